@@ -16,9 +16,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from dynid_ros.collision.obstacles import Placement
-from dynid_ros.errors import CollisionError
+from dynid_ros.errors import CollisionError, ModelError
 from dynid_ros.files import MEGABYTE, require_file
-from dynid_ros.model.urdf import Origin, pose
+from dynid_ros.model.urdf import pose, read_numbers, read_origin
 
 LARGEST_FILE = 200 * MEGABYTE
 MOST_PLACES = 12
@@ -223,25 +223,23 @@ class ShapeReader:
             for element in elements:
                 geometry = element.find("geometry")
                 if geometry is None or not len(geometry):
-                    raise CollisionError(f"<{tag}> has no geometry; give a box, cylinder, sphere or mesh")
+                    raise CollisionError(f"<{tag}> has no geometry; give a box, cylinder, capsule, sphere or mesh")
                 yield element, geometry[0]
             if elements:
                 return
 
     def _parts(self, link: ET.Element) -> Iterator[tuple[np.ndarray, float]]:
-        """Faces (F, P, 3) in the frame of the link of the URDF, and their margin."""
+        """Triangles (F, 3, 3) in the frame of the link of the URDF, and their margin."""
         for element, geometry in self._geometries(link):
             points, margin = self._points(geometry)
-            if points.shape[1] > 1:
-                size = np.ptp(points.reshape(-1, 3), axis=0).max()
-                points = divided(points, max(size / FINEST, 1e-6))
-            origin = element.find("origin")
-            if origin is not None:
-                place = pose(
-                    Origin(_numbers(origin, "xyz", 3, (0.0,) * 3), _numbers(origin, "rpy", 3, (0.0,) * 3)), "<origin>"
-                )
-                points = points @ place[:3, :3].T + place[:3, 3]
-            yield points, margin
+            size = np.ptp(points.reshape(-1, 3), axis=0).max()
+            points = divided(points, max(size / FINEST, 1e-6))
+            where = f"<{element.tag}>"
+            try:
+                place = pose(read_origin(element.find("origin"), where), where)
+            except ModelError as error:
+                raise CollisionError(str(error)) from error
+            yield points @ place[:3, :3].T + place[:3, 3], margin
 
     def _points(self, geometry: ET.Element) -> tuple[np.ndarray, float]:
         if geometry.tag == "box":
@@ -250,24 +248,22 @@ class ShapeReader:
             radius, length = (_numbers(geometry, name, 1)[0] for name in ("radius", "length"))
             if geometry.tag == "cylinder":
                 return cylinder_faces(radius, length), 0.0
-            return np.array([[[0.0, 0.0, -length / 2], [0.0, 0.0, length / 2]]]), radius
+            # A triangle without area, and for a sphere without extent.
+            return np.array([[[0.0, 0.0, -length / 2], [0.0, 0.0, length / 2], [0.0, 0.0, length / 2]]]), radius
         if geometry.tag == "sphere":
-            return np.zeros((1, 1, 3)), _numbers(geometry, "radius", 1)[0]
+            return np.zeros((1, 3, 3)), _numbers(geometry, "radius", 1)[0]
         if geometry.tag == "mesh":
             name = geometry.get("filename", "")
             scale = np.array(_numbers(geometry, "scale", 3, (1.0, 1.0, 1.0)))
             return read_triangles(find_mesh(name, self._directories)) * scale, 0.0
-        raise CollisionError(f"geometry <{geometry.tag}> is not known; expected box, cylinder, sphere or mesh")
+        raise CollisionError(f"geometry <{geometry.tag}> is not known; expected box, cylinder, capsule, sphere or mesh")
 
 
 def _numbers(element: ET.Element, name: str, count: int, default: Sequence[float] | None = None) -> list[float]:
     text = element.get(name)
     if text is None and default is not None:
         return list(default)
-    try:
-        values = [float(word) for word in (text or "").split()]
-    except ValueError:
-        values = []
-    if len(values) != count or not np.isfinite(values).all():
+    values = read_numbers(text or "", count)
+    if values is None or not np.isfinite(values).all():
         raise CollisionError(f'<{element.tag}> has {name}="{text}"; expected {count} finite number(s)')
     return values

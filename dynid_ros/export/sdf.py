@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,7 +15,7 @@ from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import Joint, Link, parse_urdf, pose
+from dynid_ros.model.urdf import Joint, Link, parse_urdf, pose, roll_pitch_yaw
 
 WHAT = "SDF"
 VERSION = "1.9"
@@ -141,13 +140,7 @@ def _placement(joint: Joint) -> str:
 
 def _pose(transform: NDArray) -> str:
     """Shift and roll, pitch, yaw about fixed axes."""
-    rotation = transform[:3, :3]
-    pitch = math.atan2(-rotation[2, 0], math.hypot(rotation[0, 0], rotation[1, 0]))
-    if abs(math.cos(pitch)) > EMPTY:
-        roll, yaw = math.atan2(rotation[2, 1], rotation[2, 2]), math.atan2(rotation[1, 0], rotation[0, 0])
-    else:  # roll and yaw turn about one axis
-        roll, yaw = 0.0, math.atan2(-rotation[0, 1], rotation[1, 1])
-    return _numbers([*transform[:3, 3], roll, pitch, yaw])
+    return _numbers([*transform[:3, 3], *roll_pitch_yaw(transform[:3, :3])])
 
 
 def _numbers(values: object) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from dynid_ros.errors import ModelError
 from dynid_ros.files import MEGABYTE, read_yaml, require_name
 from dynid_ros.model.arrays import blocks
+from dynid_ros.model.urdf import meant_angle
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,18 +26,22 @@ class JointLimits:
         upper: highest position, rad or m.
         velocity: highest speed, rad/s or m/s.
         effort: highest torque or force, N m or N.
+        acceleration: highest acceleration, rad/s² or m/s².
+        jerk: highest jerk, rad/s³ or m/s³.
     """
 
     lower: np.ndarray
     upper: np.ndarray
     velocity: np.ndarray
     effort: np.ndarray
+    acceleration: np.ndarray
+    jerk: np.ndarray
 
     @classmethod
     def unlimited(cls, n_joints: int) -> JointLimits:
         """Limits that never bind."""
-        infinite = np.full(n_joints, np.inf)
-        return cls(-infinite, infinite, infinite.copy(), infinite.copy())
+        infinite = np.full((5, n_joints), np.inf)
+        return cls(-infinite[0], *infinite)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +72,7 @@ class Chain:
         offsets: (m,) rad or m.
         slides: (m,) bool, whether a link's own position is a shift.
         held: positions, rad or m, of joints that are held there; what they move is part of the link before.
+        structure: the chain with the right angles that its DH table rounds; None: it does not come from one.
     """
 
     name: str
@@ -87,6 +93,7 @@ class Chain:
     offsets: np.ndarray
     slides: np.ndarray
     held: Mapping[str, float]
+    structure: Chain | None = None
 
     @property
     def n_joints(self) -> int:
@@ -199,13 +206,14 @@ TYPES = ("revolute", "prismatic")
 LARGEST_FILE = MEGABYTE
 
 
-def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
+def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str, *, meant_angles: bool = False) -> Chain:
     """Chain of a standard DH table: T_{i-1,i} = Rz(theta) Tz(d) Tx(a) Rx(alpha).
 
     Args:
         rows: one mapping per joint with keys a (m), alpha (rad), d (m), theta (rad) and type ("revolute" or
             "prismatic"). The joint's position is added to theta or to d.
         name: name of the robot.
+        meant_angles: take rounded right angles as right angles, see `urdf.meant_angle`.
 
     Raises:
         ModelError: no rows, unknown or missing keys, an unknown type or a number that is not finite.
@@ -217,6 +225,9 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
     link_offsets = np.tile(np.eye(4), (n, 1, 1))
     for i, row in enumerate(rows):
         a, alpha, d, theta = _numbers(row, i + 1)
+        if meant_angles:
+            alpha = meant_angle(repr(alpha))
+            theta = meant_angle(repr(theta))
         placements[i, :2, :2] = _rotation(theta)
         placements[i, 2, 3] = d
         link_offsets[i, 1:3, 1:3] = _rotation(alpha)
@@ -245,6 +256,7 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str) -> Chain:
         offsets=np.zeros(n),
         slides=prismatic,
         held={},
+        structure=None if meant_angles else dh_chain(rows, name, meant_angles=True),
     )
 
 

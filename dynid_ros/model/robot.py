@@ -255,13 +255,14 @@ class RobotModel(Displayed):
 
     @cached_property
     def structure(self) -> RobotModel:
-        """The model to find ranks with: angles of its URDF that are rounded multiples of π/4 are these multiples.
+        """The model to find ranks with: angles of its file that are rounded multiples of π/4 are these multiples.
 
-        An arm that is built at right angles has no other base parameters because its maker wrote 1.5708. Torques are
+        An arm that is built at right angles has no other base parameters because its maker wrote 1.571. Torques are
         computed with the numbers of the file.
         """
         if self.urdf is None:
-            return self
+            exact = self.chain.structure
+            return self if exact is None else RobotModel(exact, self.parameters, self.gravity)
         tree = LinkTree(parse_urdf(self.urdf, self.name, meant_angles=True), self.name)
         chain = tree.chain(self.tip, self.base, self.held)
         return RobotModel(chain, self.parameters, self.gravity)
@@ -394,6 +395,7 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
         ratios=chain.ratios[kept],
         offsets=chain.offsets[kept],
         slides=chain.slides[kept],
+        structure=None,
     )
     return RobotModel(held, parameters.ravel(), robot.gravity)
 

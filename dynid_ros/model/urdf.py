@@ -1,13 +1,13 @@
 """Links and joints of a URDF: what a model needs of its text, and the numbers of each element."""
 
 import math
-import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
+from xml.parsers import expat
 
 import numpy as np
 
@@ -20,10 +20,11 @@ JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "plan
 
 @dataclass(frozen=True)
 class Origin:
-    """Shift, m, and turn, rad: roll, pitch and yaw about the fixed axes."""
+    """Shift, m, and rotation: roll, pitch and yaw about the fixed axes, rad, or a quaternion x, y, z, w."""
 
     xyz: Iterable[float] = (0.0, 0.0, 0.0)
     rpy: Iterable[float] = (0.0, 0.0, 0.0)
+    quat_xyzw: Iterable[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,15 @@ class Link:
 
 @dataclass(frozen=True)
 class Limit:
-    """Limits of a joint, rad or m, and N m or N."""
+    """Limits of a joint, rad or m and their derivatives, and N m or N; those from `acceleration` on since URDF 1.2."""
 
-    effort: float
-    velocity: float
+    effort: float = math.inf
+    velocity: float = math.inf
     lower: float = 0.0
     upper: float = 0.0
+    acceleration: float = math.inf
+    deceleration: float = math.inf
+    jerk: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -88,29 +92,60 @@ class Urdf:
 LARGEST = 1e6
 """m, rad, kg or kg m^2: no arm has more, and the products of what it has stay numbers."""
 SHORTEST_AXIS = 1e-9
+SHORTEST_QUATERNION = 1e-9
+GIMBAL_LOCK_COSINE = 1e-6
+"""Cosine of the pitch below which roll and yaw turn about one axis."""
 
 
 def pose(origin: Origin | None, where: str) -> np.ndarray:
-    """Transform (4, 4) of an origin: Rz(yaw) Ry(pitch) Rx(roll), shifted by xyz.
+    """Return the transform (4, 4) of an origin: Rz(yaw) Ry(pitch) Rx(roll), or the quaternion's, shifted by xyz.
 
     Args:
         origin: the element; None: no shift and no turn.
         where: what to call the element that it belongs to in an error, here and below.
 
     Raises:
-        ModelError: a number is not finite, or beyond all arms.
+        ModelError: a number is not finite, or beyond all arms; the quaternion is zero.
     """
     transform = np.eye(4)
     if origin is not None:
-        angles = _finite(origin.rpy, "rpy", where)
-        (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
-        transform[:3, :3] = [
-            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-            [-sp, cp * sr, cp * cr],
-        ]
+        if origin.quat_xyzw is not None:
+            transform[:3, :3] = _quaternion_rotation(_finite(origin.quat_xyzw, "quat_xyzw", where), where)
+        else:
+            angles = _finite(origin.rpy, "rpy", where)
+            (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
+            transform[:3, :3] = [
+                [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+                [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+                [-sp, cp * sr, cp * cr],
+            ]
         transform[:3, 3] = _finite(origin.xyz, "xyz", where)
     return transform
+
+
+def _quaternion_rotation(quaternion: np.ndarray, where: str) -> np.ndarray:
+    """Return the rotation (3, 3) of a quaternion x, y, z, w of any length but zero."""
+    length = np.linalg.norm(quaternion)
+    if length < SHORTEST_QUATERNION:
+        raise ModelError(f"{where}: quat_xyzw is zero; give the four numbers x y z w of a unit quaternion")
+    x, y, z, w = quaternion / length
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def roll_pitch_yaw(rotation: np.ndarray) -> tuple[float, float, float]:
+    """Return the angles about fixed axes, rad, of a rotation (3, 3); with the pitch at ±π/2 the roll is zero."""
+    cosine = math.hypot(rotation[0, 0], rotation[1, 0])
+    pitch = math.atan2(-rotation[2, 0], cosine)
+    if cosine > GIMBAL_LOCK_COSINE:
+        roll = math.atan2(rotation[2, 1], rotation[2, 2])
+        return roll, pitch, math.atan2(rotation[1, 0], rotation[0, 0])
+    return 0.0, pitch, math.atan2(-rotation[0, 1], rotation[1, 1])
 
 
 def axis_rotation(joint: Joint, where: str) -> np.ndarray:
@@ -173,22 +208,24 @@ def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
     return transformed(parameters, pose(inertial.origin, where))
 
 
-def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float]:
-    """Lower and upper position, velocity and effort; infinite where there are none.
+def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float, float, float]:
+    """Return lower and upper position, velocity, effort, acceleration and jerk; infinite where there are none.
+
+    Speeding up and slowing down are not distinguished: the acceleration is the lesser of the two limits.
 
     Raises:
         ModelError: a limit is NaN, or the lower is above the upper.
     """
-    lower, upper, velocity, effort = -math.inf, math.inf, math.inf, math.inf
-    if joint.limit is not None:
-        velocity, effort = joint.limit.velocity, joint.limit.effort
-        if joint.type != "continuous":
-            lower, upper = joint.limit.lower, joint.limit.upper
-    if any(math.isnan(limit) for limit in (lower, upper, velocity, effort)):
+    limit = joint.limit or Limit(lower=-math.inf, upper=math.inf)
+    lower, upper = (-math.inf, math.inf) if joint.type == "continuous" else (limit.lower, limit.upper)
+    if any(math.isnan(value) for value in vars(limit).values()):
         raise ModelError(f"{where}: a limit is NaN; give numbers")
     if lower > upper:
         raise ModelError(f"{where}: lower limit {lower:g} is above upper limit {upper:g}; correct them")
-    return lower, upper, velocity, effort
+    # Exporters write zeros where nobody entered a limit.
+    acceleration = min((x for x in (limit.acceleration, limit.deceleration) if x > 0.0), default=math.inf)
+    jerk = limit.jerk if limit.jerk > 0.0 else math.inf
+    return lower, upper, limit.velocity, limit.effort, acceleration, jerk
 
 
 def _finite(values: Iterable[float], what: str, where: str) -> np.ndarray:
@@ -212,20 +249,26 @@ REQUIRED = {("inertial", "mass"), ("joint", "parent"), ("joint", "child")}
 ATTRIBUTES: dict[str, dict[str, int | None]] = {
     "link": {"name": None},
     "joint": {"name": None, "type": None},
-    "origin": {"xyz": 3, "rpy": 3},
+    "origin": {"xyz": 3, "rpy": 3, "quat_xyzw": 4},
     "mass": {"value": 1},
     "inertia": {"ixx": 1, "ixy": 1, "ixz": 1, "iyy": 1, "iyz": 1, "izz": 1},
     "axis": {"xyz": 3},
     "parent": {"link": None},
     "child": {"link": None},
-    "limit": {"lower": 1, "upper": 1, "velocity": 1, "effort": 1},
+    "limit": dict.fromkeys(("lower", "upper", "velocity", "effort", "acceleration", "deceleration", "jerk"), 1),
     "mimic": {"joint": None, "multiplier": 1, "offset": 1},
 }
-QUARTER = math.pi / 4
-FEWEST_DECIMALS = 4
-"""1.57 may be meant as it is, 1.5708 is not."""
+CLOSED = ("origin", "limit")
+"""Elements of which an attribute that is not read would change what the file says, so that it is refused."""
+MEANT_ANGLES = ((math.pi / 2, 2), (math.pi / 4, 3))
+"""Angles whose multiples are meant by what is written with at least so many decimals: 1.57 is a right angle."""
+MOST_DECIMALS = 12
 BEFORE_TEXT = "\ufeff \t\r\n"
-OPTIONAL = {"xyz", "rpy", "lower", "upper", "multiplier", "offset"}
+OPTIONAL = frozenset(
+    {"xyz", "rpy", "quat_xyzw", "lower", "upper", "acceleration", "deceleration", "jerk", "multiplier", "offset"}
+)
+OPTIONAL_LIMITS_SINCE = (1, 2)
+"""Version of URDF from which on effort and velocity may be left out."""
 
 
 def is_urdf_text(path_or_xml: str) -> bool:
@@ -242,7 +285,7 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         ModelError: the file cannot be read, or not be expanded where its name ends in `.xacro`.
     """
     if isinstance(path_or_xml, str) and is_urdf_text(path_or_xml):
-        return _with_namespaces(path_or_xml.lstrip(BEFORE_TEXT)), "URDF text"
+        return _Prefixes(path_or_xml.lstrip(BEFORE_TEXT)).declared(), "URDF text"
     if not str(path_or_xml).strip():
         raise ModelError("URDF: got an empty string; give the path of a URDF file or its text")
     path = Path(path_or_xml)
@@ -257,23 +300,46 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
         raise ModelError(
             f"URDF '{path}': cannot be read ({error.strerror}); give a path or the text of a URDF"
         ) from error
-    return _with_namespaces(text), f"URDF '{path}'"
+    return _Prefixes(text).declared(), f"URDF '{path}'"
 
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_TAG = re.compile(r"""<[A-Za-z_](?:[^<>"']|"[^"]*"|'[^']*')*>""")
-_QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
-_PREFIX = re.compile(r"[<\s]([A-Za-z_][\w.-]*):")
-_ROBOT = re.compile(r"<robot(?=[\s>])")
+class _Prefixes:
+    """Prefixes of the elements and attributes of an XML text, as far as it parses."""
 
+    def __init__(self, text: str):
+        self._text = text
+        self._used: set[str] = set()
+        self._declared: set[str] = {"xml", "xmlns"}
+        self._root_end = -1
+        # The text is UTF-8 by now, whatever its declaration says.
+        self._parser = expat.ParserCreate("utf-8")
+        self._parser.StartElementHandler = self._start
+        self._parser.StartDoctypeDeclHandler = self._stop
+        try:
+            self._data = text.encode()
+            self._parser.Parse(self._data, True)
+        except (expat.ExpatError, ValueError):
+            pass  # whoever parses the text says what is wrong with it
 
-def _with_namespaces(text: str) -> str:
-    """Declare the prefixes that lack a declaration, such as drake's, which ROS and others read without."""
-    names = {name for tag in _TAG.findall(_COMMENT.sub("", text)) for name in _PREFIX.findall(_QUOTED.sub("", tag))}
-    missing = sorted(name for name in names - {"xml", "xmlns"} if f"xmlns:{name}" not in text)
-    if not missing:
-        return text
-    return _ROBOT.sub("<robot" + "".join(f' xmlns:{name}="urn:{name}"' for name in missing), text, count=1)
+    def declared(self) -> str:
+        """Return the text with declarations of the prefixes that lack one, such as drake's, which ROS reads without."""
+        missing = sorted(self._used - self._declared)
+        if not missing or self._root_end < 0:
+            return self._text
+        declarations = "".join(f' xmlns:{name}="urn:{name}"' for name in missing).encode()
+        return (self._data[: self._root_end] + declarations + self._data[self._root_end :]).decode()
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if self._root_end < 0 and tag == "robot":
+            self._root_end = self._parser.CurrentByteIndex + len("<robot")
+        for name in (tag, *attributes):
+            prefix, colon, local = name.partition(":")
+            if colon:
+                self._used.add(prefix)
+                self._declared |= {local} if prefix == "xmlns" else set()
+
+    def _stop(self, *_: object) -> None:
+        raise ValueError("document type declaration")
 
 
 def _expanded(path: Path) -> str:
@@ -301,7 +367,7 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
     Args:
         text: the URDF.
         source: what to call it in an error.
-        meant_angles: take an angle that is a rounded multiple of π/4, such as 1.5708, as that multiple.
+        meant_angles: take an angle that is a rounded multiple of π/4, such as 1.571, as that multiple.
 
     Raises:
         ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
@@ -316,10 +382,11 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
             "they can run code; rename it, or expand it yourself: xacro arm.urdf.xacro > arm.urdf"
         )
     urdf = Urdf(require_name(root.get("name") or "robot", f"{source}: the robot", ModelError))
+    reader = _ElementReader(meant_angles, _version(root, source) >= OPTIONAL_LIMITS_SINCE)
     for element in root:
         if element.tag in ("link", "joint"):
             where = f"{source}, {element.tag} '{element.get('name', '')}'"
-            values = _values(element, where, meant_angles)
+            values = reader.values(element, where)
             require_name(values["name"], f"{source}: a {element.tag}", ModelError)
             if element.tag == "link":
                 urdf.links.append(Link(values["name"], _inertial(values.get("inertial"))))
@@ -362,50 +429,109 @@ def _made(kind: type, values: dict[str, Any], name: str) -> Any:
     return kind(**values[name]) if name in values else None
 
 
-def _values(element: ET.Element, where: str, meant_angles: bool) -> dict[str, Any]:
-    """Attributes of an element as text, a number or a list of numbers, and the values of its children by their tags."""
-    values: dict[str, Any] = {}
-    for name, numbers in ATTRIBUTES.get(element.tag, {}).items():
-        if name in element.attrib:
-            text = element.attrib[name]
-            values[name] = text if numbers is None else _numbers(text, numbers)
-            if values[name] is None:
-                expected = "a number" if numbers == 1 else f"{numbers} numbers"
-                raise ModelError(f'{where}: <{element.tag}> has {name}="{text}"; expected {expected}')
-            if name == "rpy" and meant_angles:
-                values[name] = [float(_meant(word)) for word in text.split()]
-        elif name not in OPTIONAL or element.tag == "axis":
-            raise ModelError(f"{where}: <{element.tag}> has no attribute '{name}'; add it")
-    for tag in CHILDREN.get(element.tag, ()):
-        child = element.find(tag)
-        if child is not None:
-            values[tag] = _values(child, where, meant_angles)
-        elif (element.tag, tag) in REQUIRED:
-            raise ModelError(f"{where}: <{element.tag}> has no <{tag}>; add it")
-    return values
+def _version(root: ET.Element, source: str) -> tuple[int, int]:
+    """Return the version of URDF that a file is written in, major and minor; 1.0 where it says nothing."""
+    major, dot, minor = root.get("version", "1.0").strip().partition(".")
+    if not (major.isdecimal() and major.isascii() and (minor.isdecimal() and minor.isascii() if dot else True)):
+        raise ModelError(f'{source}: <robot> has version="{root.get("version")}"; expected one such as 1.2')
+    return int(major), int(minor or 0)
 
 
-def _numbers(text: str, count: int) -> float | list[float] | None:
-    """A number, or a list where there are several; None: the text is something else."""
+def read_origin(element: ET.Element | None, where: str) -> Origin | None:
+    """Return the origin that an element says; None: there is no element.
+
+    Raises:
+        ModelError: an attribute is not known or makes no sense.
+    """
+    return None if element is None else Origin(**_ElementReader().values(element, where))
+
+
+@dataclass(frozen=True)
+class _ElementReader:
+    """Reads elements of a URDF.
+
+    Attributes:
+        meant_angles: take a rounded right angle as a right angle.
+        optional_limits: whether limits may lack effort and velocity.
+    """
+
+    meant_angles: bool = False
+    optional_limits: bool = False
+
+    def values(self, element: ET.Element, where: str) -> dict[str, Any]:
+        """Return attributes as text, a number or a list of numbers, and the values of children by their tags."""
+        values: dict[str, Any] = {}
+        known = ATTRIBUTES.get(element.tag, {})
+        self._check_attributes(element, known, where)
+        for name, numbers in known.items():
+            if name in element.attrib:
+                text = element.attrib[name]
+                values[name] = text if numbers is None else read_numbers(text, numbers)
+                if values[name] is None:
+                    expected = "a number" if numbers == 1 else f"{numbers} numbers"
+                    raise ModelError(f'{where}: <{element.tag}> has {name}="{text}"; expected {expected}')
+                if numbers == 1:
+                    values[name] = values[name][0]
+                if name == "rpy" and self.meant_angles:
+                    values[name] = [meant_angle(word) for word in text.split()]
+            elif not self._is_optional(element.tag, name):
+                raise ModelError(f"{where}: <{element.tag}> has no attribute '{name}'; add it")
+        for tag in CHILDREN.get(element.tag, ()):
+            child = element.find(tag)
+            if child is not None:
+                values[tag] = self.values(child, where)
+            elif (element.tag, tag) in REQUIRED:
+                raise ModelError(f"{where}: <{element.tag}> has no <{tag}>; add it")
+        return values
+
+    def _is_optional(self, tag: str, name: str) -> bool:
+        if tag == "limit" and name in ("effort", "velocity"):
+            return self.optional_limits
+        return name in OPTIONAL and tag != "axis"
+
+    @staticmethod
+    def _check_attributes(element: ET.Element, known: Collection[str], where: str) -> None:
+        """Refuse attributes that are not read, but for those of other namespaces, and two rotations."""
+        if element.tag not in CLOSED:
+            return
+        unknown = [name for name in element.attrib if name not in known and "}" not in name]
+        if unknown:
+            raise ModelError(
+                f"{where}: <{element.tag}> has the unknown attribute '{unknown[0]}'; expected {', '.join(known)}"
+            )
+        if "rpy" in element.attrib and "quat_xyzw" in element.attrib:
+            raise ModelError(f"{where}: <{element.tag}> has both rpy and quat_xyzw; give one of them")
+
+
+def read_numbers(text: str, count: int) -> list[float] | None:
+    """Return so many numbers of an attribute; None: the text is something else."""
+    # Python reads 5_0 and the digits of other scripts, which no other parser of URDFs does.
+    if not text.isascii() or "_" in text:
+        return None
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
         return None
-    if len(numbers) != count:
-        return None
-    return numbers if count > 1 else numbers[0]
+    return numbers if len(numbers) == count else None
 
 
-def _meant(angle: str) -> str:
-    """The multiple of π/4 that an angle is, rounded to its decimals, of which there are at least four; else itself."""
-    if not math.isfinite(float(angle)):
-        return angle
-    digits = Decimal(angle)
-    decimals = -int(digits.as_tuple().exponent)
-    quarters = round(float(digits) / QUARTER)
-    if decimals < FEWEST_DECIMALS or round(quarters * QUARTER, decimals) != round(float(digits), decimals):
-        return angle
-    return repr(quarters * QUARTER)
+def meant_angle(written: str) -> float:
+    """Return the multiple of π/4 that an angle is, rounded or cut off to its decimals; else the angle as it is written.
+
+    Multiples of π/2 are recognized from two decimals on, others from three. Whatever is replaced is replaced by less
+    than one unit of its last decimal.
+    """
+    value = float(written)
+    if not math.isfinite(value):
+        return value
+    decimals = min(-int(Decimal(written).as_tuple().exponent), MOST_DECIMALS)
+    for step, fewest in MEANT_ANGLES:
+        exact = round(value / step) * step
+        if decimals >= fewest:
+            cut_off = math.copysign(math.floor(abs(exact) * 10**decimals) / 10**decimals, exact)
+            if round(exact, decimals) == round(value, decimals) or abs(value - cut_off) < 0.1 * 10**-decimals:
+                return exact
+    return value
 
 
 class _Builder(ET.TreeBuilder):

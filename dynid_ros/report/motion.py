@@ -44,12 +44,11 @@ URDF, GIVEN, NONE = "the description's", "given", "none"
 def limit_sources(robot: RobotModel, limits: MotionLimits) -> dict[str, str]:
     """In words, by the kind of limit."""
     described = robot.limits
-    nothing = np.full(len(limits.joint_names), np.nan)
     pairs = {
         "position": np.stack([limits.lower, limits.upper, described.lower, described.upper]),
         "velocity": np.stack([limits.velocity, described.velocity]),
-        "acceleration": np.stack([limits.acceleration, nothing]),
-        "jerk": np.stack([limits.jerk, nothing]),
+        "acceleration": np.stack([limits.acceleration, described.acceleration]),
+        "jerk": np.stack([limits.jerk, described.jerk]),
         "torque": np.stack([limits.torque, described.effort]),
     }
     return {kind: _words(limits.joint_names, *np.split(values, 2)) for kind, values in pairs.items()}

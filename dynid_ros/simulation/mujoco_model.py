@@ -13,6 +13,7 @@ from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, central_moments
+from dynid_ros.model.urdf import pose, read_origin, roll_pitch_yaw
 
 LINK = "load of the simulated arm"
 ROUNDING = 1e-9
@@ -185,6 +186,12 @@ def strip(root: ET.Element) -> None:
                 link.remove(shape)
     for settings in root.findall("mujoco"):
         root.remove(settings)
+    for origin in root.iter("origin"):
+        # MuJoCo does not know the quaternions of URDF 1.1.
+        if origin.get("quat_xyzw") is not None:
+            rotation = pose(read_origin(origin, "<origin>"), "<origin>")[:3, :3]
+            origin.set("rpy", " ".join(repr(angle) for angle in roll_pitch_yaw(rotation)))
+            del origin.attrib["quat_xyzw"]
     for link in _standing(root):
         for inertial in link.findall("inertial"):
             if not _is_possible(inertial):

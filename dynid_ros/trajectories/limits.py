@@ -68,7 +68,7 @@ class MotionLimits:
     @staticmethod
     def of(
         robot: RobotModel,
-        acceleration_limits: ArrayLike,
+        acceleration_limits: ArrayLike = np.nan,
         *,
         position_lower: ArrayLike = np.nan,
         position_upper: ArrayLike = np.nan,
@@ -82,11 +82,11 @@ class MotionLimits:
 
         Args:
             robot: its URDF's limits are used; a continuous joint may turn from −π to π unless given otherwise.
-            acceleration_limits: per s²; no URDF holds them.
+            acceleration_limits: per s²; URDFs hold them since version 1.2.
             position_lower: rad or m.
             position_upper: rad or m.
             velocity_limits: per s.
-            jerk_limits: per s³; no URDF holds them, NaN: not limited.
+            jerk_limits: per s³; not limited where neither they nor the URDF say so.
             torque_limits: N m or N; not limited where neither they nor the URDF say so.
 
         Raises:
@@ -94,7 +94,7 @@ class MotionLimits:
         """
         names = tuple(robot.joint_names)
         units = tuple("m" if kind == "prismatic" else "rad" for kind in robot.joint_types)
-        urdf, nothing = robot.limits, np.full(robot.n_joints, np.nan)
+        urdf = robot.limits
         for name, unit, lower, upper, *given in zip(
             names,
             units,
@@ -119,8 +119,8 @@ class MotionLimits:
             _bounds(names, "position_lower", position_lower, urdf.lower * fixed, -turn, wider=np.less),
             _bounds(names, "position_upper", position_upper, urdf.upper * fixed, turn),
             _bounds(names, "velocity_limits", velocity_limits, velocity),
-            _bounds(names, "acceleration_limits", acceleration_limits, nothing),
-            _bounds(names, "jerk_limits", jerk_limits, nothing, np.inf),
+            _bounds(names, "acceleration_limits", acceleration_limits, urdf.acceleration),
+            _bounds(names, "jerk_limits", jerk_limits, urdf.jerk, np.inf),
             _bounds(names, "torque_limits", torque_limits, effort, np.inf),
         )
 

@@ -51,6 +51,20 @@ def test_primitives_are_covered_where_they_are_and_not_far_beyond():
     assert found.without_shape == found.left_out == ()
 
 
+def test_capsule_of_urdf_1_1_turned_by_a_quaternion():
+    turned = f'<origin xyz="0.1 0 0" quat_xyzw="0 {np.sqrt(0.5)} 0 {np.sqrt(0.5)}"/>'
+    found = Bodies.of(robot({"arm": geometry('<capsule radius="0.05" length="1.0"/>', origin=turned)}, []))
+    arm = found.link == 0
+    assert found.radius[arm] == pytest.approx([0.05])
+    # The length is that of the cylindrical part, along the x axis of the link by now.
+    ends = np.sort(np.concatenate([found.start[arm], found.end[arm]]), axis=0)
+    assert ends == pytest.approx(np.array([[-0.4, 0, 0], [0.6, 0, 0]]), abs=1e-12)
+    several = geometry('<capsule radius="0.05" length="1.0"/>') + geometry('<box size="1 1 1"/>')
+    Bodies.of(robot({"arm": several + geometry('<sphere radius="0.1"/>')}, []))
+    with pytest.raises(CollisionError, match=r"'arm'.*unknown attribute 'rot'"):
+        Bodies.of(robot({"arm": geometry('<sphere radius="0.1"/>', origin='<origin rot="0 0 0"/>')}, []))
+
+
 def test_collision_elements_come_before_visual_ones():
     both = geometry('<sphere radius="0.3"/>', "visual") + geometry('<sphere radius="0.1"/>')
     assert Bodies.of(robot({"arm": both}, [])).radius[-1] == pytest.approx(0.1)

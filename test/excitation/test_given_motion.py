@@ -62,6 +62,11 @@ def test_a_fourier_motion_is_read_from_its_plan(tmp_path):
 SHAPE = (3, 3)
 
 
+def ends(value):
+    """Return derivatives that are zero but for the last sample."""
+    return [[0.0] * 3, [0.0] * 3, [value] * 3]
+
+
 @pytest.mark.parametrize(
     ("trajectory", "changed", "message"),
     [
@@ -72,6 +77,9 @@ SHAPE = (3, 3)
         (motion(goal=[0.0, 0.9, 0.3]), {}, "'link_3' would be at height"),
         (motion(), {"velocity": np.full(SHAPE, 0.1).tolist()}, "it starts with velocity 0.1 of joint 'joint_1'"),
         (motion(), {"acceleration": np.full(SHAPE, -0.1).tolist()}, "it starts with acceleration -0.1 of joint"),
+        (motion(), {"velocity": ends(0.1)}, "it ends with velocity 0.1 of joint 'joint_1'"),
+        (motion(), {"velocity": ends(-0.1)}, "it ends with velocity -0.1 of joint 'joint_1'"),
+        (motion(), {"acceleration": ends(0.2)}, "it ends with acceleration 0.2 of joint 'joint_1'"),
         (motion(), {"position": np.full(SHAPE, np.nan).tolist()}, "position of joint 'joint_1' is nan at 0.000 s"),
         (motion(), {"velocity": np.full(SHAPE, np.nan).tolist()}, "it starts with velocity nan of joint 'joint_1'"),
     ],

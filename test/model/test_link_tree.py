@@ -1,13 +1,16 @@
 """What a URDF may say and what it may not: each fault has one error that names it."""
 
+import contextlib
 import math
 import os
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 from pinocchio_arm import example_urdf
+from scipy.spatial.transform import Rotation
 from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
@@ -18,6 +21,7 @@ from dynid_ros.model.urdf_export import urdf_with_inertias
 TWO_JOINTS = robot(
     link("base"), link("a"), link("b"), joint("joint_1", "base", "a"), joint("joint_2", "a", "b", axis="0 1 0")
 )
+NO_PRODUCTS = 'ixy="0" ixz="0" iyz="0"'
 
 
 def refused(xml: str, *words: str, **links: str) -> None:
@@ -55,7 +59,7 @@ def test_foreign_elements_are_quiet(capfd):
     )
     visual = '<visual><geometry><mesh filename="x"/></geometry></visual><self_collide/>'
     visual += '<inertial><mass value="1"/></inertial>'
-    limit = '<limit lower="-1" upper="1" velocity="1" effort="1" acceleration="3"/><property/><dynamics damping="1"/>'
+    limit = '<limit lower="-1" upper="1" velocity="1" effort="1" a:b="3"/><property/><dynamics damping="1"/>'
     text = robot(foreign, link("base", visual), link("a", visual), joint("joint_1", "base", "a", content=limit))
     assert RobotModel.from_urdf(text.replace("<robot", '<robot version="1.0" xmlns:xacro="x"')).parameters[0] == 1.0
     assert capfd.readouterr() == ("", "")
@@ -135,6 +139,34 @@ def test_limits():
     np.testing.assert_array_equal(limits.velocity, [3, 3, math.inf])
     np.testing.assert_array_equal(limits.effort, [4, 4, math.inf])
     assert RobotModel.from_urdf(text).joint_types == ["revolute", "revolute", "prismatic"]
+
+
+def test_limits_since_urdf_1_2():
+    text = robot(*(link(name) for name in "abcd"), *(joint(f"joint_{a}", a, b) for a, b in ("ab", "bc", "cd")))
+    for name, added in (("a", 'acceleration="5" deceleration="4" jerk="30"'), ("b", 'acceleration="0" jerk="0"')):
+        start, marker, end = text.partition(f'"joint_{name}"')
+        text = start + marker + end.replace('effort="4"', f'effort="4" {added}', 1)
+    limits = RobotModel.from_urdf(text).limits
+    np.testing.assert_array_equal(limits.acceleration, [4, math.inf, math.inf])
+    np.testing.assert_array_equal(limits.jerk, [30, math.inf, math.inf])
+    short = text.replace('velocity="3" effort="4"', "")
+    refused(short, "limit", "velocity")
+    limits = RobotModel.from_urdf(short.replace("<robot ", '<robot version="1.2" ')).limits
+    np.testing.assert_array_equal([limits.velocity, limits.effort], np.full((2, 3), math.inf))
+
+
+def test_quaternions_turn_as_roll_pitch_and_yaw_do():
+    frames = []
+    angles = (0.3, -0.7, 2.1)
+    # Twice as long as a unit quaternion: only its direction counts.
+    quaternion = 2 * Rotation.from_euler("xyz", angles).as_quat()
+    for turn in ('rpy="{} {} {}"'.format(*angles), 'quat_xyzw="{} {} {} {}"'.format(*map(repr, quaternion.tolist()))):
+        origin = f'<origin xyz="0.1 0.2 0.3" {turn}/>'
+        inertial = f'<inertial>{origin}<mass value="2"/><inertia ixx="1" iyy="2" izz="2.5" {NO_PRODUCTS}/></inertial>'
+        text = robot(link("base"), link("a", inertial), joint("joint_1", "base", "a", content=origin))
+        model = RobotModel.from_urdf(text)
+        frames.append(np.append(model.forward_kinematics(np.full((1, 1), 0.4)), model.parameters))
+    np.testing.assert_allclose(frames[1], frames[0], rtol=0, atol=1e-12)
 
 
 def test_axis_is_normalised_and_defaults_to_x():
@@ -242,6 +274,14 @@ def test_joints_that_cannot_be_modelled(kind):
         ('lower="-1"', 'lower="3"', ("joint_1", "lower limit 3", "upper limit 2")),
         ('velocity="3"', 'velocity="nan"', ("joint_1", "limit", "NaN")),
         ('velocity="3"', "", ("limit", "velocity")),
+        ('velocity="3"', 'velocity="3" accelaration="2"', ("joint_1", "limit", "accelaration", "acceleration")),
+        ('<axis xyz="0 1 0"/>', '<origin rpz="0 1 0"/>', ("joint_2", "origin", "rpz")),
+        ('<axis xyz="0 1 0"/>', '<origin rpy="0 1 0" quat_xyzw="0 0 0 1"/>', ("joint_2", "rpy", "quat_xyzw")),
+        ('<axis xyz="0 1 0"/>', '<origin quat_xyzw="0 0 0"/>', ("joint_2", "quat_xyzw", "4 numbers")),
+        ('<axis xyz="0 1 0"/>', '<origin quat_xyzw="0 0 0 0"/>', ("joint_2", "quat_xyzw", "zero")),
+        ('<mass value="2"/>', '<mass value="5_0"/>', ("base", "<mass>", "5_0")),
+        ('<mass value="2"/>', '<mass value="\u0665"/>', ("base", "<mass>", "\u0665")),
+        ("<robot ", '<robot version="new" ', ("version", "new")),
     ],
 )
 def test_elements_that_are_wrong(old, new, words):
@@ -261,6 +301,15 @@ def test_a_pipe_is_read_once_to_its_end(tmp_path, read):
 MACROS = """<robot name="m" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:property name="half" value="0.5"/>
 <link name="a"/><link name="b"><inertial><mass value="${2 * half}"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0"
 izz="0.1"/></inertial></link><joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("comment", ["<!--" * 50_000, "<!--" + "x" * 200_000 + "-->", "<!--" + "<a '" * 50_000 + "-->"])
+def test_long_comments_take_no_time(comment):
+    begun = time.process_time()
+    for text in (comment + TWO_JOINTS, TWO_JOINTS.replace("<link", comment + "<link", 1)):
+        with contextlib.suppress(ModelError):
+            RobotModel.from_urdf(text)
+    assert time.process_time() - begun < 5.0
 
 
 def test_macros_are_expanded_where_xacro_is_installed(tmp_path):

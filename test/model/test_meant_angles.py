@@ -8,29 +8,43 @@ from pinocchio_arm import PinocchioArm, example_urdf
 
 from dynid_ros.identified.links import MISSING
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.urdf import parse_urdf
 
 JACO, TIP = "kinova_description/robots/kinova.urdf", "j2s6s200_end_effector"
 
 
-def rounded(decimals: int) -> str:
-    """The Jaco's URDF with angles of so many decimals."""
+def rounded(decimals: int, error: float = 0.0) -> str:
+    """Return the Jaco's URDF with angles of so many decimals, those that are not zero with an error."""
 
     def shorter(match: re.Match) -> str:
-        return f'rpy="{" ".join(f"{float(angle):.{decimals}f}" for angle in match[1].split())}"'
+        angles = [float(angle) for angle in match[1].split()]
+        return f'rpy="{" ".join(f"{angle + error * (angle != 0):.{decimals}f}" for angle in angles)}"'
 
     return re.sub(r'rpy="([^"]*)"', shorter, example_urdf(JACO).read_text())
 
 
-@pytest.mark.parametrize("decimals", [4, 5, 6, 7, 12])
+@pytest.mark.parametrize("decimals", [2, 3, 4, 5, 6, 7, 12])
 def test_rank_of_an_arm_with_rounded_angles(decimals):
     exact = RobotModel.from_urdf(example_urdf(JACO), TIP).base_parameters()
     found = RobotModel.from_urdf(rounded(decimals), TIP).base_parameters()
     assert (exact.rank, found.rank) == (36, 36)
     np.testing.assert_array_equal(found.columns, exact.columns)
-    np.testing.assert_allclose(found.combinations, exact.combinations, atol=2e-4)
+    # The Jaco's wrist has angles of 55 and 60 degrees, which rounding does move.
+    np.testing.assert_allclose(found.combinations, exact.combinations, atol=2 * 10.0**-decimals + 2e-4)
+
+
+def test_rank_of_a_dh_table_with_rounded_angles():
+    def arm(angle: float) -> RobotModel:
+        row = {"a": 0.3, "d": 0.1, "theta": 0.0, "type": "revolute"}
+        return RobotModel.from_dh([row | {"alpha": alpha} for alpha in (angle, 0.0, 0.0, angle, 0.0)])
+
+    drives = FrictionModel(JointFriction(offset=True, rotor_inertia=True))
+    for angle in (1.57, 1.571, 1.5707):
+        assert arm(angle).base_parameters(drives).rank == arm(np.pi / 2).base_parameters(drives).rank == 47
+        assert arm(angle).forward_kinematics(np.zeros((1, 5)))[0, 0, 2, 1] == np.sin(angle)
+    assert arm(1.572).base_parameters(drives).rank == 48
 
 
 def test_torques_go_on_using_the_numbers_of_the_file():
@@ -53,9 +67,20 @@ def test_torques_go_on_using_the_numbers_of_the_file():
         ("2.3562e0", 3 * np.pi / 4),
         ("6.2832", 2 * np.pi),
         ("0.0000", 0.0),
-        ("1.571", 1.571),
-        ("1.57", 1.57),
-        ("1.5707", 1.5707),
+        ("1.571", np.pi / 2),
+        ("1.57", np.pi / 2),
+        ("-1.57", -np.pi / 2),
+        ("1.5707", np.pi / 2),
+        ("1.57079", np.pi / 2),
+        ("3.14", np.pi),
+        ("-3.141", -np.pi),
+        ("4.71", 3 * np.pi / 2),
+        ("0.785", np.pi / 4),
+        ("0.79", 0.79),
+        ("1.6", 1.6),
+        ("1.572", 1.572),
+        ("1.58", 1.58),
+        ("1.570796326794896619231321691639751442", np.pi / 2),
         ("1.0472", 1.0472),
         ("0", 0.0),
         ("3", 3.0),
@@ -71,7 +96,7 @@ def test_which_angles_are_meant(written, meant):
 
 
 def test_what_is_below_the_noise_is_no_base_parameter():
-    robot = RobotModel.from_urdf(rounded(3), TIP)
+    robot = RobotModel.from_urdf(rounded(4, error=3e-4), TIP)
     columns = LinkColumns(robot, [(JointFriction.none(),)] * 6)
     assert columns.n_inertial > 36
     assert columns.above(np.full(6, 0.05)).n_inertial == 36

@@ -5,6 +5,8 @@ import mujoco
 import numpy as np
 import pendulum
 import pytest
+from scipy.spatial.transform import Rotation
+from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
@@ -157,3 +159,12 @@ def test_a_part_of_the_base_with_an_inertia_that_no_body_has_is_no_obstacle(demo
     np.testing.assert_array_equal(arm(demo_robot.base).dof_M0, compile_arm(demo_robot, 0.001).dof_M0)
     with pytest.raises(ModelError, match=r"MuJoCo refuses it: .*antenna"):
         arm(demo_robot.tip)
+
+
+def test_quaternions_of_urdf_1_1():
+    turn = Rotation.from_euler("xyz", [0.3, -0.7, 2.1])
+    models = []
+    for written in ('rpy="0.3 -0.7 2.1"', 'quat_xyzw="{} {} {} {}"'.format(*turn.as_quat().tolist())):
+        placed = joint("joint_1", "base", "a", content=f"<origin {written}/>")
+        models.append(compile_arm(RobotModel.from_urdf(robot(link("base"), link("a"), placed)), 0.001))
+    assert models[1].body("a").quat == pytest.approx(models[0].body("a").quat, abs=1e-12)

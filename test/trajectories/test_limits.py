@@ -16,6 +16,14 @@ def limits(**changes):
     return MotionLimits(JOINTS, ("rad", "m"), **{what: np.array(value) for what, value in values.items()})
 
 
+def both_ways(position, velocity, acceleration):
+    """Return the two-sample motion of 1 s, and the one with the opposite sign, of joints that both move so."""
+    states = [
+        np.repeat(np.array(values, dtype=float)[:, None], 2, axis=1) for values in (position, velocity, acceleration)
+    ]
+    return [Trajectory(JOINTS, [0.0, 1.0], *(sign * state for state in states)) for sign in (1, -1)]
+
+
 def test_motion_within_limits_passes_up_to_the_limit():
     check_limits(move(JOINTS, [-1.0, -2.0], [1.0, 2.0], 7.5), limits())
 
@@ -34,6 +42,22 @@ def test_violation_names_joint_time_value_and_bound(goal, duration, message):
     for trajectory in (motion, motion.sample(50.0)):
         with pytest.raises(TrajectoryError, match=message):
             check_limits(trajectory, limits())
+
+
+@pytest.mark.parametrize(
+    ("quantity", "states", "bounds"),
+    [
+        ("position", ([0.0, 1.2], [1.2, 1.2], [0, 0]), {"velocity": [2, 2], "lower": [-1, -1], "upper": [1, 1]}),
+        ("speed", ([-0.6, 0.6], [1.2, 1.2], [0, 0]), {"velocity": [1, 1]}),
+        ("acceleration", ([0.0, 0.9], [-0.6, 2.4], [3.0, 3.0]), {"velocity": [9, 9], "acceleration": [2, 2]}),
+        ("jerk", ([0.0, 0.5], [0.0, 1.5], [0.0, 3.0]), {"velocity": [9, 9], "acceleration": [9, 9], "jerk": [2, 2]}),
+    ],
+)
+def test_each_limit_holds_on_both_sides(quantity, states, bounds):
+    for motion in both_ways(*states):
+        with pytest.raises(TrajectoryError, match=f"would reach {quantity} "):
+            check_limits(motion, limits(**bounds))
+        check_limits(motion, limits(**{name: 2 * np.array(value) for name, value in bounds.items()}))
 
 
 @pytest.mark.parametrize("field", ["position", "velocity", "acceleration"])
@@ -73,9 +97,10 @@ def test_motion_starts_where_the_arm_is():
     check_start(motion, [0.1, 0.22], [0.01, 0.03])
     with pytest.raises(TrajectoryError, match="which is at nan"):
         check_start(motion, [np.nan, 0.2])
-    moving = Trajectory(JOINTS, [0.0, 1.0], np.zeros((2, 2)), [[0.0, 0.2], [0, 0]], np.zeros((2, 2)))
-    with pytest.raises(TrajectoryError, match=r"starts with velocity 0.2 of joint 'b', not at rest"):
-        check_start(moving, [0.0, 0.0])
+    for speed in (0.2, -0.2):
+        moving = Trajectory(JOINTS, [0.0, 1.0], np.zeros((2, 2)), [[0.0, speed], [0, 0]], np.zeros((2, 2)))
+        with pytest.raises(TrajectoryError, match=rf"starts with velocity {speed} of joint 'b', not at rest"):
+            check_start(moving, [0.0, 0.0])
 
 
 def test_jerk_is_checked_where_it_is_limited():
@@ -166,6 +191,19 @@ def test_limits_come_from_the_urdf():
     np.testing.assert_array_equal(limits.upper, [2, 2])
     np.testing.assert_array_equal(limits.velocity, [3, 3])
     np.testing.assert_array_equal(limits.acceleration, [4, 5])
+
+
+def test_acceleration_and_jerk_of_urdf_1_2_hold_where_none_are_given():
+    described = LIMIT.replace("/>", ' acceleration="6" deceleration="5" jerk="40"/>')
+    arm = robot(("revolute", described), ("revolute", LIMIT))
+    found = MotionLimits.of(arm, [np.nan, 4.0])
+    np.testing.assert_array_equal(found.acceleration, [5, 4])
+    np.testing.assert_array_equal(found.jerk, [40, np.inf])
+    assert MotionLimits.of(arm, [3.0, 4.0], jerk_limits=[20.0, np.nan]).jerk[0] == 20.0
+    with pytest.raises(TrajectoryError, match="acceleration_limits of joint 'j1' is 6, wider than the URDF's 5"):
+        MotionLimits.of(arm, 6.0)
+    with pytest.raises(TrajectoryError, match=r"acceleration_limits of joint 'j2' .* give it"):
+        MotionLimits.of(arm)
 
 
 def test_given_limits_narrow_those_of_the_urdf():

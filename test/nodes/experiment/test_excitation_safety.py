@@ -80,6 +80,19 @@ def test_box_and_obstacles_are_kept_to(tmp_path):
         safety(box_upper=[0.2])
 
 
+def test_clearance_is_kept_from_obstacles(tmp_path):
+    boxes = tmp_path / "boxes.yaml"
+    boxes.write_text("[{name: crate, size: [0.2, 0.2, 0.2], position: [0.35, -0.4, 0.5]}]")
+    pose = rest([0.0, 0.0, 0.0])
+    for clearance, allowed in ((0.2, True), (0.3, False)):
+        near = safety(["", CYLINDER, ""], obstacles_file=str(boxes), clearance=clearance)
+        if allowed:
+            near.check(pose)
+            continue
+        with pytest.raises(TrajectoryError, match=r"within 0\.2\d\d m of obstacle 'crate'.*; clearance is 0\.3 m"):
+            near.check(pose)
+
+
 def test_torque_is_checked_where_the_description_has_masses():
     with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
         safety(torque_limits=[50.0, 5.0, 50.0]).check(rest([0.0, 0.0, 0.0]))
