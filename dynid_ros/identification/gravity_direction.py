@@ -151,6 +151,52 @@ def starting_directions(robot: RobotModel) -> list[RobotModel]:
     return [robot, *(robot.with_gravity(turned(robot.gravity, turn)) for turn in turns)]
 
 
+MIN_ALIGNMENT = 0.2
+"""Correlation between the torques and the weights of the URDF from which on their sign is believed."""
+REVERSED_ALIGNMENT = -0.5
+"""Correlation up to which a direction that does not come from the torques contradicts them."""
+
+
+def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> float:
+    """Return the correlation between the gravity torques of the URDF and measured torques, over all joints.
+
+    Torques at rest are the same with gravity and all weights reversed, so only the sign of the weights tells up from
+    down. Constant torques, as of sensor offsets, do not count, and each joint counts in units of its own torque.
+
+    Args:
+        robot: the arm, with gravity along the direction in question.
+        position: (M, n).
+        torque: (M, n); rows that are not finite do not count.
+
+    Returns:
+        Between -1 and 1; 0 where the URDF has no weights, or nothing moves.
+    """
+    known = np.isfinite(torque).all(axis=1) & np.isfinite(position).all(axis=1)
+    if not known.any():
+        return 0.0
+    measured = torque[known] - torque[known].mean(axis=0)
+    weights = robot.gravity_torque(position[known])
+    weights = weights - weights.mean(axis=0)
+    size = np.linalg.norm(measured, axis=0)
+    measured, weights = (values / np.where(size > 0.0, size, 1.0) for values in (measured, weights))
+    product = float(np.linalg.norm(measured) * np.linalg.norm(weights))
+    return float(np.sum(measured * weights)) / product if product > 0.0 else 0.0
+
+
+def downward(robot: RobotModel, configured: NDArray, position: NDArray, torque: NDArray) -> RobotModel:
+    """Return the arm with gravity or its opposite: whichever makes the weights positive, else the nearer to configured.
+
+    Args:
+        robot: the arm, with gravity along a line that is known but for its sign.
+        configured: (3,) gravity as it was configured.
+        position: (M, n) of the data.
+        torque: (M, n) of the data.
+    """
+    alignment = weight_alignment(robot, position, torque)
+    upright = alignment > 0.0 if abs(alignment) > MIN_ALIGNMENT else float(robot.gravity @ configured) > 0.0
+    return robot if upright else robot.with_gravity(-robot.gravity)
+
+
 def direction_found(
     source: str, robot: RobotModel, given: NDArray, covariance: NDArray, dof: float
 ) -> GravityDirection:
@@ -202,6 +248,14 @@ def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str
             "with the base at rest"
         )
     found = robot.with_gravity(-size * mean / np.linalg.norm(mean))
+    chosen = [recording.select(robot.joint_names) for recording in recordings]
+    position, torque = (np.concatenate([getattr(part, name) for part in chosen]) for name in ("position", "torque"))
+    if weight_alignment(found, position, torque) < REVERSED_ALIGNMENT:
+        raise IdentificationError(
+            f"{source}: by the IMU gravity pulls upwards on the links, for their torques have the opposite sign: the "
+            "sensor is mounted upside down, or says which way gravity pulls instead of what holds against it; correct "
+            "its mounting in the URDF, or the sign of the recorded torques"
+        )
     # A turn w moves the mean by w × mean.
     turns = (means / np.linalg.norm(mean)) @ np.cross(turn_axes(found.gravity), mean / np.linalg.norm(mean)).T
     covariance = np.cov(turns.T) / len(means)

@@ -5,8 +5,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from clean_recordings import arm
 from coverage_experiments import Conditions, draw
-from gravity_experiment import demo_robot
+from gravity_experiment import demo_robot, planned_recording
 from scipy.spatial.transform import Rotation
 from sticking_arms import StickingArm
 
@@ -104,6 +105,20 @@ def test_turn_that_another_joint_would_show_is_refused_by_name():
         GravityIdentification(robot, "recursive", gravity_direction="estimated")
 
 
+@pytest.mark.parametrize(("name", "seed"), [("ur10", 2), ("ur3", 2), ("panda", 1)])
+@pytest.mark.parametrize("mount", [0.0, np.pi])
+def test_gravity_is_not_reversed_where_joint_1_hardly_moves(name, seed, mount):
+    """The signs of moments that the data leave undetermined must not decide."""
+    level, rng = StickingArm(arm(name)), np.random.default_rng([seed, 5])
+    gravity = turned(level.robot.gravity, [mount, np.radians(8.0), 0.0])
+    true = StickingArm(level.robot.with_gravity(gravity))
+    poses = level.holds(15, rng)
+    poses[:, 0] = level.holds(1, rng)[0, 0] + 0.02 * rng.uniform(-1, 1, 15)
+    samples = true.samples(true.both_sides(poses), true.friction(rng), rng)
+    result = GravityIdentification(level.robot, gravity_direction="estimated").fit_samples(samples)
+    assert angle_between(result.direction.gravity, gravity) < np.radians(1.0)
+
+
 def test_turn_that_no_motion_shows_is_said_to_be_one():
     """An arm in a plane that stands upright turns within it as if its first joint had another zero."""
     rows = [{"a": 0.4, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 2
@@ -168,6 +183,17 @@ def test_imu_that_does_not_say_is_refused(recording, topic, error):
         imu_direction(demo_robot(), [recording], topic)
     with pytest.raises(ModelError, match="is no link that is fixed to 'base_link'"):
         imu_direction(demo_robot(), [on_imu(np.array([0.0, 0.0, 9.81]), "link_3")], "")
+
+
+@pytest.mark.parametrize("identification", [GravityIdentification, LinkIdentification])
+def test_imu_that_is_upside_down_is_refused(identification):
+    recording = planned_recording()
+    time = np.arange(0.0, 20.0, 0.01)
+    felt = np.tile([0.0, 0.0, 9.81], (len(time), 1)) + np.random.default_rng(0).normal(0.0, 0.05, (len(time), 3))
+    upright, reverse = (replace(recording, imus={"/imu": ImuSeries(time, sign * felt, "")}) for sign in (1, -1))
+    assert imu_direction(demo_robot(), [upright], "").angle < np.radians(1.0)
+    with pytest.raises(IdentificationError, match="upside down"):
+        identification(demo_robot(), gravity_direction="imu").fit(reverse)
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from dynid_ros.identification.gravity_direction import (
     SETTLED,
     direction_found,
     direction_setting,
+    downward,
     imu_direction,
     imu_topic_setting,
     require_determined,
@@ -42,7 +43,6 @@ from dynid_ros.identification.static_samples import (
 )
 from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU, GravityDirection
 from dynid_ros.model import RobotModel
-from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import turn_axes, turned
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
@@ -179,10 +179,8 @@ class GravityIdentification:
             found = replace(found, robot=found.robot.with_gravity(turned(gravity, turn @ turn_axes(gravity))))
             if np.linalg.norm(turn) < SETTLED:
                 break
-        if found._solve(samples).moments @ GravityModel(self.robot).project(self.robot.parameters) < 0:
-            # The torques at rest are also those of the negative weights in gravity turned round.
-            found = replace(found, robot=found.robot.with_gravity(-found.robot.gravity))
-        return found
+        robot = downward(found.robot, self.robot.gravity, samples.position, samples.torque)
+        return replace(found, robot=robot)
 
     def _misfit(self, samples: Samples) -> float:
         """Logarithm of the residuals, each noise as often as it has rows."""
