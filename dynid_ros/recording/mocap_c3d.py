@@ -16,8 +16,18 @@ from dynid_ros.recording.series import PoseSeries
 LABELS = ("LABELS", "LABELS2", "LABELS3", "LABELS4")
 NO_MARKERS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS")
 """Parameters that list what is stored as points and is a result of a body model."""
-DAMAGED = (struct.error, ValueError, LookupError, ArithmeticError, AssertionError, AttributeError, TypeError, EOFError)
-"""What the library raises where the content makes no sense."""
+DAMAGED = (
+    struct.error,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    TypeError,
+    EOFError,
+    NameError,
+)
+"""Exceptions that the library raises where the content makes no sense. An unknown processor leaves a name unbound."""
 
 
 class C3dFile(MocapText):
@@ -51,7 +61,8 @@ def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, Pose
         labels = [label for key in LABELS for label in _words(reader, key)]
         results = {label for key in NO_MARKERS for label in _words(reader, key)}
         units, frequency = _words(reader, "UNITS"), reader.point_rate
-        first, last = reader.first_frame, reader.last_frame
+        first = int(reader.first_frame)
+        last = int(reader.last_frame)
     except DAMAGED as error:
         raise file.error(0, f"no C3D file, or a damaged one ({error}); export it again") from error
     if not frames or len(frames) != last - first + 1:

@@ -66,6 +66,16 @@ def test_a_file_that_is_cut_off_or_none_at_all_is_refused(take, left):
         read_mocap(path.with_name("none.c3d"))
 
 
+@pytest.mark.parametrize("processor", [0, 255])
+def test_a_processor_that_does_not_exist_is_refused(take, processor):
+    path = take()
+    data = bytearray(path.read_bytes())
+    data[512 + 3] = processor
+    path.write_bytes(data)
+    with pytest.raises(RecordingError, match=r"take\.c3d: .*export it again"):
+        read_mocap(path)
+
+
 def test_without_the_library_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "c3d", None)
     with pytest.raises(RecordingError, match=r"pip install 'dynid_ros\[c3d\]'"):
