@@ -26,6 +26,7 @@ from dynid_ros.identification.servo.closed_loop import (
     STEPS,
     ClosedLoops,
     JointLayout,
+    Normal,
     output_error,
 )
 from dynid_ros.identification.servo.servo_result import ServoResult
@@ -50,6 +51,11 @@ SOUND = 0.2
 """Smallest inertia of a pose, in parts of the median, of a first estimate to begin with."""
 LEAST_INERTIA = 1e-6
 """s², of a first estimate: a loop of 160 Hz."""
+MAX_UNEXPLAINED_FRACTION = 0.5
+"""Part of the following error's RMS that a simulated closed loop may leave. Sound servos leave less than 0.01. Where
+half is left, the joint does not act as a linear servo."""
+SATURATED_FRACTION = 0.2
+"""Part of the following error's RMS from which a joint is named too: servos whose torque ends leave 0.2 and more."""
 
 
 @dataclass
@@ -129,6 +135,7 @@ class ServoIdentification:
         fastest = min(float(np.median(_inertia(runs, layouts[j], values, j))) for j, values in enumerate(start))
         loops = ClosedLoops(runs, layouts, float(np.clip(PER_RADIAN * np.sqrt(fastest), *STEPS)))
         found = output_error(loops, start, sizes)
+        _require_explained(robot, runs, found[1])
         return ServoResult.of(self, model, loops, found, [each.source for each in selected])
 
     def document(self) -> dict:
@@ -206,6 +213,32 @@ class ServoIdentification:
         found[layout.first :][mean != 0] = 0.0
         found[layout.first + constant[0]] = level / mean[constant[0]]
         return found
+
+
+def _require_explained(robot: RobotModel, runs: Sequence[ServoRun], normals: Sequence[Normal]) -> None:
+    """Refuse joints whose positions no closed loop explains.
+
+    Raises:
+        IdentificationError: names the joints and how far they stay behind their commands.
+    """
+    fractions, followings = [], []
+    for j, normal in enumerate(normals):
+        following = np.concatenate([run.commands[j].at(run.time) - run.position[:, j] for run in runs])
+        finite = np.isfinite(normal.matrices).all()
+        fractions.append(normal.rms / float(np.std(following)) if finite else np.inf)
+        followings.append(float(np.abs(following).max()))
+    if max(fractions) < MAX_UNEXPLAINED_FRACTION:
+        return
+    saturated = [
+        f"{name} by up to {following:.2g}"
+        for name, following, fraction in zip(robot.joint_names, followings, fractions, strict=True)
+        if not fraction < SATURATED_FRACTION
+    ]
+    raise IdentificationError(
+        f"{', '.join(dict.fromkeys(run.source for run in runs))}: joints stay far behind their commands "
+        f"({', '.join(saturated)} rad or m), as no servo whose torque grows with its error does: the torque ends "
+        "(saturation), or something blocks them; move slower and over less, or hold these joints still"
+    )
 
 
 def _inertia(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> NDArray:

@@ -106,6 +106,14 @@ def test_torque_that_ends_is_said(arm, told):
     assert "saturate" in result.summary()
 
 
+def test_servos_whose_torque_ends_at_once_are_refused_by_name():
+    arm = so101(seed=2)
+    weak = replace(arm, servos=replace(arm.servos, force=1.0))
+    with pytest.raises(IdentificationError, match="far behind .*shoulder_lift by up to .*the torque ends") as error:
+        ServoIdentification(arm.robot).fit(record(weak, motion(arm, 8.0, 50.0)))
+    assert "\n" not in str(error.value)
+
+
 def test_commands_between_which_a_servo_goes_straight_on(arm, told):
     fine = np.arange(0.0, told.time[-1], 0.002)
     command = CommandSeries(fine, np.interp(fine, told.time, told.position[:, 0])[:, None])
