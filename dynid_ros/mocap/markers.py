@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -14,8 +15,61 @@ from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import median_deviation
 
 
+# Trackers that repeat the last position, to the last digit, while they see nothing.
+
+
+NEIGHBOURS = 4
+"""Steps before and after a repeated position that say how far a marker usually moves from frame to frame."""
+JUMP_FRACTION = 0.5
+"""Step into or out of a repeated position, in parts of the median of its neighbours, from which the marker was not
+seen. A marker that comes to rest makes steps of less than 0.3."""
+RESOLUTION_STEPS = 3.0
+"""Steps in parts of the smallest one that are seen of a marker whose positions are so coarse that they repeat by
+chance."""
+
+
+def without_repeated(positions: NDArray) -> NDArray:
+    """Return positions (M, P, 3) with NaN where a marker was not seen and its last position was repeated.
+
+    Noise makes no two measurements equal to the last digit. Equal positions are kept where they can be measured: where
+    a marker of a simulation comes to rest, and where the resolution is as coarse as the noise.
+    """
+    same = np.all(positions[1:] == positions[:-1], axis=2)
+    if not same.any():
+        return positions
+    found = positions.copy()
+    for p in np.flatnonzero(same.any(axis=0)):
+        own = same[:, p]
+        first = np.flatnonzero(np.isfinite(positions[:, p]).all(axis=1) & ~np.append(False, own))
+        steps = np.linalg.norm(np.diff(positions[first, p], axis=0), axis=1)
+        if not len(steps):
+            continue
+        repeats = np.diff(np.append(first, len(positions))) > 1
+        repeats &= np.append(own, False)[first]
+        missing = repeats & _jumps(steps)
+        frozen = np.repeat(missing, np.diff(np.append(first, len(positions))))
+        rows = np.arange(first[0], len(positions))[frozen]
+        rows = rows[np.append(False, own)[rows]]
+        found[rows, p] = np.nan
+    return found
+
+
+def _jumps(steps: NDArray) -> NDArray:
+    """(S + 1,) whether the step (S,) into or out of each position is like its neighbours, not one of coming to rest."""
+    unknown = np.full(NEIGHBOURS, np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([unknown, steps, unknown]), NEIGHBOURS)
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # no neighbour on one side
+        before = np.nanmedian(windows[: len(steps)], axis=1)
+        after = np.nanmedian(windows[NEIGHBOURS + 1 :], axis=1)
+        coarse = RESOLUTION_STEPS * steps.min()
+        into = (steps > JUMP_FRACTION * before) & (before > coarse)
+        out_of = (steps > JUMP_FRACTION * after) & (after > coarse)
+    return np.append(False, into) | np.append(out_of, False)
+
+
 def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
-    """Positions (M, P, 3) as floats.
+    """Return positions (M, P, 3) as floats, NaN where a marker was not seen and its last position was repeated.
 
     Raises:
         MocapError: another shape, or no frame.
@@ -26,7 +80,7 @@ def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
             f"marker positions have shape {array.shape}; expected (frames, {n_markers}, 3): x, y, z in m of each of "
             f"{n_markers} markers, NaN where it was not seen"
         )
-    return array
+    return without_repeated(array)
 
 
 LARGEST = 20.0
@@ -34,7 +88,7 @@ LARGEST = 20.0
 
 
 def checked_markers(markers: ArrayLike) -> NDArray:
-    """Copy as floats, a marker NaN in all coordinates or in none.
+    """Return a copy as floats, a marker NaN in all coordinates or in none, and where its last position was repeated.
 
     Args:
         markers: (N, P, 3), or (N, 3) of one marker.
@@ -51,6 +105,7 @@ def checked_markers(markers: ArrayLike) -> NDArray:
         frame, marker = np.argwhere(np.isinf(positions))[0][:2]
         raise MocapError(f"marker {marker} is infinite in frame {frame}; expected NaN where a marker is not seen")
     positions[np.isnan(positions).any(axis=2)] = np.nan
+    positions = without_repeated(positions)
     seen = is_seen(positions)
     if not seen.any():
         raise MocapError("no marker is seen in any frame; are these the body's markers?")
@@ -229,12 +284,14 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
     """
     seen = require_positions(points, np.shape(points)[1] if np.ndim(points) == 3 else 0)
     stamps = np.asarray(time, dtype=float)
-    finished: list[NDArray] = []
-    current = np.empty((0, len(seen), 3))
-    last, velocity, when = np.empty((0, 3)), np.empty((0, 3)), np.empty(0)
+    owner = np.full(seen.shape[:2], -1)
+    current = np.empty(0, dtype=int)
+    last = np.empty((0, 3))
+    velocity = np.empty((0, 3))
+    when = np.empty(0)
+    count = 0
     for frame, (now, row) in enumerate(zip(stamps, seen, strict=True)):
         alive = now - when <= FORGOTTEN
-        finished.extend(current[~alive])
         current, last, velocity, when = current[alive], last[alive], velocity[alive], when[alive]
         ahead = (now - when)[:, None]
         # Velocity is trusted for a few frames only; a hidden marker may have reversed.
@@ -243,14 +300,18 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
             fresh = (row[found] - last[track]) / ahead[track]
             velocity[track] = (velocity[track] + fresh) / 2  # half of the noise of a difference stays out
             last[track], when[track] = row[found], now
-            current[track, frame] = row[found]
+            owner[frame, found] = current[track]
         new = np.setdiff1d(np.flatnonzero(np.isfinite(row).all(axis=1)), found)
         if len(new):
-            begun = np.full((len(new), len(seen), 3), np.nan)
-            begun[:, frame] = row[new]
-            current = np.concatenate([current, begun])
+            begun = np.arange(count, count + len(new))
+            count += len(new)
+            owner[frame, new] = begun
+            current = np.append(current, begun)
             last, velocity = np.concatenate([last, row[new]]), np.concatenate([velocity, np.zeros((len(new), 3))])
             when = np.append(when, np.full(len(new), now))
-    everything = np.array([*finished, *current]).reshape(-1, len(seen), 3)
-    lasting = np.isfinite(everything).all(axis=2).mean(axis=1) >= SHORTEST
-    return everything[lasting].transpose(1, 0, 2)
+    # Only tracks that last get a column of their own: a recording with many ghosts begins a track in most frames.
+    lasting = np.flatnonzero(np.bincount(owner[owner >= 0], minlength=count) >= SHORTEST * len(seen))
+    frames, points_of = np.nonzero(np.isin(owner, lasting))
+    result = np.full((len(seen), len(lasting), 3), np.nan)
+    result[frames, np.searchsorted(lasting, owner[frames, points_of])] = seen[frames, points_of]
+    return result

@@ -15,7 +15,7 @@ from dynid_ros.mocap.camera_clock import first_clock
 from dynid_ros.mocap.link_angles import LinkAngles, chain_angles
 from dynid_ros.mocap.marker_assignment import assign, bodies
 from dynid_ros.mocap.marker_set import MarkerSet, body_markers
-from dynid_ros.mocap.markers import GATE, tracks
+from dynid_ros.mocap.markers import GATE, tracks, without_repeated
 from dynid_ros.mocap.registration import Registration, register
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
@@ -56,7 +56,7 @@ def _ordered(name: str, stream: Stream) -> Stream:
     time, first = np.unique(stream.time, return_index=True)
     if len(time) < 2:
         raise MocapError(f"'{name}' has {len(time)} samples; expected the whole motion")
-    return Stream(time, stream.points[first])
+    return Stream(time, without_repeated(stream.points[first]))
 
 
 def _at(stream: Stream, time: NDArray) -> NDArray:
