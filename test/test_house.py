@@ -279,3 +279,9 @@ def test_parameter_file_comments_each_parameter(node):
     for above, line in zip(lines[start:], lines[start + 1 :], strict=False):
         if re.match(r" +\w+:", line):
             assert " # " in line or above.lstrip().startswith("#"), f"no comment: {line.strip()}"
+
+
+def test_every_cache_is_bounded():
+    """Nodes live for months: what is kept must have a largest number."""
+    unbounded = re.compile(r"^\s*@(functools\.)?(lru_cache(\(\s*(maxsize=)?None\s*\)|\(\))?|cache)\s*$", re.MULTILINE)
+    assert not [path.name for path in SOURCES if unbounded.search(path.read_text(encoding="utf-8"))]

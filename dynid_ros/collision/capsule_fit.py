@@ -7,6 +7,7 @@ smallest capsule that holds its points.
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,10 @@ ROUNDS = 4
 SEARCHED = 1500
 """Faces that the search looks at; all are covered."""
 
-_cache: dict[tuple[str, int], Capsules] = {}
+MAX_CACHED = 256
+"""Sets of capsules that are kept: those of the links of a few robots."""
+_cache: OrderedDict[tuple[str, int], Capsules] = OrderedDict()
+"""Capsules by what they cover, the least recently used first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,9 @@ def cover(faces: np.ndarray, margins: np.ndarray, most: int = MOST_CAPSULES) -> 
     key = (digest.hexdigest(), most)
     if key not in _cache:
         _cache[key] = _cover(faces, margins, most)
+        if len(_cache) > MAX_CACHED:
+            _cache.popitem(last=False)
+    _cache.move_to_end(key)
     return _cache[key]
 
 

@@ -86,7 +86,7 @@ def read_triangles(path: Path) -> np.ndarray:
         raise CollisionError(f"mesh '{path}' cannot be read ({error.strerror or error})") from error
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _triangles(path: Path, _changed: int) -> np.ndarray:
     try:
         import trimesh  # noqa: PLC0415  # only meshes need it

@@ -29,10 +29,10 @@ def require_name(name: object, what: str, error: type[DynidError]) -> str:
         DynidError: of the kind `error`; the name is no text, or has a control character such as a line break.
     """
     if not isinstance(name, str):
-        raise error(f"{what} has the name {name!r}; expected a text")
+        raise error(f"{what} is named {name!r}; expected a text")
     for character in name:
         if unicodedata.category(character) in REFUSED_CATEGORIES:
-            raise error(f"{what} has the name {name!r} with the control character {character!r}; remove it")
+            raise error(f"{what} is named {name!r}, with the control character {character!r}; remove it")
     return name
 
 

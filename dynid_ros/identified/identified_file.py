@@ -13,7 +13,7 @@ import yaml
 
 from dynid_ros import __version__
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
+from dynid_ros.files import MEGABYTE, read_yaml, require_name, write_atomically
 from dynid_ros.model import RobotModel
 
 FORMAT = "dynid/1"
@@ -113,7 +113,28 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
         )
     if not isinstance(document.get("robot"), dict):
         raise IdentifiedFileError(f"{path}: section 'robot' is missing; run the identification again")
+    _check_robot(document["robot"], path)
     return IdentifiedDocument(document, path)
+
+
+def _check_robot(section: dict, path: str | Path) -> None:
+    """Refuse names that are no names, and positions of held joints that are no numbers.
+
+    Raises:
+        IdentifiedFileError: says which.
+    """
+    for key in ("name", "base", "tip"):
+        if section.get(key) is not None:
+            require_name(section[key], f"{path}: robot.{key}", IdentifiedFileError)
+    joints = section.get("joints")
+    if joints is not None and not isinstance(joints, list):
+        raise IdentifiedFileError(f"{path}: robot.joints is {joints!r}, expected a list of names")
+    for joint in joints or ():
+        require_name(joint, f"{path}: a joint in robot.joints", IdentifiedFileError)
+    for joint, position in mapping(section, "held", f"{path}: robot").items():
+        require_name(joint, f"{path}: a joint in robot.held", IdentifiedFileError)
+        if not is_number(position):
+            raise IdentifiedFileError(f"{path}: robot.held: {joint} is {position!r}, expected a number, rad or m")
 
 
 def check_same_robot(document: Mapping, robot: RobotModel) -> None:

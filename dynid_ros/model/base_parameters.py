@@ -273,7 +273,7 @@ def random_motion(robot: RobotModel, n_samples: int = RANDOM_SAMPLES, seed: int 
     return rng.uniform(lower, upper, shape), qd, RANDOM_ACCELERATION * rng.uniform(-1.0, 1.0, shape)
 
 
-@lru_cache
+@lru_cache(maxsize=8)
 def _preference(names: tuple[str, ...]) -> list[int]:
     """Columns in the order in which they are kept: each link backwards, then all others."""
 

@@ -100,7 +100,7 @@ class RosbagsBag(Bag):
         super().__init__(path)
         self._readers = _open_readers(path)
         self.truncated = any(isinstance(reader, TruncatedMcapReader) for reader in self._readers)
-        self._types = _types()
+        self._own_types: Typestore | None = None
         self._definitions: dict[str, str] = {}
         try:
             self._read_topics()
@@ -128,9 +128,7 @@ class RosbagsBag(Bag):
         msgtype = self.topics[topic]
         count = 0
         try:
-            if msgtype not in self._types.fielddefs:  # as of control_msgs: the bag says what they are
-                own = get_types_from_msg(self._definitions[msgtype], msgtype)
-                self._types.register({name: own[name] for name in own if name not in self._types.fielddefs})
+            types = self._types_of(msgtype)
             for reader in self._readers:
                 connections = [connection for connection in reader.connections if connection.topic == topic]
                 if connections:
@@ -140,7 +138,7 @@ class RosbagsBag(Bag):
                     for _, received, raw in tqdm(stored, topic, total, delay=1.0, disable=None, leave=False):
                         if not 0 <= received <= LATEST:
                             raise ValueError(f"it was received at {received} ns")
-                        yield received, self._types.deserialize_cdr(raw, msgtype)
+                        yield received, types.deserialize_cdr(raw, msgtype)
                         count += 1
         except RecordingError:
             raise
@@ -150,15 +148,26 @@ class RosbagsBag(Bag):
                 "or record again"
             ) from error
 
+    def _types_of(self, msgtype: str) -> Typestore:
+        """Return types with this one: those that all bags share, or for packages such as control_msgs the bag's own."""
+        if msgtype in _types().fielddefs:
+            return _types()
+        if self._own_types is None:
+            self._own_types = get_typestore(Stores.LATEST)
+        known = self._own_types.fielddefs
+        read = get_types_from_msg(self._definitions[msgtype], msgtype)
+        self._own_types.register({name: read[name] for name in read if name not in known})
+        return self._own_types
+
     def close(self) -> None:
         """Close the files."""
         for reader in self._readers:
             reader.close()
 
 
-@lru_cache
+@lru_cache(maxsize=1)
 def _types() -> Typestore:
-    """Takes a while to learn how to read a type, so it learns once."""
+    """Return the types of ROS itself; to learn how to read one takes a while, so it is learnt once."""
     return get_typestore(Stores.LATEST)
 
 

@@ -1,9 +1,10 @@
 import time
+from collections import OrderedDict
 
 import numpy as np
 import pytest
 
-from dynid_ros.collision import shapes
+from dynid_ros.collision import capsule_fit, shapes
 from dynid_ros.collision.capsule_fit import cover
 
 
@@ -74,3 +75,14 @@ def test_a_sphere_is_itself_and_the_same_surface_is_fitted_once():
     began = time.perf_counter()
     assert cover(faces.copy(), np.zeros(len(faces))) is first
     assert time.perf_counter() - began < 0.1
+
+
+def test_capsules_of_many_robots_are_not_kept_for_ever(monkeypatch):
+    monkeypatch.setattr(capsule_fit, "_cache", OrderedDict())
+    monkeypatch.setattr(capsule_fit, "MAX_CACHED", 2)
+    faces = [np.array([[[k, 0.0, 0.0]]], dtype=float) for k in range(4)]
+    first = cover(faces[0], np.full(1, 0.1))
+    for k in (1, 0, 2):
+        cover(faces[k], np.full(1, 0.1))
+    assert len(capsule_fit._cache) == 2
+    assert cover(faces[0], np.full(1, 0.1)) is first

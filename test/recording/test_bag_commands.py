@@ -52,7 +52,6 @@ def test_points_of_a_trajectory_until_the_next_message(tmp_path):
 def test_the_reference_of_a_controller_whose_type_only_the_bag_knows(tmp_path, monkeypatch, field):
     definition = f"std_msgs/Header header\nstring[] joint_names\ntrajectory_msgs/JointTrajectoryPoint {field}\n"
     monkeypatch.setattr("bag_files.TYPES", types := get_typestore(Stores.ROS2_JAZZY))
-    monkeypatch.setattr("dynid_ros.recording.rosbags_bag._types", lambda: get_typestore(Stores.LATEST))
     types.register(get_types_from_msg(definition, STATE))
     rows = [types.types[STATE](header(STAMP + k * STEP), ["b", "a"], point([k, -k])) for k in range(5)]
     command = read(tmp_path, [("/command", START + k * STEP, row) for k, row in enumerate(rows)])

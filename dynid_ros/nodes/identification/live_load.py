@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -24,6 +25,9 @@ from dynid_ros.nodes.shared.joint_states import TorqueSamples
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.effort import EffortConvention
+
+MAX_CHANGES = 100
+"""Latest changes of the load that an estimate lists."""
 
 # The load that an arm carries on a latched topic, for those who reckon with it.
 
@@ -123,7 +127,7 @@ class LiveLoad:
         self._samples, self._counted = 0, (time.monotonic(), 0)
         self._event, self._latest = "none", "not known yet"
         self._condition, self._decided = math.nan, False
-        self._changes: list[dict[str, float]] = []
+        self._changes: deque[dict[str, float]] = deque(maxlen=MAX_CHANGES)
         self._estimates = node.create_publisher(String, "~/estimate", 10)
         self._topic = RawSubscription(node, "joint_states", JOINT_STATES, self._on_message)
         steady_timer(node, DISCOVERY_PERIOD, self._topic.update)
@@ -151,7 +155,11 @@ class LiveLoad:
         self._condition = estimate.condition_number
         result = estimate.load()
         # Early samples may be near to no body that can exist, which raises here.
-        document = {"time": self._states.stamp(estimate.time), **section_of_load(result), "changes": self._changes}
+        document = {
+            "time": self._states.stamp(estimate.time),
+            **section_of_load(result),
+            "changes": list(self._changes),
+        }
         self._latest = _in_words(result)
         self._decided = self._publisher.tell(result)
         self._estimates.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
