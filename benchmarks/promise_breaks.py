@@ -30,7 +30,7 @@ STAMPS_ASCEND = (
 WRITABLE = ("NodeParameter.descriptor", "read_only=not (self.adjustable or self.configured)", "read_only=False")
 UNEXPECTED = ("_refusals", "except Exception as error:  # a fault", "except KeyError as error:  # a fault")
 FOLLOWED = ("MotionInProgress.check", "if not excess[i] <= 0:", "if False:")
-SOON_STALE = ("Arm.watch", "elif age > self._stale_after:", "elif age > 0.05:")
+SOON_STALE = ("Arm._watch_motion", "elif age > self._stale_after:", "elif age > 0.05:")
 NO_XML_ERROR = ("xml_root", "except ET.ParseError as error:", "except KeyError as error:")
 
 
@@ -127,7 +127,7 @@ def _writers() -> list[Break]:
         Break(
             here + "test_another_publisher_while_the_arm_moves_brings_it_to_rest",
             "others are looked for at first alone",
-            (("Arm.watch", "elif (others := self._commands.others) and", "elif (others := '') and"),),
+            (("Arm._watch_motion", "elif (others := self._commands.others) and", "elif (others := '') and"),),
         ),
         Break(
             here + "test_enabled_has_a_publisher_and_disabled_none",
@@ -143,7 +143,7 @@ def _writers() -> list[Break]:
         Break(
             here + "test_a_motion_has_a_publisher_and_its_end_none",
             "the publisher stays",
-            (("Arm.watch", "self._node.executor.create_task(self._release)", "pass"),),
+            (("Arm._watch_motion", "self._node.executor.create_task(self._release)", "pass"),),
         ),
         Break(
             here + "test_a_killed_one_is_named_until_the_middleware_finds_out",
@@ -634,6 +634,7 @@ def _controllers() -> list[Break]:
 
 def _excitation() -> list[Break]:
     here, asked = "test_promises_excitation.py::", "test_watch.py::"
+    pieces = "test_motion_pieces.py::"
     rests = here + "test_a_fault_brings_the_arm_to_rest_and_is_named"
     same = here + "test_what_is_no_fault_goes_on"
     node, waiting = "test_excitation_node.py::", "test_robot_description.py::"
@@ -641,7 +642,7 @@ def _excitation() -> list[Break]:
         Break(
             f"{rests}[driver stops]",
             "no state is ever too old",
-            (("Arm.watch", "elif age > self._stale_after:", "elif False:"),),
+            (("Arm._watch_motion", "elif age > self._stale_after:", "elif False:"),),
         ),
         Break(f"{rests}[nan]", "positions are not looked at", (NOT_FINITE,)),
         Break(f"{rests}[joint missing]", "missing joints are not looked for", (NOT_MISSING,)),
@@ -656,7 +657,7 @@ def _excitation() -> list[Break]:
         Break(
             f"{rests}[controller gone]",
             "listeners are not looked at",
-            (("Arm.watch", "elif not self._has_controller():", "elif False:"),),
+            (("Arm._watch_motion", "elif not self._has_controller():", "elif False:"),),
         ),
         Break(
             asked + "test_no_motion_is_sent_to_a_controller_that_begins_each_at_the_measured_pose",
@@ -666,7 +667,7 @@ def _excitation() -> list[Break]:
         Break(
             asked + "test_accepted_its_stop_begins_where_the_arm_was_to_be",
             "a stop always begins where the controller does",
-            (("Arm.halt", "0.0 if self._controller.jerks else", "0.0 if False else"),),
+            (("Arm._slow_down", "0.0 if self._controller.jerks else", "0.0 if False else"),),
         ),
         Break(
             asked + "test_an_inactive_controller_is_refused",
@@ -793,6 +794,46 @@ def _excitation() -> list[Break]:
             here + "test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_it",
             "others are not looked for",
             (ALONE,),
+        ),
+        Break(
+            here + "test_killed_while_it_sends_pieces_the_arm_rests_within_two_seconds",
+            "the motion is always sent whole",
+            (("MotionController.handover", "        if answer is None or", "        if True or"),),
+        ),
+        Break(
+            pieces + "test_where_no_more_pieces_come_the_arm_rests_within_the_limits",
+            "a piece has no stop",
+            (("piece", "    ending = end + SHORTEST_REMAINDER >= motion.duration", "    ending = True"),),
+        ),
+        Break(
+            pieces + "test_the_reference_is_the_plan_when_a_piece_is_late",
+            "a piece begins when it comes",
+            (("MotionPieces.next_piece", "if self._handover.is_stamped:", "if False:"),),
+        ),
+        Break(
+            asked + "test_a_node_that_is_halted_leaves_the_arm_at_rest_and_sends_no_more",
+            "no piece is ever too late",
+            (("MotionPieces.lateness", "elapsed > self._stop_time - LATEST_PIECE else", "False else"),),
+        ),
+        Break(
+            asked + "test_where_the_clock_of_the_controller_is_another_the_motion_is_sent_whole",
+            "clocks are not compared",
+            (("Arm.load", "if self._clock_difference <= SAME_CLOCK else None", "if True else None"),),
+        ),
+        Break(
+            here + "test_a_stop_brings_an_arm_to_rest_that_another_moves",
+            "the arm is not looked at",
+            (("Arm.brake", "        if not speeds:", "        if True:"),),
+        ),
+        Break(
+            here + "test_a_stop_of_an_arm_at_rest_replaces_what_the_controller_has",
+            "nothing is held",
+            (("Arm._hold_at_rest", "        self._commands.publish(", "        str("),),
+        ),
+        Break(
+            here + "test_an_arm_at_rest_is_left_to_another_node_that_commands_it",
+            "others are not looked for",
+            (("Arm._hold_at_rest", "if others := self._other_publishers():", "if others := []:"),),
         ),
         Break(
             here + "test_an_old_motion_that_dwells_in_the_controller_is_replaced_by_a_hold_first",

@@ -25,6 +25,8 @@ LATCHED = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 TOPIC = "/joint_trajectory_controller/joint_trajectory"
 START = [0.4, -0.3, 0.2]
 VELOCITY, ACCELERATION = 3.0, 12.0
+AT_ONCE = 0.02
+"""s by which a stamp may be later than the message, of one that is to begin at once."""
 PARAMETERS = {
     "robot_description": planar_arm.urdf(),
     "floor_height": 0.1,
@@ -48,6 +50,7 @@ class Robot(Node):
         self.named = ["finger", "joint_3", "joint_1", "joint_2"]
         self.state = np.array([START, [0.0] * 3, [0.0] * 3])
         self.spline, self.spline_start, self.spline_end = None, 0.0, 0.0
+        self.pending = None
         self.fault = None
         self.spoil = lambda message: None  # what is wrong with a joint state
         self.commands: list[JointTrajectory] = []
@@ -72,14 +75,22 @@ class Robot(Node):
         return self.get_clock().now().nanoseconds * 1e-9
 
     def follow(self, message, info):
-        """From when it was sent on: that a busy machine brings it late is no matter of the motion."""
+        """From its stamp or when it was sent on: that a busy machine brings it late is no matter of the motion."""
         sent = info["source_timestamp"] * 1e-9
-        if self.spline is not None and self.fault != "stuck":
-            self.state = self.at(sent)
+        stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
         under_way = self.commands and sent < self.spline_start + self.spline_end
         (self.holds if len(message.points) == 1 and not under_way else self.commands).append(message)
         if self.fault == "deaf":
             return
+        if stamp > sent + AT_ONCE and self.spline is not None:
+            self.pending = message, stamp  # what is under way goes on up to there
+        else:
+            self.pending = None
+            self.begin(message, stamp or sent)
+
+    def begin(self, message, start):
+        if self.spline is not None and self.fault != "stuck":
+            self.state = self.at(start)
         time_ = [point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points]
         order = [message.joint_names.index(name) for name in self.joints]
         points = np.array([[p.positions, p.velocities, p.accelerations] for p in message.points])[:, :, order]
@@ -87,7 +98,7 @@ class Robot(Node):
             time_, points = [0.0, *time_], np.concatenate([[self.state], points])
         spline = BPoly.from_derivatives(time_, points)
         self.spline = spline, spline.derivative(1), spline.derivative(2)
-        self.spline_start, self.spline_end = sent, time_[-1]
+        self.spline_start, self.spline_end = start, time_[-1]
 
     def at(self, time_):
         elapsed = min(max(time_ - self.spline_start, 0.0), self.spline_end)
@@ -96,6 +107,9 @@ class Robot(Node):
     def move(self):
         if self.spline is not None and self.fault != "stuck":
             now = self.now()
+            if self.pending is not None and now >= self.pending[1]:
+                self.begin(*self.pending)
+                self.pending = None
             self.state = self.at(now)
             self.track.append((now, self.state.copy()))
 

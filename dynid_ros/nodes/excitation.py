@@ -12,7 +12,7 @@ plan, such as `FourierPlan`; once started also `start_time`, when the experiment
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Lock
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -28,10 +28,10 @@ from dynid_ros.excitation.fourier_search import Candidate
 from dynid_ros.excitation.parallel_search import Enough, Progress
 from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design
 from dynid_ros.nodes.experiment.safety import Safety
-from dynid_ros.nodes.experiment.trajectory_execution import Arm
+from dynid_ros.nodes.experiment.trajectory_execution import REQUESTED, Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import current, declare
-from dynid_ros.nodes.shared.process import Background, answer, answer_later, run_undisturbed
+from dynid_ros.nodes.shared.process import Background, answer_later, run_undisturbed
 from dynid_ros.nodes.shared.robot_description import robot_model
 from dynid_ros.nodes.shared.steady_thread import SteadyThread
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -87,11 +87,10 @@ class Work:
 
 WATCH_RATE = 100.0
 PROGRESS_PERIOD = 0.2
-REQUESTED = "on request"
 
 
 class ExcitationNode(Node):
-    """Designs motions in the background, and sends each as one message, with the way to its start.
+    """Designs motions in the background, and has the controller carry them out, with the way to their start.
 
     One thread is to spin it. Another, of its own, watches the arm, whatever the executor waits for.
     """
@@ -106,6 +105,7 @@ class ExcitationNode(Node):
         self._wanted(self.settings).experiment()  # what makes no sense is said at once
         self._designed: tuple[Experiment, Plan] | None = None
         self._doing = ""
+        self._state_lock = Lock()  # the state is published in the order in which it changes, by whichever thread
         self._approach = self._progress = self._progress_time = 0.0
 
         self._plan_publisher = self.create_publisher(String, "~/plan", LATCHED)
@@ -118,9 +118,12 @@ class ExcitationNode(Node):
         self.arm = Arm(self, self.settings, self.safety.limits, on_halt=self._on_halt, on_rest=self._on_rest)
         waiting = ReentrantCallbackGroup()  # so that a design that is awaited keeps nothing else waiting
         design = answer_later(self, self.design, lambda: self.settings.answer_at_once)
-        for name, action in (("design", design), ("start", answer_later(self, self.start))):
+        for name, action in (
+            ("design", design),
+            ("start", answer_later(self, self.start)),
+            ("stop", answer_later(self, self.stop)),
+        ):
             self.create_service(Trigger, f"~/{name}", action, callback_group=waiting)
-        self.create_service(Trigger, "~/stop", answer(self, self.stop))
         Diagnostics(self, self.status, hardware=self._robot.name)
         self.steady = SteadyThread(self, self._watch, 1.0 / WATCH_RATE)
         self._made = True
@@ -154,33 +157,47 @@ class ExcitationNode(Node):
                 return approach, motion, sampled
 
             approach, motion, sampled = await self._work.result(whole)
-            check_start(sampled, await self.arm.resting_position())
+            load = await self._work.result(lambda _: self.arm.load(motion, sampled))
             self._refuse_if_stopped()
+            check_start(sampled, await self.arm.resting_position())
             await self.arm.require_controller()  # still
-            with self.arm.lock:
-                self._approach = approach.duration
-                begin = self.get_clock().now().nanoseconds * 1e-9 + self.arm.send(motion, sampled) + self._approach
-                self._set_state("approaching")
-                self._publish_progress(0.0)
+
+            def send(_: Progress) -> float:
+                with self.arm.lock:
+                    self._refuse_if_stopped()
+                    self._approach = approach.duration
+                    until_start = self.arm.send(load)
+                    self._set_state("approaching")
+                    self._publish_progress(0.0)
+                    return self.get_clock().now().nanoseconds * 1e-9 + until_start + self._approach
+
+            begin = await self._work.result(send)
         await self.arm.accepted()
         self._publish_plan(plan, start_time=begin)
         how = f", by {self.arm.interface}" * self.arm.interface.startswith("action")
         return f"approaching for {approach.duration:.1f} s, then {plan.duration:.1f} s of excitation{how}"
 
-    def stop(self) -> str:
-        """Bring the arm to rest, or end the design."""
+    async def stop(self) -> str:
+        """Bring the arm to rest, whoever moves it, or end the design."""
         with self.arm.lock:
-            return self._stop()
+            if self._doing or self.arm.moving:
+                return self._stop()
+        before = self.state
+        with self._exclusively("stopping"):
+            try:
+                return await self.arm.brake()
+            except DynidError as error:
+                raise DynidError(f"nothing to stop: the state is {before}; {error}") from error
 
     def _stop(self) -> str:
-        if self._doing:
-            self._work.stop()
-            return "the design ends with the best so far" if self.state == "designing" else "the arm stays at rest"
-        if not self.arm.moving:
-            raise DynidError(f"nothing to stop: the state is {self.state}")
         if self.arm.stopping:
             raise DynidError(f"the arm is coming to rest already ({self.state})")
-        return f"at rest in {self.arm.halt(REQUESTED):.1f} s"
+        if self.arm.moving:
+            return f"at rest in {self.arm.halt(REQUESTED):.1f} s"
+        if self._doing == "stopping":
+            raise DynidError("the node is looking already whether the arm moves, and stops it then")
+        self._work.stop()
+        return "the design ends with the best so far" if self.state == "designing" else "the arm stays at rest"
 
     def status(self) -> Status:
         """State, how far the motion or its design is, and whether a motion could begin."""
@@ -300,8 +317,9 @@ class ExcitationNode(Node):
         self._progress_publisher.publish(Float32(data=fraction))
 
     def _set_state(self, state: str) -> None:
-        self.state = state
-        self._state_publisher.publish(String(data=state))
+        with self._state_lock:
+            self.state = state
+            self._state_publisher.publish(String(data=state))
 
 
 def main() -> None:

@@ -84,11 +84,17 @@ class Goal(Enum):
 
 
 class _Course:
-    """A trajectory from its first sample on: states, efforts, and where it ends."""
+    """A trajectory from its first sample on: states, efforts, and where it ends.
 
-    def __init__(self, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray) -> None:
+    Attributes:
+        time: (K,) of its points, s, after that of the state that it begins with.
+        has_several_points: whether the message had more than one, so that another may be blended with it.
+    """
+
+    def __init__(self, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray, several: bool = False) -> None:
+        self.has_several_points = several
         self._spline = JointSpline(time, derivatives)
-        self._time, self._effort = time, effort
+        self.time, self._effort = time, effort
         self.last_position, self.last_effort, self.end = derivatives[-1, 0], effort[-1], float(time[-1])
 
     def at(self, time: float) -> np.ndarray:
@@ -97,7 +103,7 @@ class _Course:
 
     def effort_at(self, time: float) -> np.ndarray:
         """(n,) N m, linear between the points."""
-        return np.array([np.interp(time, self._time, column) for column in self._effort.T])
+        return np.array([np.interp(time, self.time, column) for column in self._effort.T])
 
 
 class TrajectoryController:
@@ -111,8 +117,12 @@ class TrajectoryController:
       it zero again. Each abort, timeout and activation commands it.
     - The tolerances that are checked are those of the last action goal, or of the parameters at `configure`. Neither a
       trajectory of the topic nor an activation nor a parameter restores them.
-    - A trajectory begins at the measured state, or at the desired one (`interpolate_from_desired_state`); where its
-      first point is due already, it begins there.
+    - A trajectory begins at the measured state, or at the last command (`interpolate_from_desired_state`), which counts
+      as that of the cycle that wrote it; where its first point is due already, it begins there.
+    - With `allow_trajectory_replacement` (of 2026-08-15, `blend_with_active_trajectory`) a trajectory of several points
+      that is under way is blended with: its points up to the new start stay, the state that it has there joins the two.
+      A start that is past counts as now, so the new trajectory is shifted by what it is late. Times count from the
+      cycle before, so that what is kept comes one cycle late. After a hold the rules above are in force.
     - A violated tolerance writes nothing in its cycle; the next one holds the place measured then.
     - The end of `cmd_timeout` is no end while it holds, which it does after an activation, a hold and a goal's success.
     - A deactivation leaves the position in its interface and makes the effort zero at once.
@@ -162,6 +172,8 @@ class TrajectoryController:
         self._hold_effort = np.zeros(n)
         self.goals: list[Goal] = []
         self._reference = np.zeros((3, n))
+        self._commanded_at: float | None = None
+        self._cursor = 0.0
         self._course: _Course | None = None
         self._next: tuple[TrajectoryPoints, float | None] | np.ndarray | None = None
         self._holding = True
@@ -174,6 +186,7 @@ class TrajectoryController:
         last = self.settings.set_last_command_interface_value_as_state_on_activation and np.isfinite(commanded).all()
         self._reference = np.zeros((3, self._robot.n_joints))
         self._reference[0] = commanded if last else position
+        self._commanded_at = None
         self._course, self._holding = None, True
         self._next = self._reference[0].copy()
 
@@ -225,6 +238,7 @@ class TrajectoryController:
         if new:
             self._course = self._begin(now, position, velocity)
             self._next = None
+        self._cursor = now
         course = self._course
         if course is None:
             return
@@ -244,6 +258,7 @@ class TrajectoryController:
             self._abort(f"Holding position due to {why}", position)
             return
         self._command(course.at(now + period), course.effort_at(now))
+        self._commanded_at = now
         if free and not on_the_way and not missed and self._end_goal(Goal.SUCCEEDED):
             self._hold_effort = course.last_effort
             self._hold(course.last_position)
@@ -260,14 +275,38 @@ class TrajectoryController:
             return _Course(np.array([now]), self._next[np.newaxis, np.newaxis], self._hold_effort[np.newaxis])
         points, start = self._next
         time, derivatives = points.arrays(self._robot)
-        time, effort = time + (now if start is None else start), points.efforts(self._robot)
+        effort = points.efforts(self._robot)
+        active = self._course
+        if self.settings.allow_trajectory_replacement and active is not None and active.has_several_points:
+            wait = max(start - now, 0.0) if start is not None else 0.0
+            time, derivatives, effort = self._blend(active, wait, time, derivatives, effort)
+            time = time + now
+        else:
+            time = time + (now if start is None else start)
+        several = len(time) > 1
         if time[0] > now:
-            state = np.array([position, velocity, np.zeros_like(position)])
+            state, at = np.array([position, velocity, np.zeros_like(position)]), now
             if self.settings.interpolate_from_desired_state:
-                state = self._reference
-            time, derivatives = from_state(now, state, time, derivatives)
+                state, at = self._reference, now if self._commanded_at is None else self._commanded_at
+            time, derivatives = from_state(at, state, time, derivatives)
             effort = np.vstack([np.nan_to_num(self._interfaces.effort), effort])
-        return _Course(time, derivatives, effort)
+        return _Course(time, derivatives, effort, several)
+
+    def _blend(
+        self, active: _Course, wait: float, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return times from now, derivatives and efforts of the active trajectory for `wait` s, then of the new one."""
+        new_start = self._cursor + wait
+        kept = active.time[(active.time > self._cursor) & (active.time < new_start)].tolist()
+        if time[0] > 0.0:
+            kept.append(new_start)
+        before = np.array([active.at(instant)[: derivatives.shape[1]] for instant in kept])
+        efforts = np.array([active.effort_at(instant) for instant in kept])
+        return (
+            np.concatenate([np.array(kept) - self._cursor, time + wait]),
+            np.concatenate([before.reshape(len(kept), *derivatives.shape[1:]), derivatives]),
+            np.concatenate([efforts.reshape(len(kept), effort.shape[1]), effort]),
+        )
 
     def _check(self, points: TrajectoryPoints, now: float, start: float | None) -> None:
         if not self.active:

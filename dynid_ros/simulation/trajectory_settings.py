@@ -42,9 +42,12 @@ class Tolerances:
 class TrajectorySettings:
     """Parameters by their real names and with their real defaults (ros2_controllers 4.42.1).
 
+    `allow_trajectory_replacement` came later (2026-08-15, where it is true by default); false is what 4.42.1 does.
+
     Attributes:
         command_interfaces: `("position",)` or `("position", "effort")`.
         interpolate_from_desired_state: a new trajectory begins where the arm was to be; false: where it is measured.
+        allow_trajectory_replacement: a trajectory that replaces an active one begins on the path of that one.
         set_last_command_interface_value_as_state_on_activation: an activation holds the position that was commanded
             last, by whomever; false: the measured one.
         cmd_timeout: s after the last point at which a command that is not repeated is dropped; in force only where it
@@ -57,6 +60,7 @@ class TrajectorySettings:
 
     command_interfaces: tuple[str, ...] = ("position",)
     interpolate_from_desired_state: bool = False
+    allow_trajectory_replacement: bool = False
     set_last_command_interface_value_as_state_on_activation: bool = True
     cmd_timeout: float = 0.0
     goal_time: float = 0.0

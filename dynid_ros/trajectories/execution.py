@@ -41,6 +41,34 @@ def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajector
     return stopping
 
 
+NEAREST_POINTS = 0.005
+"""Two points of a piece are at least so far apart, s: times in messages are rounded."""
+SHORTEST_REMAINDER = 0.5
+"""A piece goes on to the end of the motion where not more than this would be left, s."""
+
+
+def piece(motion: Trajectory, begin: float, end: float, limits: MotionLimits) -> tuple[Trajectory, float]:
+    """Return the part of `motion` from `begin` to `end` (s) with a stop after it, and when the stop begins.
+
+    A controller that gets no further piece so comes to rest on the path of the motion, within the limits. Where little
+    of the motion is left after `end`, the piece is all that is left, and its stop the end of the motion.
+    """
+    ending = end + SHORTEST_REMAINDER >= motion.duration
+    stop_time = motion.duration if ending else end
+    between = (motion.time > begin + NEAREST_POINTS) & (motion.time < stop_time - NEAREST_POINTS)
+    time: NDArray = np.concatenate([[begin], motion.time[between], [stop_time]])
+    planned = Trajectory(motion.joint_names, time - begin, *motion.at(time))
+    return (planned if ending else Trajectory.join([planned, stop(motion, end, limits)])), stop_time
+
+
+def coast(limits: MotionLimits, position: ArrayLike, velocity: ArrayLike) -> Trajectory:
+    """From `position` and `velocity`, each (n,), to rest in the direction of motion, as quickly as the limits allow."""
+    ends = np.array([0.0, 2.0 * DURATIONS[-1]])
+    straight = np.asarray(position, dtype=float) + ends[:, np.newaxis] * np.asarray(velocity, dtype=float)
+    steady = np.broadcast_to(np.asarray(velocity, dtype=float), straight.shape)
+    return stop(Trajectory(limits.joint_names, ends, straight, steady, np.zeros_like(straight)), 0.0, limits)
+
+
 def standstill(limits: MotionLimits, position: ArrayLike, speed: float) -> Trajectory:
     """Rest at `position` (n,), for a controller to take an arm to that is there with at most `speed` (per s).
 

@@ -127,11 +127,11 @@ class Trajectory:
         """Jerk (M, n), per s³, at times (M,); it may jump at samples, where it is that after them."""
         time = np.asarray(time, dtype=float)
         outside = (time < 0.0) | (time > self.duration)
-        return np.where(outside[..., np.newaxis], 0.0, self._splines[2].derivative()(np.clip(time, 0.0, self.duration)))
+        return np.where(outside[..., np.newaxis], 0.0, self._jerk_spline(np.clip(time, 0.0, self.duration)))
 
     def jerk_peaks(self) -> tuple[NDArray, NDArray]:
         """Time and jerk, each (N − 1, n), where the jerk between two samples, a parabola, is largest."""
-        start, middle, end = self._splines[2].derivative().c  # in Bernstein's basis
+        start, middle, end = self._jerk_spline.c  # in Bernstein's basis
         curvature = start - 2 * middle + end
         turning = np.clip((start - middle) / np.where(curvature == 0.0, 1.0, curvature), 0.0, 1.0)
         places = np.stack([np.zeros_like(turning), turning, np.ones_like(turning)])
@@ -139,6 +139,10 @@ class Trajectory:
         largest = np.argmax(np.abs(values), axis=0)[np.newaxis]
         place, peak = (np.take_along_axis(choices, largest, 0)[0] for choices in (places, values))
         return self.time[:-1, np.newaxis] + place * np.diff(self.time)[:, np.newaxis], peak
+
+    @cached_property
+    def _jerk_spline(self) -> BPoly:
+        return self._splines[2].derivative()
 
     @cached_property
     def _splines(self) -> tuple[BPoly, BPoly, BPoly]:
@@ -174,7 +178,7 @@ class Trajectory:
 
     def _corners(self, apart: float) -> NDArray:
         """Times of the samples at which the jerk jumps, those at least so far `apart` (s) from each other."""
-        start, _, end = self._splines[2].derivative().c
+        start, _, end = self._jerk_spline.c
         jump = np.abs(start[1:] - end[:-1])
         largest = np.maximum(np.abs(start).max(axis=0), np.abs(end).max(axis=0))
         jumps = np.any(jump > np.maximum(JUMP * largest, ROUNDING / apart**3), axis=1)

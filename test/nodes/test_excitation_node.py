@@ -144,7 +144,7 @@ def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench, tmp_
     refused = design(motion="walk", harmonics=3)
     assert "Parameter motion is 'walk'; expected fourier, static_rotation, joint_by_joint, payload" in refused.message
     path = tmp_path / "motion.yaml"
-    assert design(motion="fourier", seed=0, trajectory_file=str(path)).message == f"{first}\nwritten to {path}"
+    assert design(motion="fourier", seed=0, trajectory_file=str(path)).message == f"{first}; written to {path}"
     read = design(motion="file", motion_file=str(path), trajectory_file="", repeats=3)
     assert read.message.startswith(f"7.5 s, 3 times the motion of 2.5 s, from {path}")
     read = design(motion_file=str(tmp_path / "none.yaml"))

@@ -28,14 +28,16 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
+from dynid_ros.nodes.experiment.motion_pieces import trajectory_message  # noqa: E402
 from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
-from dynid_ros.nodes.experiment.trajectory_execution import trajectory_message  # noqa: E402
 from dynid_ros.nodes.shared.command_topic import LEASE  # noqa: E402
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 STALE = PARAMETERS["stale_after"]
@@ -415,4 +417,72 @@ def test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_
     finally:
         threads.close()
         again.destroy_node()
+        robot.destroy_node()
+
+
+def test_a_stop_brings_an_arm_to_rest_that_another_moves(bench):
+    bench = bench()
+    robot = bench.robot
+    wait(lambda: bench.node.arm.doubt == "")
+    carried(
+        robot, move(planar_arm.JOINTS, START, SWING, 1.5), rest(SWING, 60.0), move(planar_arm.JOINTS, SWING, START, 1.5)
+    )
+    wait(lambda: np.abs(robot.state[1]).max() > 0.2)
+    answer = bench.call("stop")
+    assert answer.success, answer.message
+    assert "\n" not in answer.message
+    assert "the arm was moving ('joint_1' at " in answer.message
+    assert "not by this node; at rest in " in answer.message
+    wait(lambda: bench.state == "idle" and not bench.node.arm.moving)
+    assert bench.robot.states[-2:] == ["stopped: on request", "idle"]
+    check_smooth(robot)
+    assert np.abs(robot.state[0] - SWING).max() > 0.02, "it would have gone on otherwise"
+    wait(lambda: robot.count_publishers(TOPIC) == 0)
+
+
+def test_a_stop_of_an_arm_at_rest_replaces_what_the_controller_has(bench):
+    bench = bench()
+    robot = bench.robot
+    wait(lambda: bench.node.arm.doubt == "")
+    carried(robot, rest(START, 2.0), move(planar_arm.JOINTS, START, SWING, 1.0), rest(SWING, 60.0))
+    answer = bench.call("stop")
+    assert not answer.success
+    assert "nothing to stop: the state is idle; the arm is at rest (fastest: 'joint_" in answer.message
+    assert answer.message.endswith("and the controller was told to hold it there")
+    time.sleep(2.5)
+    np.testing.assert_allclose(robot.state[0], START, atol=1e-9)
+    assert bench.state == "idle"
+
+
+def test_an_arm_at_rest_is_left_to_another_node_that_commands_it(bench):
+    bench = bench()
+    robot = bench.robot
+    wait(lambda: bench.node.arm.doubt == "")
+    other = robot.create_publisher(JointTrajectory, TOPIC, 10)
+    wait(lambda: bench.node.count_publishers(TOPIC) == 1)
+    wait(lambda: "left to node /robot" in bench.call("stop").message)
+    assert not robot.commands
+    robot.destroy_publisher(other)
+
+
+@pytest.mark.slow
+def test_killed_while_it_sends_pieces_the_arm_rests_within_two_seconds(tmp_path, motion):
+    description = tmp_path / "arm.urdf"
+    description.write_text(planar_arm.urdf())
+    values = PARAMETERS | motion | {"repeats": 8, "robot_description": description}
+    robot = Robot()
+    answers = {"joints": list(planar_arm.JOINTS), "command_interfaces": ["position"]}
+    ControllerNode(robot, TOPIC, answers | {"interpolate_from_desired_state": True})
+    threads = NodeThreads(robot)
+    try:
+        with NodeProcess("excitation", values):
+            wait(lambda: robot.states, START_TIME)
+            wait(lambda: ask(robot, "start").success)
+            wait(lambda: moving(robot) and len(robot.commands) > 3)
+        killed = robot.now()
+        wait(lambda: robot.now() > robot.spline_start + robot.spline_end)
+        assert robot.now() - killed < 2.0 + BUSY
+        check_smooth(robot)
+    finally:
+        threads.close()
         robot.destroy_node()

@@ -182,6 +182,50 @@ def test_a_new_trajectory_begins_at_the_measured_pose_or_at_the_desired_one(benc
     assert bench.cycle()[0] == pytest.approx(before - jump, abs=2e-4)
 
 
+def test_the_last_command_counts_as_that_of_the_cycle_that_wrote_it(bench):
+    bench = bench(interpolate_from_desired_state=True)
+    bench.topic((1.0, 0.0), (2.0, 1.0))
+    before = bench.run(1.5)[0]
+    bench.topic((0.5, before + 0.5))
+    assert bench.cycle()[0] == pytest.approx(before + 0.5 * 2 * PERIOD / (0.5 + PERIOD), abs=1e-9)
+
+
+@pytest.mark.parametrize("desired", [True, False])
+def test_a_replacement_begins_on_the_path_that_is_under_way(bench, desired):
+    bench = bench(allow_trajectory_replacement=True, interpolate_from_desired_state=desired, lag=LAG)
+    bench.topic((1.0, 0.0), (3.0, 1.0))
+    before = bench.run(2.0)[0]
+    bench.topic((0.5, before + 0.25), (1.0, before))
+    after = bench.cycle()[0]
+    assert after == pytest.approx(before, abs=2e-4), "one cycle is lost"
+    assert bench.run(0.5)[0] == pytest.approx(before + 0.25, abs=5e-3)
+
+
+def test_a_replacement_that_is_late_is_shifted_by_that(bench):
+    bench = bench(allow_trajectory_replacement=True)
+    bench.topic((1.0, 0.0), (3.0, 1.0))
+    bench.run(2.0)
+    bench.topic((0.2, 0.6), (1.2, 1.1), start=bench.now - 0.3)
+    assert bench.run(0.2)[0] == pytest.approx(0.6, abs=2e-3)
+
+
+def test_a_replacement_keeps_the_path_up_to_its_start(bench):
+    bench = bench(allow_trajectory_replacement=True, interpolate_from_desired_state=True)
+    bench.topic((1.0, 0.0), *((1.0 + 0.1 * i, 0.05 * i) for i in range(1, 21)))
+    bench.run(2.0)
+    bench.topic((0.2, 0.7), (1.2, 0.9), start=bench.now + 0.2)
+    assert bench.run(0.15)[0] == pytest.approx(0.575, abs=2e-3)
+    assert bench.run(0.25)[0] == pytest.approx(0.7, abs=2e-3)
+
+
+def test_after_a_single_point_nothing_is_blended(bench):
+    bench = bench(allow_trajectory_replacement=True, lag=LAG)
+    bench.measured = -LAG
+    before = bench.cycle()[0]
+    bench.topic((2.0, 0.0))
+    assert bench.cycle()[0] == pytest.approx(before - LAG, abs=2e-4)
+
+
 def test_a_first_point_that_is_due_is_gone_to_at_once_wherever_the_arm_is(bench):
     bench = bench(lag=LAG)
     bench.measured = -LAG

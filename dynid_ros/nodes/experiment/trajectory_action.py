@@ -7,6 +7,7 @@ from os import urandom
 from typing import Any
 
 from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray
+from action_msgs.srv import CancelGoal
 from rclpy.action import ActionClient
 from rclpy.action.client import ClientGoalHandle
 from rclpy.duration import Duration
@@ -54,6 +55,7 @@ class TrajectoryAction(CommandTopic):
         self._type = _action_type()
         self.action, self.error = node.resolve_service_name(action), float("nan")
         self._client = ActionClient(node, self._type, action)
+        self._cancel = node.create_client(CancelGoal, f"{action}/_action/cancel_goal")
         self._group = Waiting()
         self._status_topic = node.create_subscription(
             GoalStatusArray, f"{action}/_action/status", lambda _: None, LATCHED, callback_group=self._group, raw=True
@@ -116,6 +118,14 @@ class TrajectoryAction(CommandTopic):
         named.uuid = list(self._goal)
         self._answer = self._client.send_goal_async(goal, self._on_feedback, named)
         self._answer.add_done_callback(partial(self._on_answer, self._goal))
+
+    def keep_replaced(self) -> None:
+        """Leave the goal before the last one under way until that is taken: it is a piece, which ends at rest."""
+        self._running, self._replaced = self._replaced, None
+
+    def cancel_all(self) -> None:
+        """Cancel all goals of the server, whoever sent them."""
+        self._cancel.call_async(CancelGoal.Request())
 
     def look(self) -> None:
         """Take the statuses that have come; cancel a goal that was to be replaced and is not."""

@@ -2,74 +2,37 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from threading import RLock
 from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
-from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.serialization import deserialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.experiment.design import controller_joints
-from dynid_ros.nodes.experiment.trajectory_action import ACTION, interface
+from dynid_ros.nodes.experiment.motion_pieces import LEAD, Load, MotionPieces, trajectory_message
+from dynid_ros.nodes.experiment.trajectory_action import ACTION, TAKEN_OVER, interface
 from dynid_ros.nodes.experiment.watch import (
     MOVING,
     EffortWatch,
     MotionController,
     MotionTime,
+    describe_speeds,
     disagreement,
-    efforts,
-    moving_joint,
+    optional_values,
 )
 from dynid_ros.nodes.shared.command_topic import publishers_of
-from dynid_ros.nodes.shared.joint_states import JointOrder, newest_states
+from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
 from dynid_ros.nodes.shared.topics import Waiting, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
-from dynid_ros.trajectories.execution import SHORTEST, standstill
+from dynid_ros.trajectories.execution import coast, standstill
 from dynid_ros.trajectories.limits import per_joint
-
-# `Trajectory` to `trajectory_msgs/JointTrajectory`.
-
-
-LEAD = SHORTEST
-"""Time from arrival to the first point, s: the controller goes there smoothly from where it begins.
-
-That is its own reference, or the measured pose, see `motion_controller`. The way a message takes shifts the motion;
-over less time a controller could not make up for it without a jerk.
-"""
-SAME = 1e-6
-"""s within which two points are one."""
-
-
-def trajectory_message(
-    trajectory: Trajectory, joint_names: Sequence[str], delay: float, lead: float = LEAD
-) -> JointTrajectory:
-    """Message with what of `trajectory` is due `lead` after arrival, and its samples after that.
-
-    Args:
-        trajectory: ends at rest.
-        joint_names: as the controller has them.
-        delay: time from the arrival of the message to the first sample, s; negative: it is past.
-        lead: s; 0: the controller goes on with the motion where that is to be, whatever its own beginning is.
-    """
-    ordered = trajectory.select(joint_names)
-    first = min(max(lead - delay, 0.0), ordered.duration)
-    own: NDArray = np.concatenate([[first], ordered.time[ordered.time > first + SAME]])
-    message = JointTrajectory(joint_names=list(joint_names))
-    rows = (np.maximum(own + delay, lead), *ordered.at(own))
-    for instant, position, velocity, acceleration in zip(*(row.tolist() for row in rows), strict=True):
-        point = JointTrajectoryPoint(positions=position, velocities=velocity, accelerations=acceleration)
-        point.time_from_start = Duration(seconds=instant).to_msg()
-        message.points.append(point)
-    return message
-
 
 PAUSE = 1.0  # s from sending a long motion to its start: some controllers do nothing else while they read it
 STATE_TIMEOUT = 1.0  # s for which a joint state is waited for
@@ -77,12 +40,19 @@ LOOK = (
     0.1  # s between two joint states that determine whether the arm stands still: not every driver publishes velocities
 )
 SETTLE = 0.3  # s after a hold until the arm must rest
+REQUESTED = "on request"
 MATCHING = 1.0  # s for which a controller is waited for: to be found, to answer, to take messages of this node
 QUEUE = 100  # joint states that may wait for a look
+SAME_CLOCK = 0.1
+"""s by which stamps of joint states may be from this computer's clock where pieces are stamped by that clock."""
 
 
 class Arm:
-    """Sends each motion as one message, watches the arm follow it, and slows it down where it does not.
+    """Sends motions, watches the arm follow them, and slows it down where it does not.
+
+    A motion is sent in pieces that end at rest, each of which replaces the one before, where the controller is known to
+    pass over without a jump and the stamps of joint states say that its clock is this computer's. Elsewhere it is sent
+    as a whole, and the controller carries out all of it if this process dies.
 
     A thread of the node calls `watch` at a steady rate, 100 Hz or so. `on_halt` is called with why a motion is stopped,
     when the stop has been sent; `on_rest` when a motion has ended, with whether it was stopped.
@@ -107,8 +77,10 @@ class Arm:
         self._order = JointOrder(names)
         self._time = MotionTime(node)
         self.stopping = False
-        self._position = np.full(len(names), math.nan)
-        self._moving = self._unusable = ""
+        self._pieces: MotionPieces | None = None
+        self._position = self._velocity = np.full(len(names), math.nan)
+        self._clock_difference = math.inf
+        self._unusable = ""
         self._received = self._watched_from = -math.inf
         self._next_look, self._awaited = Future(), False
         self._comparing, self._disagreement = False, ""
@@ -207,7 +179,7 @@ class Arm:
         """Leave the controller to others, unless the arm moves."""
         with self.lock:
             self._taken = self._comparing = False
-            self._compared, self._disagreement = None, ""
+            self._compared, self._disagreement, self._clock_difference = None, "", math.inf
         self._release()
 
     def _release(self) -> None:
@@ -221,17 +193,91 @@ class Arm:
 
         Raises a `DynidError` where it moves, no usable joint state comes in, or they disagree.
         """
+        _, position, velocity = await self._measured_state()
+        velocity = np.where(np.abs(self._velocity) > MOVING, self._velocity, velocity)
+        if speeds := describe_speeds(velocity, self._limits.joint_names):
+            raise DynidError(f"the arm is moving ({speeds} rad/s or m/s); bring it to rest first")
+        return position
+
+    async def _measured_state(self) -> tuple[float, NDArray, NDArray]:
+        """When it was received (s, monotonic), position and velocity, each (n,), of the arm.
+
+        A velocity is the change of position where none is published, or a driver goes on to publish that of a joint
+        which does not move any more.
+        """
         self._look()
         self._comparing = True
         began, first = await self._state_after(time.monotonic())
         received, position = await self._state_after(began + LOOK)
-        speed = np.abs(position - first) / (received - began)
-        fastest = int(np.argmax(speed))
-        if not self._moving and speed[fastest] > MOVING:
-            self._moving = f"'{self._limits.joint_names[fastest]}' at {speed[fastest]:.2g}"
-        if self._moving:
-            raise DynidError(f"the arm is moving ({self._moving} rad/s or m/s); bring it to rest first")
-        return position
+        difference = (position - first) / (received - began)
+        moves = np.isfinite(self._velocity) & (np.abs(difference) > MOVING)
+        return received, position, np.where(moves, self._velocity, difference)
+
+    async def brake(self) -> str:
+        """Bring the arm to rest, whoever moves it, and return what was seen; `leave_command` is to follow.
+
+        The motion of a node that was killed lives on in the controller. A stop is sent though others publish, the dead
+        node among them; but an arm at rest is left to another node that publishes.
+
+        Raises:
+            DynidError: nothing takes commands, no usable joint state comes in, or the arm is at rest.
+        """
+        await self._controller_found()
+        if not self._has_controller():
+            raise DynidError(self._hindrance)
+        with self.lock:
+            self._taken = True
+        self._commands.open()
+        try:
+            received, position, velocity = await self._measured_state()
+        except DynidError as error:
+            cancelled = self._commands is self.action and self.action is not None
+            if cancelled and self.action is not None:
+                self.action.cancel_all()
+            told = f"; all goals of {self.interface} are cancelled" if cancelled else ""
+            raise DynidError(f"whether the arm moves is not known: {error}{told}") from error
+        await self._controller_found()
+        speeds = describe_speeds(velocity, self._limits.joint_names)
+        if not speeds:
+            raise DynidError(await self._hold_at_rest(position, velocity))
+        with self.lock:
+            slowing = coast(self._limits, position, velocity)
+            start = self._time.now() - (time.monotonic() - received)
+            self._slow_down(slowing, start)
+            self._on_halt(REQUESTED)
+        await self._taken_or_cancelled()
+        rest_time = slowing.duration - (self._time.now() - start)
+        return f"the arm was moving ({speeds} rad/s or m/s), not by this node; at rest in {max(rest_time, 0):.1f} s"
+
+    async def _hold_at_rest(self, position: NDArray, velocity: NDArray) -> str:
+        """Have the controller hold the arm, unless another node commands it; return what was seen and done."""
+        names = self._limits.joint_names
+        fastest = int(np.argmax(np.abs(velocity)))
+        seen = f"the arm is at rest (fastest: '{names[fastest]}' at {velocity[fastest]:.1g} rad/s or m/s)"
+        if others := self._other_publishers():
+            return f"{seen}; it is left to node {', '.join(others)}, which publishes on {self._commands.name}"
+        resting = standstill(self._limits, position, MOVING)
+        self._commands.publish(trajectory_message(resting, self._controller_joints, 0.0))
+        await self._taken_or_cancelled()
+        await self._state_after(time.monotonic() + resting.duration)
+        return f"{seen}, and the controller was told to hold it there"
+
+    def _other_publishers(self) -> list[str]:
+        """Full names of other nodes that publish commands; one of the same name was killed, as a rule."""
+        own = self._node.get_fully_qualified_name()
+        infos = self._node.get_publishers_info_by_topic(self._commands.name)
+        names = {f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in infos}
+        return sorted(name for name in names if name != own and "UNKNOWN" not in name)
+
+    async def _taken_or_cancelled(self) -> None:
+        """Wait until an action server has taken the goal; where it does not, cancel all of its goals."""
+        if self._commands is not self.action or self.action is None:
+            return
+        deadline = time.monotonic() + TAKEN_OVER
+        while not self.action.acknowledged() and time.monotonic() < deadline:
+            await self._looked()
+        if not self.action.acknowledged():
+            self.action.cancel_all()
 
     async def hold(self) -> None:
         """Have the controller hold the arm where it rests, in place of whatever it carries out.
@@ -277,24 +323,65 @@ class Arm:
         self._awaited = True
         await self._next_look
 
-    def send(self, motion: Trajectory, sampled: Trajectory) -> float:
-        """Have the controller carry out `sampled`, the samples of `motion`; returns in how many s it begins."""
-        start = self._time.now() + PAUSE
-        self._follow(trajectory_message(sampled, self._controller_joints, PAUSE), motion, start)
-        return PAUSE
+    def load(self, motion: Trajectory, sampled: Trajectory) -> Load:
+        """Make a motion and its samples ready to be sent, which takes seconds where they are many.
+
+        Any thread may do so: the arm rests, and no clock is read.
+        """
+        motion.at(0.0)  # makes the splines, for the watch
+        handover = self._controller.handover if self._clock_difference <= SAME_CLOCK else None
+        if handover is not None:
+            pieces = MotionPieces(sampled, self._controller_joints, self._limits, handover, PAUSE)
+            return Load(motion, pieces.first, pieces)
+        message = trajectory_message(sampled, self._controller_joints, PAUSE)
+        return Load(motion, serialize_message(message) if self._commands is self._topic else message, None)
+
+    def send(self, load: Load) -> float:
+        """Have the controller carry out a motion; return in how many s it begins."""
+        with self.lock:
+            if load.pieces is not None:
+                load.pieces.first.header.stamp = self._node.get_clock().now().to_msg()
+                start = self._time.now() + PAUSE
+                self._commands.publish(load.message)
+            else:
+                self._commands.publish(load.message)
+                start = self._time.now() + PAUSE  # the controller counts from the arrival, after all has been sent
+            self._follow(load.motion, start)
+            self._pieces = load.pieces
+            return start - self._time.now()
+
+    def _send_next_piece(self) -> None:
+        """Send the next piece of the motion, if it is time; too late for that, let the arm come to rest."""
+        pieces, motion = self._pieces, self._motion
+        if pieces is None or motion is None:
+            return
+        stamp, elapsed = self._node.get_clock().now(), self._time.now() - motion.start
+        if late := pieces.lateness(elapsed):
+            self.halt(f"this process was kept from sending the next piece of the motion for {late:.2f} s")
+        elif pieces.is_due(elapsed):
+            self._commands.publish(pieces.next_piece(elapsed, stamp))
+            if self._commands is self.action and self.action is not None:
+                self.action.keep_replaced()
 
     def halt(self, reason: str) -> float:
         """Have the controller slow down along the motion; how long that takes, s."""
         if self._motion is None:
             return 0.0
         start = self._time.now()
-        slowing = stop(self._motion.trajectory, start - self._motion.start, self._limits)
-        lead = 0.0 if self._controller.jerks else LEAD  # it would begin at the measured pose
-        delay = start - self._time.now()
-        self._follow(trajectory_message(slowing, self._controller_joints, delay, lead), slowing, start)
-        self.stopping = True
+        followed, since = self._motion.trajectory, self._motion.start
+        if self._pieces is not None and (stopping := self._pieces.stopping_piece(start - since)):
+            followed, since = stopping[0], since + stopping[1]
+        slowing = stop(followed, start - since, self._limits)
+        self._slow_down(slowing, start)
         self._on_halt(reason)
         return slowing.duration
+
+    def _slow_down(self, slowing: Trajectory, start: float) -> None:
+        lead = 0.0 if self._controller.jerks else LEAD  # it would begin at the measured pose
+        delay = start - self._time.now()
+        self._commands.publish(trajectory_message(slowing, self._controller_joints, delay, lead))
+        self._follow(slowing, start)
+        self.stopping = True
 
     def _interrupt(self, reason: str) -> None:
         with self.lock:
@@ -309,7 +396,9 @@ class Arm:
             self._commands.acknowledged(1.0)
 
     def watch(self) -> None:
-        """Look at the arm, stop the motion at what is wrong, and note its end."""
+        """Look at the arm, stop the motion at what is wrong, note its end, and send its pieces in time."""
+        if not self.stopping:
+            self._send_next_piece()
         self._look()
         if self.action is not None:
             self.action.look()
@@ -319,10 +408,13 @@ class Arm:
             self._awaited = False
             self._node.executor.wake()
         jump = self._time.take_jump()
-        if self._motion is None:
-            return
+        if self._motion is not None:
+            self._watch_motion(self._motion, jump)
+
+    def _watch_motion(self, motion: MotionInProgress, jump: float) -> None:
+        """Note the end of the motion, or stop it at what is wrong, as at a clock that has jumped by `jump` s."""
         age = time.monotonic() - max(self._received, self._watched_from)
-        if self._motion.done(self._time.now()) and (self.stopping or age <= self._stale_after):
+        if motion.done(self._time.now()) and (self.stopping or age <= self._stale_after):
             stopped, self.stopping, self._motion = self.stopping, False, None
             if self._node.executor is not None:
                 self._node.executor.create_task(self._release)
@@ -344,7 +436,7 @@ class Arm:
 
     def _lose(self, reason: str) -> None:
         """The controller has given the motion up: it holds the arm, or obeys another; leave it in peace."""
-        self._motion = None
+        self._motion = self._pieces = None
         if self._node.executor is not None:
             self._node.executor.create_task(self._release)
         self._on_halt(reason)
@@ -369,23 +461,26 @@ class Arm:
             position = np.array(self._order.pick(message, "position"))
             if watched is not None:
                 watched.check(position, self._time.now())
-                self._efforts.check(efforts(message, names), time.monotonic())
+                self._efforts.check(optional_values(message, "effort", names), time.monotonic())
         except DynidError as error:
             self._unusable = f": {error}"
             if watched is not None:
                 self.halt(str(error))
             return True
         if self._comparing:
+            if stamp := nanoseconds(message.header):
+                age = abs(self._node.get_clock().now().nanoseconds - stamp) * 1e-9
+                self._clock_difference = min(self._clock_difference, age)
             if self._compared and (found := disagreement(self._limits, *self._compared, position)):
                 self._disagreement = f"{found}{publishers_of(self._node, 'joint_states')}"
             self._compared = time.monotonic(), position
         self._position, self._received, self._unusable = position, time.monotonic(), ""
-        self._moving = moving_joint(message, names)
+        self._velocity = optional_values(message, "velocity", names)
         return True
 
-    def _follow(self, message: JointTrajectory, motion: Trajectory, start: float) -> None:
-        """Publish `message` for the controller, and watch `motion` that it holds from `start` (s) on."""
-        self._commands.publish(message)
+    def _follow(self, motion: Trajectory, start: float) -> None:
+        """Watch the arm follow `motion`, which the controller holds from `start` (s) on."""
+        self._pieces = None
         self._watched_from = time.monotonic() + max(start - self._time.now(), 0.0)
         self._motion = MotionInProgress(motion, start, self._tracking_error_limit, self._stale_after)
         self._efforts.forget()

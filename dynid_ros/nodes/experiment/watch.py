@@ -12,10 +12,12 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.experiment.motion_pieces import BLENDED, BLENDED_ON_ARRIVAL, PASSED_OVER, Handover
 from dynid_ros.nodes.shared.controllers import (
     DEACTIVATED,
     INACTIVE,
     INTERPOLATES,
+    REPLACES,
     ControllerAnswer,
     ControllerQuery,
     ControllerWatch,
@@ -31,8 +33,9 @@ class MotionController:
 
     A `joint_trajectory_controller` begins each trajectory where the arm is measured, unless it interpolates from the
     desired state: the command jumps by what the arm sags and lags behind (ros2_controllers 4.42.1,
-    joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`). `interrupt` is called with the reason when it
-    is deactivated.
+    joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`). Since 2026-08-15 one that replaces a
+    trajectory under way begins on the path of that one (`blend_with_active_trajectory`). `interrupt` is called with
+    the reason when it is deactivated.
 
     Attributes:
         name: of the controller's node; empty: there is none that can be asked.
@@ -54,7 +57,18 @@ class MotionController:
     def jerks(self) -> bool:
         """Whether it is known to begin a trajectory at the measured pose."""
         answer = self._answer
-        return answer is not None and answer.follows_trajectories and not answer.interpolates_from_desired
+        starts_on_path = answer is not None and (answer.interpolates_from_desired or answer.replaces_from_desired)
+        return answer is not None and answer.follows_trajectories and not starts_on_path
+
+    @property
+    def handover(self) -> Handover | None:
+        """How it passes from one piece of a motion to the next; None: it is not known to do so without a jump."""
+        answer = self._answer
+        if answer is None or not answer.follows_trajectories:
+            return None
+        if answer.replaces_from_desired:
+            return BLENDED if answer.interpolates_from_desired else BLENDED_ON_ARRIVAL
+        return PASSED_OVER if answer.interpolates_from_desired else None
 
     @property
     def refusal(self) -> str:
@@ -65,7 +79,7 @@ class MotionController:
             return (
                 f"controller '{self.name}' begins each trajectory, so each stop, at the measured pose: its command "
                 f"jumps by what the arm sags and lags behind. Set {INTERPOLATES[0]} to true in its file and load it "
-                "anew, or set parameter accept_jerk of this node"
+                f"anew (or {REPLACES}, where it has that), or set parameter accept_jerk of this node"
             )
         return ""
 
@@ -206,15 +220,13 @@ def disagreement(limits: MotionLimits, received: float, before: NDArray, positio
     )
 
 
-def efforts(message: JointState, joint_names: Sequence[str]) -> NDArray:
-    """Efforts (n,) by name; NaN where there is none."""
-    given = dict(zip(message.name, message.effort, strict=False))
-    return np.array([given.get(name, np.nan) for name in joint_names])
+def optional_values(message: JointState, field: str, joint_names: Sequence[str]) -> NDArray:
+    """Return the values (n,) of `field`, effort or velocity, by name; NaN where there is none."""
+    values = dict(zip(message.name, getattr(message, field), strict=False))
+    return np.array([values.get(name, np.nan) for name in joint_names])
 
 
-def moving_joint(message: JointState, joint_names: Sequence[str]) -> str:
-    """Name and speed of a joint that moves; empty where none does or velocities are not published."""
-    for name, velocity in zip(message.name, message.velocity, strict=False):
-        if name in joint_names and abs(velocity) > MOVING:
-            return f"'{name}' at {velocity:.2g}"
-    return ""
+def describe_speeds(velocity: NDArray, joint_names: Sequence[str]) -> str:
+    """Name the joints that move faster than `MOVING`, with their speeds, fastest first; empty: none does."""
+    fastest_first = np.argsort(-np.abs(velocity))
+    return ", ".join(f"'{joint_names[i]}' at {velocity[i]:.2g}" for i in fastest_first if abs(velocity[i]) > MOVING)

@@ -147,7 +147,9 @@ RESTORES = "set_last_command_interface_value_as_state_on_activation"
 INTERPOLATES = ("interpolate_from_desired_state", "open_loop_control")
 """Parameters of `joint_trajectory_controller` that say so, since 4.22 and before."""
 GOAL_TIME = "constraints.goal_time"
-ASKED = ("joints", "interface_name", "command_interfaces", "cmd_timeout", GOAL_TIME, RESTORES, *INTERPOLATES)
+REPLACES = "allow_trajectory_replacement"
+"""Parameter by which it blends a trajectory into the active one (ros2_controllers since 2026-08-15)."""
+ASKED = ("joints", "interface_name", "command_interfaces", "cmd_timeout", GOAL_TIME, RESTORES, *INTERPOLATES, REPLACES)
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ class ControllerAnswer:
             where it exceeds `constraints.goal_time` (ros2_controllers 4.42.1, joint_trajectory_controller.cpp,
             `on_activate`).
         interpolates_from_desired: a new trajectory begins at the last command, not at the measured pose.
+        replaces_from_desired: a trajectory that replaces an active one begins on the path of that one.
         restores_last_command: once activated it goes to the position that was commanded last, not to the measured one.
     """
 
@@ -174,6 +177,7 @@ class ControllerAnswer:
     tolerant: bool = True
     command_timeout: float = 0.0
     interpolates_from_desired: bool = False
+    replaces_from_desired: bool = False
     restores_last_command: bool = False
 
     @classmethod
@@ -189,6 +193,7 @@ class ControllerAnswer:
             tolerant=not any(values[_tolerance(joint)] for joint in joints),
             command_timeout=timeout if timeout > (values[GOAL_TIME] or 0.0) else 0.0,
             interpolates_from_desired=any(values[each] for each in INTERPOLATES),
+            replaces_from_desired=bool(values[REPLACES]),
             restores_last_command=bool(values[RESTORES]),
         )
 

@@ -216,7 +216,7 @@ def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, 
 
     def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with _refusals(node, response):
-            response.message = action()
+            response.message = _one_line(action())
         return response
 
     return callback
@@ -244,15 +244,20 @@ def answer_later(
 
         with _refusals(node, response):
             if not at_once() or node.executor is None:
-                response.message = await action()
+                response.message = _one_line(await action())
                 return response
             task = node.executor.create_task(watched)
             task()  # up to where it waits for the first time
             answered = True
-            response.message = task.result() if task.done() else "begun; ~/state says how it ends"
+            response.message = _one_line(task.result()) if task.done() else "begun; ~/state says how it ends"
         return response
 
     return callback
+
+
+def _one_line(text: str) -> str:
+    """Join the lines of an answer: a terminal shows it as one line, with escaped line breaks."""
+    return "; ".join(line.strip().rstrip(";") for line in text.splitlines() if line.strip())
 
 
 @contextmanager
@@ -261,10 +266,10 @@ def _refusals(node: Node, response: Trigger.Response) -> Iterator[None]:
         yield
         response.success = True
     except DynidError as error:
-        response.message = str(error)
+        response.message = _one_line(str(error))
         response.success = False
         node.get_logger().error(str(error))
     except Exception as error:  # a fault of this package; what holds an arm must not end by it
-        response.message = f"unexpected {type(error).__name__}: {error}; the node's log has more"
+        response.message = _one_line(f"unexpected {type(error).__name__}: {error}; the node's log has more")
         response.success = False
         node.get_logger().error(traceback.format_exc())

@@ -59,6 +59,11 @@ CONTROLLER_PARAMETERS = (
         "a new trajectory begins where the arm was to be; false: where it is measured",
     ),
     NodeParameter(
+        "allow_trajectory_replacement",
+        False,
+        "a trajectory that replaces an active one begins on its path, as by default since 2026-08-15; false: as before",
+    ),
+    NodeParameter(
         "cmd_timeout", 0.0, "s after the last point at which it aborts, if > constraints.goal_time; 0: never"
     ),
     NodeParameter("constraints.goal_time", 0.0, "s after the end within which a goal is to be reached; 0: for ever"),
@@ -70,6 +75,7 @@ CONTROLLER_PARAMETERS = (
 CONTROLLERS = ("effort", "position_and_effort", "trajectory_effort", "ros2_control")
 FIXED = {"command_interfaces", "interpolate_from_desired_state"}
 CHANGEABLE = {
+    "allow_trajectory_replacement",
     "set_last_command_interface_value_as_state_on_activation",
     "cmd_timeout",
     "constraints.goal_time",

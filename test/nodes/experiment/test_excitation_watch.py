@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.experiment.watch import EffortWatch, efforts, moving_joint
+from dynid_ros.nodes.experiment.watch import EffortWatch, describe_speeds, optional_values
 from dynid_ros.trajectories import MotionLimits
 
 LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])
@@ -76,7 +76,12 @@ def test_a_setting_that_makes_no_sense_is_refused(limit, grace, message):
 
 def test_joint_states_are_read_by_name():
     message = JointState(name=["finger", "joint_3", "joint_1"], effort=[9.0, 3.0, math.nan], velocity=[5.0, 0.0, -0.2])
-    np.testing.assert_array_equal(efforts(message, planar_arm.JOINTS), [math.nan, math.nan, 3.0])
-    np.testing.assert_array_equal(efforts(JointState(name=["joint_1"]), planar_arm.JOINTS), [math.nan] * 3)
-    assert moving_joint(message, planar_arm.JOINTS) == "'joint_1' at -0.2"
-    assert moving_joint(JointState(name=["joint_1"]), planar_arm.JOINTS) == ""
+    np.testing.assert_array_equal(optional_values(message, "effort", planar_arm.JOINTS), [math.nan, math.nan, 3.0])
+    np.testing.assert_array_equal(
+        optional_values(JointState(name=["joint_1"]), "effort", planar_arm.JOINTS), [math.nan] * 3
+    )
+    velocity = optional_values(message, "velocity", planar_arm.JOINTS)
+    np.testing.assert_array_equal(velocity, [-0.2, math.nan, 0.0])
+    assert describe_speeds(velocity, planar_arm.JOINTS) == "'joint_1' at -0.2"
+    assert describe_speeds(np.array([0.3, 0.05, -1.2]), planar_arm.JOINTS) == "'joint_3' at -1.2, 'joint_1' at 0.3"
+    assert describe_speeds(np.full(3, math.nan), planar_arm.JOINTS) == ""

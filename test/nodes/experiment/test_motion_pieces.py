@@ -1,0 +1,125 @@
+"""What a simulated joint_trajectory_controller makes of a motion in pieces, on random arms; no real time passes."""
+
+import numpy as np
+import pytest
+import random_chains
+
+pytest.importorskip("rclpy")
+
+from rclpy.time import Time
+
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.experiment.motion_pieces import (
+    BLENDED,
+    BLENDED_ON_ARRIVAL,
+    PASSED_OVER,
+    PIECE_LENGTH,
+    MotionPieces,
+)
+from dynid_ros.nodes.simulated_arm.controllers import trajectory_points
+from dynid_ros.simulation import CommandInterfaces, TrajectoryController, TrajectorySettings
+from dynid_ros.trajectories import MotionLimits, Trajectory
+
+PAUSE, DURATION, POINT_RATE = 0.5, 8.0, 50.0
+STAMP_OFFSET = 1000.0
+
+
+def arm(seed, n_joints):
+    """A random arm, limits that its motion needs about two thirds of, and a motion with up to 5 Hz in it."""
+    robot = RobotModel.from_urdf(
+        random_chains.random_urdf(np.random.default_rng(seed), n_joints), tip=random_chains.TIP
+    )
+    rate = 2.0 * np.pi * 0.25 * np.arange(1, n_joints + 1)
+    amplitude = 0.15 / np.arange(1, n_joints + 1)
+    time = np.arange(0.0, DURATION + 1e-9, 1.0 / POINT_RATE)
+    s, c = np.sin(np.outer(time, rate)), np.cos(np.outer(time, rate))
+    motion = Trajectory(
+        robot.joint_names,
+        time,
+        amplitude * s**3,
+        amplitude * rate * 3 * s**2 * c,
+        amplitude * rate**2 * (6 * s * c**2 - 3 * s**3),
+    )
+    largest = [np.abs(field).max(axis=0) * 1.5 for field in (motion.velocity, motion.acceleration)]
+    units = ("rad",) * n_joints
+    limits = MotionLimits(robot.joint_names, units, np.full(n_joints, -3.0), np.full(n_joints, 3.0), *largest)
+    return robot, limits, motion
+
+
+ARMS = {"4 joints": (7104, 4), "7 joints": (7107, 7)}
+CONTROLLERS = {
+    "interpolates": (PASSED_OVER, {"interpolate_from_desired_state": True}, 1e-6),
+    "both": (BLENDED, {"interpolate_from_desired_state": True, "allow_trajectory_replacement": True}, 5e-3),
+    "replaces": (BLENDED_ON_ARRIVAL, {"allow_trajectory_replacement": True}, 8e-3),
+}
+
+
+class Follower:
+    """A simulated controller at 500 Hz whose arm lags behind; its pieces come late by `delays` (s) in turn."""
+
+    period = 0.002
+
+    def __init__(self, robot, limits, motion, handover, settings, delays, dies=np.inf):
+        self.motion = motion
+        self.controller = TrajectoryController(robot, CommandInterfaces(robot.n_joints), TrajectorySettings(**settings))
+        self.controller.activate(np.zeros(robot.n_joints))
+        pieces = MotionPieces(motion, robot.joint_names, limits, handover, PAUSE)
+        pieces.first.header.stamp = Time(seconds=STAMP_OFFSET).to_msg()
+        self.under_way, count = [(0.001, pieces.first)], 0
+        self.times, self.reference = [], []
+        position = np.zeros(robot.n_joints)
+        for step in range(round((PAUSE + DURATION) / self.period)):
+            now = step * self.period
+            elapsed = now - PAUSE
+            if pieces.is_due(elapsed) and not pieces.lateness(elapsed) and elapsed < dies:
+                delay = delays[count % len(delays)]
+                count += 1
+                piece = pieces.next_piece(elapsed, Time(seconds=STAMP_OFFSET + now))
+                self.under_way.append((now + delay, piece))
+            for item in [each for each in self.under_way if each[0] <= now]:
+                self.under_way.remove(item)
+                stamp = item[1].header.stamp.sec + 1e-9 * item[1].header.stamp.nanosec
+                self.controller.topic(trajectory_points(item[1]), now, stamp - STAMP_OFFSET if stamp else None)
+            self.controller.update(now, self.period, position, np.zeros(robot.n_joints))
+            reference = self.controller._reference
+            position = reference[0] - 0.02 * reference[1] - 0.01  # what it lags behind and sags
+            self.times.append(elapsed + self.period)
+            self.reference.append(reference.copy())
+
+    def error(self):
+        """Largest distance of reference and plan, rad or m."""
+        times, reference = np.array(self.times), np.array(self.reference)
+        during = (times > 0.01) & (times < DURATION)
+        return np.abs(reference[during, 0] - self.motion.at(times[during])[0]).max()
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+@pytest.mark.parametrize("name", ARMS)
+def test_the_reference_is_the_plan(name, controller):
+    handover, settings, allowed = CONTROLLERS[controller]
+    follower = Follower(*arm(*ARMS[name]), handover, settings, delays=[0.001, 0.003])
+    assert follower.error() < allowed
+
+
+@pytest.mark.parametrize("controller", ["interpolates", "both"])
+@pytest.mark.parametrize("name", ARMS)
+def test_the_reference_is_the_plan_when_a_piece_is_late(name, controller):
+    handover, settings, allowed = CONTROLLERS[controller]
+    late = 0.25 if controller == "both" else 0.8
+    follower = Follower(*arm(*ARMS[name]), handover, settings, delays=[0.001, late, 0.003])
+    assert follower.error() < allowed
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+@pytest.mark.parametrize("dies", [0.5, 2.2, 3.9])
+@pytest.mark.parametrize("name", ARMS)
+def test_where_no_more_pieces_come_the_arm_rests_within_the_limits(name, dies, controller):
+    handover, settings, _ = CONTROLLERS[controller]
+    robot, limits, motion = arm(*ARMS[name])
+    follower = Follower(robot, limits, motion, handover, settings, delays=[0.001, 0.003], dies=dies)
+    times, reference = np.array(follower.times), np.array(follower.reference)
+    moving = np.abs(reference[:, 1]).max(axis=1) > 1e-6
+    assert PIECE_LENGTH - 0.5 < times[moving][-1] - dies < PIECE_LENGTH + 1.0
+    after = times > dies
+    assert (np.abs(reference[after, 1]) <= limits.velocity).all()
+    assert (np.abs(reference[after, 2]) <= limits.acceleration * 1.3).all()
