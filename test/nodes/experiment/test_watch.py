@@ -133,8 +133,15 @@ def plan_error(robot, plan, joints, start):
     return np.abs(positions[during] - plan.select(joints).at(times[during] - start)[0]).max()
 
 
-@pytest.mark.parametrize("answers", [{INTERPOLATES: True}, {REPLACES: True}, {REPLACES: True, INTERPOLATES: True}])
-def test_a_motion_comes_in_pieces_that_end_at_rest_and_do_not_change_it(bench, answers):
+@pytest.mark.parametrize(
+    ("answers", "allowed"),
+    [
+        ({INTERPOLATES: True}, 1e-3),
+        ({REPLACES: True}, 0.03),  # that of some milliseconds: it counts from the arrival, and the machine is busy
+        ({REPLACES: True, INTERPOLATES: True}, 1e-3),
+    ],
+)
+def test_a_motion_comes_in_pieces_that_end_at_rest_and_do_not_change_it(bench, answers, allowed):
     bench = bench(answers)
     bench.start()
     wait(lambda: bench.state == "done")
@@ -146,7 +153,7 @@ def test_a_motion_comes_in_pieces_that_end_at_rest_and_do_not_change_it(bench, a
         assert not any(piece.points[-1].velocities)
     plan = bench.node._designed[1].trajectory
     start = bench.robot.plans[-1]["start_time"]
-    assert plan_error(bench.robot, plan, bench.robot.joints, start) < 1e-3
+    assert plan_error(bench.robot, plan, bench.robot.joints, start) < allowed
     check_smooth(bench.robot)
 
 
