@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist
 from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import median_deviation
 
-
 # Trackers that repeat the last position, to the last digit, while they see nothing.
 
 

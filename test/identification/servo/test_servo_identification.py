@@ -109,7 +109,7 @@ def test_torque_that_ends_is_said(arm, told):
 def test_servos_whose_torque_ends_at_once_are_refused_by_name():
     arm = so101(seed=2)
     weak = replace(arm, servos=replace(arm.servos, force=1.0))
-    with pytest.raises(IdentificationError, match="far behind .*shoulder_lift by up to .*the torque ends") as error:
+    with pytest.raises(IdentificationError, match=r"far behind .*shoulder_lift by up to .*the torque ends") as error:
         ServoIdentification(arm.robot).fit(record(weak, motion(arm, 8.0, 50.0)))
     assert "\n" not in str(error.value)
 
