@@ -12,7 +12,7 @@ from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
 from dynid_ros.mocap.camera_pose import EstimablePose, SeenOnLinks, block_errors, estimable_pose, search
 from dynid_ros.mocap.deflecting_registration import fit_deflecting, redundant
-from dynid_ros.mocap.marker_set import MarkerSet, link_frames, require_enough
+from dynid_ros.mocap.marker_set import BASE, MarkerSet, link_frames, require_enough
 from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
 
@@ -215,18 +215,54 @@ def register(
         refuse_other_conventions(seen, misfit)
     else:
         start = np.asarray(camera, dtype=float)
-        rotation, shift = start[:3, :3].T, -start[:3, :3].T @ start[:3, 3]
+        rotation, shift = _to_base(start)
     registration = _fit(seen, rotation, shift, offsets=offsets)
-    fits = np.isfinite(registration.markers.places).all(axis=1)
-    kept = SeenOnLinks(robot, seen.markers.select(fits), seen.motor + registration.offsets, seen.positions[:, fits])
-    return registration if stiff or not redundant(kept) else _given_way(registration, kept, fits)
+    if stiff:
+        return registration
+    # Joints that give way move markers far out more than those near the base: judged only after deflections are known.
+    candidates = np.isfinite(registration.markers.places).all(axis=1) | _on_own_link(seen, registration)
+    while redundant(_selected(seen, candidates, registration)):
+        deflecting = _given_way(registration, seen, candidates)
+        fits = candidates & ~(deflecting.used < TRUSTED)
+        if (fits == candidates).all() or not fits.any():
+            return deflecting
+        candidates = fits
+    return registration
 
 
-def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registration:
-    """Registration of joints that give way, from a stiff one; markers that do not fit stay left out."""
-    rotation, shift = stiff.camera[:3, :3].T, -stiff.camera[:3, :3].T @ stiff.camera[:3, 3]
-    weights = _weights(seen, rotation, shift, 0.0)
-    fit = fit_deflecting(seen, rotation, shift, stiff.markers.places[fits], weights)
+def _on_own_link(seen: SeenOnLinks, registration: Registration) -> NDArray:
+    """Return a mask (P,) of the markers that stray least on the link that they are said to be on."""
+    rotation, shift = _to_base(registration.camera)
+    links = (*range(seen.robot.chain.n_links), BASE)
+    found = np.zeros(seen.markers.size, dtype=bool)
+    for p in np.flatnonzero(np.isfinite(seen.positions).all(axis=2).any(axis=0)).tolist():
+        strays = seen.stray_by_link(p, rotation, shift, registration.offsets)
+        found[p] = links[int(np.argmin(strays))] == seen.markers.links[p]
+    return found
+
+
+def _selected(seen: SeenOnLinks, keep: NDArray, registration: Registration) -> SeenOnLinks:
+    """Return the markers (P,) to keep, at motor positions with the offsets that were found."""
+    return SeenOnLinks(
+        seen.robot, seen.markers.select(keep), seen.motor + registration.offsets, seen.positions[:, keep]
+    )
+
+
+def _to_base(camera: NDArray) -> tuple[NDArray, NDArray]:
+    """Return rotation (3, 3) and shift (3,) from the camera frame to the base frame."""
+    return camera[:3, :3].T, -camera[:3, :3].T @ camera[:3, 3]
+
+
+def _given_way(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> Registration:
+    """Return the registration of joints that give way, from a stiff one, by the markers (P,) that may fit."""
+    rotation, shift = _to_base(stiff.camera)
+    seen = _selected(everything, fits, stiff)
+    places = seen.places(rotation, shift)
+    length = seen.markers.distances(places - np.nanmedian(places, axis=0))
+    # Each marker by its own spread: deflections add up towards the tip.
+    own = np.array([np.median(column[np.isfinite(column)]) for column in length.T]) / MEDIAN_LENGTH
+    weights = tukey(length, np.maximum(own, 1e-6))
+    fit = fit_deflecting(seen, rotation, shift, np.nanmedian(places, axis=0), weights)
     far = np.flatnonzero(fit.typical > LARGEST)
     if far.size:
         raise MocapError(
@@ -243,6 +279,7 @@ def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registr
         np.sum(np.where(inside, lengths(residual), 0.0) ** 2, axis=0) / np.maximum(inside.sum(axis=0), 1)
     )
     used[fits] = inside.sum(axis=0) / np.isfinite(seen.positions).all(axis=2).sum(axis=0)
+    used = np.where(fits, used, stiff.used)
     return replace(
         stiff,
         markers=replace(stiff.markers, places=places),
@@ -252,7 +289,8 @@ def _given_way(stiff: Registration, seen: SeenOnLinks, fits: NDArray) -> Registr
         deflection=fit.typical,
         noise=fit.noise,
         residual_rms=rms,
-        used=np.where(fits, used, stiff.used),
+        used=used,
+        remarks=tuple(_misfits(everything, rotation, shift, stiff.offsets, used)),
     )
 
 

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 from marker_experiment import SIGMA, experiment, haunted, noisy, seen, swapped, tracked, ur10
-from pinocchio_arm import PinocchioArm
+from pinocchio_arm import PinocchioArm, example_urdf
 
 from dynid_ros.errors import MocapError
 from dynid_ros.mocap.link_angles import chain_angles
 from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.mocap.registration import register
+from dynid_ros.model import RobotModel
 
 
 def errors(registration, e):
@@ -167,6 +168,23 @@ def test_markers_on_wrong_links_are_named_and_left_out():
     assert "marker 3" in found.remarks[0]
     assert "'shoulder_link'" in found.remarks[0]
     assert "'wrist_1_link'" in found.remarks[1]
+
+
+def test_markers_far_out_on_an_arm_that_gives_way_are_kept():
+    rng = np.random.default_rng([5, 4])
+    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_link8", held={})
+    e = experiment(rng, robot, per_link=4, on=(0, 1, 2, 6), deflection=np.deg2rad(0.7), rate=30.0)
+    positions = noisy(rng, e.positions, 0.02)
+    found = register(robot, MarkerSet.on_links(robot, e.links), e.motor, positions)
+    assert np.isfinite(found.markers.places).all()
+    assert not found.remarks
+    placed = np.linalg.norm(found.markers.places - e.places, axis=1)
+    assert (placed < 4 * np.linalg.norm(found.place_errors, axis=1)).all()
+    # A marker that is loose on its own link is still left out.
+    positions[:, 13] += rng.normal(scale=0.05, size=(len(positions), 3))
+    loose = register(robot, MarkerSet.on_links(robot, e.links), e.motor, positions)
+    assert np.flatnonzero(np.isnan(loose.markers.places).any(axis=1)).tolist() == [13]
+    assert "marker 13" in loose.remarks[0]
 
 
 @pytest.mark.parametrize(
