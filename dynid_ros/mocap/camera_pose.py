@@ -91,8 +91,12 @@ class SeenOnLinks:
         return Scatter(places, seen - places, moves - mean, mean)
 
     def stray_by_link(self, marker: int, rotation: NDArray, shift: NDArray, offsets: NDArray | float = 0.0) -> NDArray:
-        """(n + 1,) median distance from its median place, m, that one marker would stray on each link, base last."""
-        n = self.robot.n_joints
+        """Return how far one marker strays on each of the m links, the base last.
+
+        Returns:
+            (m + 1,) median distance from its median place, m.
+        """
+        n = self.robot.chain.n_links
         there = np.isfinite(self.positions[:, marker]).all(axis=1)
         everywhere = MarkerSet(
             ("",) * (n + 1),

@@ -184,5 +184,5 @@ def _others(predicted: NDArray, turn: NDArray) -> NDArray:
 def redundant(seen: SeenOnLinks) -> bool:
     """Whether markers of most frames give more than the positions of the joints that move them."""
     there = np.isfinite(seen.positions).all(axis=2)
-    n_joints = int(seen.markers.links.max()) + 1
+    n_joints = int(seen.markers.beyond(seen.robot).any(axis=0).sum())
     return bool(np.median(there @ seen.markers.dof) > n_joints) and len(set(seen.markers.links)) > 1

@@ -137,7 +137,7 @@ def unknown_joints(robot: RobotModel, markers: MarkerSet, fit: FrameFit) -> list
         unknown = ~fit.determined[:, j]
         if not unknown.any():
             continue
-        if not (markers.links >= j).any():
+        if not markers.beyond(robot)[:, j].any():
             remarks.append(f"{name}: not known, it moves no marker")
             continue
         unseen = unknown & (beyond[:, j] == 0)

@@ -99,7 +99,7 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
     trials = [
         search(_on(robot, angles, seen, body == number, link), frames=20)
         for number in range(body.max() + 1)
-        for link in range(robot.n_joints)
+        for link in range(robot.chain.n_links)
         if _moves(seen[:, body == number])
     ]
     if not trials:

@@ -151,7 +151,7 @@ def _independent(bodies: NDArray, dof: NDArray) -> NDArray:
 def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:
     """Refuse markers that cannot determine the angle of a joint before them.
 
-    Joints beyond the last link with markers are let pass: nothing is said of them.
+    Joints that move no marker are let pass: nothing is said of them.
 
     Args:
         robot: the arm.
@@ -164,13 +164,16 @@ def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) ->
     seen = np.isfinite(positions).all(axis=2).any(axis=0)
     if not (markers.links[seen] > BASE).any():
         raise MocapError("no marker on a moving link was ever seen: fix three or more to each link that matters")
-    for joint in range(int(markers.links[seen].max()) + 1):
-        name = robot.joint_names[joint]
-        on = np.flatnonzero(seen & (markers.links >= joint))
+    beyond = markers.beyond(robot)
+    for joint, name in enumerate(robot.joint_names):
+        on = np.flatnonzero(seen & beyond[:, joint])
+        if not len(on):
+            continue
         if len(on) < 3:
+            link = robot.link_names[robot.chain.own_links[joint]]
             raise MocapError(
                 f"{len(on)} marker(s) beyond joint '{name}' ({', '.join(markers.names[p] for p in on)}): expected "
-                f"three or more; add markers to link '{robot.link_names[joint]}' or beyond, or leave these out"
+                f"three or more; add markers to link '{link}' or beyond, or leave these out"
             )
         if len(set(markers.links[on])) == 1 and _on_one_line(positions[:, on]):
             raise MocapError(
