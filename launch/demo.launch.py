@@ -14,6 +14,7 @@ from launch_ros.actions import Node
 
 from dynid_ros.demo.start import NODES, OUTPUTS, alone
 from dynid_ros.files.share import share_path
+from dynid_ros.nodes.shared.launch_description import refuse_unknown
 
 CLAIMS = ExitStack()  # of the folder and the domain, as long as the launch lives
 
@@ -41,22 +42,18 @@ def start(context: LaunchContext) -> list[Node]:
     ]
 
 
+ARGUMENTS = (
+    DeclareLaunchArgument("output", default_value="demo_results", description="folder for bag, model and report"),
+    DeclareLaunchArgument(
+        "acts",
+        default_value="",
+        description="gravity hand_guiding links load torque_sensors flexible_joint or some of them; empty: all",
+    ),
+    DeclareLaunchArgument(
+        "domain", default_value="", description="ROS domain that nobody is on; empty: one that is free"
+    ),
+)
+
+
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription(
-        [
-            DeclareLaunchArgument(
-                "output", default_value="demo_results", description="folder for bag, model and report"
-            ),
-            DeclareLaunchArgument(
-                "acts",
-                default_value="",
-                description="gravity hand_guiding links load torque_sensors flexible_joint or some of them; empty: all",
-            ),
-            DeclareLaunchArgument(
-                "domain",
-                default_value="",
-                description="ROS domain that nobody is on; empty: one that is free",
-            ),
-            OpaqueFunction(function=start),
-        ]
-    )
+    return LaunchDescription([refuse_unknown(ARGUMENTS), *ARGUMENTS, OpaqueFunction(function=start)])

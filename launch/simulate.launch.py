@@ -22,8 +22,8 @@ CONTROLLERS_FILE = DeclareLaunchArgument(
 
 
 def generate_launch_description() -> LaunchDescription:
-    simulator = describe_nodes("simulator", also=["controller"]).entities
-    return LaunchDescription([CONTROLLERS_FILE, *simulator, OpaqueFunction(function=_manager)])
+    simulator = describe_nodes("simulator", also=["controller"], more=[CONTROLLERS_FILE])
+    return LaunchDescription([*simulator.entities, OpaqueFunction(function=_manager)])
 
 
 def _manager(context: LaunchContext) -> list[Node]:

@@ -10,12 +10,13 @@ from launch.actions import GroupAction, IncludeLaunchDescription
 from launch_ros.actions import PushRosNamespace
 
 from dynid_ros.files.share import share_path
+from dynid_ros.nodes.shared.launch_description import refuse_unknown
 
 IDENTIFY = {"tip_link": "tool", "effort_convention": "torque", "acceleration_limits": "2.0"}
 
 
 def generate_launch_description() -> LaunchDescription:
-    return LaunchDescription([_arm("left"), _arm("right")])
+    return LaunchDescription([refuse_unknown([]), _arm("left"), _arm("right")])
 
 
 def _arm(name: str) -> GroupAction:

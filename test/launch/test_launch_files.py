@@ -9,8 +9,8 @@ import yaml
 
 pytest.importorskip("launch_ros", reason="ROS 2 launch is not installed")
 
-from launch import LaunchContext
-from launch.actions import OpaqueFunction
+from launch import LaunchContext, LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription, OpaqueFunction
 from launch.events.process import ProcessExited
 from launch.launch_description_sources import get_launch_description_from_python_launch_file
 from launch_ros.parameter_descriptions import ParameterValue
@@ -160,6 +160,46 @@ def test_an_argument_that_is_no_number_is_named(name, text):
 )
 def test_one_identification_is_started(given, identification):
     assert started("identify", **given) == ["excitation", "recorder", identification]
+
+
+@pytest.mark.parametrize("name", [*NODES, "demo", "two_arms"])
+def test_an_argument_that_is_not_known_is_refused(name):
+    with pytest.raises(DynidError, match="launch argument scal:=0.2 is not known") as refused:
+        nodes_of(name, scal="0.2")
+    assert "\n" not in str(refused.value)
+    assert "scale" not in arguments(name) or "did you mean scale" in str(refused.value)
+
+
+def launched(file: Path, command: list[str], monkeypatch, *given: str) -> int:
+    """Exit code of `ros2 launch`, which starts no process here."""
+    monkeypatch.setattr("sys.argv", command)
+    monkeypatch.setattr("launch_ros.actions.Node.execute", lambda *_: None)
+    service = LaunchService(argv=list(given), noninteractive=True)
+    pairs = [word.split(":=") for word in given]
+    service.include_launch_description(LaunchDescription([IncludeLaunchDescription(str(file), launch_arguments=pairs)]))
+    return service.run()
+
+
+@pytest.mark.parametrize(("argument", "code"), [("scal:=0.2", 1), ("scale:=0.2", 0)])
+def test_ros2_launch_refuses_what_is_not_known(argument, code, monkeypatch):
+    file = LAUNCH / "gravity_compensation.launch.py"
+    command = ["ros2", "launch", "dynid_ros", file.name, argument]
+    assert launched(file, command, monkeypatch, argument) == code
+
+
+def test_arguments_of_an_including_file_are_its_own(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "bringup.launch.py"
+    file.write_text(
+        "from launch import LaunchDescription\nfrom launch.actions import IncludeLaunchDescription\n"
+        "def generate_launch_description():\n"
+        f"    return LaunchDescription([IncludeLaunchDescription({str(LAUNCH / 'gravity_compensation.launch.py')!r},\n"
+        "        launch_arguments=[('scal', '0.2')])])\n",
+        encoding="utf-8",
+    )
+    assert launched(file, ["ros2", "launch", str(file)], monkeypatch, "robot_ip:=10.0.0.1") == 0
+    said = "".join(capsys.readouterr())
+    assert "launch argument scal is none of gravity_compensation.launch.py; if it is meant for it, it is scale" in said
+    assert "robot_ip" not in said
 
 
 def test_argument_of_several_nodes_says_what_it_is_to_each():

@@ -6,8 +6,10 @@ arm that moves anew unasked is worse than one that stands. That one died is said
 launch goes on, as the driver may be a part of it.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,44 @@ COMMON = (
 )
 
 
+LAUNCH_FILES = (".launch.py", ".launch.xml", ".launch.yaml", ".launch.yml")
+OF_ROS2_LAUNCH = {"launch-prefix", "launch-prefix-filter"}
+"""Arguments that `ros2 launch` adds for its own options."""
+OF_LAUNCH_ROS = {"ros_namespace", "ros_remaps", "global_params"}
+"""Launch configurations that actions of launch_ros leave for the nodes."""
+
+
+def refuse_unknown(arguments: Iterable[DeclareLaunchArgument]) -> OpaqueFunction:
+    """Return the first action of a launch file: it refuses arguments that the file does not declare.
+
+    `launch` itself takes any argument without a word. What another launch file has in its scope when it includes this
+    one cannot be told from arguments that are meant for this one: a name that looks misspelt is reported then.
+    """
+    declared = [argument.name for argument in arguments]
+
+    def check(context: LaunchContext) -> list[Action]:
+        path = context.get_locals_as_dict().get("current_launch_file_path", "")
+        started = [word for word in sys.argv if word.endswith(LAUNCH_FILES)]
+        is_included = bool(path) and [Path(word).name for word in started[:1]] not in ([], [Path(path).name])
+        given = context.launch_configurations.keys() - {*declared, *OF_ROS2_LAUNCH, *OF_LAUNCH_ROS}
+        if path:
+            given &= set() if is_included else {word.partition(":=")[0] for word in context.argv or ()}
+        for name in sorted(given):
+            near = [f"; did you mean {one}" for one in get_close_matches(name, declared, 1)]
+            raise DynidError(
+                f"launch argument {name}:={context.launch_configurations[name]} is not known{''.join(near)}; this file "
+                f"takes {', '.join(sorted(declared)) or 'none'}, and other parameters of the nodes belong in params_file"
+            )
+        scope = sorted(context.launch_configurations.keys() - {*declared}) if is_included else []
+        return [
+            LogInfo(msg=f"launch argument {name} is none of {Path(path).name}; if it is meant for it, it is {near[0]}")
+            for name in scope
+            if (near := get_close_matches(name, declared, 1, 0.8))
+        ]
+
+    return OpaqueFunction(function=check)
+
+
 @dataclass(frozen=True)
 class Option:
     """A node that may be started, what parameters are by default then, and what they are whatever a file says."""
@@ -81,17 +121,21 @@ class Choice:
 
 
 def describe_nodes(
-    *names: str, choice: Choice | None = None, also: Iterable[str] = (), **defaults: str
+    *names: str,
+    choice: Choice | None = None,
+    also: Iterable[str] = (),
+    more: Iterable[DeclareLaunchArgument] = (),
+    **defaults: str,
 ) -> LaunchDescription:
     """Start nodes with their parameter files; an argument that is given or has a default replaces a value of the file.
 
     An argument goes to every node that is started and has a parameter of its name: those of `ARGUMENTS`, `also` and
-    `defaults`.
+    `defaults`. The arguments `more` are those of other actions of the launch file.
     """
     options = choice.options if choice else {}
     tables = {name: _table(name) for name in (*names, *(option.node for option in options.values()))}
     offered = {*ARGUMENTS, *also, *defaults}
-    arguments = [*COMMON]
+    arguments = [*COMMON, *more]
     if choice:
         arguments.append(
             DeclareLaunchArgument(
@@ -132,7 +176,7 @@ def describe_nodes(
         ]
         return [*(_say_that_nobody_reads(file, section) for file in params_file for section in _foreign(file)), *nodes]
 
-    return LaunchDescription([*arguments, OpaqueFunction(function=start)])
+    return LaunchDescription([refuse_unknown(arguments), *arguments, OpaqueFunction(function=start)])
 
 
 def process_options(given: Mapping[str, str]) -> dict[str, Any]:
