@@ -63,6 +63,7 @@ class Recorder(Node):
         self.settings = declare(self, PARAMETERS)
         self._started = self._last_joint_state = time.monotonic()
         self._failure = ""
+        self._unwritable: dict[str, str] = {}  # why a topic cannot be recorded, by its name
         self._time = ReceptionTime()
         self._joint_states = RawSubscription(self, self.settings.joint_states_topic, [JOINT_STATE], self._write)
         topics = [self._joint_states]
@@ -104,6 +105,7 @@ class Recorder(Node):
         self._drain()  # what came before is no part of it
         self._bag = bag = BagWriter(self.settings.output_folder)
         self._failure = ""
+        self._unwritable = {}
         self._time = ReceptionTime()
         self._started = self._last_joint_state = time.monotonic()
         for topic in self._topics:
@@ -114,7 +116,8 @@ class Recorder(Node):
             raise RecordingError(self._failure)
         self._announce.publish(String(data=str(bag.path)))
         missing = [topic.topic for topic in self._topics if not topic.type]
-        remarks = [f"not published yet: {', '.join(missing)}" if missing else "", self._find_namesakes()]
+        waiting = f"not published yet: {', '.join(missing)}" if missing else ""
+        remarks = [waiting, *self._unwritable.values(), self._find_namesakes()]
         return "; ".join(filter(None, [f"recording to {bag.path}", *remarks]))
 
     def stop(self) -> str:
@@ -139,10 +142,12 @@ class Recorder(Node):
             raise RecordingError(
                 f"no message came on {self._joint_states.topic} while recording {bag.path} "
                 f"({counts or 'nor on another topic'}); check joint_states_topic and that the driver runs"
+                f"{''.join(f'; {problem}' for problem in self._unwritable.values())}"
             )
         duration = time.monotonic() - self._started
         lost = sum(topic.lost for topic in self._topics)
-        return f"recorded {duration:.1f} s to {bag.path}: {counts}" + (f"; {lost} messages were lost" if lost else "")
+        remarks = [f"{lost} messages were lost" if lost else "", *self._unwritable.values()]
+        return "; ".join(filter(None, [f"recorded {duration:.1f} s to {bag.path}: {counts}", *remarks]))
 
     def end(self) -> None:
         """Close a running recording."""
@@ -169,11 +174,24 @@ class Recorder(Node):
         if self._bag is None:
             return
         try:
-            if topic.topic not in self._bag.counts:
-                self._bag.add_topic(topic.topic, topic.type, _as_rosbags(topic.offered))
+            if topic.topic not in self._bag.counts and not self._add_topic(self._bag, topic):
+                return
             self._bag.write(topic.topic, self._time.of(topic.topic, received), data)
         except RecordingError as error:
             self._fail(error)
+
+    def _add_topic(self, bag: BagWriter, topic: RawSubscription) -> bool:
+        """Announce a topic to the bag; return whether it can be recorded. The others are recorded anyway."""
+        if topic.topic in self._unwritable:
+            return False
+        try:
+            bag.add_topic(topic.topic, topic.type, _as_rosbags(topic.offered))
+        except RecordingError as error:
+            if bag.is_broken:
+                raise
+            self._unwritable[topic.topic] = f"topic {topic.topic} is not recorded: {error}"
+            self.get_logger().error(self._unwritable[topic.topic])
+        return topic.topic not in self._unwritable
 
     def _drain(self) -> None:
         if self._time.look():
@@ -213,7 +231,7 @@ class Recorder(Node):
             return self._present()
 
     def _present(self) -> Status:
-        problems = [topic.problem for topic in self._topics if topic.problem]
+        problems = [topic.problem for topic in self._topics if topic.problem] + [*self._unwritable.values()]
         lost = sum(topic.lost for topic in self._topics)
         counts = {} if self._bag is None else self._bag.counts
         values: dict[str, object] = {

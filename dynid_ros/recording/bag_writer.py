@@ -45,7 +45,10 @@ def learn(types: Typestore, msgtype: str) -> None:
         except (OSError, TypesysError) as error:
             raise RecordingError(f"message type {name}: its definition cannot be read ({error})") from error
         wanted += [field for _, description in new[name][1] for field in _named_types(description)]
-    types.register(new)
+    try:
+        types.register(new)
+    except TypesysError as error:
+        raise RecordingError(f"message type {msgtype}: its definition makes no sense ({error})") from error
 
 
 def _definition_file(msgtype: str) -> Path:
@@ -159,16 +162,28 @@ class BagWriter:
         self._is_listed = False
         self.flush()
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the disk is full or gone, so that nothing more can be written."""
+        return self._broken is not None
+
     def add_topic(self, topic: str, msgtype: str, offered_qos: Sequence[Qos] = ()) -> None:
         """Announce a topic and its type ("package/msg/Name") before its first message.
 
         Raises:
-            RecordingError: the definition of the type is not installed.
+            RecordingError: the definition of the type is not installed or makes no sense, and the bag goes on without
+                the topic; or the disk is full or gone.
         """
+        self._check()
         learn(self._types, msgtype)
-        self._connections[topic] = self._writer.add_connection(
-            topic, msgtype, typestore=self._types, offered_qos_profiles=offered_qos
-        )
+        try:
+            self._connections[topic] = self._writer.add_connection(
+                topic, msgtype, typestore=self._types, offered_qos_profiles=offered_qos
+            )
+        except (TypesysError, WriterError) as error:
+            raise RecordingError(f"message type {msgtype}: its definition makes no sense ({error})") from error
+        except OSError as error:
+            raise self._failure(error) from error
         self.counts[topic] = 0
 
     def write(self, topic: str, received: int, data: bytes) -> None:

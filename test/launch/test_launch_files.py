@@ -164,7 +164,7 @@ def test_one_identification_is_started(given, identification):
 
 @pytest.mark.parametrize("name", [*NODES, "demo", "two_arms"])
 def test_an_argument_that_is_not_known_is_refused(name):
-    with pytest.raises(DynidError, match="launch argument scal:=0.2 is not known") as refused:
+    with pytest.raises(DynidError, match=r"launch argument scal:=0\.2 is not known") as refused:
         nodes_of(name, scal="0.2")
     assert "\n" not in str(refused.value)
     assert "scale" not in arguments(name) or "did you mean scale" in str(refused.value)

@@ -27,6 +27,7 @@ from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
+from dynid_ros.errors import RecordingError  # noqa: E402
 from dynid_ros.nodes.recorder import Recorder  # noqa: E402
 from dynid_ros.nodes.shared import topics as raw_subscription  # noqa: E402
 from dynid_ros.nodes.shared.topics import RawSubscription  # noqa: E402
@@ -238,6 +239,64 @@ def test_messages_that_a_full_queue_pushes_out_are_counted(tmp_path, monkeypatch
     recorded, lost = map(int, re.search(r"/joint_states (\d+); (\d+) messages were lost", answer.message).groups())
     assert recorded + lost == 510
     assert recorded < 50, "the queue holds ten, and was looked at before all had come, on a busy machine"
+
+
+@pytest.mark.parametrize(
+    ("publishers", "numbers", "lost"),
+    [
+        (1, [41, 42, 43, 47, 48, 58], 12),
+        (1, [7, 8, 1, 2, 4], 1),  # it began anew
+        (2, [10, 500, 11, 501, 14, 502, 506], 5),
+        (2, [3, 3, 4, 4, 6, 5, 8, 7], 3),
+    ],
+)
+def test_what_is_missing_is_counted_for_each_publisher(publishers, numbers, lost):
+    topic = RawSubscription.__new__(RawSubscription)
+    topic.offered, topic.lost, topic._numbers = [SENSOR] * publishers, 0, []
+    for number in numbers:
+        topic._count_missing(number)
+    assert topic.lost == lost
+
+
+def test_messages_that_the_middleware_loses_are_counted(tmp_path, monkeypatch):
+    taken = raw_subscription.waiting_messages
+
+    def some(*arguments):
+        return (each for each in taken(*arguments) if each[1]["publication_sequence_number"] % 9 != 5)
+
+    monkeypatch.setattr(raw_subscription, "waiting_messages", some)
+    with Bench(tmp_path) as bench:
+        joints = bench.publisher(JointState)
+        bench.publish(joints, 1)
+        bench.until(lambda: bench.recorder._topics[0]._numbers)
+        assert bench.call("start").success
+        bench.publish(joints, 89)
+        bench.until(lambda: bench.recorder._topics[0].lost == 10)
+        assert "/joint_states 79; 10 messages were lost" in bench.call("stop").message
+
+
+def test_a_topic_of_unknown_type_is_a_problem_of_that_topic(tmp_path, monkeypatch):
+    learn = bag_writer.learn
+
+    def learn_some(types, msgtype):
+        if msgtype == "std_msgs/msg/String":
+            raise RecordingError(f"message type {msgtype} is unknown")
+        learn(types, msgtype)
+
+    monkeypatch.setattr(bag_writer, "learn", learn_some)
+    with Bench(tmp_path, {"extra_topics": ["/note"]}) as bench:
+        joints, note = bench.publisher(JointState), bench.publisher(String, "/note")
+        assert bench.call("start").success
+        bench.publish(joints, 50)
+        note.publish(String(data="a"))
+        bench.until(lambda: "is not recorded" in bench.status().message)
+        assert bench.status().level == DiagnosticStatus.ERROR
+        bench.publish(joints, 50)
+        answer = bench.call("stop")
+        assert answer.success
+        assert "/joint_states 100; topic /note is not recorded: message type std_msgs/msg/String is" in answer.message
+    with Reader(bench.bags[-1]) as reader:
+        assert reader.message_count == 100
 
 
 def test_a_clock_that_is_set_back_changes_no_order(tmp_path, monkeypatch):

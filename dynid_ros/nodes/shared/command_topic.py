@@ -1,13 +1,17 @@
 """A topic that commands a robot: whoever publishes there has to be alone, and is there only while it commands."""
 
+from __future__ import annotations
+
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
-from rclpy.topic_endpoint_info import TopicEndpointInfo
+
+if TYPE_CHECKING:
+    from dynid_ros.nodes.shared.topics import TopicEndpointInfo
 
 NAMING = 0.5
 """s for which the name of somebody's node may still be on its way when it is seen that there is somebody."""

@@ -90,7 +90,7 @@ def refuse_unknown(arguments: Iterable[DeclareLaunchArgument]) -> OpaqueFunction
             near = [f"; did you mean {one}" for one in get_close_matches(name, declared, 1)]
             raise DynidError(
                 f"launch argument {name}:={context.launch_configurations[name]} is not known{''.join(near)}; this file "
-                f"takes {', '.join(sorted(declared)) or 'none'}, and other parameters of the nodes belong in params_file"
+                f"takes {', '.join(sorted(declared)) or 'none'}, and other parameters belong in params_file"
             )
         scope = sorted(context.launch_configurations.keys() - {*declared}) if is_included else []
         return [

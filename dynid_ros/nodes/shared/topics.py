@@ -1,11 +1,13 @@
 """Topics whose type and QoS only their publishers know, and texts to be read from one in a terminal."""
 
+from __future__ import annotations
+
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from time import time_ns
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 from rclpy.callback_groups import CallbackGroup
@@ -15,9 +17,11 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
-from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from dynid_ros.errors import DynidError
+
+if TYPE_CHECKING:  # never imported by a node: since ROS 2 Lyrical the module is rclpy.endpoint_info
+    from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -107,7 +111,8 @@ class RawSubscription:
         topic: full name.
         type: message type, empty until a publisher is found.
         offered: QoS of the publishers.
-        lost: messages that the middleware reports as lost, up to the last `update`, or that a full queue pushed out.
+        lost: messages that are missing between those that came, by the numbers that publishers give them; where the
+            middleware passes no numbers on, those that it reports as lost, and one where a full queue pushed some out.
         problem: why there is no subscription although there are publishers, else empty.
         kept: the latched messages, serialised.
     """
@@ -117,7 +122,7 @@ class RawSubscription:
         node: Node,
         topic: str,
         types: Sequence[str],
-        on_message: Callable[["RawSubscription", int, bytes], None],
+        on_message: Callable[[RawSubscription, int, bytes], None],
         *,
         latched: bool = False,
     ) -> None:
@@ -134,7 +139,7 @@ class RawSubscription:
         self._group = Waiting()
         self._keep = False
         self._subscription: Subscription | None = None
-        self._number = 0  # of the last message, among those of its publisher
+        self._numbers: list[int] = []  # of the last message of each publisher
 
     def update(self) -> None:
         """Look at the publishers; call often enough that a late one is caught."""
@@ -158,14 +163,28 @@ class RawSubscription:
         if self._subscription is None:
             return
         count = 0
-        for count, (data, info) in enumerate(waiting_messages(self._subscription, DEPTH), start=1):
-            before, self._number = self._number, info["publication_sequence_number"] or 0
-            if count == 1:
-                gap = self._number - before - 1 if before else -1
+        for data, info in waiting_messages(self._subscription, DEPTH):
+            count += 1
+            if number := info["publication_sequence_number"]:
+                self._count_missing(number)
             self._receive(data, info)
-        if count == DEPTH:
-            # The queue was full. What it pushed out is no loss to the middleware, and no number is there with some.
-            self.lost += gap if gap >= 0 else 1
+        if count == DEPTH and not self._numbers:
+            self.lost += 1  # the queue was full, and what it pushed out is no loss to the middleware
+
+    def _count_missing(self, number: int) -> None:
+        """Count the messages that are missing before the one of this number.
+
+        A message does not say who sent it: it is the next of the publisher whose last number is closest below. A
+        publisher that is not known yet, or began anew, has sent none before.
+        """
+        before = max((last for last in self._numbers if last < number), default=None)
+        is_new = len(self._numbers) < len(self.offered) and before != number - 1
+        if before is None or is_new:
+            self._numbers = [*self._numbers, number][-max(len(self.offered), 1) :]
+            return
+        self.lost += number - before - 1
+        self._numbers.remove(before)
+        self._numbers.append(number)
 
     def _find_problem(self, publishers: Sequence[TopicEndpointInfo]) -> str:
         types = sorted({publisher.topic_type for publisher in publishers})
@@ -200,6 +219,7 @@ class RawSubscription:
             self.drain()
             self._node.destroy_subscription(self._subscription)
         self.kept.clear()
+        self._numbers = []
         self._keep = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._subscription = self._node.create_subscription(
             _message_class(self.type),
@@ -229,7 +249,8 @@ class RawSubscription:
                 handler.add_to_wait_set(wait_set)
                 wait_set.wait(0)
                 if handler.is_ready(wait_set):
-                    self.lost += handler.take_data().total_count_change
+                    reported = handler.take_data().total_count_change
+                    self.lost += 0 if self._numbers else reported
 
 
 def _message_class(msgtype: str) -> type:
