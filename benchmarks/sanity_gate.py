@@ -20,7 +20,9 @@ in motion. Sizes from which a fault matters:
 - a position's ratio: half or twice where it matters, or before a gear of 30 to 160
 - a link's origin: 10 cm off in any direction, in fast motion, where it matters
 - it matters: the best parameters and friction leave 5 % of a joint's torque, a third more than with the right model
-- time lag: 20 to 100 ms either way
+- time lag: 20 to 100 ms either way; all torques 20 ms late
+- an encoder's zero 5 to 20 degrees off, where it matters
+- one torque in raw counts, 100 to 2000 for 1 N m, or in percent of 5 to 50 N m; all in percent of the effort limits
 - clipped: what 5 to 20 % of the samples exceed; constant: all samples
 - an encoder that steps by 3 to 50 mrad (mm) and stays
 - torque frozen for 0.2 to 2 s in which it would change by a tenth of its size; exactly 0 in 5 to 35 % of the samples,

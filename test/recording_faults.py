@@ -331,5 +331,11 @@ FAULTS: dict[str, Kind] = {
     "torque drops to 0": Kind("frozen torque", sensor_faults.torque_drops, motions=MOTIONS, channel=True),
     "a position's ratio": Kind("position ratio", sensor_faults.position_ratio, ("absurd value", "beyond limits")),
     "a link's origin": Kind("link origin", sensor_faults.link_origin, ("other robot",), ("fast",)),
+    "an encoder's zero": Kind("encoder zero", sensor_faults.encoder_zero, motions=MOTIONS),
+    "unit of one torque": Kind(
+        "motor current", sensor_faults.unit_of_one_torque, ("absurd value",), motions=("fourier", "fast", "stops")
+    ),
+    "percent of rated": Kind("motor current", sensor_faults.percent_of_rated_torque, motions=("fourier", "fast")),
+    "lag of 20 ms": Kind("time lag", sensor_faults.lag_of_20_ms, motions=("fourier", "fast", "stops", "turns")),
     "base tilted by 5°": Kind("gravity direction", sensor_faults.tilted_base),
 }

@@ -69,6 +69,38 @@ def position_ratio(case: Case, rng: np.random.Generator) -> Case | None:
     return faulty if ratio > 30 or _matters(case, faulty) else None
 
 
+def encoder_zero(case: Case, rng: np.random.Generator) -> Case | None:
+    """A joint's zero 5 to 20 degrees off, where the parameters cannot absorb it."""
+    revolute = np.flatnonzero(~case.robot.chain.prismatic)
+    position = case.recording.position.copy()
+    position[:, rng.choice(revolute)] += rng.choice([-1, 1]) * np.radians(rng.uniform(5.0, 20.0))
+    faulty = replace(case, recording=replace(case.recording, position=position))
+    return faulty if _matters(case, faulty) else None
+
+
+def unit_of_one_torque(case: Case, rng: np.random.Generator) -> Case:
+    """A joint's torque in raw counts, 100 to 2000 for 1 N m, or in percent of a rated torque of 5 to 50 N m."""
+    factor = rng.uniform(100.0, 2000.0) if rng.random() < 0.5 else 100.0 / rng.uniform(5.0, 50.0)
+    torque = case.recording.torque.copy()
+    torque[:, rng.choice(_heavy(case))] *= factor
+    return replace(case, recording=replace(case.recording, torque=torque))
+
+
+def percent_of_rated_torque(case: Case, rng: np.random.Generator) -> Case | None:
+    """All torques in percent of the effort limits, where those differ."""
+    limits = case.robot.limits.effort
+    if not np.all(np.isfinite(limits) & (limits > 0)) or np.ptp(limits) == 0:
+        return None
+    return replace(case, recording=replace(case.recording, torque=100.0 * case.recording.torque / limits))
+
+
+def lag_of_20_ms(case: Case, rng: np.random.Generator) -> Case:
+    """All torques 20 ms late."""
+    recording = case.recording
+    torque = np.column_stack([np.interp(recording.time - 0.02, recording.time, c) for c in recording.torque.T])
+    return replace(case, recording=replace(recording, torque=torque).slice(recording.time > 0.02))
+
+
 def link_origin(case: Case, rng: np.random.Generator) -> Case | None:
     """The origin of a joint after the first 10 cm off in the URDF, where the parameters cannot absorb it."""
     chain = case.robot.chain

@@ -56,6 +56,7 @@ Kind = Literal[
     "swapped joints",
     "position ratio",
     "link origin",
+    "encoder zero",
     "time lag",
     "low-passed",
     "drift",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.recording.checks.effort_convention import GravitySigns
 from dynid_ros.recording.checks.finding import COMPENSATED, DIRECTION, LAG, LIKELY, SIGN, SWAP, Explanation, Kind
+from dynid_ros.recording.checks.jackknife import Change, Jackknife
 from dynid_ros.recording.checks.low_pass import shows_in_rigid_torques, with_presliding
 from dynid_ros.recording.checks.torque_fit import (
     MotionSamples,
@@ -160,6 +161,12 @@ LAG_CHECK_SEEN = 0.04
 """Gain from which a lag is looked at more closely: friction that the model lacks can feign it."""
 SHARED = 0.15
 """Gain of the second joint from which it is a lag."""
+MIN_CERTAIN_GAIN = 0.6
+"""Gain, beside friction that builds up, of a lag whose jackknife is asked: in slow motion friction feigns 0.3."""
+HALF_STEP = 0.005
+"""Half of the time over which torques are differentiated, s."""
+FIRST_ORDER_SHARE = 0.5
+"""Least part of a lag that its first-order estimate has: of a fast motion it is too small."""
 JOINTS = 2
 """One moving joint alone shows no lag, but its friction's."""
 
@@ -180,11 +187,11 @@ def lag_explanation(
     terms = with_presliding(terms, samples)
     given = TorqueEquations(terms, samples.torque, prismatic).fit()
     lag, found = _best_lag(terms, samples, prismatic)
+    if abs(lag) < SMALLEST or given.shared_gain(found) < SHARED:
+        return
     rigid = columns @ found.rigid[: columns.shape[2]]
-    if (
-        abs(lag) >= SMALLEST
-        and given.shared_gain(found) >= SHARED
-        and shows_in_rigid_torques(samples.shifted(rigid, lag), rigid, found, terms.moving)
+    if shows_in_rigid_torques(samples.shifted(rigid, lag), rigid, found, terms.moving) or (
+        given.misfit - found.misfit >= MIN_CERTAIN_GAIN and _is_certain(jackknifed_lag(terms, samples, prismatic), lag)
     ):
         later, earlier = ("torques", "positions") if lag > 0 else ("positions", "torques")
         at_least = "at least " if abs(lag) > LONGEST - STEP else ""
@@ -195,6 +202,17 @@ def lag_explanation(
             "take both from one message with one time stamp and without a filter in between, or shift one of them",
             severity="warning",
         )
+
+
+def jackknifed_lag(terms: Terms, samples: MotionSamples, prismatic: NDArray) -> Change:
+    """Estimate the lag of the torques, s, to first order, with its standard error."""
+    rate = (samples.delayed_torque(HALF_STEP) - samples.delayed_torque(-HALF_STEP)) / (2 * HALF_STEP)
+    return Jackknife(terms, -rate[:, :, None], samples.torque, prismatic).estimate([0])
+
+
+def _is_certain(change: Change, lag: float) -> bool:
+    """Whether the first-order estimate of a lag is certain, and about as large as the lag that fits best."""
+    return change.certain and change.values[0] * lag > FIRST_ORDER_SHARE * lag**2
 
 
 def _best_lag(terms: Terms, samples: MotionSamples, prismatic: NDArray) -> tuple[float, TorqueFit]:

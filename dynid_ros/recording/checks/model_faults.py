@@ -19,6 +19,7 @@ from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.recording.checks import hypotheses as lag_check
 from dynid_ros.recording.checks.effort_convention import GravitySigns, check_effort, check_scale
+from dynid_ros.recording.checks.encoder_zero import OffsetHypotheses
 from dynid_ros.recording.checks.falling_torque import explains_more, falling_findings, falling_joints
 from dynid_ros.recording.checks.finding import (
     CLEAR,
@@ -63,8 +64,12 @@ if TYPE_CHECKING:
 # What a recording leaves undecided: faults that would not show in it, so that nobody takes silence for a proof.
 
 
-TILT, SHIFT, UNDECIDED_LAG = 5.0, 0.1, 0.03
-"""Faults that should show: degrees, m, s."""
+TILT = 5.0
+"""Tilt of the base that should show, degrees."""
+HIDDEN_LAGS_S = (0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2)
+"""Lags of which the smallest that would show is said, unless it is the first."""
+HIDDEN_SHIFTS_M = (0.05, 0.1, 0.15, 0.2, 0.3)
+"""Errors of an origin of which the smallest that would show is said, unless it is one of the first two."""
 PUSHING = (
     "signs that only friction shows, and its drift: what looks like friction pushes, as where effort is sampled at "
     "another time than position"
@@ -98,10 +103,13 @@ def undecided_joints(robot: RobotModel, equations: TorqueEquations) -> Iterator[
 def undecided_geometry(
     model: TorqueModel, samples: MotionSamples, equations: TorqueEquations, given: TorqueFit
 ) -> Iterator[str]:
-    """A tilt of the base, a lag, or a wrong length that would not show: what the model predicts is changed by it."""
+    """Name a tilt of the base, lags and wrong lengths that would not show, with the smallest that would."""
     robot = model.robot
-    if samples.torque.shape[1] > 1 and _hidden_lag(samples, equations, given):
-        yield f"a lag of {1e3 * UNDECIDED_LAG:.0f} ms between torques and positions"
+    if samples.torque.shape[1] > 1:
+        shown = next((lag for lag in HIDDEN_LAGS_S if _lag_shows(samples, equations, given, lag)), None)
+        if shown != HIDDEN_LAGS_S[0]:
+            smallest = f"shows from {1e3 * shown:.0f} ms" if shown else "never shows"
+            yield f"a constant lag between torques and positions ({smallest})"
     size = float(np.linalg.norm(robot.gravity))
     if size:
         of_gravity = model.rigid_of_gravity(samples) @ given.rigid
@@ -109,14 +117,21 @@ def undecided_geometry(
         changes = np.radians(TILT) * size * np.tensordot(tangents, of_gravity, 1)
         if min(_harm(equations, given, samples.torque + change) for change in changes) < TILT_SEEN:
             yield f"a base that is tilted by {TILT:.0f} degrees"
-    hidden = [
-        robot.joint_names[joint]
-        for joint, columns in origin_columns(model, samples, given.rigid)
-        if max(_harm(equations, given, samples.torque + SHIFT * column) for column in np.moveaxis(columns, 2, 0))
-        < ORIGIN_SEEN
-    ]
+    hidden = []
+    for joint, columns in origin_columns(model, samples, given.rigid):
+        shown = next(
+            (size for size in HIDDEN_SHIFTS_M if _shift_shows(samples, equations, given, size * columns)), None
+        )
+        if shown not in HIDDEN_SHIFTS_M[:2]:
+            smallest = f"shows from {100 * shown:.0f} cm" if shown else "never shows"
+            hidden.append(f"{robot.joint_names[joint]} ({smallest})")
     if hidden:
-        yield f"an origin that is {100 * SHIFT:.0f} cm off in the URDF: {', '.join(hidden)}"
+        yield f"an origin that is 10 cm off in the URDF: {_listed(hidden)}"
+
+
+def _shift_shows(samples: MotionSamples, equations: TorqueEquations, given: TorqueFit, changes: NDArray) -> bool:
+    """Whether a shift along any axis would show, given the changes (M, n, 3) of the torques by it."""
+    return any(_harm(equations, given, samples.torque + change) >= ORIGIN_SEEN for change in np.moveaxis(changes, 2, 0))
 
 
 def _harm(equations: TorqueEquations, given: TorqueFit, torque: NDArray) -> float:
@@ -124,9 +139,10 @@ def _harm(equations: TorqueEquations, given: TorqueFit, torque: NDArray) -> floa
     return equations.explaining(torque).fit().misfit - given.misfit
 
 
-def _hidden_lag(samples: MotionSamples, equations: TorqueEquations, given: TorqueFit) -> bool:
-    late = [equations.explaining(samples.delayed_torque(lag)).fit() for lag in (-UNDECIDED_LAG, UNDECIDED_LAG)]
-    return min(fit.shared_gain(given) for fit in late) < lag_check.SHARED
+def _lag_shows(samples: MotionSamples, equations: TorqueEquations, given: TorqueFit, lag: float) -> bool:
+    """Whether torques that come this much later, or earlier, would fit worse in two joints."""
+    shifted = [equations.explaining(samples.delayed_torque(shift)).fit() for shift in (-lag, lag)]
+    return min(fit.shared_gain(given) for fit in shifted) >= lag_check.SHARED
 
 
 def _listed(names: list[str]) -> str:
@@ -290,10 +306,11 @@ def check_model(
     if not equations.judged.size:
         return scale or effort
     units = list(scale_explanations(robot, samples, equations))
-    if scale:
-        return _likeliest([unit for unit in units if not unit.joints], scale, source)
     given = equations.fit()
     gravity = GravitySigns(robot, samples, terms)
+    if scale:
+        others = (*units, *order_explanations(model, samples, equations, given, gravity))
+        return _likeliest([e for e in others if e.kind == SWAP or not e.joints], scale, source)
     pushing = gravity.friction_pushes(equations, given)
     if pushing:
         # Every hypothesis that turns a velocity would explain it.
@@ -316,6 +333,7 @@ def check_model(
             given = equations.fit()
             orders = list(order_explanations(model, samples, equations, given, gravity))
             falls = list(falling_findings(robot, given, falling, source))
+    offsets = OffsetHypotheses(model, samples, terms, equations)
     explanations = [
         *units,
         *orders,
@@ -323,18 +341,19 @@ def check_model(
         *lag_explanation(model, samples, terms, given),
         *low_pass_explanation(model, everything),
         *origin_explanations(model, samples),
+        *offsets.explanations(),
     ]
     findings = [_of_table(finding, robot) for finding in _likeliest(explanations, effort, source)]
     if not findings and _inconsistent(equations, given, source):
         # In motions of a few degrees friction that builds up slowly looks like joints of several arms.
-        built_up = TorqueEquations(with_presliding(terms, samples), samples.torque, robot.chain.prismatic)
-        findings = _inconsistent(built_up, built_up.fit(), source)
+        findings = _inconsistent(offsets.equations, offsets.fit, source)
     if undecided is not None and not any(finding.severity == "error" for finding in findings):
         undecided += [PUSHING] * pushing
         undecided += undecided_joints(robot, equations)
         undecided += undecided_hypotheses(explanations)
         undecided += undecided_units(robot, samples, equations)
         undecided += undecided_geometry(model, samples, equations, given)
+        undecided += offsets.undecided()
     if any(finding.severity == "error" for finding in findings):
         return findings  # what falls is known when that is mended
     return [*falls, *(findings or ([] if pushing else check_drift(recordings, robot, samples, terms)))]

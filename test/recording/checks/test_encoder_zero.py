@@ -1,0 +1,42 @@
+"""Encoders whose zero is not that of the URDF, where the motion shows it and where it does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from gate_recordings import sound_case
+
+from dynid_ros.recording import check
+
+
+@pytest.fixture(scope="module")
+def sound():
+    return sound_case(np.random.default_rng([99, 0]), "develop", "stops", "kinova", "coulomb")
+
+
+def shifted(case, joint, degrees):
+    position = case.recording.position.copy()
+    position[:, joint] += np.radians(degrees)
+    return replace(case.recording, position=position)
+
+
+def test_zeros_of_a_sound_recording(sound):
+    undecided = []
+    assert check(sound.recording, sound.robot, True, undecided) == []
+    (line,) = (line for line in undecided if "encoder zero" in line)
+    assert f"{sound.robot.joint_names[0]} (never shows)" in line  # it turns about gravity
+
+
+@pytest.mark.parametrize("degrees", [5.0, -12.0])
+def test_an_offset_is_named_with_its_size(sound, degrees):
+    (finding,) = check(shifted(sound, 3, degrees), sound.robot, motion=True)
+    assert (finding.kind, finding.severity) == ("encoder zero", "warning")
+    assert finding.where.endswith(f"joint '{sound.robot.joint_names[3]}'")
+    assert float(finding.message.split("zero is ")[1].split(" ")[0]) == pytest.approx(degrees, abs=1.0)
+
+
+def test_joints_with_parallel_axes_share_an_offset(sound):
+    """The link in between absorbs it, so either encoder may be off."""
+    (finding,) = check(shifted(sound, 2, 5.0), sound.robot, motion=True)
+    assert all(f"'{sound.robot.joint_names[j]}'" in finding.where for j in (1, 2))
+    assert "by +5.0 ± " in finding.message
