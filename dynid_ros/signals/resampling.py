@@ -10,6 +10,11 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals.spectra import true_runs
+from dynid_ros.signals.steady_clock import (
+    acceleration_noise,
+    moved_times,
+    stamp_noise,
+)
 
 BRIDGED_STEPS = (3, 10)
 """Steps that are bridged in any case, and at most: across more, noise at the rims makes a cubic overshoot."""
@@ -188,6 +193,13 @@ CALMER, CALMER_HELD = 2.0, 1.25
 as it repeats few of them, and if samples were lost instead, a steady clock would roughen the motion."""
 
 
+MIN_HARM = 1e-3
+"""Part of the power of the accelerations that noise of the stamps may be before another clock is sought, …"""
+MAX_HARM = 0.02
+"""… and after, in what is identified."""
+STAMPS_FIX = "let the driver stamp each sample as it reads the robot, and lose none"
+
+
 class SampleTimes(NamedTuple):
     """Times to use, and why.
 
@@ -195,11 +207,27 @@ class SampleTimes(NamedTuple):
         time: (N,) s, strictly increasing.
         steady: True if they are uniform in place of the stamps.
         reason: one sentence.
+        noise: of these times, s (RMS), as far as the positions show it; 0 where it does no harm.
+        harm: part of the power of the accelerations that this noise is.
+        mended: True if the noise of the stamps would have done harm, and another clock leaves less of it.
     """
 
     time: NDArray
     steady: bool
     reason: str
+    noise: float = 0.0
+    harm: float = 0.0
+    mended: bool = False
+
+    def fault(self) -> str:
+        """Say how wrong the times are, if their noise spoils the motion; empty: it does not."""
+        if self.harm <= MAX_HARM:
+            return ""
+        return (
+            f"the clock of its time stamps is wrong by about {1e3 * self.noise:.2g} ms (RMS), as the positions of all "
+            f"joints show, which is {100 * self.harm:.0f} % of the power of the accelerations, and no steady clock "
+            "fits the stamps"
+        )
 
 
 def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> SampleTimes:
@@ -222,6 +250,27 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
         raise RecordingError(
             f"cannot judge {len(time)} time stamps of {len(position)} samples: expected at least 5, strictly increasing"
         )
+    chosen = _even_times(time, position, held)
+    noise = stamp_noise(chosen.time, position)
+    harm = acceleration_noise(chosen.time, position, noise)
+    if harm < MIN_HARM:
+        return chosen
+    kept = chosen._replace(noise=noise, harm=harm)
+    clock = None if held else moved_times(time, position)
+    if clock is None:
+        return kept
+    left = stamp_noise(clock, position)
+    if left >= noise or np.median(_roughness(time, position) / _roughness(clock, position)) < 1.0:
+        return kept
+    reason = (
+        f"its time stamps are off by {1e3 * float(np.std(time - clock)):.2g} ms (RMS), as the positions of all joints "
+        f"show; a steady clock of {float(np.median(np.diff(clock))):.6g} s that fits the motion is used in their place"
+    )
+    return SampleTimes(clock, True, reason, left, acceleration_noise(clock, position, left), mended=True)
+
+
+def _even_times(time: NDArray, position: NDArray, held: bool) -> SampleTimes:
+    """Choose between the stamps and an even clock without lost samples, by the roughness of the positions."""
     index = np.arange(len(time))
     step, start = np.polyfit(index, time, 1)
     clock = start + step * index
@@ -257,12 +306,20 @@ def fresh_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tupl
         (N,) s, of a repeated row that of the sample which it repeats, if the clock is steady; (N,) True for samples.
 
     Raises:
-        RecordingError: fewer than five samples, or time does not increase.
+        RecordingError: fewer than five samples, time does not increase, or noise of the stamps spoils the motion.
     """
-    time, position = np.asarray(time, dtype=float), np.asarray(position, dtype=float)
-    fresh = ~stale_rows(values)
-    chosen = sample_times(time[fresh], position[fresh], held=not fresh.all())
+    time = np.asarray(time, dtype=float)
+    chosen, fresh = judged_times(time, position, values)
+    if fault := chosen.fault():
+        raise RecordingError(f"{fault}; {STAMPS_FIX}")
     return (chosen.time[np.cumsum(fresh) - 1] if chosen.steady else time), fresh
+
+
+def judged_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tuple[SampleTimes, NDArray]:
+    """Return the times of the rows that are samples, and which rows (N,) are; see `fresh_times`."""
+    time, position = np.asarray(time, dtype=float), np.asarray(position, dtype=float)
+    fresh = ~stale_rows(np.hstack([position, np.nan_to_num(values)]))
+    return sample_times(time[fresh], position[fresh], held=not fresh.all()), fresh
 
 
 def _roughness(time: NDArray, position: NDArray) -> NDArray:

@@ -13,6 +13,7 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording.checks.finding import ABSURD, LITTLE_MOTION, STAMPS, Finding
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals import stale_rows
+from dynid_ros.signals.resampling import STAMPS_FIX, judged_times
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -237,6 +238,8 @@ is a lost sample. Without a regular clock only a long step is one: 10 medians an
 FAR_APART, TRAVELLED, CREEPING = 0.2, 0.05, 0.01
 """Samples that are so far apart, s, of a motion of so many rad or m at less than so many rad/s or m/s: poses that were
 recorded one by one differ by more."""
+MIN_REPORTED_JITTER = 0.1
+"""Deviation of the stamps from the clock that is used, RMS, in steps, from which it is reported."""
 UNITS = {"ms": 1e3, "µs": 1e6, "ns": 1e9}
 """Units of time that are met in place of s, in one of which it is."""
 REPEATED = 0.02
@@ -259,6 +262,7 @@ def check_steps(recording: Recording) -> Iterator[Finding]:
         )
     if recording.n_samples > STEP_CHECKS_MINIMUM_SAMPLES:
         yield from _check_clock(recording)
+        yield from _check_stamps(recording)
         yield from _check_gaps(recording)
         yield from _check_repetition(recording)
 
@@ -299,6 +303,15 @@ def _check_clock(recording: Recording) -> Iterator[Finding]:
             f"time must be in s; as {unit} it would make sense: divide it by {size:g}",
             ABSURD,
         )
+
+
+def _check_stamps(recording: Recording) -> Iterator[Finding]:
+    """Noise of the time stamps that another clock mends, or that spoils the motion."""
+    times, fresh = judged_times(recording.time, recording.position, recording.torque)
+    fault = times.fault()
+    off = float(np.std(recording.time[fresh] - times.time)) / float(np.median(np.diff(times.time)))
+    if fault or (times.mended and off > MIN_REPORTED_JITTER):
+        yield Finding("error" if fault else "warning", recording.source, fault or times.reason, STAMPS_FIX, STAMPS)
 
 
 def _check_gaps(recording: Recording) -> Iterator[Finding]:
@@ -362,7 +375,7 @@ def check_values(recording: Recording, robot: RobotModel) -> Iterator[Finding]:
     beyond = np.where(ranged, np.maximum(robot.limits.lower - low, high - robot.limits.upper), 0.0)
     jumps = _jumps(recording)
     fastest = _fastest(recording)
-    largest = WILD_TORQUE * _torque_scale(robot)
+    largest = WILD_TORQUE * torque_scale(robot)
     for j, joint in enumerate(recording.joint_names):
         where = f"{recording.source}, joint '{joint}'"
         if jumps[:, j].any():
@@ -437,8 +450,8 @@ def _fastest(recording: Recording) -> np.ndarray:
     return np.percentile(speed, 99.0, axis=0)
 
 
-def _torque_scale(robot: RobotModel) -> np.ndarray:
-    """(n,) weight of the arm times its length, N m; its weight for prismatic joints, N; infinite without masses."""
+def torque_scale(robot: RobotModel) -> np.ndarray:
+    """Return the weight of the arm times its length (n,), N m, or its weight, N; infinite without masses."""
     weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * max(np.linalg.norm(robot.gravity), 1.0)
     origins = robot.forward_kinematics(np.zeros((1, robot.n_joints)))[0, :, :3, 3]
     parents = robot.chain.parents

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.recording.checks.finding import CURRENT, LIKELY, Explanation, Finding
+from dynid_ros.recording.checks.motion import torque_scale
 from dynid_ros.recording.checks.torque_fit import MotionSamples, TorqueEquations
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ ERROR_LIMIT_RATIO = 5.0
 OWN_LIMIT_RATIO = 1.5
 """Torque that the URDF needs for the motion, in parts of its effort limit, from which the limits are placeholders."""
 OTHERS_RATIO = 5.0
-"""Torque of a joint in parts of the largest of all others, and of what the URDF needs, from which it is an error."""
+"""Torque of a joint in parts of the largest of all others, and of what the URDF needs, from which it is an error, if it
+also exceeds the weight of the arm at its full length: beside an upright arm, friction of the base is large, too."""
 PEAK_QUANTILE = 0.99
 """Part of the samples that stays below the peak: single spikes are no unit."""
 SCALES = tuple(factor**sign for factor in (2.0, 4.0, 10.0, 30.0, 100.0, 1e3, 1e4) for sign in (-1, 1))
@@ -49,6 +51,7 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
     limits = robot.limits.effort
     nominal = robot.inverse_dynamics(samples.position, samples.velocity, samples.acceleration)
     needed, recorded = (np.quantile(np.abs(torque), PEAK_QUANTILE, axis=0) for torque in (nominal, samples.torque))
+    heaviest = torque_scale(robot)
     limited = np.isfinite(limits) & (limits > 0)
     beyond_limit = np.divide(recorded, np.maximum(limits, needed), out=np.zeros_like(needed), where=limited)
     placeholders = np.any(needed[limited] > OWN_LIMIT_RATIO * limits[limited])
@@ -57,7 +60,7 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
     for j, joint in enumerate(robot.joint_names):
         others = [k for k in range(robot.n_joints) if k != j and robot.chain.prismatic[k] == robot.chain.prismatic[j]]
         largest = max((*recorded[others], *needed[[*others, j]]))
-        alone = bool(others) and recorded[j] > OTHERS_RATIO * largest
+        alone = bool(others) and recorded[j] > max(OTHERS_RATIO * largest, heaviest[j])
         if not alone and beyond_limit[j] <= MAX_LIMIT_RATIO:
             continue
         unit = "N" if robot.chain.prismatic[j] else "N m"

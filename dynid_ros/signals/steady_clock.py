@@ -1,0 +1,168 @@
+"""The steady clock behind noisy time stamps, through lost samples; and how noisy stamps are, by the positions.
+
+A controller samples with a steady period T. Its k-th message that arrives is sample n_k, where n_k grows by one, and by
+more where samples were lost. The stamp is t_k = t_0 + T n_k + e_k, with a jitter e_k of the logger or the network.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROUNDS = 2
+"""Rounds of numbering: the first has velocities by averaged stamps, the second by the numbered clock."""
+BUNCHED_STEP, MAX_BUNCHED = 0.25, 0.3
+"""Part of the mean step below which two samples arrived together, and part of the samples that may."""
+MIN_SAMPLES = 50
+MAX_NEIGHBOURHOOD = 12.0
+"""Time from the second sample before to the second after, in median steps, that a cubic may bridge."""
+MAX_SPREAD, MIN_USABLE = 100.0, 0.5
+"""Amplification of noise up to which neighbours foretell a position, and part of the samples that must be foretold."""
+MIN_NOISE_SIGMAS = 4.0
+"""Standard errors from which residuals of several joints go together."""
+VELOCITY_TIME, VELOCITY_REACH = 0.02, (3, 20)
+"""Time on each side of a step over which the velocity is taken, s, and bounds of it, in samples."""
+MIN_POWER = 0.05
+"""Part of the mean squared velocity from which a step shows how much time has passed."""
+MAX_MEAN_SIGMAS = 6.0
+"""Standard errors of averaged deviations up to which they are the mean of the jitter."""
+SLOPE_TIME = 0.06
+"""Time on each side over which velocity and acceleration are taken, s."""
+CUTOFF_HZ = 17.5
+"""Cutoff frequency of the positions in an identification of links, where its motion is slow."""
+SMOOTHED = 101
+"""Samples over which deviations from the numbered clock are averaged."""
+
+
+def moved_times(time: NDArray, position: NDArray) -> NDArray | None:
+    """Return times (N,) on a steady clock whose lost samples the positions show; None where they show no clock.
+
+    Between two samples each joint moves by its velocity times the time that has passed. The velocity is that over more
+    samples, by averaged stamps, so that the time is known to a small part of the period, however the stamps jitter.
+
+    Args:
+        time: (N,) stamps, s, strictly increasing.
+        position: (N, n) rad or m.
+    """
+    clock = averaged_times(time)
+    for _ in range(ROUNDS):
+        clock = None if clock is None else _numbered_times(time, position, clock)
+    return clock
+
+
+def _numbered_times(time: NDArray, position: NDArray, base: NDArray) -> NDArray | None:
+    """Return the times (N,) by the samples that the positions show to be lost, with velocities on a base clock (N,)."""
+    step = float(time[-1] - time[0]) / (len(time) - 1)
+    reach = int(np.clip(round(VELOCITY_TIME / step), *VELOCITY_REACH))
+    if len(time) < MIN_SAMPLES + 2 * reach:
+        return None
+    whole = 2 * reach + 1
+    velocity = (position[whole:] - position[:-whole]) / (base[whole:] - base[:-whole])[:, None]
+    moved = np.diff(position, axis=0)[reach:-reach]
+    power = np.sum(velocity**2, axis=1)
+    fast = power > MIN_POWER * np.mean(power)
+    if not fast.any():
+        return None
+    passed = np.sum(moved * velocity, axis=1)[fast] / power[fast]
+    lost = np.zeros(len(time) - 1)
+    lost[reach:-reach][fast] = np.maximum(np.round(passed / np.median(passed)) - 1, 0)
+    number = np.concatenate([[0.0], np.cumsum(1 + lost)])
+    period, start = np.polyfit(number, time, 1)
+    clock = start + period * number
+    slow = _smoothed(time - clock)
+    # Losses while nothing moved, or a clock that drifts, leave more than the mean of the jitter.
+    if np.max(np.abs(slow)) > MAX_MEAN_SIGMAS * np.std(time - clock - slow) / np.sqrt(SMOOTHED):
+        clock = clock + slow
+    return clock
+
+
+def stamp_noise(time: NDArray, position: NDArray) -> float:
+    """Estimate the noise of time stamps, s (RMS), from what it does to the positions of all joints at once.
+
+    A stamp wrong by e shifts joint j by e qd_j. The residual r_j of each position against the cubic through its four
+    neighbours then holds e qd_j in all joints, so that E[r_i r_j] = c e^2 qd_i qd_j for two joints, with c by the noise
+    of the neighbours. Noise of the encoders differs from joint to joint, and drops out.
+
+    Args:
+        time: (N,) s, strictly increasing.
+        position: (N, n) rad or m, n >= 2; one joint alone shows nothing.
+    """
+    if len(time) < MIN_SAMPLES or position.shape[1] < 2:
+        return 0.0
+    neighbours = [np.arange(2, len(time) - 2) + shift for shift in (-2, -1, 1, 2)]
+    at = time[2:-2]
+    foretold = np.zeros_like(position[2:-2])
+    spread = np.ones(len(at))
+    for i in neighbours:
+        weight = np.ones(len(at))
+        for k in neighbours:
+            if k is not i:
+                weight *= (at - time[k]) / (time[i] - time[k])
+        foretold += weight[:, None] * position[i]
+        spread += weight**2
+    residual = position[2:-2] - foretold
+    velocity = (position[4:] - position[:-4]) / (time[4:] - time[:-4])[:, None]
+    # Samples between far apart neighbours are foretold badly, and so are those of a sudden stop.
+    typical = np.median(np.diff(time))
+    near = ((time[4:] - time[:-4]) < MAX_NEIGHBOURHOOD * typical) & (spread < MAX_SPREAD)
+    bunched = np.mean(np.diff(time) < BUNCHED_STEP * (time[-1] - time[0]) / (len(time) - 1))
+    if np.mean(near) < MIN_USABLE or bunched > MAX_BUNCHED:
+        # Samples that arrived together foretell nothing of each other. The mean of the stamps is the better clock.
+        averaged = averaged_times(time)
+        return 0.0 if averaged is None else float(np.std(time - averaged))
+    product, power = residual * velocity, velocity**2
+    crossed = np.sum(product, axis=1) ** 2 - np.sum(product**2, axis=1)
+    expected = np.sum(power, axis=1) ** 2 - np.sum(power**2, axis=1)
+    weight = near / np.maximum(expected, np.quantile(expected, 0.5) + np.finfo(float).tiny)
+    total = np.sum(weight * spread * expected)
+    shared = weight * crossed
+    if np.sum(shared) <= MIN_NOISE_SIGMAS * np.sqrt(np.sum(shared**2)):
+        return 0.0
+    return float(np.sqrt(np.sum(shared) / total))
+
+
+def acceleration_noise(time: NDArray, position: NDArray, noise: float) -> float:
+    """Return what noise of the time stamps adds to the accelerations, as a part of their power.
+
+    White noise e of the stamps adds e qd to the positions. A low-pass with cutoff frequency f of samples at rate r
+    leaves (2 / r) (2 pi)^4 f^5 / 5 of its power in the accelerations. The regressor that holds them is then too large,
+    and estimates are too small, by about this part.
+    """
+    reach = max(1, round(SLOPE_TIME * (len(time) - 1) / (time[-1] - time[0])))
+    if len(time) <= 2 * reach:
+        return 0.0
+    before, middle, after = position[: -2 * reach], position[reach:-reach], position[2 * reach :]
+    half = ((time[2 * reach :] - time[: -2 * reach]) / 2)[:, None]
+    velocity = np.mean(((after - before) / (2 * half)) ** 2)
+    acceleration = np.mean(((after - 2 * middle + before) / half**2) ** 2)
+    rate = (len(time) - 1) / (time[-1] - time[0])
+    cutoff = min(CUTOFF_HZ, rate / 2)
+    passed = 2 / rate * (2 * np.pi) ** 4 * cutoff**5 / 5
+    return float(noise**2 * velocity * passed / acceleration) if acceleration > 0 else 0.0
+
+
+def averaged_times(time: NDArray) -> NDArray | None:
+    """Return the stamps (N,) averaged over their neighbours, which leaves half a period near each lost sample."""
+    index = np.arange(len(time))
+    line = np.polyval(np.polyfit(index, time, 1), index)
+    return _increasing(line + _smoothed(time - line), float(np.polyfit(index, time, 1)[0]))
+
+
+def _smoothed(values: NDArray) -> NDArray:
+    """Return the moving average of values (N,), by straight lines at the ends."""
+    width = min(SMOOTHED, len(values) // 2 * 2 - 1)
+    half = width // 2
+    index = np.arange(len(values))
+    padded = np.concatenate(
+        [
+            np.polyval(np.polyfit(index[:width], values[:width], 1), np.arange(-half, 0)),
+            values,
+            np.polyval(np.polyfit(index[-width:], values[-width:], 1), np.arange(len(values), len(values) + half)),
+        ]
+    )
+    return np.convolve(padded, np.full(width, 1 / width), "valid")
+
+
+def _increasing(time: NDArray, period: float) -> NDArray | None:
+    """Return the times if they increase, as a clock that is followed too closely does not."""
+    return time if np.all(np.diff(time) > 0.1 * period) else None

@@ -1,0 +1,83 @@
+"""Noisy stamps of a steady clock, with lost samples and in bursts; and stamps that no clock mends."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.signals import fresh_times, sample_times
+from dynid_ros.signals.steady_clock import moved_times, stamp_noise
+
+SPEEDS = 2 * np.pi * np.array([0.1, 0.17, 0.23, 0.31])
+
+
+def positions(time, noise=1e-5):
+    phase = np.outer(time, SPEEDS) + np.arange(4)
+    return 0.6 * np.sin(phase) + 0.3 * np.sin(2.3 * phase) + np.random.default_rng(1).normal(0, noise, phase.shape)
+
+
+def sampled(rate, lost, jitter, seed=0):
+    """True times and stamps in order of arrival."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(int(20 * rate)) / rate
+    time = time[rng.random(len(time)) >= lost]
+    stamps = np.maximum.accumulate(time + jitter * rng.standard_normal(len(time)))
+    return time, stamps + 1e-9 * np.arange(len(stamps))
+
+
+def error(times, time):
+    """RMS of the error but for offset and rate."""
+    wrong = times - time
+    return float(np.std(wrong - np.polyval(np.polyfit(time, wrong, 1), time)))
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.01, 0.03])
+@pytest.mark.parametrize(("rate", "jitter"), [(100, 1e-3), (250, 1e-3), (250, 3e-3), (500, 2e-3), (1000, 3e-3)])
+def test_a_steady_clock_is_found_through_lost_samples(rate, jitter, lost):
+    time, stamps = sampled(rate, lost, jitter)
+    times = sample_times(stamps, positions(time))
+    assert times.steady
+    assert not times.fault()
+    assert error(times.time, time) < max(0.2 * jitter, 0.4 / rate)
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.02])
+@pytest.mark.parametrize("burst", [5, 20])
+def test_samples_that_arrive_in_bursts(burst, lost):
+    rng = np.random.default_rng(2)
+    index = np.flatnonzero(rng.random(5000) >= lost)
+    time = index / 250.0
+    stamps = np.ceil((index + 1) / burst) * burst / 250.0 + 2e-5 * (index % burst)
+    times = sample_times(stamps, positions(time))
+    assert times.steady
+    assert stamp_noise(times.time, positions(time)) < 5e-5
+
+
+def test_a_clock_whose_rate_changes():
+    index = np.arange(5000)
+    time = np.cumsum(np.where(index < 2500, 0.004, 0.0042))
+    stamps = time + np.random.default_rng(3).uniform(0, 1.5e-3, len(time))
+    assert error(moved_times(stamps, positions(time)), time) < 2e-4
+
+
+@pytest.mark.parametrize("encoder_noise", [1e-6, 2e-4])
+def test_noise_of_the_stamps_shows_in_all_joints_at_once(encoder_noise):
+    time = np.arange(5000) / 250.0
+    stamps = time + np.random.default_rng(4).uniform(0, 1e-3, len(time))
+    assert stamp_noise(stamps, positions(time, encoder_noise)) == pytest.approx(np.std(stamps - time), rel=0.1)
+    assert stamp_noise(time, positions(time, encoder_noise)) < 4e-5
+
+
+def test_uneven_sampling_with_the_right_stamps_is_left_alone():
+    rng = np.random.default_rng(5)
+    time = np.cumsum(rng.uniform(0.002, 0.006, 5000))
+    times = sample_times(time, positions(time))
+    assert not times.steady
+    assert times.harm < 1e-3
+
+
+def test_noisy_stamps_of_uneven_sampling_are_refused_by_their_clock():
+    rng = np.random.default_rng(6)
+    time = np.cumsum(rng.uniform(0.002, 0.006, 5000))
+    stamps = np.sort(time + rng.normal(0, 2e-3, len(time)))
+    with pytest.raises(RecordingError, match=r"the clock of its time stamps is wrong by about .* ms"):
+        fresh_times(stamps, positions(time), positions(time))
