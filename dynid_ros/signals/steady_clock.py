@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
 
 ROUNDS = 2
 """Rounds of numbering: the first has velocities by averaged stamps, the second by the numbered clock."""
+REFERENCE_STEPS = 2.0
+"""Distance of the samples through which a spline foretells those that nearly coincide, in mean steps."""
 BUNCHED_STEP, MAX_BUNCHED = 0.25, 0.3
 """Part of the mean step below which two samples arrived together, and part of the samples that may."""
 MIN_SAMPLES = 50
@@ -107,16 +110,37 @@ def stamp_noise(time: NDArray, position: NDArray) -> float:
     near = ((time[4:] - time[:-4]) < MAX_NEIGHBOURHOOD * typical) & (spread < MAX_SPREAD)
     bunched = np.mean(np.diff(time) < BUNCHED_STEP * (time[-1] - time[0]) / (len(time) - 1))
     if np.mean(near) < MIN_USABLE or bunched > MAX_BUNCHED:
-        # Samples that arrived together foretell nothing of each other. The mean of the stamps is the better clock.
-        averaged = averaged_times(time)
-        return 0.0 if averaged is None else float(np.std(time - averaged))
+        return _noise_between_references(time, position)
+    return _shared_noise(residual[near], velocity[near], spread[near])
+
+
+def _noise_between_references(time: NDArray, position: NDArray) -> float:
+    """Return the noise of stamps of which many nearly coincide, against a spline through samples that are far apart."""
+    step = float(time[-1] - time[0]) / (len(time) - 1)
+    reference = np.append(True, np.diff(np.floor((time - time[0]) / (REFERENCE_STEPS * step))) > 0)
+    if np.count_nonzero(reference) < MIN_SAMPLES or reference.all():
+        return 0.0
+    spline = CubicSpline(time[reference], position[reference])
+    others = ~reference
+    residual = position[others] - spline(time[others])
+    return _shared_noise(residual, spline(time[others], 1), np.ones(np.count_nonzero(others)))
+
+
+def _shared_noise(residual: NDArray, velocity: NDArray, spread: NDArray) -> float:
+    """Return the noise of the stamps, s, that residuals (M, n) of the joints share; 0 where it is not significant.
+
+    Args:
+        residual: (M, n) of the positions.
+        velocity: (M, n) of the joints.
+        spread: (M,) factor c by which noise of the neighbours adds to that of the sample.
+    """
     product, power = residual * velocity, velocity**2
     crossed = np.sum(product, axis=1) ** 2 - np.sum(product**2, axis=1)
     expected = np.sum(power, axis=1) ** 2 - np.sum(power**2, axis=1)
-    weight = near / np.maximum(expected, np.quantile(expected, 0.5) + np.finfo(float).tiny)
+    weight = 1 / np.maximum(expected, np.quantile(expected, 0.5) + np.finfo(float).tiny)
     total = np.sum(weight * spread * expected)
     shared = weight * crossed
-    if np.sum(shared) <= MIN_NOISE_SIGMAS * np.sqrt(np.sum(shared**2)):
+    if np.sum(shared) <= MIN_NOISE_SIGMAS * np.sqrt(np.sum(shared**2)) or not total > 0:
         return 0.0
     return float(np.sqrt(np.sum(shared) / total))
 

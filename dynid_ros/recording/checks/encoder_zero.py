@@ -94,7 +94,7 @@ class OffsetHypotheses:
             message = f"its encoder's zero is {offsets[0][1]} off that of the URDF"
         else:
             message = (
-                f"the zero of one of their encoders is off that of the URDF, {sizes}: which, the torques do not show"
+                f"the zero of one of their encoders is off that of the URDF, {sizes}; the torques do not show which"
             )
         fix = "subtract it from the positions, or set the zero of the encoder anew"
         yield Explanation(ZERO, best, message, fix, names, severity="warning")

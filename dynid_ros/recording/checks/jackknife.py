@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.recording.checks.torque_fit import Terms, TorqueEquations
+from dynid_ros.recording.checks.torque_fit import RIDGE, Terms, TorqueEquations, TorqueFit
 
 BLOCKS = 8
 """Stretches of the samples that are left out in turn."""
@@ -89,7 +89,24 @@ class Jackknife:
         fit = self._with(self._whole, chosen).fit()
         values = np.array([self._with(others, chosen).fit().rigid[-count:] for others in self._others])
         covariance = np.atleast_2d((BLOCKS - 1) * np.cov(values, rowvar=False, bias=True))
+        covariance = covariance + self._white_covariance(chosen, fit)
         return Change(fit.rigid[-count:], covariance, self._without.misfit - fit.misfit)
+
+    def _white_covariance(self, chosen: Sequence[int], fit: TorqueFit) -> NDArray:
+        """Return the covariance (k, k) as if residuals were independent.
+
+        It is large where the other columns have nearly the same effect, which stretches that are alike do not show.
+        """
+        equations = self._with(self._whole, chosen)
+        judged = equations.judged
+        weight = 1 / (fit.rms[judged] ** 2 + equations.floor[judged] ** 2)
+        normal = np.tensordot(weight, equations.normal[judged], 1)
+        scale = np.sqrt(np.maximum(np.diag(normal), np.finfo(float).tiny))
+        normal = normal / (scale * scale[:, None])
+        normal.flat[:: len(scale) + 1] += RIDGE
+        size = slice(self._n_rigid, self._n_rigid + len(chosen))
+        inverse = np.linalg.inv(normal)[size, size]
+        return inverse / (scale[size] * scale[size][:, None])
 
     def _with(self, equations: TorqueEquations, chosen: Sequence[int]) -> TorqueEquations:
         """Return the equations with the chosen candidate columns only."""
