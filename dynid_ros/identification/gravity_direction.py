@@ -6,7 +6,8 @@ they are two more columns, and one covariance holds for all. What turns the base
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,22 +100,105 @@ def require_determined(
     Raises:
         IdentificationError: says which turn of the base is open, and what would show it.
     """
-    values, vectors = np.linalg.eigh(information)
-    axis = vectors[:, 0] @ direction.axes
-    half = np.inf if values[0] <= NOTHING * values[1] else float(half_width(values[0] ** -0.5))
+    half, axis = next(iter(_turn_half_widths(information, direction.axes)))
     if direction.widest > half:
         half, axis = direction.widest, direction.open_axis
     if half <= LARGEST:
         return
-    by = f"any angle, or ± {np.degrees(half):.0f}" if half > np.pi / 2 else f"± {np.degrees(half):.0f}"
-    x, y, z = np.round(axis, 2) + 0.0
     moments = links if len(links) < robot.parameters.size else GravityModel(robot).project(links)
     way_out = _way_out(robot, moments, poses, noise, axis)
     raise IdentificationError(
-        f"The direction of gravity is not determined: the base of '{robot.name}' may be turned by {by} degrees about "
-        f"({x:g}, {y:g}, {z:g}) in the frame of '{robot.base}'; {way_out}; or give it: "
+        f"The direction of gravity is not determined: the base of '{robot.name}' may be turned by {_angle_text(half)} "
+        f"degrees about {_axis_text(axis)} in the frame of '{robot.base}'; {way_out}; or give it: "
         "gravity_direction given (or imu)"
     )
+
+
+TILT_RAD = np.radians(1.0)
+"""Tilt of a base that was taken as level from which on a remark is due: it moves a moment by 1.7 % of its length, about
+as much as the error of a torque gain."""
+
+
+@dataclass(frozen=True, eq=False)
+class TiltCheck:
+    """What samples tell of a tilt of gravity from its configured direction.
+
+    Attributes:
+        robot: the arm, with gravity as configured.
+        information: (2, 2) on the turns about the two `turn_axes`.
+        turn: (2,) estimate of the turns, rad.
+        covariance: (2, 2) of the estimate.
+        dof: degrees of freedom of the covariance.
+    """
+
+    robot: RobotModel
+    information: NDArray
+    turn: NDArray
+    covariance: NDArray
+    dof: float
+
+    def open_axes(self) -> list[tuple[NDArray, float]]:
+        """Return the axes (3,) about which a tilt would not show, each with its half 95 % interval, rad."""
+        return [(axis, half) for half, axis in self._half_widths() if half > TILT_RAD]
+
+    def tilts(self) -> list[tuple[NDArray, float, float]]:
+        """Return the axes (3,) about which gravity is tilted, each with the angle and its half 95 % interval, rad."""
+        angles = [
+            (axis, float(axis @ (self.turn @ turn_axes(self.robot.gravity))), half)
+            for half, axis in self._half_widths()
+            if half <= TILT_RAD
+        ]
+        return [(axis, angle, half) for axis, angle, half in angles if abs(angle) > TILT_RAD + half]
+
+    def _half_widths(self) -> Iterator[tuple[float, NDArray]]:
+        axes = turn_axes(self.robot.gravity)
+        for half, axis in _turn_half_widths(self.information, axes):
+            along = axes @ axis
+            spread = float(half_width(np.sqrt(max(along @ self.covariance @ along, 0.0)), self.dof))
+            yield max(half, spread), axis
+
+    def remarks(self, moments: NDArray, poses: NDArray, noise: NDArray, moved: str) -> tuple[str, ...]:
+        """Return a sentence for each tilt that shows or would not show.
+
+        Args:
+            moments: (k,) of the gravity model.
+            poses: (M, n) of the data.
+            noise: (n,) of the joints' torques, N m.
+            moved: effect of a tilt on the results, the end of a sentence.
+        """
+        frame = f"in the frame of '{self.robot.base}'"
+        sentences = [
+            f"gravity is tilted by {np.degrees(angle):.1f} ± {np.degrees(half):.1f} degrees about {_axis_text(axis)} "
+            f"{frame} from its configured direction: give it as measured (gravity), or set gravity_direction estimated"
+            for axis, angle, half in self.tilts()
+        ]
+        sentences += [
+            f"a tilt of the base by {_angle_text(half)} degrees about {_axis_text(axis)} {frame} would not show in "
+            f"these samples, and the intervals hold for gravity as configured: {moved}; to see a tilt, "
+            f"{_way_out(self.robot, moments, poses, noise, axis)}"
+            for axis, half in self.open_axes()
+        ]
+        return tuple(sentences)
+
+
+def _turn_half_widths(information: NDArray, axes: NDArray) -> Iterator[tuple[float, NDArray]]:
+    """Yield the half 95 % interval, rad, about each principal axis (3,) of the information (2, 2), the widest first."""
+    values, vectors = np.linalg.eigh(information)
+    for value, vector in zip(values, vectors.T, strict=True):
+        axis = vector @ axes
+        axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
+        yield np.inf if value <= NOTHING * values[1] else float(half_width(value**-0.5)), axis
+
+
+def _angle_text(half: float) -> str:
+    if not np.isfinite(half):
+        return "any number of"
+    return f"± {np.degrees(half):.0f}" if half > TILT_RAD else f"± {np.degrees(half):.2g}"
+
+
+def _axis_text(axis: NDArray) -> str:
+    x, y, z = np.round(axis, 2) + 0.0
+    return f"({x:g}, {y:g}, {z:g})"
 
 
 def _way_out(robot: RobotModel, moments: NDArray, poses: NDArray, noise: NDArray, axis: NDArray) -> str:

@@ -119,6 +119,37 @@ def test_gravity_is_not_reversed_where_joint_1_hardly_moves(name, seed, mount):
     assert angle_between(result.direction.gravity, gravity) < np.radians(1.0)
 
 
+def tilted_samples(name, seed, tilt, motion, *, still):
+    """Samples of a sticking arm whose base is tilted by `tilt` degrees about a random axis; `still`: joint 1 rests."""
+    level, rng = StickingArm(arm(name)), np.random.default_rng([seed, 6])
+    side = rng.uniform(0, 2 * np.pi)
+    gravity = turned(level.robot.gravity, np.radians(tilt) * np.array([np.cos(side), np.sin(side), 0.0]))
+    true = StickingArm(level.robot.with_gravity(gravity))
+    motions = {"one_by_one": lambda: true.one_by_one(true.holds(1, rng))}
+    way = motions.get(motion, lambda: true.both_sides(true.holds(15, rng)))()
+    if still:
+        way.points = [np.where(np.arange(len(point)) == 0, 0.1, point) for point in way.points]
+    return level, true.samples(way, true.friction(rng), rng)
+
+
+@pytest.mark.parametrize("name", ["ur10", "kinova", "demo"])
+@pytest.mark.parametrize(("motion", "still"), [("both_sides", False), ("both_sides", True), ("one_by_one", True)])
+def test_tilt_of_the_base_shows_or_is_said_not_to(name, motion, still):
+    level, samples = tilted_samples(name, 0, 5.0, motion, still=still)
+    result = GravityIdentification(level.robot).fit_samples(samples)
+    remarks = [remark for remark in result.remarks if "tilt" in remark]
+    assert remarks
+    assert still or "gravity is tilted by" in remarks[0]
+    level, samples = tilted_samples(name, 0, 0.0, motion, still=still)
+    assert not any("is tilted" in remark for remark in GravityIdentification(level.robot).fit_samples(samples).remarks)
+
+
+@pytest.mark.parametrize("name", ["ur10", "kinova", "demo"])
+def test_level_base_whose_joints_all_move_has_no_remark(name):
+    level, samples = tilted_samples(name, 1, 0.0, "both_sides", still=False)
+    assert not GravityIdentification(level.robot).fit_samples(samples).remarks
+
+
 def test_turn_that_no_motion_shows_is_said_to_be_one():
     """An arm in a plane that stands upright turns within it as if its first joint had another zero."""
     rows = [{"a": 0.4, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 2

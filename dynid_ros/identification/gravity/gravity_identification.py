@@ -25,6 +25,8 @@ from dynid_ros.identification.gravity_direction import (
     LONGEST_TURN,
     ROUNDS,
     SETTLED,
+    TILT_RAD,
+    TiltCheck,
     direction_found,
     direction_setting,
     downward,
@@ -32,7 +34,6 @@ from dynid_ros.identification.gravity_direction import (
     imu_topic_setting,
     require_determined,
     starting_directions,
-    turn_information,
 )
 from dynid_ros.identification.static_samples import (
     SampleRules,
@@ -194,7 +195,6 @@ class GravityIdentification:
         direction: GravityDirection | None,
         given: NDArray | None = None,
     ) -> GravityResult:
-        n = self.robot.n_joints
         solution = self._solve(samples, turns=given is not None)
         problem, seen, dof = solution.problem, solution.covariance(), solution.linear.dof()
         shifts = self.torque_gain_error * solution.gain_shifts()
@@ -208,15 +208,13 @@ class GravityIdentification:
         half = half_width(np.sqrt(np.diag(covariance)), dof)
         if given is not None:
             direction = direction_found(ESTIMATED, self.robot, given, covariance[-2:, -2:], float(dof[-2:].min()))
-            weighted = problem.matrix / solution.sigma[problem.group][:, None]
-            noise = [np.sqrt(np.mean(solution.sigma[problem.group[problem.joint == j]] ** 2)) for j in range(n)]
             require_determined(
-                turn_information(weighted[:, :-2], weighted[:, -2:]),
+                solution.turn_information(),
                 direction,
                 self.robot,
                 solution.moments,
                 samples.position,
-                noise=np.nan_to_num(noise, nan=np.inf),
+                noise=solution.joint_noise(),
             )
         observability = describe_observability(
             self.robot, problem.gravity, problem.names, (solution.inflation, half, solution.dependence), samples
@@ -250,7 +248,10 @@ class GravityIdentification:
             settings={name: getattr(self, name) for name in SETTINGS},
             extract=self.extract,
             direction=direction,
-            remarks=self._disagreements(samples, observable),
+            remarks=(
+                *self._disagreements(samples, observable),
+                *(self._tilt_remarks(samples, solution, observable) if direction is None else ()),
+            ),
         )
 
     def _solve(self, samples: Samples, *, turns: bool = False) -> GravitySolution:
@@ -274,6 +275,38 @@ class GravityIdentification:
             null_space(problem.matrix),
             np.zeros((n, n), bool),
         )
+
+    def _tilt_remarks(
+        self, samples: Samples, solution: GravitySolution, observable: dict[str, tuple[float, float]]
+    ) -> tuple[str, ...]:
+        """Return a sentence for each tilt of the configured gravity that shows, or that would not show but matter.
+
+        Args:
+            samples: that were fitted.
+            solution: with gravity as configured.
+            observable: value and half 95 % interval of each observable moment, by name.
+        """
+        settings = replace(self, estimator="global", own_torque_only=self.own_only, gravity_direction=GIVEN)
+        turned = settings._solve(samples, turns=True)
+        shifts = self.torque_gain_error * turned.gain_shifts()
+        covariance = turned.covariance() + shifts.T @ shifts
+        check = TiltCheck(
+            self.robot,
+            turned.turn_information(),
+            turned.values[-2:],
+            covariance[-2:, -2:],
+            float(turned.linear.dof()[-2:].min()),
+        )
+        open_axes, tilted = check.open_axes(), check.tilts()
+        if not (open_axes or tilted):
+            return ()
+        names = solution.problem.names
+        axis = (open_axes or tilted)[0][0]
+        shift = np.abs(solution.gain @ turned.problem.matrix[:, -2:] @ turn_axes(self.robot.gravity) @ axis) * TILT_RAD
+        ratio = {name: shift[names.index(name)] / half for name, (_, half) in observable.items()}
+        worst = max(ratio, key=lambda name: ratio[name])
+        moved = f"1 degree moves {worst} by {shift[names.index(worst)]:.2g}"
+        return check.remarks(solution.moments, samples.position, turned.joint_noise(), moved)
 
     def _disagreements(self, samples: Samples, observable: dict[str, tuple[float, float]]) -> tuple[str, ...]:
         """Return a sentence for each moment that the torques of the turning joints alone contradict.

@@ -22,7 +22,7 @@ from dynid_ros.identification.gravity.gravity_result import (
     count_angles,
     required_angles,
 )
-from dynid_ros.identification.gravity_direction import turn_torques
+from dynid_ros.identification.gravity_direction import turn_information, turn_torques
 from dynid_ros.identification.static_samples import HOLD_TOLERANCE, Approaches, Samples, rotations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -241,6 +241,19 @@ class GravitySolution:
         problem = self.problem
         residual = problem.right - problem.matrix @ self.values
         return LinearEstimate(problem.matrix, self.gain, residual, problem.group, np.nan_to_num(self.sigma))
+
+    def turn_information(self) -> NDArray:
+        """Return the information (2, 2) on the two turns of gravity, which are the last unknowns."""
+        weighted = self.problem.matrix / self.sigma[self.problem.group][:, None]
+        return turn_information(weighted[:, :-2], weighted[:, -2:])
+
+    def joint_noise(self) -> NDArray:
+        """Return the noise (n,) of each joint's torque, N m; infinite for a joint without rows."""
+        squares = self.sigma[self.problem.group] ** 2
+        n = self.problem.gravity.robot.n_joints
+        count = np.bincount(self.problem.joint, minlength=n)
+        total = np.bincount(self.problem.joint, squares, n)
+        return np.sqrt(np.divide(total, count, out=np.full(n, np.inf), where=count > 0))
 
     def gain_shifts(self) -> NDArray:
         """(n, k) change of the values per relative error of each joint's torque gain."""

@@ -40,6 +40,11 @@ def error(name, result):
     return 100 * np.sqrt(np.mean((result.predict(fresh) - truth) ** 2, axis=0)) / own.largest
 
 
+def disagreements(result):
+    """Remarks on moments by which the two estimators differ."""
+    return [remark for remark in result.remarks if "turning joints alone" in remark]
+
+
 @pytest.mark.parametrize(
     ("name", "poses"),
     [
@@ -51,7 +56,7 @@ def error(name, result):
 def test_all_torques_are_no_worse_than_those_of_the_turning_joints(name, poses):
     together, alone = (error(name, fitted(name, poses, estimator)) for estimator in ("global", "recursive"))
     assert np.all(together <= 1.2 * alone + 0.05)
-    assert not fitted(name, poses).remarks
+    assert not disagreements(fitted(name, poses))
 
 
 @pytest.mark.parametrize("name", ["ur10", "kinova"])
@@ -102,7 +107,7 @@ def test_a_wrong_gain_makes_both_estimators_disagree_and_is_said():
     own = sticking("kinova")
     samples = experiment("kinova", 2, ways="approached")
     identification = GravityIdentification(own.robot)
-    assert not identification.fit_samples(samples).remarks
+    assert not disagreements(identification.fit_samples(samples))
     torque = samples.torque.copy()
     torque[:, 3] *= 1.2
     found = identification.fit_samples(replace(samples, torque=torque))
@@ -170,7 +175,7 @@ def test_what_depends_on_an_unobservable_moment_is_not_observable(name, joint):
     for inner in range(joint):
         state = result.observability[own.robot.joint_names[inner]]
         assert state.torque_free or (not state.observable and own.robot.joint_names[joint] in state.reason)
-    assert not GravityIdentification(own.robot).fit_samples(samples).remarks
+    assert not disagreements(GravityIdentification(own.robot).fit_samples(samples))
 
 
 def test_recursion_predicts_only_what_it_determines():
