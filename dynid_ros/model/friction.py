@@ -114,6 +114,12 @@ class JointFriction:
         return (*found, *([FrictionTerm("rotor_inertia")] if self.rotor_inertia else ()))
 
     @property
+    def shapes(self) -> tuple[str, ...]:
+        """Shape parameters that are in use with their values, as in "saturation_velocity=0.4"."""
+        values = {name: getattr(self, name) for name in SHAPES}
+        return tuple(f"{name}={value:g}" for name, value in values.items() if value)
+
+    @property
     def way(self) -> Direction:
         """How the direction of motion is seen."""
         return Direction(self.smoothing, self.dead_zone, self.sliding_length)

@@ -15,12 +15,14 @@ from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
 from dynid_ros.information.friction_needs import NEEDS, own_gravity, unseen_terms
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import IDENTIFIABLE
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.model.link_columns import LinkColumns
 
-SMOOTHINGS = (0.02, 0.005)
-"""Velocity over which Coulomb friction reverses, in parts of the joint's RMS velocity."""
+SMOOTHINGS = (0.02, 0.005, 0.05, 0.12)
+"""Velocity over which Coulomb friction reverses, in parts of the joint's RMS velocity. Without the two large ones,
+friction that reverses softly looked as if viscous friction saturated."""
 SLIDING_LENGTHS = (2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
 """Way over which it reverses, rad: a UR10e has 2e-4 to 5e-4, a Panda 1e-3 to 2e-3, a KUKA LWR4 2e-3 to 5e-3."""
 SLIDE_PER_TURN = 0.1
@@ -37,6 +39,9 @@ WORTH = 0.03
 SURE, SURE_OF_SPRING = 1.0, 1.5
 """Standard errors by which the folds must agree on a gain: the simpler of two models that folds do not distinguish. A
 spring needs more, as along a short motion it resembles gravity of a wrong size, and leads astray elsewhere."""
+MIN_GAIN_SATURATION, MIN_GAIN_SE_SATURATION = 0.25, 3.0
+"""The same of each joint whose viscous term would saturate: friction that the other terms describe badly feigns gains
+up to 0.14, and the coefficient at small speeds would be twice as large. Terms that do saturate gain 0.3 and more."""
 WORTH_RARE, SURE_RARE = 1.0, 3.0
 """The same for what few drives do: joints that are driven together (a Stäubli TX40's gains are 1.9 to 3.7, the lesser
 of both joints' of other arms up to 0.6), torque that falls with speed (2.8 to 5.9, of other arms up to 0.4)."""
@@ -67,7 +72,8 @@ class FrictionChoice:
             lower = -np.expm1(-self.gains.get(joint, 0.0))
             others = f"; others that were tried: {text}" if (text := self.alternatives(joint)) else ""
             found.append(
-                f"friction of {joint}: {', '.join(friction.terms)} (squared error on samples left out {lower:.1%} "
+                f"friction of {joint}: {', '.join((*friction.terms, *friction.shapes))} "
+                f"(squared error on samples left out {lower:.1%} "
                 f"lower than of the simplest{others})"
             )
         return found
@@ -94,12 +100,16 @@ class FrictionMenu:
     steps: tuple[tuple[dict, ...], ...]
 
     @classmethod
-    def of(cls, speed: float, *, prismatic: bool = False, own_angle: bool = True) -> FrictionMenu:
+    def of(
+        cls, speed: float, *, prismatic: bool = False, own_rotor: bool = True, own_angle: bool = True
+    ) -> FrictionMenu:
         """Menu of a joint.
 
         Args:
             speed: RMS velocity, rad/s or m/s.
             prismatic: whether it is.
+            own_rotor: whether torques can distinguish its rotor from links. Without the rotor's term links would have
+                its inertia where they cannot, so there it always stays.
             own_angle: whether torque that depends on the joint's own position can be distinguished from gravity.
         """
         scale = speed if speed > 0 else 1.0
@@ -118,8 +128,8 @@ class FrictionMenu:
         ]
         angle: list[dict[str, Any]] = [{"spring": spring} for spring in SPRINGS]
         loaded: list[dict[str, Any]] = [{"load": load} for load in LOADS]
-        # Every drive has a rotor: without its term a link would have its inertia where the two are collinear.
-        steps = [smooth + slides, loaded, stribeck, saturated, *([angle] if own_angle else [])]
+        rotor: list[dict[str, Any]] = [{"rotor_inertia": rotor} for rotor in (not own_rotor, True)]
+        steps = [smooth + slides, rotor, loaded, stribeck, saturated, *([angle] if own_angle else [])]
         return cls(
             replace(JointFriction(offset=True, rotor_inertia=True), **smooth[0]), tuple(tuple(step) for step in steps)
         )
@@ -139,9 +149,19 @@ class FrictionMenu:
 def friction_menus(robot: RobotModel, speed: NDArray) -> list[FrictionMenu]:
     """Menu of each joint that moves at an RMS velocity (n,), rad/s or m/s."""
     return [
-        FrictionMenu.of(float(v), prismatic=bool(prismatic), own_angle=not bool(gravity))
-        for v, prismatic, gravity in zip(speed, robot.chain.prismatic, own_gravity(robot), strict=True)
+        FrictionMenu.of(float(v), prismatic=bool(prismatic), own_rotor=own_rotor, own_angle=not bool(gravity))
+        for v, prismatic, own_rotor, gravity in zip(
+            speed, robot.chain.prismatic, _own_rotors(robot), own_gravity(robot), strict=True
+        )
     ]
+
+
+def _own_rotors(robot: RobotModel) -> list[bool]:
+    """Whether torques can distinguish each joint's rotor inertia from the links' inertias, whatever the motion."""
+    rotors = FrictionModel(JointFriction(coulomb=False, viscous=False, offset=True, rotor_inertia=True))
+    base = robot.base_parameters(rotors)
+    categories = dict(zip(base.names, base.categories, strict=True))
+    return [categories[f"rotor_inertia {joint}"] == IDENTIFIABLE for joint in robot.joint_names]
 
 
 def refuse_unseen(
@@ -313,9 +333,9 @@ class _Climb:
             if other != self.joints:
                 found = self._losses_of(other)
                 gain, error = self._grams.gain(self.losses, found)
-                simpler = sum(len(friction.terms) for friction in other) < sum(len(own.terms) for own in self.joints)
-                sprung = any(friction.spring > own.spring for friction, own in zip(other, self.joints, strict=True))
-                least = 0.0 if simpler else max(WORTH, (SURE_OF_SPRING if sprung else SURE) * error)
+                # A drive has a rotor until samples left out are surely predicted better without it.
+                simpler = sum(map(_complexity, other)) < sum(map(_complexity, self.joints))
+                least = 0.0 if simpler else _required_gain(self.joints, other, error)
                 options.append((gain, gain - least, number, other, found))
         if len(group) == 1:
             own = self._menus[group[0]].steps[step]
@@ -327,6 +347,21 @@ class _Climb:
             for j in group:
                 self.gains[j] = self.gains.get(j, 0.0) + gain / len(group)
             self.joints, self.losses = other, found
+
+
+def _required_gain(joints: Sequence[JointFriction], other: Sequence[JointFriction], error: float) -> float:
+    """Return the gain that other models of the joints must have, given its standard error."""
+    pairs = list(zip(joints, other, strict=True))
+    saturating = sum(new.saturation_velocity is not None and old.saturation_velocity is None for old, new in pairs)
+    if saturating:
+        return max(saturating * MIN_GAIN_SATURATION, MIN_GAIN_SE_SATURATION * error)
+    sprung = any(new.spring > old.spring for old, new in pairs)
+    return max(WORTH, (SURE_OF_SPRING if sprung else SURE) * error)
+
+
+def _complexity(friction: JointFriction) -> int:
+    """Return the number of terms besides the rotor's; saturation counts as one."""
+    return len(friction.terms) - friction.rotor_inertia + (friction.saturation_velocity is not None)
 
 
 def _rounded(value: float) -> float:

@@ -257,7 +257,8 @@ class LinkResult(Plotted):
             printed = [
                 f"{term} {v:.3g}" for term, v in mine.items() if not (both and term.startswith(("coulomb", "offset")))
             ]
-            terms = ", ".join(["dry and offset " + " and ".join(both)] * bool(both) + printed)
+            shapes = self.model.joints[i].shapes
+            terms = ", ".join([*(["dry and offset " + " and ".join(both)] if both else []), *printed, *shapes])
             lines.append(
                 f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
                 f"{self.r_squared[i]:>10.1%} {self.urdf_r_squared[i]:>8.1%}   {terms}"

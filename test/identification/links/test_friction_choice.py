@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from link_problems import Drive, Fourier, chain, record, ur10, wrong
+from slide_arms import scara
 
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import WeightedProblem
@@ -55,7 +56,7 @@ def test_menus_start_with_the_simplest():
     assert menu.candidates[0] == menu.first
     assert all(friction.offset and friction.viscous and friction.coulomb for friction in menu.candidates)
     assert FrictionMenu.of(0.0) == menu  # a joint at standstill
-    assert {friction.smoothing for friction in FrictionMenu.of(1234.56).candidates} == {0.0, 25.0, 6.2}
+    assert {friction.smoothing for friction in FrictionMenu.of(1234.56).candidates} == {0.0, 25.0, 6.2, 62.0, 150.0}
     slide = FrictionMenu.of(1.0, prismatic=True)
     assert max(friction.sliding_length for friction in slide.candidates) == pytest.approx(5e-4)
     alone = FrictionMenu.of(1.0, own_angle=False)
@@ -78,6 +79,40 @@ def test_plain_friction_stays_plain(arm, seeds):
         plain = {"coulomb", "viscous", "offset", "rotor_inertia"}
         needless += sum(bool(set(friction.terms) - plain or friction.sliding_length) for friction in found.joints)
     assert needless <= 0.1 * len(seeds) * robot.n_joints
+
+
+@pytest.mark.parametrize("share", [0.06, 0.1])
+def test_friction_that_reverses_softly_is_no_saturation(share):
+    """Its viscous coefficient would be twice the true one, and friction at speeds that were not recorded far off."""
+    robot = chain()
+    drive = Drive(coulomb=3.0, viscous=1.0, rotor=0.5, smoothing=share / 0.02 * matched(robot).smoothing)
+    found = choice(robot, runs(robot, drive, noise=0.05))
+    assert [friction.saturation_velocity for friction in found.joints] == [None] * 3
+
+
+def test_viscous_friction_that_saturates_is_found_and_its_velocity_shown():
+    robot = chain()
+    speed = matched(robot).smoothing / 0.02
+    plain = runs(robot, matched(robot, coulomb=2.0, viscous=0.0), noise=0.05)
+    velocities = [Fourier(3, seed, size=0.6)(run.time)[1] for seed, run in enumerate(plain)]
+    bent = [
+        replace(run, torque=run.torque + 6.0 * speed * np.tanh(qd / speed))
+        for run, qd in zip(plain, velocities, strict=True)
+    ]
+    found = choice(robot, bent)
+    assert all(friction.saturation_velocity for friction in found.joints)
+    remarks = found.remarks(robot.joint_names)
+    assert all(
+        f"saturation_velocity={friction.saturation_velocity:g}" in remark
+        for friction, remark in zip(found.joints, remarks, strict=True)
+    )
+
+
+def test_rotors_that_torques_do_not_tell_from_links_have_no_choice():
+    arm = scara()
+    menus = friction_menus(arm, np.ones(4))
+    always = [all(friction.rotor_inertia for friction in menu.candidates) for menu in menus]
+    assert always == [True, False, True, False]
 
 
 def test_stribeck_friction_is_found():

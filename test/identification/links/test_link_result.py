@@ -69,6 +69,7 @@ def test_summary_is_a_page_that_can_be_read(result):
         (line,) = [line for line in lines if line.startswith(joint)]
         assert line.count("%") == 2
         assert "dry and offset " in line
+        assert all(shape in line for shape in result.model.joints[result.robot.joint_names.index(joint)].shapes)
     for expression in result.base.expressions:
         assert sum(line.endswith(f"   {expression}") for line in lines) == 1
     assert all(any(remark in line for line in lines) for remark in result.remarks)
