@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
@@ -18,10 +19,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing.synchronize import Event
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from dynid_ros.errors import WorkerError, one_line
+from dynid_ros.files import require_file
 from dynid_ros.progress import Watch, watching
 
 # Calls that are made again.
@@ -67,9 +70,11 @@ class Calls(Generic[K]):
         That is `WorkerError` where the call was lost `TRIES` times.
 
         Raises:
-            WorkerError: the executor takes none any more.
+            WorkerError: the executor takes none any more, or a cluster has had no worker for long.
         """
         done, _ = wait(self._under_way, seconds, FIRST_COMPLETED)
+        if not done and isinstance(self._executor, ClusterExecutor):
+            self._executor.require_workers()
         for future in done:
             call = self._under_way.pop(future)
             reason = _loss(future)
@@ -222,8 +227,75 @@ def _one_thread_each() -> Iterator[None]:
 
 CONNECT = 10.0
 """How long a scheduler may take to answer, s."""
+REMARK_WITHOUT_WORKERS_S = 5.0
+MAX_TIME_WITHOUT_WORKERS_S = 60.0
+"""How long a cluster may have no worker until the work is given up."""
 SAME = ("dask", "distributed", "dynid_ros", "numpy", "scipy")
 """Packages whose versions must be those of this process, on workers; results would differ, or not be understood."""
+
+
+class TlsFiles(NamedTuple):
+    """Certificates of a cluster whose processes trust each other by TLS.
+
+    Attributes:
+        ca: file with the certificate of the authority.
+        certificate: file with the certificate of this process.
+        key: file with its private key.
+    """
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
+class ClusterExecutor(Executor):
+    """The workers of a dask cluster, for as long as there are some.
+
+    Args:
+        client: of dask.distributed.
+        address: of its scheduler, for messages.
+    """
+
+    def __init__(self, client: Any, address: str) -> None:
+        self._client = client
+        self._address = address
+        self._executor: Executor = client.get_executor(pure=False)
+        self._alone_since: float | None = None
+        self._said = False
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Make a call."""
+        return self._executor.submit(function, *arguments, **named)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls."""
+        self._executor.shutdown(wait, cancel_futures=cancel_futures)
+
+    def require_workers(self) -> None:
+        """Say on stderr that the last worker is gone, and give up after `MAX_TIME_WITHOUT_WORKERS_S`.
+
+        Raises:
+            WorkerError: no worker came in that time.
+        """
+        if self._client.nthreads():
+            self._alone_since = None
+            self._said = False
+            return
+        now = time.monotonic()
+        self._alone_since = self._alone_since or now
+        alone = now - self._alone_since
+        start = f"start some with `dask worker {self._address}`"
+        if alone > MAX_TIME_WITHOUT_WORKERS_S:
+            raise WorkerError(
+                f"the scheduler {self._address} has had no worker for {alone:.0f} s; {start}, and run again"
+            )
+        if alone > REMARK_WITHOUT_WORKERS_S and not self._said:
+            print(
+                f"dynid: the last worker of {self._address} is gone: waiting {MAX_TIME_WITHOUT_WORKERS_S:g} s for "
+                f"another; {start}",
+                file=sys.stderr,
+            )
+            self._said = True
 
 
 class Cluster(NamedTuple):
@@ -239,22 +311,48 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Cluster]:
+def cluster(address: str, tls: TlsFiles | None = None) -> Iterator[Cluster]:
     """The workers of a scheduler of dask.distributed, as long as the block lasts; what is under way then is given up.
 
+    Without certificates nothing is encrypted and nobody is asked who they are: whoever reaches the scheduler or a
+    worker can run any code there.
+
     Args:
-        address: such as tcp://10.0.0.1:8786.
+        address: such as tcp://10.0.0.1:8786, or with certificates tls://10.0.0.1:8786.
+        tls: certificates; None: none.
 
     Raises:
         WorkerError: dask is not installed; nobody answers there, or no scheduler; no worker is there; one of them has
-            another version of what matters, or lacks this package.
+            another version of what matters, or lacks this package; the certificates cannot be read.
     """
     try:
-        from distributed import Client  # noqa: PLC0415  # optional, and slow to import
+        from distributed import Client, Security  # noqa: PLC0415  # optional, and slow to import
     except ImportError as error:
         raise WorkerError(
-            "a scheduler needs dask.distributed, which is not installed: pip install 'dynid_ros[cluster]'"
+            "a scheduler needs dask.distributed, which is not installed: pip install 'distributed>=2023.5'"
         ) from error
+    if (tls is not None) != address.startswith("tls://"):
+        raise WorkerError(f"{address}: certificates are for an address that begins with tls://, which needs all three")
+    security = None
+    if tls is not None:
+        for path in tls:
+            try:
+                require_file(path)
+            except OSError as error:
+                raise WorkerError(f"{path}: the certificate or key cannot be read ({error.strerror})") from error
+        security = Security(
+            tls_ca_file=str(tls.ca),
+            tls_client_cert=str(tls.certificate),
+            tls_client_key=str(tls.key),
+            require_encryption=True,
+        )
+
+    class ClosedByHand(Client):
+        """A client that was never connected would wait 20 s for itself when it is forgotten, and print a traceback."""
+
+        def __del__(self) -> None:
+            pass
+
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong is said in one line
     connected: Future[Client] = Future()
 
@@ -262,7 +360,8 @@ def cluster(address: str) -> Iterator[Cluster]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of versions, which are compared below
             try:
-                connected.set_result(Client(address, timeout=CONNECT, set_as_default=False, name="dynid"))
+                client = ClosedByHand(address, timeout=CONNECT, set_as_default=False, name="dynid", security=security)
+                connected.set_result(client)
             except BaseException as error:  # whatever a stranger at that address answers
                 connected.set_exception(error)
 
@@ -283,7 +382,7 @@ def cluster(address: str) -> Iterator[Cluster]:
             raise WorkerError(f"the scheduler {address} has no workers; start some with `dask worker {address}`")
         for name, versions in workers.items():
             _check_versions(f"worker {name}", versions)
-        yield Cluster(client.get_executor(pure=False), sum(client.nthreads().values()))
+        yield Cluster(ClusterExecutor(client, address), sum(client.nthreads().values()))
     finally:
         client.close(timeout=CONNECT)
 

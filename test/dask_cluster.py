@@ -12,9 +12,9 @@ WAIT = 90.0
 
 
 class Cluster:
-    def __init__(self, folder):
+    def __init__(self, folder, options=()):
         self.file, self.processes = folder / "scheduler.json", []
-        self.start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", self.file)
+        self.start("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", self.file, *options)
         self.workers = []
         self.wait_for_scheduler()
 
@@ -52,8 +52,8 @@ class Cluster:
 
 
 @contextmanager
-def dask_cluster(folder, workers=0):
-    cluster = Cluster(folder)
+def dask_cluster(folder, workers=0, options=()):
+    cluster = Cluster(folder, options)
     try:
         if workers:
             cluster.add(workers)

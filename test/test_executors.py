@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -81,7 +83,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
 
 def test_without_dask_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(WorkerError, match=r"not installed: pip install 'dynid_ros\[cluster\]'"), cluster("tcp://a:1"):
+    with pytest.raises(WorkerError, match=r"not installed: pip install 'distributed"), cluster("tcp://a:1"):
         pass
 
 
@@ -100,6 +102,95 @@ def test_a_scheduler_that_is_not_there_is_one_line(who, monkeypatch):
         ):
             pass
     assert "\n" not in str(refused.value)
+
+
+def test_an_address_that_is_none_ends_at_once_without_a_traceback(tmp_path):
+    pytest.importorskip("distributed")
+    (tmp_path / "fleet.yaml").write_text("arms: {a: {identification: gravity, urdf: a.urdf, recordings: run.csv}}")
+    words = ("-m", "dynid_ros", "fleet", "fleet.yaml", "--output", "out", "--scheduler", "nonsense")
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert time.monotonic() - began < 15.0
+
+
+class WorkerlessClient:
+    """A dask client whose workers come and go."""
+
+    def __init__(self):
+        self.workers = {}
+
+    def nthreads(self):
+        return self.workers
+
+    def get_executor(self, pure):
+        return ThreadPoolExecutor(1)
+
+
+def test_a_cluster_without_workers_says_so_and_gives_up(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(executors.time, "monotonic", lambda: now[0])
+    client = WorkerlessClient()
+    executor = executors.ClusterExecutor(client, "tcp://a:1")
+
+    def wait(seconds):
+        now[0] += seconds
+        executor.require_workers()
+        return capsys.readouterr().err
+
+    assert wait(0.0) == ""
+    assert "the last worker of tcp://a:1 is gone" in wait(10.0)
+    assert wait(10.0) == ""
+    client.workers = {"tcp://b:1": 1}
+    assert wait(100.0) == ""
+    client.workers = {}
+    assert wait(0.0) == ""
+    assert "is gone" in wait(10.0)
+    with pytest.raises(WorkerError, match="has had no worker for 70 s"):
+        wait(60.0)
+
+
+def test_calls_look_whether_a_worker_is_left(monkeypatch):
+    monkeypatch.setattr(executors, "MAX_TIME_WITHOUT_WORKERS_S", 0.0)
+    calls = Calls(executors.ClusterExecutor(WorkerlessClient(), "tcp://a:1"))
+    calls.make(0, time.sleep, 0.5)
+    assert not list(calls.ended(0.01))
+    with pytest.raises(WorkerError, match="no worker"):
+        list(calls.ended(0.01))
+
+
+@pytest.mark.parametrize(("address", "tls"), [("tcp://a:1", True), ("tls://a:1", False)])
+def test_certificates_and_their_address_belong_together(address, tls, tmp_path):
+    pytest.importorskip("distributed")
+    files = executors.TlsFiles(*(tmp_path / name for name in "abc")) if tls else None
+    with pytest.raises(WorkerError, match="tls://"), cluster(address, files):
+        pass
+
+
+def test_certificates_that_are_not_there_are_one_line(tmp_path):
+    pytest.importorskip("distributed")
+    files = executors.TlsFiles(*(tmp_path / name for name in "abc"))
+    with pytest.raises(WorkerError, match=r"/a: the certificate or key cannot be read"), cluster("tls://a:1", files):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_a_cluster_with_certificates(tmp_path):
+    pytest.importorskip("distributed")
+    words = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=127.0.0.1"
+    subprocess.run(["openssl", *words.split()], cwd=tmp_path, check=True, capture_output=True)
+    files = executors.TlsFiles(tmp_path / "cert.pem", tmp_path / "cert.pem", tmp_path / "key.pem")
+    options = ("--tls-ca-file", files.ca, "--tls-cert", files.certificate, "--tls-key", files.key)
+    with dask_cluster(tmp_path, options=("--protocol", "tls", *options)) as dask:
+        dask.start("worker", dask.address, "--nthreads", 1, "--no-nanny", *options)
+        for _ in range(60):
+            with suppress(WorkerError), cluster(dask.address, files) as found:  # until the worker is there
+                assert found.executor.submit(pow, 2, 3).result(30.0) == 8
+                return
+            time.sleep(1.0)
+    raise AssertionError("the worker did not come")
 
 
 @pytest.mark.slow

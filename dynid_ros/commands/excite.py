@@ -8,9 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_reading, add_robot, joint_values
+from dynid_ros.commands.options import add_json, add_reading, add_robot, add_scheduler, scheduler_cluster
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.executors import cluster
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
@@ -25,7 +24,7 @@ from dynid_ros.jobs.experiments import (
     owners_of,
     surroundings,
 )
-from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.inputs import joint_values, read_recordings, read_robot
 from dynid_ros.jobs.judging import judge, unseen_friction
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
@@ -68,10 +67,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     settings = parser.add_argument_group("settings of the motion", "by default those of its kind")
     for each in SETTINGS.values():
         _add_setting(settings, each)
-    settings.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="of dask.distributed, whose workers search; --workers: how many of them (fourier, flexible)",
+    add_scheduler(
+        settings,
+        "address of a scheduler of dask.distributed, whose workers search; --workers: how many (fourier, flexible)",
     )
     settings.add_argument(
         "--friction",
@@ -147,7 +145,7 @@ def _excite(options: argparse.Namespace) -> Answer:
         return _design(options, robot)
     if options.motion not in SEARCHED:
         raise TrajectoryError(f"--scheduler is for motions that are searched for: {' and '.join(SEARCHED)}")
-    with cluster(options.scheduler) as workers:
+    with scheduler_cluster(options) as workers:
         options.workers = options.workers or min(workers.workers, COUNTS["workers"])
         return _design(options, robot, executor=workers.executor)
 

@@ -21,7 +21,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="c: a header and a source of C99; isaac: actuators of Isaac Lab, in Python",
     )
-    parser.add_argument("--output", type=Path, required=True, help="the file; of C the name of both")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="file to write; the format's suffix is added to a name without one; of C the name of both files",
+    )
     add_recording(parser, required=False)
     add_json(parser)
     parser.set_defaults(command=_export)

@@ -9,9 +9,9 @@ from typing import Any
 
 from dynid_ros.commands import identify
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json
+from dynid_ros.commands.options import add_json, add_scheduler, scheduler_cluster
 from dynid_ros.errors import FleetError
-from dynid_ros.executors import Processes, cluster
+from dynid_ros.executors import Processes
 from dynid_ros.files import input_paths, locked_folder, protected, writable_folder
 from dynid_ros.fleet.fleet_file import FLEET_FILES, FleetJob, read_fleet
 from dynid_ros.fleet.fleet_run import run_jobs
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("fleet", type=Path, metavar="FILE", help="YAML: the arms, their recordings and settings")
     parser.add_argument("--output", type=Path, required=True, help="folder for a folder per job, table.csv, fleet.yaml")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="jobs at a time; 0: one per core or worker")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of dask.distributed, whose workers do the jobs")
+    add_scheduler(parser, "address of a scheduler of dask.distributed, whose workers do the jobs")
     add_json(parser)
     parser.set_defaults(command=partial(_fleet, _Options(type(parser))))
 
@@ -53,7 +53,7 @@ def _fleet(parse: Callable[..., argparse.Namespace], options: argparse.Namespace
 def _done(options: argparse.Namespace, jobs: Sequence[FleetJob], output: Path) -> Answer:
     """Do the jobs and compare what they found."""
     if options.scheduler is not None:
-        with cluster(options.scheduler) as dask:
+        with scheduler_cluster(options) as dask:
             outcomes = run_jobs(jobs, dask.executor, options.workers or dask.workers)
     else:
         workers = options.workers or len(os.sched_getaffinity(0))

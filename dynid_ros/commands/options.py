@@ -1,14 +1,12 @@
 """Options that several commands share, and what they stand for."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dynid_ros.errors import TrajectoryError
+from dynid_ros.executors import Cluster, TlsFiles, cluster
 from dynid_ros.settings import Setting
 
 
@@ -17,6 +15,24 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="answer as one JSON document on stdout; text goes to stderr"
     )
+
+
+def add_scheduler(parser: argparse._ActionsContainer, help_text: str) -> None:
+    """Add the address of a dask cluster and its certificates."""
+    parser.add_argument("--scheduler", metavar="ADDRESS", help=help_text)
+    parser.add_argument(
+        "--tls",
+        type=Path,
+        nargs=len(TlsFiles._fields),
+        metavar=("CA", "CERT", "KEY"),
+        help="PEM files for a scheduler at tls://…: certificate of the authority, own certificate, own key. Without "
+        "them whoever reaches the cluster can run code on it",
+    )
+
+
+def scheduler_cluster(options: argparse.Namespace) -> AbstractContextManager[Cluster]:
+    """Connect to the cluster of the options."""
+    return cluster(options.scheduler, None if options.tls is None else TlsFiles(*options.tls))
 
 
 def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -91,7 +107,12 @@ def add_reading(parser: argparse._ActionsContainer) -> None:
         default="torque",
         help="what the recorded effort is",
     )
-    parser.add_argument("--motor-gains", type=float, nargs="+", metavar="K", help="N m per unit of effort, per joint")
+    parser.add_argument(
+        "--motor-gains",
+        nargs="+",
+        metavar="K",
+        help="N m per unit of effort: one for all joints, one for each with commas or blanks between, or joint=value",
+    )
 
 
 def add_links(parser: argparse._ActionsContainer) -> None:
@@ -132,35 +153,3 @@ def add_settings(parser: argparse._ActionsContainer, settings: Iterable[Setting]
             kind["default"] = ",".join(each.default)
             text = f"{each.description}, with commas between; default: %(default)s"
         parser.add_argument(f"--{words}", help=text, **kind)
-
-
-def joint_values(text: str, joint_names: Sequence[str], what: str) -> NDArray:
-    """Values (1,) for all joints or (n,): numbers with commas between, or `joint=value` for some of them.
-
-    A joint that is not named has NaN, which stands for what holds without the setting.
-
-    Raises:
-        TrajectoryError: something is no number, no joint, or is given twice.
-    """
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not any("=" in word for word in words):
-        return np.array([_number(word, what) for word in words])
-    values = np.full(len(joint_names), np.nan)
-    for word in words:
-        name, _, value = (part.strip() for part in word.rpartition("="))
-        if name not in joint_names:
-            raise TrajectoryError(f"{what}: '{word}' names no joint; expected joint=value of {', '.join(joint_names)}")
-        if not np.isnan(values[joint_names.index(name)]):
-            raise TrajectoryError(f"{what}: joint '{name}' is given twice")
-        values[joint_names.index(name)] = _number(value, what)
-    return values
-
-
-def _number(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise TrajectoryError(
-            f"{what}: '{text}' is no number; expected one for all joints, one for each with commas between, or "
-            "joint=value"
-        ) from error

@@ -21,6 +21,9 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 TARGETS = {"c": "c_files", "urdf": "exported_urdf", "mjcf": "mjcf_file", "sdf": "sdf", "isaac": "isaac"}
 """Modules of this room, whose `write` writes the files; loaded when chosen, as MuJoCo need not be installed."""
 
+SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "sdf": ".sdf", "isaac": ".py"}
+"""Suffix that a name without one gets, so that each format has a file of its own; C adds two by itself."""
+
 
 @dataclass(frozen=True)
 class Export:
@@ -59,7 +62,8 @@ def export(
         model: `identified.yaml`.
         robot: the arm, of its URDF.
         target: key of `TARGETS`.
-        output: the file, or where there are several the name that they share.
+        output: the file, or where there are several the name that they share; the suffix of the format is added to a
+            name without one.
         recording: motion on which it is judged what the target does not hold; None: sinusoids within the limits.
 
     Raises:
@@ -72,7 +76,13 @@ def export(
         raise ModelError(
             f"--to {target} needs {error.name}, which is not installed: pip install {error.name}"
         ) from error
-    return write(ExportedArm.read(model, robot), writable_file(output), _motion(model, robot, recording))
+    place = writable_file(_with_suffix(Path(output), target))
+    return write(ExportedArm.read(model, robot), place, _motion(model, robot, recording))
+
+
+def _with_suffix(output: Path, target: str) -> Path:
+    is_bare = target in SUFFIXES and not output.suffix and not output.is_dir()
+    return output.with_name(output.name + SUFFIXES[target]) if is_bare and output.name else output
 
 
 def _motion(model: str | Path, robot: RobotModel, recording: Recording | None) -> Motion:

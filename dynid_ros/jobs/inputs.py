@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dynid_ros.errors import ModelError, RecordingError
+from dynid_ros.errors import ModelError, RecordingError, TrajectoryError
 from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.progress import progress
@@ -71,13 +72,14 @@ def read_recordings(
     Where `residual` is true, what a driver's own compensation leaves of the torque is what is wanted; where `readings`
     is, currents as they were read.
     """
-    convention = EffortConvention(options.effort_convention, options.motor_gains, residual=residual, readings=readings)
+    names = joint_names if robot is None else robot.joint_names
+    gains = _motor_gains(options, names)
+    convention = EffortConvention(options.effort_convention, gains, residual=residual, readings=readings)
     calibration, sensors = getattr(options, "torque_sensors", None), None
     if calibration is not None:
         if robot is None:
             raise RecordingError("--torque-sensors needs --urdf: a calibration is of one arm")
         sensors = TorqueSensors.of_document(load_identified(calibration), robot)
-    names = joint_names if robot is None else robot.joint_names
     recordings: list[Recording] = []
     with progress(len(paths)) as step:
         for path in paths:
@@ -96,6 +98,14 @@ def read_recordings(
             )
             names = recordings[0].joint_names
     return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]
+
+
+def _motor_gains(options: argparse.Namespace, joint_names: Sequence[str] | None) -> NDArray | None:
+    """Return the gains (n,) of the option --motor-gains; None: it was not given."""
+    if options.motor_gains is None:
+        return None
+    gains = joint_values(",".join(options.motor_gains), joint_names or (), "--motor-gains")
+    return np.full(len(joint_names), gains[0]) if joint_names and len(gains) == 1 else gains
 
 
 def checked(
@@ -135,3 +145,35 @@ def check_apart(fitted: Sequence[Recording], unseen: Sequence[Recording]) -> Non
                 f"{other.source}: it is to be fitted and to be validated on, which would only show how well it was "
                 "fitted; validate on another recording"
             )
+
+
+def joint_values(text: str, joint_names: Sequence[str], what: str) -> NDArray:
+    """Values (1,) for all joints or (n,): numbers with commas between, or `joint=value` for some of them.
+
+    A joint that is not named has NaN, which stands for what holds without the setting.
+
+    Raises:
+        TrajectoryError: something is no number, no joint, or is given twice.
+    """
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not any("=" in word for word in words):
+        return np.array([_number(word, what) for word in words])
+    values = np.full(len(joint_names), np.nan)
+    for word in words:
+        name, _, value = (part.strip() for part in word.rpartition("="))
+        if name not in joint_names:
+            raise TrajectoryError(f"{what}: '{word}' names no joint; expected joint=value of {', '.join(joint_names)}")
+        if not np.isnan(values[joint_names.index(name)]):
+            raise TrajectoryError(f"{what}: joint '{name}' is given twice")
+        values[joint_names.index(name)] = _number(value, what)
+    return values
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise TrajectoryError(
+            f"{what}: '{text}' is no number; expected one for all joints, one for each with commas between, or "
+            "joint=value"
+        ) from error

@@ -40,7 +40,7 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
         import pyarrow  # noqa: PLC0415 - an optional extra
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError as error:
-        raise RecordingError(f"{folder}: LeRobot needs pyarrow ({error}): pip install 'dynid_ros[lerobot]'") from error
+        raise RecordingError(f"{folder}: LeRobot needs pyarrow ({error}): pip install pyarrow") from error
     try:
         info = json.loads(read_bytes(folder / "meta" / "info.json", LARGEST_INFO))
         names = info["features"][POSITION]["names"]

@@ -47,7 +47,7 @@ def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, Pose
     try:
         import c3d  # noqa: PLC0415 - an optional extra
     except ImportError as error:
-        raise RecordingError(f"{path}: C3D needs the library c3d: pip install 'dynid_ros[c3d]'") from error
+        raise RecordingError(f"{path}: C3D needs the library c3d: pip install 'c3d>=0.5'") from error
     file = C3dFile(path, [], "", unit, rate)
     try:
         data = io.BytesIO(read_bytes(path, LARGEST_FILE))

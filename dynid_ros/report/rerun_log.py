@@ -44,7 +44,7 @@ def log_to_rerun(
     try:
         rerun = import_module("rerun")
     except ImportError as error:
-        raise RecordingError(f"the viewer needs Rerun ({error}): pip install 'dynid_ros[view]'") from error
+        raise RecordingError(f"the viewer needs Rerun ({error}): pip install 'rerun-sdk>=0.23'") from error
     recording = recording.select(robot.joint_names)
     stream = rerun.RecordingStream(APPLICATION)
     if output is None:

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
@@ -209,6 +210,16 @@ def test_isaac_is_a_module_of_python(links, capsys, tmp_path):
         assert actuator["armature"][joint] == 0.0
     assert actuator["velocity_limit_sim"] == dict(zip(PLANAR.joint_names, PLANAR.limits.velocity, strict=True))
     assert "a file that ends in .py" in refused(capsys, *arguments(links, "isaac", "arm.yaml"))
+
+
+def test_a_name_without_suffix_gets_that_of_the_format(gravity, capsys, folder):
+    targets = ["c", "urdf", "sdf", "isaac", *(["mjcf"] if find_spec("mujoco") else [])]
+    for target in targets:
+        assert run(capsys, *arguments(gravity, target, "arm_model"))[0] == 0
+    written = sorted(path.suffix for path in folder.glob("arm_model*"))
+    assert written == sorted({".h", ".c", ".urdf", ".sdf", ".py"} | ({".xml"} if "mjcf" in targets else set()))
+    (folder / "folder").mkdir()
+    assert "it is a folder" in refused(capsys, *arguments(gravity, "urdf", "folder"))
 
 
 @pytest.mark.parametrize(("target", "name", "words"), [("mjcf", "new.xml", "armature"), ("sdf", "new.sdf", "springs")])

@@ -1,0 +1,63 @@
+"""Values per joint, as they are written on a command line."""
+
+from argparse import ArgumentParser, Namespace
+
+import numpy as np
+import pytest
+
+from dynid_ros.commands.options import add_reading
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.jobs.inputs import joint_values, read_recordings
+from dynid_ros.recording import Recording
+
+NAMES = ("base", "elbow", "a=b")
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("2", [2]),
+        ("-1, -2.5,1e-3", [-1, -2.5, 0.001]),
+        ("inf", [np.inf]),
+        ("elbow=3", [np.nan, 3, np.nan]),
+        ("a=b = -1,base=2", [2, np.nan, -1]),
+    ],
+)
+def test_values(text, values):
+    np.testing.assert_array_equal(joint_values(text, NAMES, "--x"), values)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("fast", "--x: 'fast' is no number; expected one for all joints"),
+        ("wrist=1", "--x: 'wrist=1' names no joint; expected joint=value of base, elbow, a=b"),
+        ("base=1,2", "--x: '2' names no joint"),
+        ("base=1,base=2", "--x: joint 'base' is given twice"),
+        ("base=", "--x: '' is no number"),
+    ],
+)
+def test_refusals(text, words):
+    with pytest.raises(TrajectoryError, match=words):
+        joint_values(text, NAMES, "--x")
+
+
+@pytest.mark.parametrize("words", ["2 3", "2,3", "2, 3", "elbow=3,shoulder=2", "2 3,"])
+def test_motor_gains_take_commas_blanks_and_names(words, tmp_path):
+    recording = Recording(("shoulder", "elbow"), [0.0, 0.1], np.zeros((2, 2)), np.zeros((2, 2)), np.ones((2, 2)))
+    recording.write_csv(tmp_path / "run.csv")
+    parser = ArgumentParser()
+    add_reading(parser)
+    options = parser.parse_args(["--effort-convention", "motor_current", "--motor-gains", *words.split(" ")])
+    (read,) = read_recordings(options, None, [tmp_path / "run.csv"], recording.joint_names)
+    np.testing.assert_array_equal(read.torque, [[2.0, 3.0], [2.0, 3.0]])
+
+
+def test_one_motor_gain_is_that_of_all_joints(tmp_path):
+    recording = Recording(("shoulder", "elbow"), [0.0, 0.1], np.zeros((2, 2)), np.zeros((2, 2)), np.ones((2, 2)))
+    recording.write_csv(tmp_path / "run.csv")
+    options = Namespace(
+        effort_convention="motor_current", motor_gains=["-1"], joint_states_topic=None, torque_topic=None
+    )
+    (read,) = read_recordings(options, None, [tmp_path / "run.csv"], recording.joint_names)
+    assert (read.torque == -1.0).all()
