@@ -81,7 +81,7 @@ def export(
 
 
 def _with_suffix(output: Path, target: str) -> Path:
-    is_bare = target in SUFFIXES and not output.suffix and not output.is_dir()
+    is_bare = target in SUFFIXES and not output.suffix and not output.exists()
     return output.with_name(output.name + SUFFIXES[target]) if is_bare and output.name else output
 
 
