@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.collision.capsule_fit import MOST_CAPSULES, Capsules, cover
 from dynid_ros.collision.obstacles import BASE, placements
 from dynid_ros.collision.shapes import ShapeReader
-from dynid_ros.collision.srdf import Pairs, allowed_pairs
+from dynid_ros.collision.srdf import Pairs, allowed_pairs, pair_of_links
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
@@ -57,6 +57,8 @@ class Bodies:
         skip_unreadable: bool = False,
         most: int = MOST_CAPSULES,
         srdf: str | Path | None = None,
+        *,
+        allowed: Sequence[str] = (),
     ) -> Bodies:
         """Capsules that cover the collision elements, else the visual ones, of all that moves or stands with the chain.
 
@@ -70,6 +72,7 @@ class Bodies:
             skip_unreadable: take a link whose shape cannot be read for one without shape (see `without_shape`).
             most: capsules per link of the URDF, at most; fewer where more would not be much tighter.
             srdf: file that says which links may touch, see `allowed_pairs`; None: none says.
+            allowed: pairs of links that may touch too, each written as link:link.
 
         Raises:
             CollisionError: shapes make no sense or their meshes are not found or cannot be read, the SRDF cannot, or is
@@ -78,8 +81,11 @@ class Bodies:
         if robot.urdf is None:
             return cls.lines(robot)
         chain = robot.chain
-        allowed = frozenset() if srdf is None else allowed_pairs(srdf, robot.urdf)
-        placed, left_out = placements(LinkTree(parse_urdf(robot.urdf, "URDF"), "URDF"), chain)
+        tree = LinkTree(parse_urdf(robot.urdf, "URDF"), "URDF")
+        may_touch = frozenset(pair_of_links(words, tree.links) for words in allowed)
+        if srdf is not None:
+            may_touch |= allowed_pairs(srdf, robot.urdf)
+        placed, left_out = placements(tree, chain)
         reader = ShapeReader(robot.urdf, [Path(directory) for directory in mesh_directories])
         parts: list[tuple[int, str, Capsules]] = []
         unread: list[int] = []
@@ -113,7 +119,7 @@ class Bodies:
             tuple(name for (_, name, _), count in zip(parts, counts, strict=True) for _ in range(count)),
             tuple(names[link + 1] for link in range(-1, chain.n_links) if link not in shaped),
             tuple(left_out),
-            allowed,
+            may_touch,
         )
 
     @classmethod

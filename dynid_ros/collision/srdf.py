@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -49,6 +49,20 @@ def allowed_pairs(path: str | Path, urdf: str) -> Pairs:
             "this robot"
         )
     return frozenset(pairs)
+
+
+def pair_of_links(words: str, links: Collection[str]) -> frozenset[str]:
+    """Return the two links that "link:link" names; names may hold colons.
+
+    Raises:
+        CollisionError: these are not two links of the robot.
+    """
+    parts = words.strip().split(":")
+    for k in range(1, len(parts)):
+        first, second = ":".join(parts[:k]), ":".join(parts[k:])
+        if first in links and second in links and first != second:
+            return frozenset((first, second))
+    raise CollisionError(f"allowed_pairs: '{words}' is not link:link; the links of the robot are {', '.join(links)}")
 
 
 def _pairs(root: ET.Element, where: str) -> Iterator[frozenset[str]]:

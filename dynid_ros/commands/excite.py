@@ -131,6 +131,13 @@ def _add_surroundings(group: argparse._ArgumentGroup) -> None:
         "--mesh-directory", type=Path, action="append", default=[], metavar="DIR", help="where packages lie; repeatable"
     )
     group.add_argument("--srdf", type=Path, metavar="FILE", help="of MoveIt: links that may touch (disable_collisions)")
+    group.add_argument(
+        "--allowed-pairs",
+        action="append",
+        default=[],
+        metavar="LINK:LINK",
+        help="links that may touch, several pairs with commas between; repeatable",
+    )
     group.add_argument("--skip-meshes", action="store_true", help="take links whose mesh cannot be read for lines")
 
 
@@ -166,6 +173,7 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
             mesh_directories=options.mesh_directory,
             skip_meshes=options.skip_meshes,
             srdf=options.srdf,
+            allowed=[pair for words in options.allowed_pairs for pair in words.split(",") if pair.strip()],
         ),
         options.output,
         target=options.target,

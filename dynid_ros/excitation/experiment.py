@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.limits import MotionLimits, check_limits, per_joint
+from dynid_ros.trajectories.limits import MotionLimits, check_limits, per_joint, weight_sentences
 from dynid_ros.trajectories.trajectory import LONGEST, Trajectory, move
-from dynid_ros.trajectories.workspace import TorqueRoom, Workspace
+from dynid_ros.trajectories.workspace import TorqueRoom, Workspace, allowing
 
 UP, DOWN = 1, -1
 
@@ -83,6 +83,9 @@ class Experiment(Protocol):
     def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
         """Slow motion from where the arm is, `measured` (n,), to where `plan` starts."""
 
+    def hints(self) -> list[str]:
+        """Say what keeps the arm from moving far."""
+
 
 # What experiments share that keep to limits, workspace and torque.
 
@@ -93,6 +96,7 @@ MARGIN, NARROW = 0.05, 0.1
 """Distance kept from position limits, rad or m, and the largest part of a joint's range that it takes."""
 POSES = 1024
 """Poses looked at (a power of two)."""
+MOST_PAIRS = 8
 
 
 class GuardedExperiment:
@@ -196,10 +200,28 @@ class GuardedExperiment:
                 self.space.check(move(self.limits.joint_names, poses[0], poses[0], 1.0))
             except TrajectoryError as error:
                 raise TrajectoryError(
-                    f"none of {POSES} poses keeps to workspace and torque limits: in one of them, {error}"
+                    "; ".join(
+                        [
+                            f"none of {POSES} poses keeps to workspace and torque limits: in one of them, {error}",
+                            *self.hints(),
+                        ]
+                    )
                 ) from error
             raise TrajectoryError(f"none of {POSES} poses has room for the approach around it, or torque to spare")
         return poses[allowed]
+
+    def hints(self) -> list[str]:
+        """Say which torque limits and pairs of links keep the arm from moving far, and how there is more room."""
+        hints = weight_sentences(self.robot, self.limits)
+        close = sorted(self.workspace.close_pairs.items(), key=lambda item: -item[1])[:MOST_PAIRS]
+        if close and self.workspace.bodies.radius.any():
+            named = ", ".join(f"'{a}' and '{b}' ({100 * share:.0f} %)" for (a, b), share in close)
+            pairs = [pair for pair, _ in close]
+            hints.append(
+                f"too near by the shapes of the URDF in part of all poses: {named}; if the real links never "
+                f"touch, allow them {allowing(pairs)}"
+            )
+        return hints
 
     def torque_warnings(self) -> list[str]:
         """What is to be said of torques that cannot be checked."""

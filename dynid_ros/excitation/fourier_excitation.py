@@ -48,6 +48,7 @@ class FourierPlan:
         starts: searches made.
         history: time (s) and value of each better motion that was found.
         seed: of the random motions.
+        hints: what keeps the arm from moving far, and how there is more room.
     """
 
     series: FourierSeries
@@ -61,6 +62,7 @@ class FourierPlan:
     starts: int
     history: tuple[tuple[float, float], ...]
     seed: int
+    hints: tuple[str, ...] = ()
 
     @cached_property
     def trajectory(self) -> Trajectory:
@@ -107,10 +109,8 @@ class FourierPlan:
             ends = [f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in (low, high)]
             lines.append(f"{name}: {' to '.join(ends)}, up to {speed:.2f} {unit}/s and {most:.2f} {unit}/s²")
         if not self.condition_number <= WEAK:
-            lines.append(
-                f"warning: condition number above {WEAK:g}; let joints move further (limits, base_frequency), or give "
-                "more design_time"
-            )
+            usual = "let joints move further (limits, base_frequency), or give more design_time"
+            lines.append(f"warning: condition number above {WEAK:g}; {'; '.join(self.hints) or usual}")
         return "\n".join(lines)
 
 
@@ -232,16 +232,18 @@ class FourierExcitation(GuardedExperiment):
             TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says what is in the way.
             WorkerError: workers are lost, again and again.
         """
-        search = self._search
-        outcome = best_motion(
-            search,
-            seconds=self.design_time,
-            candidates=self.candidates,
-            starts=self.starts,
-            workers=self.workers,
-            executor=self.executor,
-            progress=progress,
-        )
+        try:
+            outcome = best_motion(
+                self._search,
+                seconds=self.design_time,
+                candidates=self.candidates,
+                starts=self.starts,
+                workers=self.workers,
+                executor=self.executor,
+                progress=progress,
+            )
+        except TrajectoryError as error:
+            raise TrajectoryError("; ".join([str(error), *self.hints()])) from error
         best = outcome.best
         if best.excess == np.inf:
             raise TrajectoryError(f"no motion is found: {best.obstacle}")
@@ -249,7 +251,7 @@ class FourierExcitation(GuardedExperiment):
             raise TrajectoryError(
                 f"none of {self.candidates} random motions and {outcome.starts} searches keeps to limits and "
                 f"workspace; the nearest one exceeds {best.obstacle} by {100 * best.excess:.0f} % (of 0.1 m, if it is "
-                "a distance): give it more room, or more design_time"
+                f"a distance): {'; '.join(self.hints()) or 'give it more room, or more design_time'}"
             )
         plan = self._described(best.series, outcome)
         check_limits(plan.trajectory, self.limits)
@@ -261,11 +263,12 @@ class FourierExcitation(GuardedExperiment):
     def _described(self, series: FourierSeries, outcome: Outcome) -> FourierPlan:
         information = self._search.information(series)
         norms = np.sqrt(np.diag(information))
+        condition_number = Condition().value(information)
         return FourierPlan(
             series=series,
             periods=self.periods,
             units=self.limits.units,
-            condition_number=Condition().value(information),
+            condition_number=condition_number,
             singular_values=tuple(
                 np.sqrt(np.maximum(np.linalg.eigvalsh(information / np.outer(norms, norms))[::-1], 0))
             ),
@@ -275,6 +278,7 @@ class FourierExcitation(GuardedExperiment):
             starts=outcome.starts,
             history=tuple(outcome.history),
             seed=self._search.seed,
+            hints=() if condition_number <= WEAK else tuple(self.hints()),
         )
 
 

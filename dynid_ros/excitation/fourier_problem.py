@@ -141,6 +141,20 @@ class MotionRoom:
         self._distances = self._workspace.distances(motion.position)
         return np.hstack([*(np.abs(self._used) - self._part), (self._clearance - self._distances.room) / DISTANCE])
 
+    def excess_at_rest(self, poses: NDArray, torque: NDArray) -> NDArray:
+        """Excess (M, C) of an arm that rests at poses (M, n), with the torques (M, n) that hold it."""
+        still = np.zeros_like(poses)
+        return self.excess(MotionWithJerk(poses, still, still, still), torque)
+
+    def obstacle(self, excess: NDArray) -> str:
+        """Say what forbids most of the poses with this excess (M, C)."""
+        broken = excess > 0
+        alone = broken & (broken.sum(axis=1) == 1)[:, None]
+        worst = np.argmax(alone.sum(axis=0) if alone.any() else broken.sum(axis=0))
+        how = "forbidden by nothing else" if alone.any() else "forbidden by that among others"
+        share = np.mean(alone[:, worst] if alone.any() else broken[:, worst])
+        return f"in the way is {self.names[worst]} ({100 * share:.0f} % of the poses are {how})"
+
     def gradient(self, weights: NDArray) -> tuple[MotionWithJerk, NDArray]:
         """Gradients of sum(weights * excess) by the motion and by the torques (N, n); weights (N, C)."""
         kinds, n_samples, n = self._used.shape

@@ -170,23 +170,11 @@ class RandomFourier:
     def _allowed_poses(self) -> NDArray:
         for count in POSES:
             poses = np.where(np.isnan(self._held), self._limits.poses(count), self._held)
-            still = np.zeros_like(poses)
-            excess = self._room.excess(MotionWithJerk(poses, still, still, still), self._robot.gravity_torque(poses))
+            excess = self._room.excess_at_rest(poses, self._robot.gravity_torque(poses))
             allowed = np.all(excess <= 0, axis=1)
             if allowed.any():
                 return poses[allowed]
-        raise TrajectoryError(f"none of {count} poses is allowed: {self._obstacle(excess)}")
-
-    def _obstacle(self, excess: NDArray) -> str:
-        """What forbids poses (M, C)."""
-        broken = excess > 0
-        alone = broken & (broken.sum(axis=1) == 1)[:, None]
-        worst = np.argmax(alone.sum(axis=0) if alone.any() else broken.sum(axis=0))
-        how = "forbidden by nothing else" if alone.any() else "forbidden by that among others"
-        share = np.mean(alone[:, worst] if alone.any() else broken[:, worst])
-        name = self._room.names[worst]
-        touch = "; if they may touch, an SRDF says so (--srdf, srdf_file)" if "' and '" in name else ""
-        return f"in the way is {name} ({100 * share:.0f} % of the poses are {how}){touch}"
+        raise TrajectoryError(f"none of {count} poses is allowed: {self._room.obstacle(excess)}")
 
 
 def excess(source: InformationSource, room: MotionRoom, series: FourierSeries, times: NDArray | None = None) -> NDArray:

@@ -36,6 +36,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.motion import DesignedMotion, write_design_report
 from dynid_ros.trajectories import MotionLimits, Workspace
+from dynid_ros.trajectories.limits import weight_sentences
 
 WRITTEN_FILES = ("trajectory.yaml", "trajectory.csv", "plan.yaml", "report.html")
 
@@ -48,11 +49,13 @@ class ExciteJob:
         design: the motion and what is known of it.
         findings: in the recordings that it adds to.
         files: as they were written.
+        hints: what keeps the arm from moving far, where the motion is not enough.
     """
 
     design: DesignedMotion
     findings: tuple[Finding, ...]
     files: tuple[Path, ...]
+    hints: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """The plan, what it uses of its limits, what it determines, what was not checked, and where the files are."""
@@ -88,7 +91,8 @@ class ExciteJob:
         }
 
     def _warnings(self) -> list[str]:
-        return [*map(str, self.findings), *self.design.workspace.crowded]
+        said = self.design.plan.summary()
+        return [*map(str, self.findings), *(hint for hint in self.hints if hint not in said)]
 
 
 def excite(
@@ -164,7 +168,9 @@ def excite(
         tuple(recording.source for recording in recorded),
         np.inf if known is None else Condition().value(known),
     )
-    return ExciteJob(design, findings, _written(design, output))
+    weak = quality is not None and not quality.enough
+    hints = experiment.hints() if weak else [*weight_sentences(robot, limits), *workspace.crowded]
+    return ExciteJob(design, findings, _written(design, output), tuple(hints))
 
 
 def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings: Mapping[str, Any]) -> None:

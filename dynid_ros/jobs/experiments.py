@@ -134,6 +134,7 @@ def surroundings(
     mesh_directories: Sequence[Path] = (),
     skip_meshes: bool = False,
     srdf: Path | None = None,
+    allowed: Sequence[str] = (),
 ) -> Workspace:
     """Where the links, with their shapes, may be.
 
@@ -147,15 +148,16 @@ def surroundings(
         mesh_directories: where to look for meshes besides.
         skip_meshes: take a link whose mesh cannot be read for a line.
         srdf: which links may touch, see `allowed_pairs`; None: none says.
+        allowed: pairs of links that may touch too, each written as link:link.
 
     Raises:
         CollisionError: a mesh, an SRDF or a file of obstacles cannot be read.
         TrajectoryError: the arm has no room at all.
     """
     try:
-        bodies = Bodies.of(robot, [urdf.parent, *mesh_directories], skip_meshes, srdf=srdf)
+        bodies = Bodies.of(robot, [urdf.parent, *mesh_directories], skip_meshes, srdf=srdf, allowed=allowed)
     except CollisionError as error:
-        raise CollisionError(f"{error} (--mesh-directory, --skip-meshes, --srdf)") from error
+        raise CollisionError(f"{error} (--mesh-directory, --skip-meshes, --srdf, --allowed-pairs)") from error
     around = [obstacle for path in obstacles for obstacle in read_obstacles(path)]
     corners = None if box is None else (box[:3], box[3:])
     return Workspace(robot, floor_height, clearance, bodies, box=corners, obstacles=around)

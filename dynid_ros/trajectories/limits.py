@@ -87,7 +87,8 @@ class MotionLimits:
             position_upper: rad or m.
             velocity_limits: per s.
             jerk_limits: per s³; not limited where neither they nor the URDF say so.
-            torque_limits: N m or N; not limited where neither they nor the URDF say so.
+            torque_limits: N m or N; not limited where neither they nor the URDF say so. They may be wider than the
+                URDF's where these are placeholders, by which the arm cannot hold its own weight.
 
         Raises:
             TrajectoryError: a limit is neither in the URDF nor given, wider than in the URDF, or leaves no room.
@@ -113,11 +114,16 @@ class MotionLimits:
         fixed = np.where(urdf.lower < urdf.upper, 1.0, np.nan)
         velocity, effort = (np.where(values > 0, values, np.nan) for values in (urdf.velocity, urdf.effort))
         turn = np.where(_continuous(robot), np.pi, np.nan)
+        lowest = _bounds(names, "position_lower", position_lower, urdf.lower * fixed, -turn, wider=np.less)
+        highest = _bounds(names, "position_upper", position_upper, urdf.upper * fixed, turn)
+        given_torque = per_joint(torque_limits, names, "torque_limits")
+        if np.any(given_torque > effort) and np.any(holding_torque(robot, lowest, highest) > effort):
+            effort = np.where(np.isfinite(given_torque), np.nan, effort)
         return MotionLimits(
             names,
             units,
-            _bounds(names, "position_lower", position_lower, urdf.lower * fixed, -turn, wider=np.less),
-            _bounds(names, "position_upper", position_upper, urdf.upper * fixed, turn),
+            lowest,
+            highest,
             _bounds(names, "velocity_limits", velocity_limits, velocity),
             _bounds(names, "acceleration_limits", acceleration_limits, urdf.acceleration),
             _bounds(names, "jerk_limits", jerk_limits, urdf.jerk, np.inf),
@@ -173,6 +179,55 @@ def _bounds(
         if np.isfinite(limit) and wider(bound, limit):
             raise TrajectoryError(f"{what} of joint '{name}' is {bound:g}, wider than the URDF's {limit:g}")
     return bounds
+
+
+HOLDING_POSES = 256
+HOLDING_STEPS = 33
+HOLDING_SWEEPS = 2
+
+
+def holding_torque(robot: RobotModel, lower: NDArray, upper: NDArray) -> NDArray:
+    """Return the largest torque (n,) of each joint that holds the arm's own weight, within positions (n,), N m or N.
+
+    The worst of spread poses is improved joint by joint: this is a lower bound of the largest torque, and a close one.
+    """
+    if not (np.all(np.isfinite(lower) & np.isfinite(upper)) and np.any(robot.parameters)):
+        return np.zeros(robot.n_joints)
+    poses = lower + sobol(HOLDING_POSES, robot.n_joints) * (upper - lower)
+    torque = np.abs(robot.gravity_torque(poses))
+    largest = torque.max(axis=0)
+    steps = np.linspace(0.0, 1.0, HOLDING_STEPS)
+    for joint in range(robot.n_joints):
+        pose = poses[torque[:, joint].argmax()]
+        for moved in [*range(robot.n_joints)] * HOLDING_SWEEPS:
+            tried = np.repeat(pose[None], HOLDING_STEPS, axis=0)
+            tried[:, moved] = lower[moved] + steps * (upper[moved] - lower[moved])
+            needed = np.abs(robot.gravity_torque(tried)[:, joint])
+            if needed.max() > largest[joint]:
+                largest[joint] = needed.max()
+                pose = tried[needed.argmax()]
+    return largest
+
+
+def weight_sentences(robot: RobotModel, limits: MotionLimits) -> list[str]:
+    """Say, in one sentence or none, of which joints the torque limit is below what the arm's own weight needs."""
+    needed = holding_torque(robot, limits.lower, limits.upper)
+    short = np.flatnonzero(needed > limits.torque)
+    if not len(short):
+        return []
+    worst = int(short[np.argmax(needed[short] / limits.torque[short])])
+    name = limits.joint_names[worst]
+    unit = "N m" if limits.units[worst] == "rad" else "N"
+    is_described = limits.torque[worst] == robot.limits.effort[worst]
+    source = "URDF" if is_described else "torque"
+    question = ": a placeholder?" if is_described else "."
+    others = [f"{limits.joint_names[i]} {needed[i]:.2g} of {limits.torque[i]:.4g}" for i in short if i != worst]
+    also = f" (also {', '.join(others)})" if others else ""
+    return [
+        f"joint '{name}' needs up to {needed[worst]:.2g} {unit} for its own weight, its {source} limit is "
+        f"{limits.torque[worst]:.4g}{also}{question} Give the true limit (--torque-limits {name}=…, torque_limits), or "
+        "correct effort in the URDF"
+    ]
 
 
 def _continuous(robot: RobotModel) -> NDArray:

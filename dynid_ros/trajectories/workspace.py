@@ -7,9 +7,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.collision import Bodies, Distances, Obstacle
 from dynid_ros.collision.capsules import Placed, Placing
-from dynid_ros.collision.clearance import Checks, box_checks, capsule_pairs, floor_checks, line_pairs, obstacle_checks
+from dynid_ros.collision.clearance import (
+    NEAR,
+    Checks,
+    PairChecks,
+    box_checks,
+    capsule_pairs,
+    floor_checks,
+    line_pairs,
+    obstacle_checks,
+)
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.chain import Chain
 from dynid_ros.trajectories.limits import MotionLimits, check_times, check_torque, unknown_torques
 from dynid_ros.trajectories.trajectory import Trajectory
 
@@ -17,6 +27,8 @@ PROBE_POSES = 1000
 """Random poses within the limits, which say what cannot be avoided."""
 BLOCK = 200
 """Poses looked at together: what is computed of them fits in the cache."""
+CLOSE = 0.1
+"""Share of the poses above which a pair of links few joints apart is proposed as one that may touch."""
 CROWDED = 0.05
 """Share of the poses below which what leaves a pair of links apart is said: no motion goes far in so little room."""
 
@@ -37,6 +49,7 @@ class Workspace:
         floor_height, clearance, box, obstacles: as given.
         exempt: what the first moving link cannot avoid and is therefore not looked at.
         crowded: a sentence for each two links that are apart in few poses, and so keep the arm in a corner.
+        close_pairs: share of the poses in which two links are too near that few joints lie between, by their names.
 
     Args:
         robot: the arm.
@@ -83,7 +96,13 @@ class Workspace:
             around += box_checks(self.bodies, *self.box, points)
         around += obstacle_checks(self.bodies, self.obstacles, clearance)
         pairs = (line_pairs if bodies is None else capsule_pairs)(self._placing, clearance, placed)
-        self.crowded = _crowded(pairs, placed)
+        apart = _poses_apart(pairs, placed, robot.chain)
+        self.crowded = _crowded(apart)
+        self.close_pairs = {
+            names: float(share)
+            for names, (free, between) in apart.items()
+            if between <= NEAR and (share := 1.0 - np.mean(free)) > CLOSE
+        }
         self.exempt: tuple[str, ...] = ()
         self._checks: list[Checks] = [pairs]
         for checks in around:
@@ -144,16 +163,30 @@ class Workspace:
         raise IndexError(k)
 
 
-def _crowded(pairs: Checks, placed: Placed) -> tuple[str, ...]:
-    free: dict[str, NDArray] = {}  # a link may have several capsules
-    for name, room in zip(pairs.names, pairs.room(pairs.contact(placed)), strict=True):
-        free[name] = free.get(name, True) & (room >= 0)
+def _poses_apart(pairs: PairChecks, placed: Placed, chain: Chain) -> dict[tuple[str, str], tuple[NDArray, int]]:
+    """Return by the names of two links in which poses (N,) they are apart, and how many joints lie between them."""
+    apart: dict[tuple[str, str], tuple[NDArray, int]] = {}
+    names = pairs.bodies.names
+    between = chain.between(pairs.link, pairs.other_link)
+    for k, room in enumerate(pairs.room(pairs.contact(placed))):
+        key = (names[pairs.body[k]], names[pairs.other[k]])
+        free, _ = apart.get(key, (np.ones(len(room), dtype=bool), 0))  # a link may have several capsules
+        apart[key] = (free & (room >= 0), int(between[k]))
+    return apart
+
+
+def _crowded(apart: dict[tuple[str, str], tuple[NDArray, int]]) -> tuple[str, ...]:
     return tuple(
-        f"{name} keep their distance in {100 * share:.1f} % of poses alone, where the arm has to stay: lower the "
-        "clearance, or name them in an SRDF if they never touch (--srdf, srdf_file)"
-        for name, share in ((name, np.mean(apart)) for name, apart in free.items())
-        if share < CROWDED
+        f"'{a}' and '{b}' keep their distance in {100 * np.mean(free):.1f} % of poses alone, where the arm has to "
+        f"stay: lower the clearance, or allow them to touch {allowing([(a, b)])}"
+        for (a, b), (free, _) in apart.items()
+        if np.mean(free) < CROWDED
     )
+
+
+def allowing(pairs: Sequence[tuple[str, str]]) -> str:
+    """Say how pairs of links are allowed to touch."""
+    return f"(--allowed-pairs {','.join(f'{a}:{b}' for a, b in pairs)}, allowed_pairs; or --srdf, srdf_file)"
 
 
 def _random_poses(robot: RobotModel) -> NDArray:

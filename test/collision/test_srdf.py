@@ -5,7 +5,7 @@ import pytest
 from pinocchio_arm import example_urdf
 
 from dynid_ros.collision import Bodies
-from dynid_ros.collision.srdf import allowed_pairs
+from dynid_ros.collision.srdf import allowed_pairs, pair_of_links
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import Workspace
@@ -28,6 +28,15 @@ def test_baxter_may_move_where_its_srdf_says_what_touches():
     # The arms still keep apart from each other.
     assert any("'left_" in name and "'right_" in name for name in allowed.names)
     assert not any({"head", "torso"} == set(name.split("'")[1::2]) for name in allowed.names)
+
+
+def test_pairs_are_named_by_links():
+    links = ["a", "b", "left:b"]
+    assert pair_of_links("a:b", links) == {"a", "b"}
+    assert pair_of_links(" a:left:b", links) == {"a", "left:b"}
+    for wrong in ("a", "a:c", "a:a", ""):
+        with pytest.raises(CollisionError, match=r"link:link; the links of the robot are a, b, left:b"):
+            pair_of_links(wrong, links)
 
 
 def test_an_srdf_of_another_robot_is_refused(tmp_path):

@@ -427,7 +427,9 @@ def test_summary_says_what_will_happen(plan):
     assert lines[0].endswith("of 58 base parameters")
     assert [line.split(":")[0] for line in lines[1:7]] == list(plan.series.joint_names)
     weak = replace(plan, condition_number=120.0)
-    assert weak.summary().splitlines()[-1].startswith("warning: condition number above 100")
+    assert weak.summary().splitlines()[-1].startswith("warning: condition number above 100; let joints move further")
+    bound = replace(weak, hints=("joint 'joint_2' needs more",))
+    assert bound.summary().splitlines()[-1] == "warning: condition number above 100; joint 'joint_2' needs more"
 
 
 @pytest.mark.slow
@@ -449,6 +451,10 @@ def test_what_is_in_the_way_is_named():
         FourierExcitation(robot, limits, Workspace(robot, floor_height=5.0), **QUICK).plan()
     level = replace(limits, lower=np.full(3, -0.5), upper=np.full(3, 0.5), torque=np.array([50.0, 1.0, 50.0]))
     with pytest.raises(TrajectoryError, match=r"in the way is torque of joint 'joint_2' \(\d+ % of the poses"):
+        FourierExcitation(robot, level, **QUICK).plan()
+    with pytest.raises(
+        TrajectoryError, match=r"'joint_2' needs up to \d+ N m for its own weight.*--torque-limits joint_2"
+    ):
         FourierExcitation(robot, level, **QUICK).plan()
     wall = Obstacle("cage", [-0.05, -2.0, 0.0], [2.0, 2.0, 2.0])
     with pytest.raises(TrajectoryError, match="obstacle 'cage'"):

@@ -164,3 +164,15 @@ def test_links_that_are_apart_in_few_poses_are_named():
     (said,) = Workspace(robot, clearance=0.3, bodies=bodies).crowded
     assert said.startswith("'link_6' and 'link_3' keep their distance in 0.0 % of poses alone")
     assert "--srdf" in said
+    assert "--allowed-pairs link_6:link_3" in said
+    robot = RobotModel.from_urdf(robot.urdf, robot.tip)
+    allowed = Bodies.of(robot, allowed=["link_6:link_3"])
+    assert Workspace(robot, clearance=0.3, bodies=allowed).crowded == ()
+
+
+def test_links_few_joints_apart_that_are_often_too_near_are_proposed():
+    robot, bodies = demo_arm()
+    assert Workspace(robot, clearance=0.05, bodies=bodies).close_pairs == {}
+    close = Workspace(robot, clearance=0.3, bodies=bodies).close_pairs
+    assert close[("link_6", "link_3")] == 1.0
+    assert all(share > 0.1 for share in close.values())

@@ -86,15 +86,16 @@ def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None
     if settings.robot_description and not settings.robot_description.lstrip().startswith("<"):
         directories.append(str(Path(settings.robot_description).parent))
     warnings, srdf = [], settings.srdf_file or None
+    allowed = [pair for pair in settings.allowed_pairs if pair]
     if srdf:
         allowed_pairs(srdf, robot.urdf or "")
     try:
-        bodies = Bodies.of(robot, directories, srdf=srdf)
+        bodies = Bodies.of(robot, directories, srdf=srdf, allowed=allowed)
     except CollisionError as error:
         if settings.link_shapes == REQUIRED:
             raise DynidError(f"{error} (parameters mesh_directories, link_shapes)") from error
         warnings.append(f"{error}")
-        bodies = Bodies.of(robot, directories, skip_unreadable=True, srdf=srdf)
+        bodies = Bodies.of(robot, directories, skip_unreadable=True, srdf=srdf, allowed=allowed)
     if bodies.left_out:
         warnings.append(f"it is not known where {', '.join(bodies.left_out)} are: nothing is kept clear of them")
     if len(bodies.without_shape) > robot.n_joints:
