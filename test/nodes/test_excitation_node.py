@@ -456,3 +456,29 @@ def test_interrupt_stops_the_arm_before_the_process_ends(tmp_path):
         assert "Traceback" not in process.output
     threads.close()
     robot.destroy_node()
+
+
+@pytest.mark.parametrize(("clearance", "is_allowed"), [(0.15, True), (0.35, False)])
+def test_the_clearance_that_is_set_on_the_node_is_kept(bench, tmp_path, clearance, is_allowed):
+    boxes = tmp_path / "boxes.yaml"
+    boxes.write_text("[{name: crate, size: [0.2, 0.2, 0.2], position: [0.35, -0.4, 0.5]}]")
+    pose, away = [0.0, 0.0, 0.0], [0.1, 0.1, 0.1]
+    path = Trajectory.join([move(planar_arm.JOINTS, *ends, 1.0) for ends in ((pose, away), (away, pose))])
+    given = {"motion": "file", "motion_file": str(path.save(tmp_path / "near.yaml")), "obstacles_file": str(boxes)}
+    answer = bench(clearance=clearance, **given).call("design")
+    assert answer.success == is_allowed, answer.message
+    assert is_allowed or f"of obstacle 'crate' at 0.000 s; clearance is {clearance} m" in answer.message
+
+
+@pytest.mark.parametrize("end", ["starts", "ends"])
+@pytest.mark.parametrize("field", ["velocity", "acceleration"])
+def test_a_given_motion_that_is_not_at_rest_at_an_end_is_refused(bench, tmp_path, end, field):
+    path = move(planar_arm.JOINTS, [0.4, -0.3, 0.2], [0.5, -0.4, 0.3], 2.0).sample(50.0)
+    getattr(path, field)[0 if end == "starts" else -1, 1] = 0.05
+    given = bench(motion="file", motion_file=str(path.save(tmp_path / "moving.yaml")))
+    for service in ("design", "start"):
+        answer = given.call(service)
+        assert not answer.success
+        assert f"it {end} with {field} 0.05 of joint 'joint_2', not at rest" in answer.message
+        assert "\n" not in answer.message
+    assert not given.robot.commands
