@@ -1,12 +1,21 @@
 """Small inputs that once failed, each with its right answer."""
 
 import io
+import re
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import planar_arm
 import pytest
 from command_line import refused
+
+from dynid_ros.control.contact import load_contact_monitor
+from dynid_ros.export.export import export
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import described
+from dynid_ros.model.friction import JointFriction
 
 CASES = Path(__file__).with_name("cases")
 
@@ -61,3 +70,41 @@ def test_an_archive_that_promises_more_than_it_holds_is_one_line(kind, capsys, t
         archive.writestr("position.npy", case.read("position.npy"))
     for path in (CASES / "npz_zero_itemsize.npz", damaged):
         assert "NPZ archive" in refused(capsys, "check", "--urdf", CASES / "arm.urdf", "--recording", path)
+
+
+@pytest.fixture(scope="module", name="fusion_arm")
+def fixture_fusion_arm(tmp_path_factory):
+    """Folder with the URDF and the identified links of an arm whose joints are named as Fusion 360 names them."""
+    folder = tmp_path_factory.mktemp("fusion")
+    text = planar_arm.urdf(joints=("Revolute 1", "Revolute 2", "Revolute 12"))
+    (folder / "arm.urdf").write_text(text)
+    robot, rng = RobotModel.from_urdf(text), np.random.default_rng(0)
+    q, qd, qdd = rng.uniform(-2, 2, (3, 2000, 3))
+    torque = robot.inverse_dynamics(q, qd, qdd) + [1.0, 0.8, 0.3] * np.sign(qd) + [0.5, 0.4, 0.2] * qd
+    torque += rng.normal(0.0, 0.01, torque.shape)
+    result = LinkIdentification(robot, JointFriction()).fit_samples(q, qd, qdd, torque)
+    result.save(folder / "identified.yaml")
+    assert "Revolute 2" in result.summary()
+    return folder
+
+
+@pytest.mark.parametrize(("target", "ending"), [("urdf", "urdf"), ("mjcf", "xml"), ("sdf", "sdf"), ("isaac", "py")])
+def test_friction_of_joints_with_blanks_is_exported(fusion_arm, target, ending):
+    path = fusion_arm / f"out.{ending}"
+    export(fusion_arm / "identified.yaml", RobotModel.from_urdf(fusion_arm / "arm.urdf"), target, path)
+    numbers = [float(number) for number in re.findall(r"\d+\.\d+", path.read_text())]
+    for expected in (1.0, 0.8, 0.3, 0.5, 0.4, 0.2):
+        assert np.min(np.abs(np.array(numbers) - expected)) < 0.02
+
+
+def test_contacts_of_joints_with_blanks_are_monitored(fusion_arm):
+    assert load_contact_monitor(fusion_arm / "identified.yaml", fusion_arm / "arm.urdf", false_alarms_per_hour=2)
+
+
+def test_units_of_directional_and_coupled_terms():
+    robot = RobotModel.from_urdf(planar_arm.urdf(joints=("Revolute 1", "Revolute 2", "Revolute 12")))
+    names = ("viscous_positive Revolute 2", "coupling_viscous Revolute 2 Revolute 12", "coupling_inertia a b")
+    assert described(robot, names)["unit"] == ["N m s/rad", "N m s/rad", "kg m²"]
+    slider = RobotModel.from_urdf(planar_arm.urdf().replace("revolute", "prismatic"))
+    names = ("viscous_negative joint_2", "coupling_viscous joint_2 joint_3", "coupling_inertia joint_2 joint_3")
+    assert described(slider, names)["unit"] == ["N s/m", "N s/m", "kg"]

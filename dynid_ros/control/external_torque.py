@@ -244,10 +244,8 @@ class TorqueUncertainty:
         self._terms = None if arm.covariance is None else arm.terms
         self._variance = np.square(np.asarray(rms, dtype=float))
         dry, loaded = np.zeros((2, model.robot.n_joints))
-        names = model.friction.names(model.robot)
-        for name, value in zip(names, model.coefficients, strict=True):
-            term, *joints = name.split(" ")
-            places = [model.robot.joint_names.index(joint) for joint in joints]
+        for (term, joints), value in zip(model.friction.keys(model.robot.n_joints), model.coefficients, strict=True):
+            places = list(joints)
             if term.startswith(("coulomb", "stribeck", "coupling_coulomb")):
                 # Of two directions with terms of their own the larger counts.
                 side = term.endswith(("_positive", "_negative"))

@@ -130,11 +130,10 @@ class _OwnTerms:
 
     @classmethod
     def of(cls, arm: ExportedArm, j: int) -> _OwnTerms:
-        joint = arm.robot.joint_names[j]
-        words = [name.split(" ") for name in arm.friction.names(arm.robot)]
-        places = np.array([k for k, (_, *joints) in enumerate(words) if joint in joints], dtype=int)
+        keys = arm.friction.keys(arm.robot.n_joints)
+        places = np.array([k for k, (_, joints) in enumerate(keys) if j in joints], dtype=int)
         friction = arm.friction.of(arm.robot.n_joints)[j]
-        return cls(friction, tuple(words[k][0] for k in places), arm.coefficients[places], places)
+        return cls(friction, tuple(keys[k][0] for k in places), arm.coefficients[places], places)
 
     @property
     def coefficients(self) -> dict[str, float]:

@@ -51,9 +51,8 @@ def stiction(model: LinkModel) -> NDArray:
     if friction.needs_load:
         loads = np.abs(robot.gravity_torque(random_motion(robot)[0], friction.load_parameters)).max(axis=0)
     found = np.zeros(robot.n_joints)
-    for name, value in zip(friction.names(robot), np.asarray(model.coefficients, dtype=float), strict=True):
-        term, joint = name.split()[:2]
-        place = robot.joint_names.index(joint)
+    coefficients = np.asarray(model.coefficients, dtype=float)
+    for (term, (place, *_)), value in zip(friction.keys(robot.n_joints), coefficients, strict=True):
         if term.startswith(("coulomb", "stribeck")):
             found[place] = max(found[place], abs(value))
         elif term == "load":

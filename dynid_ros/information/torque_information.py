@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import BLOCK, blocks
-from dynid_ros.model.base_parameters import UNIDENTIFIABLE, BaseParameters, parameter_names, random_motion
+from dynid_ros.model.base_parameters import (
+    UNIDENTIFIABLE,
+    BaseParameters,
+    described,
+    parameter_names,
+    random_motion,
+)
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.model.regressor import DifferentiableRegressor, RegressorRows
@@ -160,14 +166,7 @@ def checked_noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
 
 def _unit(robot: RobotModel, name: str) -> str:
     """Unit of a parameter of a link or of a joint's own torque."""
-    term, _, joint = name.partition(" ")
-    if not joint:
-        return "kg m²" if name.startswith("I") else "kg m" if name.startswith("mc") else "kg"
-    slides = joint in robot.joint_names and robot.joint_types[robot.joint_names.index(joint)] == "prismatic"
-    effort, unit = ("N", "m") if slides else ("N m", "rad")
-    if "inertia" in term:
-        return "kg" if slides else "kg m²"
-    return f"{effort} s/{unit}" if "viscous" in term else effort
+    return described(robot, [name])["unit"][0]
 
 
 SMOOTHING = 0.02

@@ -190,7 +190,13 @@ def parameter_names(robot: RobotModel, friction: FrictionModel | None = None) ->
 
 
 UNITS = {"I": "kg m²", "mc": "kg m", "m": "kg", "n_": "kg m", "mass": "kg", "center": "m", "gain": "", "load": ""}
-UNITS |= {"viscous": "N m s/rad", "rotor_inertia": "kg m²", "motor_inertia": "kg m²", "stiffness": "N m/rad"}
+UNITS |= {
+    "inertia": "kg m²",
+    "viscous": "N m s/rad",
+    "rotor_inertia": "kg m²",
+    "motor_inertia": "kg m²",
+    "stiffness": "N m/rad",
+}
 UNITS |= {"motor_viscous": "N m s/rad", "spring": "N m/rad", "cubic": "N m/rad³", "dead_zone": "rad"}
 TORQUE = "N m"
 
@@ -203,12 +209,19 @@ def described(robot: RobotModel, names: Sequence[str]) -> dict[str, list[str]]:
         link = re.fullmatch(r"(m|mc|I)[xyz]{0,2}(\d*)", first)
         if link:
             owner = robot.link_names[int(link[2]) - 1] if link[2] else owner
-        unit = UNITS.get(link[1] if link else "n_" if first.startswith("n_") else first, TORQUE)
-        if not link and owner in robot.joint_names and robot.chain.prismatic[robot.joint_names.index(owner)]:
+        term = re.sub(r"^coupling_|_(positive|negative)$", "", first)
+        unit = UNITS.get(link[1] if link else "n_" if first.startswith("n_") else term, TORQUE)
+        if not link and _slides(robot, owner):
             unit = {"kg m²": "kg", "rad": "m"}.get(unit, unit.replace("N m", "N").replace("rad", "m"))
         owners.append(owner)
         units.append(unit)
     return {"of": owners, "unit": units}
+
+
+def _slides(robot: RobotModel, owner: str) -> bool:
+    """Return whether a joint, or the first joint of a coupled pair, is prismatic."""
+    joints = zip(robot.joint_names, robot.chain.prismatic, strict=True)
+    return any(slides for joint, slides in joints if owner == joint or owner.startswith(f"{joint} "))
 
 
 class Estimated(Protocol):

@@ -211,13 +211,19 @@ class FrictionModel:
         Raises:
             ModelError: the model is for another number of joints.
         """
-        own = [
-            f"{term} {name}"
-            for name, joint in zip(robot.joint_names, self.of(robot.n_joints), strict=True)
-            for term in joint.terms
-        ]
-        pairs = [f"{robot.joint_names[i]} {robot.joint_names[j]}" for i, j in self.coupled]
-        return (*own, *(f"{term} {pair}" for pair in pairs for term in COUPLING_TERMS))
+        joints = robot.joint_names
+        return tuple(" ".join([term, *(joints[j] for j in owners)]) for term, owners in self.keys(robot.n_joints))
+
+    def keys(self, n_joints: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Return the term and the joints, counted from 0, of each of the k coefficients.
+
+        Names of joints may have blanks, so no joint is found by splitting a name of `names`.
+
+        Raises:
+            ModelError: the model is for another number of joints.
+        """
+        single = [(term, (j,)) for j, joint in enumerate(self.of(n_joints)) for term in joint.terms]
+        return (*single, *((term, pair) for pair in self.coupled for term in COUPLING_TERMS))
 
     def regressor(
         self,

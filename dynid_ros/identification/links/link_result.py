@@ -193,7 +193,9 @@ class LinkResult(Plotted):
         if not undecided.any():
             return ()
         names = [name for name, open_ in zip(self.base_parameters.names, undecided, strict=True) if open_]
-        joints = ", ".join(joint for i, joint in enumerate(self.robot.joint_names) if _is_of(names, i, joint))
+        owners = dict(zip(self.friction.names(self.robot), self.friction.keys(self.robot.n_joints), strict=True))
+        affected = {j for name in names for j in (owners[name][1] if name in owners else _link_joints(name))}
+        joints = ", ".join(joint for j, joint in enumerate(self.robot.joint_names) if j in affected)
         return (
             f"{', '.join(self.sources)}: {len(names)} of {len(undecided)} base parameters are not determined "
             f"({', '.join(names)}), so links are not known and no URDF is written; record half a minute or more in "
@@ -251,8 +253,9 @@ class LinkResult(Plotted):
         own, estimate = self.friction_coefficients, self.base_parameters
         unknown = {name for name, value in zip(estimate.names, estimate.values, strict=True) if np.isnan(value)}
         unknown |= set(drives_in_links(self.base))
+        keys = dict(zip(own, self.friction.keys(self.robot.n_joints), strict=True))
         for i, joint in enumerate(joints):
-            mine = {name.split()[0]: v for name, v in own.items() if name.endswith(f" {joint}") and name not in unknown}
+            mine = {term: own[name] for name, (term, owners) in keys.items() if i == owners[-1] and name not in unknown}
             both = [f"{value:+.3g}" for value, *_ in dry_torques(mine, joint, estimate).values()]
             printed = [
                 f"{term} {v:.3g}" for term, v in mine.items() if not (both and term.startswith(("coulomb", "offset")))
@@ -348,10 +351,7 @@ class LinkResult(Plotted):
         return found
 
 
-def _is_of(names: Sequence[str], index: int, joint: str) -> bool:
-    """Whether a parameter is of a joint, counted from 0, or of the link that it moves."""
-    return any(
-        joint in name.split(" ")[1:]
-        or ((match := LINK_PARAMETER.fullmatch(name)) is not None and int(match[2]) == index + 1)
-        for name in names
-    )
+def _link_joints(name: str) -> tuple[int, ...]:
+    """Return the joint, counted from 0, that moves the link of a parameter such as "Izz2"."""
+    match = LINK_PARAMETER.fullmatch(name)
+    return () if match is None else (int(match[2]) - 1,)
