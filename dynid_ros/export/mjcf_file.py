@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from dynid_ros.export.exported_urdf import exported_urdf
 from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
+from dynid_ros.model.urdf_export import with_possible_hand
 from dynid_ros.simulation.mjcf import mjcf_text
 
 WHAT = "MJCF"
@@ -35,8 +37,11 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     Raises:
         ModelError: MuJoCo refuses the arm.
     """
+    robot, mended = with_possible_hand(arm.robot)
+    arm = replace(arm, robot=robot)
     friction = HeldFriction.of(arm, HELD, motion)
     urdf, remarks = exported_urdf(arm, friction)
+    remarks += [f"{sentence} (MuJoCo takes no other)" for sentence in mended]
     files = {"mjcf": write_atomically(output, mjcf_text(urdf, arm.robot, joint_fields(friction)))}
     remarks += friction.remarks(WHAT, arm.robot.joint_names) + arm.beside(WHAT, motion)
     remarks.append("no shapes: nothing is seen and nothing collides; join it with those of your model")

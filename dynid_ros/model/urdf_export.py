@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import ModelError
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.base_parameters import random_motion
-from dynid_ros.model.inertia import PARAMETERS_PER_LINK, inertia_matrix, is_possible, pseudo_inertia, skew
+from dynid_ros.model.inertia import (
+    PARAMETERS_PER_LINK,
+    inertia_matrix,
+    is_possible,
+    possible_prior,
+    pseudo_inertia,
+    skew,
+)
 from dynid_ros.model.link_tree import CarriedLink, LinkTree
 from dynid_ros.model.robot import RobotModel
 from dynid_ros.model.urdf import parse_urdf
@@ -138,6 +145,8 @@ LARGEST_ERROR = 1e-9
 ROUNDING = 1e-3
 """Gravity torque below this share of the torque of motion is compared with that."""
 TINY = np.finfo(float).tiny
+LEAST_MASS_KG = 1e-6
+"""Mass of a finger for which the URDF has none, which no simulator moves."""
 
 
 def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
@@ -180,6 +189,32 @@ def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
     urdf = replace_inertials(robot.urdf, elements)
     _check(robot, values, urdf)
     return urdf
+
+
+def with_possible_hand(robot: RobotModel) -> tuple[RobotModel, list[str]]:
+    """Return the robot whose links beyond the arm, such as fingers, have inertias that a body can have.
+
+    The parameters of the arm, which include these links, stay: what a finger gains, the link that carries it loses.
+
+    Returns:
+        The robot, with another URDF, and one sentence for each link that was changed.
+    """
+    if robot.urdf is None:
+        return robot, []
+    tree = LinkTree(parse_urdf(robot.urdf, SOURCE), SOURCE)
+    elements: dict[str, list[str]] = {}
+    remarks = []
+    for link in robot.link_names:
+        for part in tree.carried(link, robot.link_names, robot.posture):
+            if part.name == link or not part.joints or is_possible(part.own):
+                continue
+            body = part.own.copy()
+            body[0] = max(body[0], LEAST_MASS_KG)
+            body, changes = possible_prior(body, [part.name])
+            elements[part.name] = _inertial(body, "not the inertia of the URDF, which no body can have")
+            remarks += changes
+    text = replace_inertials(robot.urdf, elements) if elements else robot.urdf
+    return RobotModel(robot.chain, robot.parameters, robot.gravity, text, robot.posture), remarks
 
 
 def posture_error(

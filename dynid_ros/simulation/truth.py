@@ -5,7 +5,6 @@ Nothing here uses the regressors or projections of `dynid_ros.model`, so that th
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from itertools import product
 
 import mujoco
 import numpy as np
@@ -92,24 +91,30 @@ class ArmTruth:
     def gravity_moments(self) -> np.ndarray:
         """Minimal gravity moments (n, 3), kg m, in the link frames, square to the joint axes; NaN for prismatic joints.
 
-        Joint i feels the first moment of all it carries, taken about its axis. Averaged over the joints beyond it at 0
-        and pi, this moment keeps only what does not turn with them: r_i of the recursion of Ma and Hollerbach (1996).
-        What the mean leaves out turns with a joint beyond and belongs to that joint. With the axis along z of the link
-        frame the first two columns are n_x and n_y.
+        Joint i feels the first moment of all it carries, taken about its axis. Averaged over the joints beyond it, this
+        moment keeps only what does not turn with them: r_i of the recursion of Ma and Hollerbach (1996). A rotation
+        about an axis a, averaged over a turn, is the projection a aᵀ, so that the mean follows from the tip to the
+        base, link by link. What it leaves out turns with a joint beyond and belongs to that joint. With the axis along
+        z of the link frame the first two columns are n_x and n_y.
         """
-        n = self._model.njnt
-        prismatic = self._model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE
-        poses = [np.where(prismatic, 0.0, pose) for pose in product((0.0, np.pi), repeat=n)]
-        moments = np.zeros((n, 3))
-        for pose in poses:
-            self._pose(pose)
-            for i, link in enumerate(self._links):
-                arm = self._data.subtree_com[link] - self._data.xpos[link]
-                moments[i] += self._rotation(link).T @ arm * self._model.body_subtreemass[link] / len(poses)
-        axes = self._model.jnt_axis
-        moments -= np.sum(moments * axes, axis=1, keepdims=True) * axes
-        moments[prismatic] = np.nan
-        return moments
+        model = self._model
+        moments = np.zeros((model.nbody, 3))
+        for body in range(model.nbody - 1, 0, -1):
+            moments[body] += model.body_mass[body] * model.body_ipos[body]
+            mass = model.body_subtreemass[body]
+            mean = moments[body]
+            if model.body_jntnum[body] and model.jnt_type[model.body_jntadr[body]] == mujoco.mjtJoint.mjJNT_HINGE:
+                axis = model.jnt_axis[model.body_jntadr[body]]
+                anchor = mass * model.jnt_pos[model.body_jntadr[body]]
+                mean = anchor + axis * (axis @ (mean - anchor))
+            rotation = np.empty(9)
+            mujoco.mju_quat2Mat(rotation, model.body_quat[body])
+            moments[model.body_parentid[body]] += rotation.reshape(3, 3) @ mean + mass * model.body_pos[body]
+        axes = model.jnt_axis
+        of_joints = moments[self._links]
+        of_joints -= np.sum(of_joints * axes, axis=1, keepdims=True) * axes
+        of_joints[model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE] = np.nan
+        return of_joints
 
     def marker_positions(self, position: ArrayLike, markers: MarkerSet) -> np.ndarray:
         """Where markers are while the links are at positions (N, n): (N, P, 3) in m, in the base's frame."""

@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import planar_arm
 import pytest
 from c_arm import arm_of
 from exported_arms import ARMS, identified
@@ -56,6 +57,32 @@ def test_links_of_real_arms(path, tmp_path):
         wanted = robot.inverse_dynamics([q], [qd], [qdd], links)[0]
         found = inverse(model, robot, q, qd, qdd)
         np.testing.assert_allclose(found, wanted, atol=1e-9 * max(np.abs(wanted).max(), 1.0))
+
+
+@pytest.mark.parametrize(
+    "inertial",
+    [
+        '<inertial><mass value="0.03"/><inertia ixx="1e-6" iyy="1e-6" izz="5e-6" ixy="0" ixz="0" iyz="0"/></inertial>',
+        '<inertial><mass value="0.03"/><inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial>',
+        "",
+    ],
+    ids=["impossible", "zero", "none"],
+)
+def test_fingers_that_no_body_has_are_mended(tmp_path, inertial):
+    finger = (
+        f'<link name="finger">{inertial}</link><joint name="slide" type="prismatic"><parent link="link_3"/>'
+        '<child link="finger"/><origin xyz="0.2 0 0"/><axis xyz="1 0 0"/>'
+        '<limit lower="0" upper="0.04" effort="10" velocity="0.1"/></joint>'
+    )
+    robot = RobotModel.from_urdf(planar_arm.urdf().replace("</robot>", f"{finger}</robot>"), tip="link_3")
+    path = tmp_path / "arm.xml"
+    written = mjcf_file.write(arm_of(robot), path, Motion.sinusoids(robot))
+    assert any("finger" in remark for remark in written.remarks)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    for q, qd, qdd in np.random.default_rng(1).normal(size=(10, 3, 3)):
+        wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
+        np.testing.assert_allclose(inverse(model, robot, q, qd, qdd), wanted, atol=1e-9)
 
 
 def test_random_chains_with_any_gravity(tmp_path):

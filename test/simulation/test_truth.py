@@ -1,11 +1,13 @@
 """The truth against the XML, Pinocchio and closed forms; our own projection is what the truth is there to check."""
 
+import time
 from xml.etree import ElementTree
 
 import numpy as np
 import pendulum
 import pytest
 from pinocchio_arm import PinocchioArm, example_urdf
+from random_chains import TIP, random_urdf
 
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.simulation import Drives, SimulatedArm, demo_arm_urdf
@@ -91,6 +93,18 @@ def test_gravity_moments_of_an_arm_with_a_slide():
     assert moments[0] == pytest.approx([2 * 2.1, 0.0, 0.6], abs=1e-12)
     assert np.all(np.isnan(moments[1]))
     assert truth.carried_masses == pytest.approx([6.0, 3.0])
+
+
+def test_gravity_moments_of_many_joints_take_no_time():
+    robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(13), 13, 0.0), TIP)
+    truth = SimulatedArm(robot).truth
+    begun = time.process_time()
+    moments = truth.gravity_moments()
+    assert time.process_time() - begun < 0.5
+    projected = GravityModel(robot).project(truth.parameters).reshape(-1, 2)
+    offsets = robot.chain.link_offsets[:, :3, :3]
+    found = np.einsum("nij,nj->ni", offsets, moments)[:, :2]
+    np.testing.assert_allclose(found, projected, atol=1e-10)
 
 
 @pytest.mark.parametrize(
