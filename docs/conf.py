@@ -17,7 +17,8 @@ copyright = f"{author}, Apache-2.0"  # noqa: A001 (the name is Sphinx's)
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 html_theme = "alabaster"
-html_theme_options = {"description": " ".join(PACKAGE.findtext("description").split()), "page_width": "70em"}
+html_static_path = ["_static"]
+html_theme_options = {"description": " ".join(PACKAGE.findtext("description").split()), "page_width": "min(96%, 90em)"}
 
 
 def add_readme(_app: Sphinx, page: str, source: list[str]) -> None:

@@ -1,6 +1,7 @@
 """The pages of the documentation: their links, their commands, and what they quote from the code."""
 
 import ast
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {ROOT / "docs/index.md"})]
 FENCE = re.compile(r"^[ \d.]*```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
+PACKAGE = ROOT / "dynid_ros"
+SOURCE_SUFFIXES = (".py", ".yaml", ".rviz", ".cpp", ".j2")
+FILE_SUFFIXES = (".csv", ".html", ".json", ".md", ".npz", ".py", ".sdf", ".urdf", ".xml", ".yaml")
 PROGRAMS = ("dynid", "ros2", "make", "python")
 
 
@@ -62,6 +66,55 @@ def python_imports(page: Path) -> list[str]:
     """Lines of Python blocks that import."""
     blocks = [block for language, block in FENCE.findall(text(page)) if language == "python"]
     return [line for block in blocks for line in re.findall(r"^(?:from|import) .*$", block, re.MULTILINE)]
+
+
+def inline_names(page: Path) -> set[str]:
+    """Modules, paths of this repository, and names with underscores, within text."""
+    rooms = {path.stem for path in (ROOT / "dynid_ros").glob("[a-z]*")}
+    folders = {"benchmarks", "config", "docs", "dynid_ros", "examples", "launch", "test", *rooms}
+    names = set()
+    for code in INLINE.findall(prose(page)):
+        is_path = re.fullmatch(r"([\w.]+)/[\w./]+", code)
+        is_module = re.fullmatch(r"([a-z_]+)(\.\w+)+", code) and not code.endswith(FILE_SUFFIXES)
+        if (
+            (is_path and is_path[1] in folders)
+            or (is_module and code.partition(".")[0] in {"dynid_ros", *rooms})
+            or re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", code)
+        ):
+            names.add(code)
+    return names
+
+
+def exists(name: str) -> bool:
+    """Whether a file, a module with its attribute, or a word of the sources has the name."""
+    if "/" in name:
+        return any(next(folder.glob(name.rstrip("/") + end), None) for folder in (ROOT, PACKAGE) for end in ("", ".py"))
+    if "." in name:
+        parts = name.removeprefix("dynid_ros.").split(".")
+        return any(_is_in_module(parts[:k], parts[k:]) for k in range(len(parts) + 1))
+    return name in words_of_sources()
+
+
+def _is_in_module(module: list[str], attributes: list[str]) -> bool:
+    path = PACKAGE.joinpath(*module)
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    if not file.is_file():
+        return False
+    value = importlib.import_module(".".join(["dynid_ros", *module]))
+    for attribute in attributes:
+        if not hasattr(value, attribute):
+            return False
+        value = getattr(value, attribute)
+    return True
+
+
+@cache
+def words_of_sources() -> frozenset[str]:
+    """All words of the code, the parameter files and the names of files."""
+    folders = ("benchmarks", "config", "docs", "dynid_ros", "examples", "launch", "test")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SOURCE_SUFFIXES]
+    texts = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+    return frozenset(re.findall(r"\w+", texts)) | {path.stem for path in files}
 
 
 def quotations(page: Path) -> list[str]:

@@ -15,11 +15,14 @@ from doc_pages import (
     ROOT,
     anchors,
     block_commands,
+    exists,
     inline_commands,
+    inline_names,
     is_said,
     links,
     python_imports,
     quotations,
+    text,
     words_of,
 )
 
@@ -162,6 +165,42 @@ def check_launch(name: str, arguments: list[str]) -> None:
         if not any(row.name == argument for table in tables for row in table):
             assert argument in words, f"{name} has no {argument}"
             assert value in words or Path(value).suffix or "/" in value, f"{argument}:={value} for {name}"
+
+
+OF_OTHERS = {
+    "chirp_motion",
+    "command_interface_configuration",
+    "imu_sensor_broadcaster",
+    "on_export_reference_interfaces",
+    "prepare_command_mode_switch",
+    "sim_speed_factor",
+    "state_interface_configuration",
+    "tau_ext",
+    "trapezoidal_motion",
+    "update_reference_from_subscribers",
+}
+"""Names of ros2_control, drivers, files and data sets of others, and …"""
+GENERATED = "arm_"
+"""… how names begin that an exported arm has."""
+
+
+@each_page
+def test_names_in_text_are_in_the_sources(page):
+    """Modules, paths and names with underscores: a page that is older than a new name is found."""
+    for name in inline_names(page) - OF_OTHERS:
+        assert name.startswith(GENERATED) or exists(name), f"{page.name} names `{name}`, which is gone"
+
+
+@each_page
+def test_titles_are_nouns_of_a_few_words(page):
+    title = text(page).splitlines()[0].removeprefix("# ")
+    assert len(title.split()) <= 4
+    assert not set(title) & set(":.?,")
+
+
+def test_each_page_is_once_in_the_navigation():
+    listed = re.findall(r"^(\w+)$", text(ROOT / "docs" / "index.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(page.stem for page in PAGES[1:])
 
 
 @each_page
