@@ -41,6 +41,7 @@ class LoadResult(Plotted):
         signal_rms: (c,) of what was fitted.
         n_samples: equations of each channel.
         remarks: what to know about the result, one sentence each.
+        faults: of a sensor, for which its readings were corrected; no driver settings are made of such a result.
     """
 
     robot: RobotModel
@@ -54,6 +55,7 @@ class LoadResult(Plotted):
     sources: tuple[str, ...]
     settings: dict
     remarks: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def frame(self) -> str:
@@ -181,7 +183,7 @@ class LoadResult(Plotted):
         document = new_document(self.robot, self.sources, self.settings)
         document["load"] = section_of_load(self)
         document["condition_number"] = as_number(self.condition_number)
-        document["remarks"] = list(self.remarks)
+        document["remarks"] = [*self.faults, *self.remarks]
         return document
 
     def save(self, path: str | Path, arm: dict | None = None) -> Path:

@@ -49,12 +49,14 @@ def driver_settings(result: LoadResult) -> dict[str, str]:
     What is not known is left out, and a comment says what follows.
 
     Raises:
-        IdentificationError: no mass was found.
+        IdentificationError: no mass was found, or a sensor was not sound.
     """
     if not np.isfinite(result.mass):
         raise IdentificationError("no settings for drivers: these data do not show the mass of the load")
     if not result.is_loaded:
         raise IdentificationError("no settings for drivers: no load is shown; leave them as they are without one")
+    if result.faults:
+        raise IdentificationError(f"no settings for drivers: {'; '.join(result.faults)}")
     texts = {name: _head(result) + make(result) for name, make in SETTINGS.items()}
     return {name: _in_cpp(text) if name.endswith(".cpp") else text for name, text in texts.items()}
 

@@ -44,6 +44,7 @@ class LoadProblem(NamedTuple):
         known: columns that are known, but not exactly; None: there are none.
         gain_error: standard deviation of the relative error of each channel's gain.
         remarks: choices made, one sentence each.
+        faults: of a sensor, for which its readings were corrected.
     """
 
     equations: Equations
@@ -52,6 +53,7 @@ class LoadProblem(NamedTuple):
     known: KnownColumns | None
     gain_error: float
     remarks: tuple[str, ...]
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

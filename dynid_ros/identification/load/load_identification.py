@@ -153,7 +153,9 @@ class LoadIdentification:
                 sensor.resting(self.robot, recordings, self.rules) if static else sensor.moving(self.robot, recordings)
             )
             # The gains' errors are estimated: what is left of them is in `gains`.
-            return LoadProblem(weighed.equations, weighed.columns, AXES, weighed.gains, 0.0, weighed.remarks)
+            return LoadProblem(
+                weighed.equations, weighed.columns, AXES, weighed.gains, 0.0, weighed.remarks, weighed.faults
+            )
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
         arm = self._known_arm(selected, unloaded)
         return LoadProblem(
@@ -206,6 +208,7 @@ class LoadIdentification:
                 "declared": None if self.declared is None else list(map(float, self.declared)),
             },
             remarks=tuple(remarks),
+            faults=problem.faults,
         )
         high = result.confidence_intervals(SURE)[0, 1]
         if high < 0:

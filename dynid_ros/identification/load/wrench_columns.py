@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from dynid_ros.estimation.least_squares import column_norms
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.wrench_frame import AXES
 from dynid_ros.model import RobotModel
-from dynid_ros.model.inertia import LOAD_NAMES, STATIC
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.signals.derivatives import Motion, central_differences
 
 # Gains of a sensor's axes, as far as a load shows them.
 # All axes feel one mass and one centre: gains that differ from axis to axis leave residuals, and would be taken for
@@ -27,7 +29,13 @@ CORRELATED = 2.0
 
 
 class Gains(NamedTuple):
-    """Relative errors (6,) of the axes' gains, their covariance (6, 6), and the load (10,) or (4,) of that fit."""
+    """Errors of the axes' gains, and of deflections of the joints.
+
+    Attributes:
+        errors: (6,) relative errors of the axes' gains.
+        covariance: (6, 6) of them; (6 + n, 6 + n) with that of the joints' deflections, rad², behind.
+        load: (10,) or (4,) parameters of the load of that fit.
+    """
 
     errors: NDArray
     covariance: NDArray
@@ -35,8 +43,23 @@ class Gains(NamedTuple):
 
     @property
     def values(self) -> NDArray:
-        """(6,) of the columns of what is left of the errors."""
-        return np.zeros(len(self.errors))
+        """(6,) or (6 + n,) of the columns of what is left of the errors."""
+        return np.zeros(len(self.covariance))
+
+    def with_deflections(self, joints: int, size: float) -> Gains:
+        """Return them with deflections of the joints of an RMS of `size`, rad.
+
+        Every joint gives way to its torque, so deflections have one sign, and their errors add up: with |N(0, size²)|
+        for each, E δ_i δ_j is 2/π of E δ_i².
+        """
+        alike = 2.0 / np.pi
+        moments = size**2 * (alike * np.ones((joints, joints)) + (1.0 - alike) * np.eye(joints))
+        return self._replace(covariance=block_diag(self.covariance, moments))
+
+    @classmethod
+    def exact(cls, load: NDArray) -> Gains:
+        """Return gains without errors."""
+        return cls(np.zeros(len(AXES)), np.zeros((len(AXES), len(AXES))), load)
 
     @property
     def gain_shifts(self) -> None:
@@ -44,39 +67,99 @@ class Gains(NamedTuple):
         return None
 
 
-def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int) -> Gains:
-    """Gains of a problem whose first unknowns are those of the load.
+def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int, deflection: float = 0.0) -> Gains:
+    """Estimate gains from equations whose first unknowns are those of the load.
+
+    Deflections of joints are unknown too, so that they are not taken for gains. Their estimates are not used: residuals
+    that are no noise would be taken for them.
 
     Args:
-        problem: of the readings of six axes.
+        problem: of the readings of six axes; its columns beyond `own` are those of deflections.
         gain_error: standard deviation of the relative errors before the readings were seen.
         n_load: number of the load's parameters.
+        deflection: standard deviation of the joints' deflections, rad.
     """
+    columns = problem.factors.columns
+    assert isinstance(columns, WrenchColumns)
+    whole = WeightedProblem(problem.factors, np.concatenate([columns.own, columns.of_arm]))
     fit, noise = problem.weighted()
-    parts = [problem.joint(axis) for axis in range(problem.n_joints)]
-    n, k = problem.n_joints, problem.n_unknowns
+    parts = [whole.joint(axis) for axis in range(whole.n_joints)]
+    n, k = whole.n_joints, columns.own.size
     load, right = fit.solution[:n_load], np.concatenate([own for _, own in parts])
     owner = np.repeat(np.arange(n), [len(own) for _, own in parts])
+    measured = np.concatenate([matrix for matrix, _ in parts])
+    sizes = np.concatenate([np.full(n, gain_error), np.full(columns.of_arm.size, deflection)])
     for _ in range(ROUNDS):
         gains = np.zeros((len(right), n))
-        gains[np.arange(len(right)), owner] = np.concatenate([matrix[:, :n_load] @ load for matrix, _ in parts])
-        matrix = np.hstack([np.concatenate([matrix for matrix, _ in parts]), gains])
-        solution, covariance = _ridge(matrix / noise[owner, None], right / noise[owner], k, gain_error)
+        gains[np.arange(len(right)), owner] = measured[:, :n_load] @ load
+        matrix = np.hstack([measured[:, :k], gains, measured[:, k:]])
+        solution, covariance = _ridge(matrix / noise[owner, None], right / noise[owner], k, sizes)
         squares = np.bincount(owner, (right - matrix @ solution) ** 2, n)
         noise = np.maximum(np.sqrt(squares / max(problem.count() - (k + n) / n, 1.0)), 1e-9 * problem.torque_rms())
         load = solution[:n_load]
-    _, covariance = _ridge(matrix / (CORRELATED * noise[owner, None]), right, k, gain_error)
-    return Gains(solution[k:], covariance[k:, k:], load)
+    _, covariance = _ridge(matrix / (CORRELATED * noise[owner, None]), right, k, sizes)
+    own = slice(k, k + n)
+    return Gains(solution[own], covariance[own, own], load)
 
 
-def _ridge(matrix: NDArray, right: NDArray, k: int, size: float) -> tuple[NDArray, NDArray]:
-    """Solution (k + n,) and covariance of unknowns of which the last n are drawn with a standard deviation `size`."""
-    n = matrix.shape[1] - k
-    prior = np.hstack([np.zeros((n, k)), np.eye(n) / size])
+def _ridge(matrix: NDArray, right: NDArray, k: int, sizes: NDArray) -> tuple[NDArray, NDArray]:
+    """Return solution and covariance (k + n,) of unknowns of which the last n have standard deviations `sizes`."""
+    prior = np.hstack([np.zeros((len(sizes), k)), np.diag(1.0 / sizes)])
     whole = np.vstack([matrix, prior])
     scale = column_norms(whole)
     inverse = np.linalg.pinv(whole / scale) / scale[:, None]
-    return inverse @ np.append(right, np.zeros(n)), inverse @ inverse.T
+    return inverse @ np.append(right, np.zeros(len(sizes))), inverse @ inverse.T
+
+
+# Deflections of elastic joints, which no encoder at the motor shows.
+
+
+MIN_TORQUE = 1e-3
+"""Torque below which a joint is not deflected, N m."""
+
+DIFFERENCE_RAD = 1e-4
+"""Deflection by which derivatives of a wrench are differences."""
+
+
+class Deflections:
+    """Deflections of elastic joints by their torques, and what they make of the wrench of a load.
+
+    A joint j is twisted by −δ τ_j / max |τ_j|, τ being the torques of links and load. The wrench of a load changes by
+
+        D_j = d/dε Y(q + ε s_j, q̇ + ε ṡ_j, q̈ + ε s̈_j) x   with   s_j = −τ_j / max |τ_j|
+
+    per unit of the largest deflection δ.
+
+    Args:
+        robot: kinematics, gravity, and nominal parameters of the links.
+        load: (10,) or (4,) parameters of the load at the tip.
+    """
+
+    def __init__(self, robot: RobotModel, load: NDArray):
+        self._robot, self._load = robot, np.pad(load, (0, PARAMETERS_PER_LINK - len(load)))
+        self._parameters = np.nan_to_num(robot.parameters)
+        self._parameters[robot.tip_columns] += transformed(self._load, robot.tip_offset)
+
+    def columns(self, motion: Motion, step: float | None = None) -> NDArray:
+        """(N, 6, n) change of the wrench on the load per largest deflection of each joint, rad.
+
+        Args:
+            motion: of the motors.
+            step: s between samples; None: the arm is at rest in each of them.
+        """
+        torque = self._robot.inverse_dynamics(*motion, self._parameters)
+        largest = np.abs(torque).max(axis=0)
+        share = -torque / np.where((largest > MIN_TORQUE) & ~self._robot.chain.prismatic, largest, np.inf)
+        still = np.zeros_like(share), np.zeros_like(share)
+        rates = still if step is None else central_differences(share, step)
+        before = self._robot.wrench_regressor(*motion) @ self._load
+        found = np.empty((*before.shape, share.shape[1]))
+        for joint in range(share.shape[1]):
+            moved = [np.array(values) for values in motion]
+            for values, change in zip(moved, (share, *rates), strict=True):
+                values[:, joint] += DIFFERENCE_RAD * change[:, joint]
+            found[:, :, joint] = (self._robot.wrench_regressor(*moved) @ self._load - before) / DIFFERENCE_RAD
+        return found
 
 
 OF_FORCE, OF_TORQUE = slice(0, 4), slice(1, 10)
@@ -101,7 +184,8 @@ class WrenchColumns:
 
     Attributes:
         own: (k,) what is fitted.
-        of_arm: (6,) columns of what is left of the gains' errors; empty where they are not estimated.
+        of_arm: (6,) columns of what is left of the gains' errors, and (n,) of deflections; empty where there are none.
+        deflections: of the joints; None: they are stiff.
         gains: errors of the axes' gains that readings are rid of; None: they are taken as they are.
         names: (k,) of `own`.
         of_joint: for each axis the columns that it can depend on.
@@ -117,8 +201,9 @@ class WrenchColumns:
         lag: bool = True,
         drift: int = 0,
     ):
-        self.robot = robot
+        self.robot, self.recordings = robot, recordings
         self.gains: Gains | None = None
+        self.deflections: Deflections | None = None
         self._load = STATIC if static else len(LOAD_NAMES)
         self.turn, self.lag, self.drift = turn, lag and not static, drift
         several = [f", recording {number + 1}" if recordings > 1 else "" for number in range(recordings)]
@@ -132,7 +217,8 @@ class WrenchColumns:
         self.of_arm = np.array([], dtype=int)
         first = self.own.size - recordings * (drift + 1) * len(AXES)
         common = np.arange(self._load, first)
-        bias = np.arange(first, self.own.size).reshape(recordings * (drift + 1), len(AXES))
+        self._n_biases = recordings * (drift + 1)
+        bias = np.arange(first, self.own.size).reshape(self._n_biases, len(AXES))
         self.of_joint = [
             np.concatenate([self.own[: self._load][self._part(axis)], common, bias[:, axis]])
             for axis in range(len(AXES))
@@ -151,13 +237,29 @@ class WrenchColumns:
         whole = regressor[:, :, : self._load]
         return [whole[:, axis, self._part(axis)] for axis in range(len(AXES))]
 
+    def with_deflections(self, deflections: Deflections) -> WrenchColumns:
+        """Return the columns with those of the joints' deflections, which are not fitted; before `with_gains`."""
+        found = copy(self)
+        found.deflections = deflections
+        found.of_arm = self.own.size + np.arange(self.robot.n_joints)
+        found.of_joint = [np.append(own, found.of_arm) for own in self.of_joint]
+        return found
+
     def with_gains(self, gains: Gains) -> WrenchColumns:
-        """The same with readings that are rid of errors of the axes' gains."""
+        """Return the columns with readings that are rid of errors of the axes' gains."""
         found = copy(self)
         found.gains = gains
-        found.of_arm = self.own.size + np.arange(len(AXES))
-        found.of_joint = [np.append(own, column) for own, column in zip(self.of_joint, found.of_arm, strict=True)]
+        found.of_arm = self.own.size + np.arange(len(AXES) + self.of_arm.size)
+        found.of_joint = [
+            np.concatenate([of_axis[: of_axis.size - self.of_arm.size], [column], found.of_arm[len(AXES) :]])
+            for of_axis, column in zip(self.of_joint, found.of_arm[: len(AXES)], strict=True)
+        ]
         return found
+
+    def with_drift(self, degree: int) -> WrenchColumns:
+        """Return the columns with a bias that follows a polynomial of time of this degree."""
+        static = self._load == STATIC
+        return WrenchColumns(self.robot, self.recordings, static=static, turn=self.turn, lag=self.lag, drift=degree)
 
     @property
     def n_load(self) -> int:
@@ -165,9 +267,16 @@ class WrenchColumns:
         return self._load
 
     def with_sensor(
-        self, load: list[NDArray], wrench: NDArray, slope: NDArray, course: NDArray, recording: int
+        self,
+        load: list[NDArray],
+        wrench: NDArray,
+        slope: NDArray,
+        course: NDArray,
+        recording: int,
+        *,
+        deflected: NDArray | None = None,
     ) -> tuple[list[NDArray], NDArray]:
-        """Complete rows of each axis, and readings (M, 6) rid of errors of the gains.
+        """Return complete rows of each axis, and readings (M, 6) rid of errors of the gains.
 
         Args:
             load: rows of the load.
@@ -175,6 +284,7 @@ class WrenchColumns:
             slope: (M, 6) its derivative.
             course: (M,) from −1 to 1 in the time of the recording.
             recording: counted from 0.
+            deflected: (M, 6, n) columns of `deflections`; None: there are none.
         """
         common = []
         if self.turn:
@@ -188,15 +298,15 @@ class WrenchColumns:
         size = self.drift + 1
         found = []
         for axis, own in enumerate(load):
-            rest = np.zeros((len(wrench), self.of_joint[axis].size - own.shape[1] - shared.shape[2]))
+            rest = np.zeros((len(wrench), self._n_biases))
             rest[:, recording * size : (recording + 1) * size] = powers
             found.append(np.concatenate([own, shared[:, axis], rest], axis=1))
+        joints = np.empty((len(wrench), len(AXES), 0)) if deflected is None else deflected
         if self.gains is None:
-            return found, wrench
-        loads = [own @ self.gains.load[self._part(axis)] for axis, own in enumerate(load)]
-        for rows, own in zip(found, loads, strict=True):
-            rows[:, -1] = own
-        return found, wrench - self.gains.errors * np.transpose(loads)
+            return [np.hstack([rows, joints[:, axis]]) for axis, rows in enumerate(found)], wrench
+        loads = np.transpose([own @ self.gains.load[self._part(axis)] for axis, own in enumerate(load)])
+        complete = [np.hstack([rows, loads[:, [axis]], joints[:, axis]]) for axis, rows in enumerate(found)]
+        return complete, wrench - self.gains.errors * loads
 
     @staticmethod
     def _part(axis: int) -> slice:

@@ -14,17 +14,20 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations
 from dynid_ros.identification.integral_equations import PERIODS, STEPS, window_weights
-from dynid_ros.identification.load.wrench_columns import TURN, WrenchColumns
+from dynid_ros.identification.load.wrench_columns import OF_FORCE, TURN, WrenchColumns
+from dynid_ros.identification.load.wrench_faults import LinearReadings
 from dynid_ros.identification.static_samples import SampleRules, dwells
 from dynid_ros.identification.wrench_frame import AXES, Convention, Frame, sensor_wrench, tip_rotations, turned
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.friction_terms import Memory
+from dynid_ros.model.inertia import STATIC
 from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass, Segment, central_differences, resample, sample_times, stale_rows, time_lag
+from dynid_ros.signals.derivatives import Motion
 
 # Readings of a wrist sensor at the times of the joints' samples.
 
@@ -44,12 +47,14 @@ class WrenchTrack:
         frame: of the wrenches.
         convention: who exerts them.
         turn: (3, 3) axes of the sensor in the tip's, as columns.
+        noise: (6,) standard deviation of the noise of a reading.
     """
 
     segments: tuple[Segment, ...]
     frame: Frame
     convention: Convention
     turn: NDArray = field(default_factory=lambda: np.eye(3))
+    noise: NDArray = field(default_factory=lambda: np.zeros(len(AXES)))
 
     @classmethod
     def of(
@@ -72,7 +77,10 @@ class WrenchTrack:
         if uniform.rate > FASTER * rate and PASSED * rate < uniform.rate / 2:
             low_pass = LowPass(PASSED * rate, uniform.rate)
             segments = tuple(Segment(part.time, low_pass.filter(part.values)) for part in segments)
-        return cls(segments, frame, convention)
+        # The third difference of white noise has a variance of 1 + 9 + 9 + 1; motion hardly shows in it.
+        thirds = np.concatenate([np.diff(part.values, 3, axis=0) for part in uniform.segments])
+        noise = np.sqrt(np.mean(thirds**2, axis=0) / 20.0) if len(thirds) else np.zeros(len(AXES))
+        return cls(segments, frame, convention, noise=noise)
 
     def at(self, time: NDArray) -> NDArray:
         """(N, 6) at times (N,), s, on the sensor's clock; NaN where nothing was read."""
@@ -132,14 +140,24 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
         *,
         memory: Memory,
     ) -> EquationBlock:
-        return self._complete(columns, super()._block(columns, recording, part, low_pass, kept, memory=memory))
+        block = super()._block(columns, recording, part, low_pass, kept, memory=memory)
+        deflected = self._deflected(columns, part)
+        if deflected is not None:
+            deflected = low_pass.filter(deflected.reshape(len(part.time), -1))[kept].reshape(-1, *deflected.shape[1:])
+        return self._complete(columns, block, deflected)
 
-    def _complete(self, columns: WrenchColumns, block: EquationBlock) -> EquationBlock:
+    def _deflected(self, columns: WrenchColumns, part: LinkSegment) -> NDArray | None:
+        """Return the columns of deflections (N, 6, n) of a segment."""
+        if columns.deflections is None:
+            return None
+        return columns.deflections.columns(part.motion, 1 / part.rate)
+
+    def _complete(self, columns: WrenchColumns, block: EquationBlock, deflected: NDArray | None) -> EquationBlock:
         """With columns of the sensor beside those of the load."""
         wrench, slope = np.hsplit(block.torque, 2)
         start, end = self.spans[block.recording]
         course = 2 * (block.time - start) / (end - start) - 1
-        rows, torque = columns.with_sensor(block.rows, wrench, slope, course, block.recording)
+        rows, torque = columns.with_sensor(block.rows, wrench, slope, course, block.recording, deflected=deflected)
         return replace(block, rows=rows, torque=torque)
 
 
@@ -156,6 +174,7 @@ class IntegralWrenchEquations(WrenchEquations):
             of_twist, of_rest, hop = window_weights(length + 1, 1 / part.rate)
             scale = length / part.rate / 2
             starts = np.arange(0, len(part.time) - length, hop)
+            deflected = self._deflected(columns, part)
             for group in blocks(len(starts)):
                 first = starts[group][0]
                 inside = starts[group][:, None] - first + np.arange(length + 1)
@@ -173,7 +192,7 @@ class IntegralWrenchEquations(WrenchEquations):
                     columns.of_wrench(of_features(features / scale)),
                     impulse / scale,
                 )
-                yield self._complete(columns, block)
+                yield self._complete(columns, block, None if deflected is None else deflected[middle])
 
     def _features(self, part: LinkSegment, rows: slice) -> tuple[NDArray, NDArray]:
         """Twists (6, N), and what wrenches are linear in but for the derivative of the twist, (12, N)."""
@@ -211,7 +230,9 @@ class StaticWrenchEquations(Equations[WrenchColumns]):
             start, end = self.spans[recording]
             course = 2 * (time - start) / (end - start) - 1
             load = columns.rows(position, still, still)
-            rows, torque = columns.with_sensor(load, wrench, np.zeros_like(wrench), course, recording)
+            slope, elastic = np.zeros_like(wrench), columns.deflections
+            deflected = None if elastic is None else elastic.columns(Motion(position, still, still))
+            rows, torque = columns.with_sensor(load, wrench, slope, course, recording, deflected=deflected)
             yield EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)
 
 
@@ -229,6 +250,32 @@ def _rests(
         return np.empty(0), np.empty((0, robot.n_joints)), np.empty((0, len(AXES)))
     time, q, wrench = (np.array(values) for values in zip(*found, strict=True))
     return time, q, track.on_load(robot, q, wrench)
+
+
+def linear_readings(equations: WrenchEquations | StaticWrenchEquations, columns: WrenchColumns) -> LinearReadings:
+    """Return what `find_faults` looks at.
+
+    Args:
+        equations: of readings that nothing was made up for.
+        columns: of the load alone and a bias: without turn, lag, and drift.
+    """
+    blocks = list(equations.blocks(columns))
+    wrench = np.concatenate([block.torque for block in blocks])
+    size = columns.n_load
+    force, torque = (
+        np.stack([np.concatenate([block.rows[axis] for block in blocks]) for axis in axes], axis=1)
+        for axes in (range(3), range(3, 6))
+    )
+    # Columns of force are m and three moments of mass, of torque these three and, in motion, six of inertia.
+    other = force[:, :, 1 : OF_FORCE.stop], torque[:, :, STATIC - 1 : size - 1]
+    angular = [columns.reshape(len(wrench), -1) if size > STATIC else np.empty((len(wrench), 0)) for columns in other]
+    return LinearReadings(
+        time=np.concatenate([block.time for block in blocks]),
+        recording=np.concatenate([np.full(len(block.time), block.recording) for block in blocks]),
+        acceleration=force[:, :, 0],
+        other=(angular[0], angular[1]),
+        wrench=wrench,
+    )
 
 
 # Where a wrist sensor's axes and clock are against those of the joints.

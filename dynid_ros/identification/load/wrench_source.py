@@ -13,18 +13,21 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.identification.load.wrench_columns import Gains, WrenchColumns, estimated_gains
+from dynid_ros.identification.load.wrench_columns import Deflections, Gains, WrenchColumns, estimated_gains
 from dynid_ros.identification.load.wrench_equations import (
     IntegralWrenchEquations,
     StaticWrenchEquations,
     WrenchEquations,
     WrenchTrack,
     lag_of,
+    linear_readings,
     turn_of,
 )
+from dynid_ros.identification.load.wrench_faults import DRIFT_DEGREE, find_faults, refuse_unexplained
 from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.wrench_frame import Convention, Frame, chosen_series, frame_of, require_choices
 from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import STATIC
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.channels import require_sound
 from dynid_ros.recording.uniform_motion import LinkSignals
@@ -77,12 +80,19 @@ def _left(problem: WeightedProblem) -> tuple[float, float, float]:
     fit, noise = problem.weighted()
     columns = problem.factors.columns
     assert isinstance(columns, WrenchColumns)
-    bias = WeightedProblem(problem.factors, columns.own[["bias" in name for name in columns.names]])
-    variation = bias.residual_rms(bias.ordinary().solution)
+    variation = bias_residual(problem)
     shares = [
         np.linalg.norm(noise[axes]) / max(np.linalg.norm(variation[axes]), 1e-12) for axes in (slice(3), slice(3, 6))
     ]
     return float(np.sqrt(np.prod(shares))), float(fit.solution[0]), float(np.sqrt(fit.covariance[0, 0]))
+
+
+def bias_residual(problem: WeightedProblem) -> NDArray:
+    """Return what a bias alone leaves of the readings: their RMS variation (6,)."""
+    columns = problem.factors.columns
+    assert isinstance(columns, WrenchColumns)
+    bias = WeightedProblem(problem.factors, columns.own[["bias" in name for name in columns.names]])
+    return bias.residual_rms(bias.ordinary().solution)
 
 
 EQUATIONS = {"filtered": WrenchEquations, "integral": IntegralWrenchEquations}
@@ -102,14 +112,16 @@ class WrenchProblem(NamedTuple):
     Attributes:
         equations: of the load.
         columns: what they consist of.
-        gains: of the sensor's axes; None: they are exact.
+        gains: errors of the sensor's axes' gains, and deflections of joints; None: there are none.
         remarks: what to know of them.
+        faults: of the sensor, for which the readings were corrected.
     """
 
     equations: WrenchEquations | StaticWrenchEquations
     columns: WrenchColumns
     gains: Gains | None
     remarks: tuple[str, ...]
+    faults: tuple[str, ...] = ()
 
 
 @dataclass
@@ -127,6 +139,7 @@ class WrenchSource:
         sensor_turn: whether the sensor's axes may be turned against the tip's by a small angle.
         drift: degree of the polynomial of time that the bias follows.
         gain_error: standard deviation of the relative error of each axis' gain.
+        joint_deflection: standard deviation over the joints of how far gravity twists them at most, rad.
         sensor_range: (6,) largest reading on either side, N and N m; None: saturation is seen by values that stick.
         equations: "filtered": readings and columns through the same low-pass; "integral": means over windows, which
             need no accelerations.
@@ -140,6 +153,7 @@ class WrenchSource:
     sensor_turn: bool = True
     drift: int = 0
     gain_error: float = 0.005
+    joint_deflection: float = 0.001
     sensor_range: ArrayLike | None = None
     equations: Literal["filtered", "integral"] = "filtered"
     cutoff: float | None = None
@@ -151,8 +165,10 @@ class WrenchSource:
             raise IdentificationError(f"equations is '{self.equations}'; expected one of {', '.join(EQUATIONS)}")
         if self.drift not in range(MOST_DRIFT + 1):
             raise IdentificationError(f"drift is {self.drift!r}; expected a degree from 0 to {MOST_DRIFT}")
-        if not (isinstance(self.gain_error, (int, float)) and np.isfinite(self.gain_error) and self.gain_error >= 0):
-            raise IdentificationError(f"gain_error is {self.gain_error!r}; expected a number of 0 or more")
+        for name in ("gain_error", "joint_deflection"):
+            size = getattr(self, name)
+            if not (isinstance(size, (int, float)) and np.isfinite(size) and size >= 0):
+                raise IdentificationError(f"{name} is {size!r}; expected a number of 0 or more")
         if self.lag is not None and not (isinstance(self.lag, (int, float)) and np.isfinite(self.lag)):
             raise IdentificationError(f"lag is {self.lag!r}; expected seconds, or None to have it estimated")
         if self.sensor_range is not None:
@@ -185,7 +201,7 @@ class WrenchSource:
             return build(robot, signals, parts, [replace(track, frame=frame, turn=turn) for track in tracks], lags)
 
         columns = WrenchColumns(robot, len(parts), turn=self.sensor_turn, lag=self.lag is None, drift=self.drift)
-        found = self._problem(seen, columns, tracks[0].frame, parts)
+        found = self._problem(seen, columns, tracks, parts)
         return found._replace(remarks=(*remarks, *found.remarks))
 
     def resting(
@@ -203,36 +219,57 @@ class WrenchSource:
             return StaticWrenchEquations(robot, parts, turned, rules or SampleRules())
 
         columns = WrenchColumns(robot, len(parts), static=True, turn=self.sensor_turn, drift=self.drift)
-        return self._problem(seen, columns, tracks[0].frame, parts)
+        return self._problem(seen, columns, tracks, parts)
 
     def _problem(
         self,
         seen: Callable[[Frame, NDArray], AnyEquations],
         columns: WrenchColumns,
-        frame: Frame,
+        tracks: Sequence[WrenchTrack],
         recordings: Sequence[Recording],
     ) -> WrenchProblem:
         """Make the problem of wrenches in their frame, which do not contradict it."""
+        frame = tracks[0].frame
 
         def problem(frame: Frame, turn: NDArray) -> WeightedProblem:
             return WeightedProblem(seen(frame, turn).factors(columns), columns.own)
 
         source = ", ".join(recording.source for recording in recordings)
-        remarks = []
+        remarks: list[str] = []
+        plain = WrenchColumns(columns.robot, len(recordings), static=columns.n_load == STATIC, turn=False, lag=False)
+        readings = replace(linear_readings(seen(frame, np.eye(3)), plain), drift=self.drift)
+        drift, faults = find_faults(readings, source, self.gain_error), []
+        if drift is not None and not self.drift:
+            columns = columns.with_drift(DRIFT_DEGREE)
+            faults.append(
+                f"the sensor's bias drifts ({drift.text}), which was made up for by a polynomial of time of degree "
+                f"{DRIFT_DEGREE}: let the sensor warm up, and record again"
+            )
         turn = turn_of(partial(problem, frame)) if self.sensor_turn else np.eye(3)
         equations = seen(frame, turn)
         found = WeightedProblem(equations.factors(columns), columns.own)
         refuse_contradiction(found, frame, lambda other: problem(other, np.eye(3)), source)
+        fit, _ = found.weighted()
+        white = np.sqrt(np.mean([track.noise**2 for track in tracks], axis=0))
+        refuse_unexplained(found.residual_rms(fit.solution), bias_residual(found), white, source)
         angle = Rotation.from_matrix(turn).magnitude()
         if angle > NOTABLE_TURN:
             remarks.append(
                 f"the sensor's axes are turned by {np.degrees(angle):.1f}° against those of '{columns.robot.tip}', "
                 "which was made up for"
             )
-        if not self.gain_error:
-            return WrenchProblem(equations, columns, None, tuple(remarks))
-        gains = estimated_gains(found, self.gain_error, columns.n_load)
-        return WrenchProblem(equations, columns.with_gains(gains), gains, tuple(remarks))
+        gains = Gains.exact(fit.solution[: columns.n_load])
+        if not self.gain_error and not self.joint_deflection:
+            return WrenchProblem(equations, columns, None, tuple(remarks), tuple(faults))
+        if self.joint_deflection:
+            columns = columns.with_deflections(Deflections(columns.robot, gains.load))
+            found = WeightedProblem(equations.factors(columns), columns.own)
+        if self.gain_error:
+            gains = estimated_gains(found, self.gain_error, columns.n_load, self.joint_deflection)
+        columns = columns.with_gains(gains)
+        if self.joint_deflection:
+            gains = gains.with_deflections(columns.robot.n_joints, self.joint_deflection)
+        return WrenchProblem(equations, columns, gains, tuple(remarks), tuple(faults))
 
     def _read(self, robot: RobotModel, recordings: Sequence[Recording]) -> tuple[list[Recording], list[WrenchTrack]]:
         """Recordings whose torques do not count, and the sensor's readings."""

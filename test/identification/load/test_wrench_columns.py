@@ -17,7 +17,7 @@ def gains_of(errors: np.ndarray, prior: float, noise: float = 1.0) -> Gains:
     sensor = replace(FT_300, gain_error=0.0, noise=(0.1 * noise, 0.005 * noise), bias=(0.0, 0.0), step=(0.0, 0.0))
     recording = CARRIED.record(sensor, np.random.default_rng(1))
     recording = with_wrench(recording, (1 + errors) * wrench_of(recording))
-    problem = WrenchSource(lag=0.005, gain_error=0.0).moving(CARRIED.robot, [recording])
+    problem = WrenchSource(lag=0.005, gain_error=0.0, joint_deflection=0.0).moving(CARRIED.robot, [recording])
     return estimated_gains(WeightedProblem(problem.equations.factors(problem.columns), problem.columns.own), prior, 10)
 
 

@@ -73,7 +73,9 @@ def test_arm_and_sensor_of_the_simulation():
     sensors = Sensors.draw(np.full(6, 100.0), rng, position_noise=2e-5)
     simulated = SimulatedArm(robot, sensors=sensors, wrench_sensor=WrenchSensor.draw(rng))
     simulated.attach_load(load)
-    problem = WrenchSource(gain_error=0.0).moving(robot, [record(simulated, moves, wrench_topic=TOPIC)])
+    problem = WrenchSource(gain_error=0.0, joint_deflection=0.0).moving(
+        robot, [record(simulated, moves, wrench_topic=TOPIC)]
+    )
     assert problem.gains is None
     estimate = fit_load(problem.equations, problem.columns, AXES).estimate
     assert np.all(np.abs(estimate.values[:10] - load) < 4.5 * estimate.standard_errors[:10])
@@ -123,7 +125,7 @@ def test_frames_and_conventions(carried, recording):
     for other, message in (
         (replace_frame(in_base, robot.tip), "contradicts the data.*set frame='base'"),
         (replace_frame(recording, robot.base), "contradicts the data.*set frame='sensor'"),
-        (opposite, "mass would be -.* the other sign"),
+        (opposite, "mass would be .*the other sign"),
     ):
         with pytest.raises(DynidError, match=message):
             fitted(carried, other)
@@ -151,11 +153,13 @@ def test_drift_of_the_bias(carried):
     recording = carried.record(replace(FT_300, gain_error=0.0), np.random.default_rng(4))
     course = np.linspace(-1, 1, len(wrench_of(recording)))[:, None]
     drifting = with_wrench(recording, wrench_of(recording) + course * [2.0, 0, 0, 0, 0.1, 0])
-    _, plain = fitted(carried, drifting)
+    with pytest.raises(IdentificationError, match=r"the bias drifts \(force x by"):
+        fitted(carried, drifting)
+    _, plain = fitted(carried, recording)
     _, found = fitted(carried, drifting, drift=1)
     # Of the wrench on the load, which is the reaction.
     assert value(found, "drift 1 of force x") == pytest.approx(-2.0, abs=0.1)
-    assert found.residual_rms[0] < 0.3 * plain.residual_rms[0]
+    assert found.residual_rms[0] < 1.2 * plain.residual_rms[0]
 
 
 def test_fast_sensor_is_not_aliased(carried):

@@ -1,0 +1,460 @@
+"""Faults of a wrist sensor that its readings show: axes, units, gains, a bias that jumps or drifts, a changed load.
+
+A rigid load on a sound sensor makes forces and torques linear in the acceleration a of the sensor less gravity, in the
+sensor's axes,
+
+    f = m a + …,    τ = mc × a + …,
+
+where … are terms of the angular motion. Here both are fitted with any matrices, f = A a + … + b and τ = B a + … + b.
+Their residuals cannot come from wrong axes or gains, but from a bias b that changes with time. The matrices tell axes
+and gains: for a sound sensor A is the mass times a rotation, and B a skew matrix turned by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.identifiability import RANK_TOLERANCE
+from dynid_ros.identification.wrench_frame import AXES, UNITS
+
+MAX_LEFT_FRACTION = 0.5
+"""Part of the RMS residual that an explanation may leave. Sound recordings keep above 0.8, faults leave below 0.3."""
+
+MIN_STEP_FRACTION = 0.05
+"""Smallest jump of a bias that is refused, in parts of the load's force or torque."""
+
+MIN_DRIFT_FRACTION = 0.1
+"""Smallest drift that is estimated and reported, in the same parts."""
+
+MAX_DRIFT_FRACTION = 0.3
+"""Largest drift with which a load is weighed. A real sensor that warmed up had 0.2."""
+
+DRIFT_DEGREE = 2
+"""Degree of the polynomial of time that a bias follows."""
+
+MIN_LOAD_CHANGE = 0.03
+"""Smallest change of A or B, in parts of it, that is one."""
+
+MIN_RESTS_OF_LOAD = 5
+"""Samples before and after a change of the load: fewer do not show a load."""
+
+MIN_GAIN_DIFFERENCE, MIN_TORQUE_GAIN_DIFFERENCE, MIN_GAIN_ERRORS = 0.04, 0.1, 6.0
+"""Difference of gains of force and of torque that is a fault, and standard deviations of a gain's error that it is at
+least. Elastic joints feign 0.05 of a torque."""
+
+MIN_SHARE_OF_MATRIX = 0.3
+"""Size of an entry of B, in parts of the largest one, from which on it tells gains."""
+
+MIN_SIGNIFICANCE = 8.0
+"""Standard errors by which a matrix, or a difference of gains, must be shown."""
+
+MAX_CENTER_M = 1.0
+"""Largest distance of a load's centre from the sensor: a hand holds nothing whose centre is farther."""
+
+MAX_SYMMETRIC_FRACTION = 0.3
+"""Symmetric part of B, in parts of it, from which on the axes of the torque are looked at."""
+
+MAX_UNEXPLAINED_FRACTION = 0.5
+"""Residual of a fit, in parts of the readings' variation, that is refused where noise does not explain it."""
+
+MAX_NOISE_RATIO = 3.0
+"""Residual of a fit over the noise of a single reading, above which noise does not explain it."""
+
+MAX_SAMPLES = 1500
+MAX_CANDIDATES = 60
+MIN_FREEDOM = 4
+"""Samples in excess of the unknowns of an axis for a fit to count."""
+
+KINDS = (slice(0, 3), slice(3, 6))
+KIND_NAMES = ("force", "torque")
+SIGNED_PERMUTATIONS = [
+    np.diag(signs) @ np.eye(3)[list(order)]
+    for order in permutations(range(3))
+    for signs in product((1.0, -1.0), repeat=3)
+]
+
+
+class Drift(NamedTuple):
+    """Drift of a sensor's bias.
+
+    Attributes:
+        sizes: (6,) range of the bias in the course of a recording, N and N m.
+        fraction: the largest of them, in parts of the load's force or torque.
+    """
+
+    sizes: NDArray
+    fraction: float
+
+    @property
+    def text(self) -> str:
+        """Axes that drift, with their sizes."""
+        shown = [k for k, size in enumerate(self.sizes) if size > 0]
+        return ", ".join(f"{AXES[k]} by {self.sizes[k]:.2g} {UNITS[k]}" for k in shown)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearReadings:
+    """Readings of a sensor and what a load makes them linear in.
+
+    Attributes:
+        time: (N,) s.
+        recording: (N,) number of the recording.
+        acceleration: (N, 3) a, in the axes that the sensor is said to have, m/s².
+        other: columns (N, ·) of the angular motion, for force and for torque; empty at rest.
+        wrench: (N, 6) force and torque, N and N m.
+        drift: degree of the polynomial of time that the bias is known to follow.
+    """
+
+    time: NDArray
+    recording: NDArray
+    acceleration: NDArray
+    other: tuple[NDArray, NDArray]
+    wrench: NDArray
+    drift: int = 0
+
+    def thinned(self) -> LinearReadings:
+        """Return at most `MAX_SAMPLES` of them."""
+        rows = slice(None, None, -(-len(self.time) // MAX_SAMPLES))
+        force, torque = self.other
+        return replace(
+            self,
+            time=self.time[rows],
+            recording=self.recording[rows],
+            acceleration=self.acceleration[rows],
+            other=(force[rows], torque[rows]),
+            wrench=self.wrench[rows],
+        )
+
+    @property
+    def biases(self) -> NDArray:
+        """(N, r) one column per recording."""
+        return (self.recording[:, None] == np.unique(self.recording)).astype(float)
+
+    @property
+    def course(self) -> NDArray:
+        """(N,) time from −1 to 1 in each recording."""
+        course = np.zeros(len(self.time))
+        for number in np.unique(self.recording):
+            rows = self.recording == number
+            time = self.time[rows]
+            course[rows] = 2 * (time - time[0]) / max(np.ptp(time), 1e-9) - 1
+        return course
+
+    def design(self, kind: int, *more: NDArray) -> NDArray:
+        """Return the columns (N, k) of force (0) or torque (1), those of a first."""
+        return np.hstack([self.acceleration, self.other[kind], self.biases, *self.powers(self.drift), *more])
+
+    def powers(self, degree: int) -> list[NDArray]:
+        """Return powers of the time (N, r), one column per recording, up to a degree."""
+        return [self.biases * self.course[:, None] ** power for power in range(1, degree + 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Least squares of force and torque with any matrices.
+
+    Attributes:
+        solutions: (k, 3) of force and of torque.
+        errors: (k, 3) standard errors of them.
+        squares: mean squared residuals of force and torque over their squared sizes.
+        sizes: (2,) RMS of the part of force and torque that follows a.
+    """
+
+    solutions: tuple[NDArray, NDArray]
+    errors: tuple[NDArray, NDArray]
+    squares: float
+    sizes: NDArray
+
+    def matrix(self, kind: int) -> NDArray:
+        """Return A (0) or B (1), (3, 3)."""
+        return self.solutions[kind][:3].T
+
+    def is_shown(self, kind: int) -> bool:
+        """Whether the matrix is larger than its errors."""
+        return bool(np.linalg.norm(self.matrix(kind)) > MIN_SIGNIFICANCE * np.linalg.norm(self.errors[kind][:3]))
+
+
+def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = None) -> _Fit | None:
+    """Fit with more columns; None where too few samples are left to tell errors.
+
+    Args:
+        readings: of the sensor.
+        more: columns (N, ·) in excess of those of a sound sensor.
+        sizes: (2,) that residuals are compared with; None: those of this fit.
+    """
+    solutions, errors, squares, loads = [], [], [], []
+    for kind, axes in enumerate(KINDS):
+        design, right = readings.design(kind, *more), readings.wrench[:, axes]
+        scale = np.maximum(np.linalg.norm(design, axis=0), 1e-12)
+        left, singular, vectors = np.linalg.svd(design / scale, full_matrices=False)
+        used = singular > RANK_TOLERANCE * singular[0]
+        freedom = len(right) - int(used.sum())
+        if freedom < MIN_FREEDOM:
+            return None
+        inverse = (vectors[used].T / singular[used]) / scale[:, None]
+        solution = inverse @ (left[:, used].T @ right)
+        residual = np.sum((right - design @ solution) ** 2, axis=0) / freedom
+        solutions.append(solution)
+        errors.append(np.sqrt(np.sum(inverse**2, axis=1)[:, None] * residual))
+        squares.append(residual.sum())
+        loads.append(np.linalg.norm(np.std(design[:, :3] @ solution[:3], axis=0)))
+    sizes = np.array(loads) if sizes is None else sizes
+    return _Fit(
+        (solutions[0], solutions[1]),
+        (errors[0], errors[1]),
+        float(np.sum(squares / np.maximum(sizes, 1e-9) ** 2)),
+        sizes,
+    )
+
+
+def find_faults(readings: LinearReadings, source: str, gain_error: float) -> Drift | None:
+    """Refuse readings of a sensor with a fault; return the drift of its bias, if it is one to allow for.
+
+    Args:
+        readings: at rests, or in motion through one low-pass.
+        source: of the readings, for messages.
+        gain_error: standard deviation of the relative error of each axis' gain.
+
+    Raises:
+        IdentificationError: names the fault.
+    """
+    readings = readings.thinned()
+    fit = _fitted(readings)
+    if fit is None:
+        return None
+    drift = _changing_bias(readings, fit, source)
+    if drift is not None:
+        fit = _fitted(readings, *readings.powers(DRIFT_DEGREE)) or fit
+    if not fit.is_shown(0):
+        return None
+    for fault in (*_wrong_axes(fit), *_wrong_units(fit), *_wrong_gains(fit, gain_error)):
+        raise IdentificationError(f"{source}: {fault}")
+    return drift
+
+
+# A bias or a load that changes in the course of a recording.
+
+
+def _changing_bias(readings: LinearReadings, fit: _Fit, source: str) -> Drift | None:
+    """Refuse a bias that jumps, and at rest a load that changes; return a drift."""
+    limit = MAX_LEFT_FRACTION**2 * fit.squares
+    drifting = _fitted(readings, *readings.powers(DRIFT_DEGREE), sizes=fit.sizes)
+    smooth = np.inf if drifting is None else drifting.squares
+    moments = [after[:, None].astype(float) for after in _moments(readings)]
+    jump, at, jumping = _best(readings, fit, [(after,) for after in moments])
+    shown = [after for after in moments if min(after.sum(), (1.0 - after).sum()) >= MIN_RESTS_OF_LOAD]
+    load, turning, loaded = _best(readings, fit, [(after, after * readings.acceleration) for after in shown])
+    if loaded is not None and load < min(limit, MAX_LEFT_FRACTION**2 * smooth, MAX_LEFT_FRACTION * jump):
+        changes = [np.linalg.norm(solution[-3:]) for solution in loaded.solutions]
+        change = max(changes / np.array([np.linalg.norm(loaded.matrix(kind)) for kind in range(2)]))
+        if readings.other[0].size:
+            return None  # `require_steady` knows more of a load that changes in motion
+        if change > MIN_LOAD_CHANGE:
+            raise IdentificationError(
+                f"{source}: the load changed at about t = {_first_time(readings, shown[turning]):.1f} s: it slipped, "
+                "or was picked up or dropped. Fasten it, or identify the time before and the time after apart"
+            )
+    if jumping is not None and jumping.is_shown(0) and jump < min(limit, smooth):
+        sizes = np.concatenate([np.abs(solution[-1]) for solution in jumping.solutions])
+        if np.max(sizes / np.repeat(fit.sizes, 3)) > MIN_STEP_FRACTION:
+            raise IdentificationError(
+                f"{source}: the bias changed at about t = {_first_time(readings, moments[at]):.1f} s, "
+                f"{_largest(sizes)}: the sensor was zeroed, or hit. Zero it before the recording only, and record "
+                "again, or identify the time before and the time after apart"
+            )
+    if drifting is None or smooth >= limit or not drifting.is_shown(0):
+        return None
+    drift = _drift(readings, drifting)
+    if drift.fraction > MAX_DRIFT_FRACTION:
+        raise IdentificationError(
+            f"{source}: the bias drifts ({drift.text}), which is {drift.fraction:.0%} of what the load makes of the "
+            "readings: let the sensor warm up, and record again"
+        )
+    return drift if drift.fraction > MIN_DRIFT_FRACTION else None
+
+
+def _best(
+    readings: LinearReadings, fit: _Fit, columns: Sequence[tuple[NDArray, ...]]
+) -> tuple[float, int, _Fit | None]:
+    """Return the smallest squares of fits with more columns, the number of that fit, and the fit."""
+    fits = [_fitted(readings, *more, sizes=fit.sizes) for more in columns]
+    squares = [np.inf if each is None else each.squares for each in fits]
+    best = int(np.argmin(squares)) if squares else 0
+    return (squares[best], best, fits[best]) if squares else (np.inf, 0, None)
+
+
+def _drift(readings: LinearReadings, drifting: _Fit) -> Drift:
+    """Return the drift that a fit with powers of time found."""
+    powers = np.hstack(readings.powers(DRIFT_DEGREE))
+    paths = np.hstack([powers @ solution[-powers.shape[1] :] for solution in drifting.solutions])
+    numbers = np.unique(readings.recording)
+    sizes = np.max([np.ptp(paths[readings.recording == number], axis=0) for number in numbers], axis=0)
+    shares = sizes / np.repeat(drifting.sizes, 3)
+    return Drift(np.where(shares > MIN_DRIFT_FRACTION / 2, sizes, 0.0), float(shares.max()))
+
+
+def _moments(readings: LinearReadings) -> Iterator[NDArray]:
+    """Yield the samples (N,) after each moment at which a bias may have changed."""
+    for number in np.unique(readings.recording):
+        rows = np.flatnonzero(readings.recording == number)
+        least = max(2, len(rows) // 20)
+        every = max(1, len(rows) // MAX_CANDIDATES)
+        for first in rows[least : len(rows) - least + 1 : every]:
+            yield (readings.recording == number) & (np.arange(len(readings.time)) >= first)
+
+
+def _first_time(readings: LinearReadings, after: NDArray) -> float:
+    first = int(np.argmax(after))
+    return float((readings.time[max(first - 1, 0)] + readings.time[first]) / 2)
+
+
+def _largest(sizes: NDArray) -> str:
+    shown = [k for k in np.argsort(-sizes) if sizes[k] > 0.2 * sizes[KINDS[k // 3]].max()]
+    return ", ".join(f"{AXES[k]} by {sizes[k]:.2g} {UNITS[k]}" for k in sorted(shown))
+
+
+# Axes, units and gains by the matrices.
+
+
+def _wrong_axes(fit: _Fit) -> Iterator[str]:
+    """Name axes that are reversed or exchanged."""
+    turn = _orthogonal(fit.matrix(0))
+    of_force = _nearest(turn)
+    of_torque = _axes_of_torque(fit, of_force, of_force.T @ turn) if fit.is_shown(1) else of_force
+    proper = np.linalg.det(of_force) > 0
+    if proper and np.array_equal(of_torque, of_force):
+        return
+    if np.array_equal(of_force, -np.eye(3)) and np.array_equal(of_torque, of_force):
+        yield (
+            "the load's mass would be below zero: the wrenches have the other sign; set the other convention "
+            "('load_on_sensor' or 'sensor_on_load')"
+        )
+        return
+    # A turn by 90 or 180 degrees is none of a fault's, but of the mount.
+    changes = [_named(0, of_force), _named(1, of_torque)]
+    if proper:
+        changes = [_named(1, of_torque @ of_force.T)]
+    yield (
+        f"{' and '.join(text for text in changes if text)}: mend the driver's axes, which must be right-handed and "
+        "those of the sensor's link in the URDF"
+    )
+
+
+def _orthogonal(matrix: NDArray) -> NDArray:
+    left, _, right = np.linalg.svd(matrix)
+    return left @ right
+
+
+def _nearest(turn: NDArray) -> NDArray:
+    """Return the signed permutation nearest to an orthogonal matrix, one of the same handedness."""
+    same = [each for each in SIGNED_PERMUTATIONS if np.linalg.det(each) * np.linalg.det(turn) > 0]
+    return max(same, key=lambda each: float(np.sum(each * turn)))
+
+
+def _axes_of_torque(fit: _Fit, of_force: NDArray, turn: NDArray) -> NDArray:
+    """Return the signed permutation of the torque's axes: that of the force, unless another one fits much better."""
+    matrix = fit.matrix(1)
+
+    def symmetric(axes: NDArray) -> float:
+        aligned = turn.T @ axes.T @ matrix
+        return float(np.linalg.norm(aligned + aligned.T) / (2 * np.linalg.norm(matrix)))
+
+    own = symmetric(of_force)
+    if own < MAX_SYMMETRIC_FRACTION:
+        return of_force
+    # Among those that fit alike, the one that changes least.
+    scores = [(symmetric(axes), -float(np.trace(of_force.T @ axes)), k) for k, axes in enumerate(SIGNED_PERMUTATIONS)]
+    least = min(score for score, *_ in scores)
+    if least > MAX_LEFT_FRACTION * own:
+        return of_force
+    *_, best = min((change, score, k) for score, change, k in scores if score < least + 0.1)
+    return SIGNED_PERMUTATIONS[best]
+
+
+def _named(kind: int, axes: NDArray) -> str:
+    """Describe a signed permutation of the axes of force or torque."""
+    names, order = AXES[KINDS[kind]], np.argmax(np.abs(axes), axis=1)
+    signs = axes[range(3), order]
+    exchanged = [names[k] for k in range(3) if order[k] != k]
+    reversed_ = [names[k] for k in range(3) if signs[k] < 0]
+    texts = []
+    if exchanged:
+        texts.append(f"{_list(exchanged)} are exchanged")
+    if reversed_:
+        texts.append(f"{_list(reversed_)} {'have' if len(reversed_) > 1 else 'has'} the other sign")
+    return ", ".join(texts)
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _wrong_units(fit: _Fit) -> Iterator[str]:
+    """Name units in which no load is where a hand could hold it."""
+    distance = np.linalg.norm(fit.matrix(1)) / np.sqrt(2) / (np.linalg.norm(fit.matrix(0)) / np.sqrt(3))
+    if fit.is_shown(1) and distance > MAX_CENTER_M:
+        yield (
+            f"the load's centre would be {distance:.3g} m from the sensor: torques are in N mm instead of N m, or "
+            "forces in kN; publish N and N m"
+        )
+
+
+def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
+    """Name axes that read other parts of the same load."""
+    turn = _orthogonal(fit.matrix(0))
+    rows, errors = np.linalg.norm(fit.matrix(0), axis=1), np.linalg.norm(fit.errors[0][:3], axis=0)
+    usual = float(np.median(rows))
+    for axis in np.argsort(-np.abs(rows / usual - 1)):
+        if _differ(rows[axis] / usual, errors[axis] / usual, max(MIN_GAIN_DIFFERENCE, MIN_GAIN_ERRORS * gain_error)):
+            yield (
+                f"{AXES[axis]} reads {rows[axis] / usual:.2f} of what the other axes read of the same load: mend its "
+                "gain"
+            )
+    if not fit.is_shown(1):
+        return
+    skew, deviation = fit.matrix(1) @ turn.T, float(np.max(fit.errors[1][:3]))
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        one, other = skew[first, second], skew[second, first]
+        if min(abs(one), abs(other)) < MIN_SHARE_OF_MATRIX * np.abs(skew).max():
+            continue
+        ratio, limit = abs(one / other), max(MIN_TORQUE_GAIN_DIFFERENCE, np.sqrt(2) * MIN_GAIN_ERRORS * gain_error)
+        if _differ(ratio, deviation * np.hypot(1 / one, 1 / other) * ratio, limit):
+            low, high = (first, second) if ratio < 1 else (second, first)
+            yield (
+                f"{AXES[3 + low]} reads {min(ratio, 1 / ratio):.2f} of what {AXES[3 + high]} reads of the same load: "
+                "mend their gains"
+            )
+
+
+def _differ(ratio: float, error: float, limit: float) -> bool:
+    """Return whether a ratio of gains is not one, beyond a limit and its error."""
+    return abs(ratio - 1) > max(limit, MIN_SIGNIFICANCE * error)
+
+
+def refuse_unexplained(residual: NDArray, variation: NDArray, noise: NDArray, source: str) -> None:
+    """Refuse readings most of which no load explains.
+
+    Args:
+        residual: (6,) RMS that the fit of a load leaves.
+        variation: (6,) RMS of the readings about their mean.
+        noise: (6,) of a single reading.
+        source: of the readings, for messages.
+
+    Raises:
+        IdentificationError: residuals exceed the limits.
+    """
+    for kind, axes in enumerate(KINDS):
+        left, size, white = (float(np.linalg.norm(values[axes])) for values in (residual, variation, noise))
+        if left > MAX_UNEXPLAINED_FRACTION * size and left > MAX_NOISE_RATIO * white:
+            raise IdentificationError(
+                f"{source}: no load explains the readings: a residual of {left:.3g} {UNITS[3 * kind]} is left of the "
+                f"{size:.3g} {UNITS[3 * kind]} that {KIND_NAMES[kind]} varies by. Does something else touch the load "
+                "or pull at it, or is the sensor not at the tip link?"
+            )

@@ -1,0 +1,157 @@
+"""Faults of a wrist sensor are named, and sound sensors on elastic arms are not refused."""
+
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pinocchio")
+from static_wrench_arms import FAULTS, faulty, held_load
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import LoadIdentification, LoadResult
+from dynid_ros.identification.load.driver_settings import driver_settings
+from dynid_ros.identification.load.wrench_faults import (
+    MAX_NOISE_RATIO,
+    MAX_UNEXPLAINED_FRACTION,
+    LinearReadings,
+    find_faults,
+    refuse_unexplained,
+)
+from dynid_ros.identification.load.wrench_source import WrenchSource
+
+DEFLECTION = 1e-3
+SEEDS = range(300, 304)
+
+
+def weighed(fault: str, seed: int) -> LoadResult:
+    held, rng = held_load(seed, deflection=DEFLECTION), np.random.default_rng(seed)
+    sensed, readings = faulty(held, fault, rng)
+    return LoadIdentification(held.robot, sensor=WrenchSource(), motion="static").fit(sensed.record(readings, rng))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_sound_sensor_is_accepted(seed):
+    result = weighed("none", seed)
+    assert result.faults == ()
+    assert driver_settings(result)
+
+
+def said_of(fault: str, seed: int) -> str:
+    try:
+        return weighed(fault, seed).faults[0]
+    except IdentificationError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("fault", [*FAULTS])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fault_is_named(fault, seed):
+    assert re.search(FAULTS[fault], said_of(fault, seed))
+
+
+def test_no_driver_gets_settings_of_a_sensor_that_drifts():
+    results = [weighed("drift", seed) for seed in SEEDS if said_of("drift", seed).startswith("the sensor's")]
+    assert results
+    for result in results:
+        with pytest.raises(IdentificationError, match="no settings for drivers: the sensor's bias drifts"):
+            driver_settings(result)
+
+
+def rests(change: np.ndarray, seed: int = 0) -> LinearReadings:
+    """Rests of a load of 2 kg, to whose readings a change (30, 6) is added."""
+    rng = np.random.default_rng(seed)
+    gravity = rng.normal(size=(30, 3))
+    a = 9.81 * gravity / np.linalg.norm(gravity, axis=1, keepdims=True)
+    wrench = np.hstack([2.0 * a, np.cross([0.02, -0.04, 0.2], a)]) + rng.normal(0.0, 0.01, (30, 6)) + change
+    empty = np.empty((30, 0))
+    return LinearReadings(np.arange(30.0), np.zeros(30), a, (empty, empty), wrench)
+
+
+@pytest.mark.parametrize(("size", "refused"), [(0.3, False), (3.0, True)])
+def test_a_jump_of_the_bias_is_refused_from_a_size_on(size, refused):
+    readings = rests(size * (np.arange(30) >= 14)[:, None] * [1.0, 0, 0, 0, 0, 0])
+    if not refused:
+        assert find_faults(readings, "run", 0.005) is None
+        return
+    with pytest.raises(IdentificationError, match=r"bias changed at about t = 13\.5 s, force x by 3"):
+        find_faults(readings, "run", 0.005)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0.5, "none"), (3.0, "allowed for"), (9.0, "refused")])
+def test_a_drift_is_allowed_for_up_to_a_size(size, expected):
+    readings = rests(size * np.linspace(0.0, 1.0, 30)[:, None] * [0, 0, 1.0, 0, 0, 0])
+    if expected == "refused":
+        with pytest.raises(IdentificationError, match=r"bias drifts \(force z by 9"):
+            find_faults(readings, "run", 0.005)
+        return
+    drift = find_faults(readings, "run", 0.005)
+    assert (drift is not None) == (expected == "allowed for")
+    if drift is not None:
+        assert drift.sizes[2] == pytest.approx(3.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("gain", "refused"), [(1.02, False), (0.9, True)])
+@pytest.mark.parametrize("axis", range(3))
+def test_a_gain_is_refused_from_a_difference_on(gain, refused, axis):
+    readings = rests(np.zeros((30, 6)))
+    readings.wrench[:, axis] *= gain
+    if not refused:
+        assert find_faults(readings, "run", 0.005) is None
+        return
+    with pytest.raises(IdentificationError, match=r"reads 0\.90 of what the other axes read"):
+        find_faults(readings, "run", 0.005)
+
+
+def test_a_load_that_changes_between_rests_is_refused():
+    readings = rests(np.zeros((30, 6)))
+    readings.wrench[16:] *= 1.5
+    with pytest.raises(IdentificationError, match=r"the load changed at about t = 15\.5 s"):
+        find_faults(readings, "run", 0.005)
+
+
+def test_few_poses_and_no_load_say_nothing():
+    readings = rests(np.zeros((30, 6)))
+    few = LinearReadings(
+        readings.time[:5],
+        readings.recording[:5],
+        readings.acceleration[:5],
+        (np.empty((5, 0)),) * 2,
+        readings.wrench[:5],
+    )
+    assert find_faults(few, "run", 0.005) is None
+    empty = LinearReadings(
+        readings.time,
+        readings.recording,
+        readings.acceleration,
+        readings.other,
+        np.random.default_rng(1).normal(0.0, 0.01, (30, 6)),
+    )
+    assert find_faults(empty, "run", 0.005) is None
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.25])
+def test_readings_that_no_load_explains_are_refused(factor):
+    size, noise = np.full(6, 2.0), np.full(6, 0.01)
+    residual = factor * MAX_UNEXPLAINED_FRACTION * size
+    noisy = residual / MAX_NOISE_RATIO * 1.25
+    refuse_unexplained(residual, size, noisy, "run")
+    if factor < 1.0:
+        refuse_unexplained(residual, size, noise, "run")
+        return
+    with pytest.raises(IdentificationError, match="no load explains the readings: a residual of"):
+        refuse_unexplained(residual, size, noise, "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gain_error", [0.0, 0.005])
+def test_intervals_hold_the_load_of_elastic_arms(gain_error):
+    held = []
+    for seed in range(400, 420):
+        experiment, rng = held_load(seed, 12, DEFLECTION), np.random.default_rng(seed)
+        recording = experiment.record(experiment.readings(rng, gain_error), rng)
+        sensor = WrenchSource(gain_error=gain_error)
+        result = LoadIdentification(experiment.robot, sensor=sensor, motion="static").fit(recording)
+        low, high = result.confidence_intervals()[:4].T
+        held += [*((low <= experiment.load[:4]) & (experiment.load[:4] <= high))]
+    assert np.mean(held) > 0.88
