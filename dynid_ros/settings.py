@@ -32,6 +32,7 @@ class Setting:
         parts: names of what a value consists of: numbers, or, where the default is an empty tuple, texts, of which
             there may be several.
         read: makes the value of a text, of settings that are more than a text or a number; None: it is the value.
+        off: help of the option that switches off what is on by default.
         offered: whether commands and nodes have it; else it is for programs alone.
     """
 
@@ -46,6 +47,7 @@ class Setting:
     parts: tuple[str, ...] = ()
     read: Callable[[str], Any] | None = None
     offered: bool = True
+    off: str = ""
 
     @property
     def is_number(self) -> bool:
@@ -99,9 +101,10 @@ def setting(
     parts: tuple[str, ...] = (),
     read: Callable[[str], Any] | None = None,
     offered: bool = True,
+    off: str = "",
 ) -> Any:
     """Return a dataclass field that is a setting; see `Setting`."""
-    known = Setting("", default, help, unit, tuple(choices), least, above, symbol, parts, read, offered)
+    known = Setting("", default, help, unit, tuple(choices), least, above, symbol, parts, read, offered, off)
     return field(default=default, metadata={KEY: known})
 
 

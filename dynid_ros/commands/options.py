@@ -137,7 +137,8 @@ def add_settings(parser: argparse._ActionsContainer, settings: Iterable[Setting]
         words = each.name.replace("_", "-")
         if isinstance(each.default, bool):
             name, action = (f"--no-{words}", "store_false") if each.default else (f"--{words}", "store_true")
-            parser.add_argument(name, action=action, dest=each.name, help=each.description)
+            text = (each.off or f"switch off: {each.description}") if each.default else each.description
+            parser.add_argument(name, action=action, dest=each.name, help=text)
             continue
         text = each.description + ("" if each.default in (None, "", ()) else "; default: %(default)s")
         kind: dict[str, Any] = {"default": each.default, "metavar": each.symbol or None}

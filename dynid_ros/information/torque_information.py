@@ -79,7 +79,7 @@ class TorqueColumns:
             raise TrajectoryError(f"target is '{model}'; expected {', '.join(FRICTION)}")
         terms = FRICTION[model] if friction is None else friction
         self.robot, self.model = robot, model
-        self.friction = terms if isinstance(terms, FrictionModel) else FrictionModel(terms)
+        self.friction = terms if isinstance(terms, FrictionModel) else FrictionModel(terms, (), robot.parameters)
         links = np.arange(robot.parameters.size)
         chosen = {
             LINKS: links,
@@ -91,7 +91,7 @@ class TorqueColumns:
         q, qd, qdd = random_motion(robot)
         exact = robot.structure
         rigid = exact.gravity_regressor(q) if model == GRAVITY else exact.torque_regressor(q, qd, qdd)
-        regressor = np.concatenate([rigid[..., asked], self.friction.regressor(qd, qdd)], axis=-1)
+        regressor = np.concatenate([rigid[..., asked], self._friction_columns(q, qd, qdd)], axis=-1)
         self.base = BaseParameters(regressor, [*(names[i] for i in asked), *names[len(links) :]])
         self.expressions = self.base.expressions
         self.names = tuple(self.base.names[column] for column in self.base.columns)
@@ -115,8 +115,19 @@ class TorqueColumns:
         matrix = np.zeros((q.shape[1], self.size, len(q)))
         motion = (q, 0.0 * q, 0.0 * q) if self.model == GRAVITY else (q, qd, qdd)
         self._rigid.fill(matrix[:, : len(self.links)], *motion)
-        matrix[:, len(self.links) :] = self.friction.regressor(qd, qdd)[..., self.drives].transpose(1, 2, 0)
+        matrix[:, len(self.links) :] = self._friction_columns(q, qd, qdd)[..., self.drives].transpose(1, 2, 0)
         return matrix
+
+    def _friction_columns(self, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
+        """Return the friction columns (N, n, f) of motion (N, n).
+
+        Samples may be of many motions, so a direction with memory is that of the velocity.
+        """
+        at_rest = 0.0 * q
+        motion = (q, at_rest, at_rest) if self.model == GRAVITY else (q, qd, qdd)
+        load = self.friction.load_torque(self.robot, *motion)
+        memory = {key: np.sign(qd[:, key[0]].sum(axis=1)) for key in self.friction.memory_keys(self.robot.n_joints)}
+        return self.friction.regressor(qd, qdd, q, load, memory)
 
     def information(self, motion: Sequence[NDArray]) -> NDArray:
         """Normal equations (n, k, k) of each joint's torque for q, qd and qdd, (N, n) each, a block at a time."""

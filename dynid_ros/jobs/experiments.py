@@ -243,7 +243,11 @@ class MotionSettings:
     reach: float = setting(1.57, "largest angle of the tool to either side", unit="rad")
     repeats: int = setting(2, "how often the tool turns about each of its axes")
     count: int = setting(15, "how many poses are visited")
-    offsets: bool = setting(True, "whether torque offsets must be distinguished from gravity")
+    offsets: bool = setting(
+        True,
+        "whether torque offsets must be distinguished from gravity",
+        off="take the torque sensors as zeroed: poses need not distinguish offsets from gravity",
+    )
     position_margin: Sequence[float] = setting(
         (nan,), "distance kept from position limits, rad (m); nan: 0.05, or a tenth of the range where that is less"
     )

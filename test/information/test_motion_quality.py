@@ -234,3 +234,22 @@ def test_settings_that_make_no_sense(settings, words):
     robot = planar()
     with pytest.raises(DynidError, match=words):
         MotionQuality.of(robot, *motion(robot), **settings)
+
+
+@pytest.mark.parametrize(
+    ("terms", "added"),
+    [
+        ({"spring": True, "offset": True}, 6),
+        ({"harmonics": (1, 3)}, 12),
+        ({"load": True}, 3),
+        ({"sliding_length": 0.02}, 0),
+    ],
+)
+def test_friction_that_needs_position_load_or_memory_is_judged(terms, added):
+    robot = planar()
+    samples = [array[::10] for array in motion(robot)]
+    plain = MotionQuality.of(robot, *samples, friction=JointFriction(), rate=RATE / 10)
+    quality = MotionQuality.of(robot, *samples, friction=JointFriction(**terms), rate=RATE / 10)
+    assert plain.full_rank <= quality.full_rank <= plain.full_rank + added
+    assert 0 < quality.rank <= quality.full_rank
+    assert not added or quality.full_rank > plain.full_rank

@@ -79,7 +79,11 @@ class GravityIdentification:
     estimator: str = setting(
         "global", "global: all torques of all poses at once; recursive: from tip to base", choices=ESTIMATORS
     )
-    torque_offset: bool = setting(True, "estimate a constant torque sensor offset per joint; else they are zeroed")
+    torque_offset: bool = setting(
+        True,
+        "estimate a constant torque sensor offset per joint; else they are zeroed",
+        off="take the torque sensors as zeroed: estimate no offsets",
+    )
     samples: str = setting("static", "static: dwells; slow: slow motion; both", choices=KINDS)
     own_torque_only: bool = False
     torque_gain_error: float = setting(

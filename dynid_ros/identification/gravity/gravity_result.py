@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.display import Plotted
+from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of, within
 from dynid_ros.identification.gravity_direction import turn_torques
@@ -228,9 +229,20 @@ class GravityResult(Plotted):
         return self._evaluate(rows)
 
     def validate(self, *recordings: Recordings) -> Validation:
-        """Compare with the samples of recordings that were not fitted, friction and offset included."""
+        """Compare with the samples of recordings that were not fitted, friction and offset included.
+
+        Raises:
+            IdentificationError: the recordings have no samples of the kind that was fitted.
+        """
         given = read_all(recordings, self.robot.joint_names)
-        return self.validate_samples(self.extract(*given), ", ".join(recording.source for recording in given))
+        samples, name = self.extract(*given), ", ".join(recording.source for recording in given)
+        if not len(samples):
+            kind = self.settings["samples"]
+            raise IdentificationError(
+                f"{name}: nothing to validate gravity on: it has no stretch that counts with samples {kind}; validate "
+                "on a recording with dwells, or, for slow motion, identify with samples 'both'"
+            )
+        return self.validate_samples(samples, name)
 
     def validate_samples(self, samples: Samples, name: str = "") -> Validation:
         """Compare with samples that are already extracted."""

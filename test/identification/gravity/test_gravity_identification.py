@@ -3,6 +3,7 @@
 import known_problems as known
 import numpy as np
 import pytest
+from gravity_experiment import demo_robot, planned_recording
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import IdentificationError
@@ -10,6 +11,9 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.gravity.gravity_problem import LinearEstimate
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import GravityModel, RobotModel
+from dynid_ros.model.gravity_direction import turned
+from dynid_ros.model.robot import STANDARD_GRAVITY
+from dynid_ros.recording import Recording
 from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 # Errors of a handful of poses, by hand and by Pinocchio.
@@ -317,3 +321,35 @@ def test_recursion_needs_single_joint_rotations(sarcos):
     q = np.random.default_rng(9).uniform(-1, 1, (20, 7))
     with pytest.raises(IdentificationError, match="No single-joint rotation"):
         GravityIdentification(sarcos, estimator="recursive").fit_samples(make_samples(q, sarcos_torque(q)))
+
+
+def test_validation_on_motion_without_dwells_is_refused():
+    robot, recording = demo_robot(), planned_recording()
+    result = GravityIdentification(robot).fit(recording)
+    assert np.isfinite(result.validate(planned_recording(1)).rms).all()
+    time = np.arange(0.0, 10.0, 0.01)
+    position = 0.5 * np.sin(time)[:, None] + np.zeros(6)
+    velocity = 0.5 * np.cos(time)[:, None] + np.zeros(6)
+    motion = Recording(robot.joint_names, time, position, velocity, robot.gravity_torque(position), source="motion.csv")
+    with pytest.raises(IdentificationError, match="nothing to validate"):
+        result.validate(motion)
+
+
+@pytest.mark.parametrize("name", ["torque_offset", "gravity_direction", "torque_gain_error"])
+def test_settings_act(name):
+    """Each setting of the estimator changes the result of a recording on a tilted base."""
+    robot, recording = demo_robot(), planned_recording()
+    values = {"torque_offset": False, "gravity_direction": "estimated", "torque_gain_error": 0.05}
+    plain = GravityIdentification(robot).fit(recording)
+    changed = GravityIdentification(robot, **{name: values[name]}).fit(recording)
+    known = np.isfinite(plain.standard_errors) & np.isfinite(changed.standard_errors)
+    assert not np.allclose(changed.standard_errors[known], plain.standard_errors[known], rtol=1e-3)
+
+
+def test_configured_direction_of_gravity_acts():
+    recording, gravity = planned_recording(), turned(STANDARD_GRAVITY, (0.1, 0.0, 0.0))
+    level, tilted = (
+        GravityIdentification(robot).fit(recording) for robot in (demo_robot(), demo_robot().with_gravity(gravity))
+    )
+    assert np.nanmax(np.abs(tilted.parameters[2:] - level.parameters[2:])) > 0.01
+    np.testing.assert_allclose(tilted.document()["robot"]["gravity"], gravity)
