@@ -12,8 +12,11 @@ from dynid_ros.recording import check
 
 ARMS = ("planar",) * 7 + ("demo",)
 CLEAN, EACH = 40, 2
-GEOMETRY = ("a position's ratio", "a link's origin", "base tilted by 5°")
-"""They matter in few motions of these arms; test_model_geometry.py has the quick tests."""
+GEOMETRY = (
+    *("a position's ratio", "a link's origin", "base tilted by 5°"),
+    *("an encoder's zero", "percent of rated", "lag of 20 ms"),
+)
+"""They matter in few motions of these arms, or in none; quick tests of them are in modules of their own."""
 MODEL = (
     *("all torques' signs", "a torque's sign", "a position's sign", "torques swapped", "positions swapped"),
     *("gravity direction", "time lag", "torque low-passed", "all low-passed", "friction drifts"),
