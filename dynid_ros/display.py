@@ -33,9 +33,10 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         table = self._table()
-        rows = list(zip(*table.values(), strict=True))
-        text = "".join(_row("td", [_text(value) for value in row]) for row in rows[:ROWS])
-        more = f"<p>… {len(rows) - ROWS} more rows</p>" if len(rows) > ROWS else ""
+        count = min((len(column) for column in table.values()), default=0)
+        rows = zip(*(column[:ROWS] for column in table.values()), strict=True)
+        text = "".join(_row("td", [_text(value) for value in row]) for row in rows)
+        more = f"<p>… {count - ROWS} more rows</p>" if count > ROWS else ""
         return f"<p>{escape(repr(self))}</p><table>{_row('th', list(table))}{text}</table>{more}"
 
     def to_frame(self) -> Any:

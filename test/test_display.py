@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from link_problems import Drive, Fourier, record, ur10
 
+from dynid_ros.display import Displayed
 from dynid_ros.errors import DynidError, RecordingError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.model import RobotModel
@@ -93,3 +94,14 @@ def test_files_and_lists_are_recordings(path, result):
     assert result.validate(path).relative_rms.max() < 0.05
     with pytest.raises(RecordingError, match="does not exist"):
         GravityIdentification(ur10()).fit("nowhere/")
+
+
+def test_html_of_a_long_table_reads_only_the_rows_that_it_shows():
+    class Long(Displayed):
+        def _line(self):
+            return "long"
+
+        def _table(self):
+            return {"number": range(10**12)}
+
+    assert "999999999988 more rows" in Long()._repr_html_()

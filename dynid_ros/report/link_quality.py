@@ -195,7 +195,7 @@ class ResidualCorrelation:
         values = np.array([_products([error[own] for own in parts], lag) for lag in range(count + 1)])
         power = np.where(values[0] > 0, values[0], np.nan)
         every = max(1, round(step * chosen.rate))
-        noise = _noise(LowPass(cutoff, chosen.rate))[: every * (count + 1) : every]
+        noise = _noise(LowPass(cutoff, chosen.rate), every * count + 1)[::every]
         band = 1.96 * np.sqrt((1 + 2 * np.sum(noise[1:] ** 2)) / len(error))
         return cls(step * np.arange(count + 1), values / power, noise, float(band))
 
@@ -239,8 +239,8 @@ def _products(parts: Sequence[NDArray], lag: int) -> NDArray:
     return sum(np.sum(a * b, axis=0) for a, b in pairs) / sum(len(a) for a, _ in pairs)
 
 
-def _noise(low_pass: LowPass) -> NDArray:
-    """Autocorrelation of filtered white noise, by samples of lag."""
-    frequency = np.fft.rfftfreq(FILTER_SAMPLES, 1 / low_pass.rate)
-    values = np.fft.irfft(low_pass.gain(frequency) ** 2)
+def _noise(low_pass: LowPass, count: int) -> NDArray:
+    """Return the autocorrelation (count,) of filtered white noise, by samples of lag."""
+    frequency = np.fft.rfftfreq(max(FILTER_SAMPLES, 2 * count), 1 / low_pass.rate)
+    values = np.fft.irfft(low_pass.gain(frequency) ** 2)[:count]
     return values / values[0]

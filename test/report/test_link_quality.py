@@ -1,5 +1,7 @@
 """Autocorrelation of errors against processes of which it is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -86,3 +88,11 @@ def test_repeated_motion_is_noticed():
     assert LinkQuality.of(joints, [run(0)], [run(0)]).repeated
     assert not LinkQuality.of(joints, [run(0)], [run(1)]).repeated
     assert not LinkQuality.of(joints, [run(0)], []).repeated
+
+
+def test_lags_of_a_fast_recording_are_as_many_as_its_correlations():
+    """At 10 kHz two seconds are more lags than the low-pass is usually computed for."""
+    error = np.random.default_rng(0).normal(size=(1200, 2))
+    fast = replace(comparison(error, 0.02 * np.arange(1200)), rate=10_000.0)
+    correlation = ResidualCorrelation.of(CUTOFF, [fast])
+    assert len(correlation.noise) == len(correlation.values) == len(correlation.lag)

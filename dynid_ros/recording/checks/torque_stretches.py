@@ -50,7 +50,8 @@ def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
         # An extreme is a limit, judged elsewhere.
         limits = np.nanmin(torque), np.nanmax(torque)
         runs = [] if drops else [(a, b + 1) for a, b in true_runs(np.diff(torque) == 0) if torque[a] not in limits]
-        frozen = [run for run in runs if _is_frozen(recording, j, *run)]
+        resolution = _resolution(torque)
+        frozen = [run for run in runs if _is_frozen(recording, j, resolution, *run)]
         for stretches, what in ((drops, "falls to exactly 0"), (frozen, "stands still")):
             if stretches:
                 samples = sum(last - first for first, last in stretches)
@@ -65,7 +66,8 @@ def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
                 )
 
 
-def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
+def _is_frozen(recording: Recording, j: int, resolution: float, first: int, last: int) -> bool:
+    """Whether joint j's torque, in steps of `resolution` N m, stands still from one sample to another by a fault."""
     if last - first < SAMPLES or recording.time[last - 1] - recording.time[first] < SHORTEST:
         return False
     torque, position = recording.torque[:, j], recording.position[first:last]
@@ -78,7 +80,7 @@ def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
     around = [values for values in around if len(values) > AROUND // 4 and np.isfinite(values).all()]
     if not around:
         return False
-    if max(_chance(values, _resolution(torque), last - first) for values in around) < BY_CHANCE:
+    if max(_chance(values, resolution, last - first) for values in around) < BY_CHANCE:
         return True
     # Little noise, or none: then it stood still if it jumps afterwards, but not because a joint turns back.
     steps = np.abs(np.concatenate([np.diff(values) for values in around]))
@@ -93,7 +95,7 @@ def _is_frozen(recording: Recording, j: int, first: int, last: int) -> bool:
 
 
 def _resolution(torque: NDArray) -> float:
-    """Smallest step."""
+    """Return the smallest step of a torque (N,) that is not constant, N m."""
     steps = np.abs(np.diff(torque))
     return float(np.min(steps[steps > 0]))
 
@@ -130,10 +132,11 @@ def _drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:
     found = []
     for first, last in true_runs(zero):
         around = [torque[k] for k in (first - 1, last) if 0 <= k < len(torque)]
-        near = slice(max(0, first - AROUND), last + AROUND)
-        moves = np.ptp(recording.position[near], axis=0).max() > MOVED
         # Not where it passes through zero.
-        if moves and (min(around) > far or max(around) < -far):
+        if not (min(around) > far or max(around) < -far):
+            continue
+        near = slice(max(0, first - AROUND), last + AROUND)
+        if np.ptp(recording.position[near], axis=0).max() > MOVED:
             found.append((int(first), int(last)))
     long = any(last - first >= SAMPLES for first, last in found)
     return found if len(found) >= DROPS or long else []
