@@ -5,8 +5,10 @@ everybody's PATH could be anyone's. colcon puts the nodes into lib/dynid_ros, wh
 them.
 """
 
+import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 from setuptools import find_packages, setup
 
@@ -15,10 +17,23 @@ FOR_WHEEL = not {"bdist_wheel", "dist_info", "editable_wheel"}.isdisjoint(sys.ar
 NODES = {} if FOR_WHEEL else {path.stem: f"nodes.{path.stem}" for path in Path("dynid_ros/nodes").glob("[!_]*.py")}
 NODES |= {} if FOR_WHEEL else {"demo": "demo.coordinator"}
 
+PACKAGE = ElementTree.parse("package.xml").getroot()
+URLS = {url.get("type"): url.text for url in PACKAGE.findall("url")}
+# Links of the README are from the root of the repository; a page elsewhere shows them from there.
+README = re.sub(
+    r"\]\((?!https?:|#)",
+    f"]({URLS['repository']}/blob/main/",
+    Path("README.md").read_text(encoding="utf-8"),
+)
+
 setup(
     name="dynid_ros",
     version="0.1.0",
     description="Excite, record, identify and compensate the dynamics of a serial arm",
+    long_description=README,
+    long_description_content_type="text/markdown",
+    url=URLS["website"],
+    project_urls={"Source": URLS["repository"], "Issues": URLS["bugtracker"]},
     license="Apache-2.0",
     maintainer="dynid_ros maintainers",
     maintainer_email="dynid_ros@users.noreply.github.com",
@@ -47,6 +62,7 @@ setup(
     ],
     extras_require={
         "sim": ["mujoco"],
+        "completion": ["argcomplete>=3"],  # of `dynid` in the shell
         "c3d": ["c3d>=0.5"],  # for camera systems' binary files
         "cluster": ["distributed>=2023.5"],
         "collada": ["pycollada"],  # for meshes in .dae files
@@ -54,6 +70,7 @@ setup(
         "frames": ["pandas"],  # for to_frame()
         "view": ["rerun-sdk>=0.23"],  # for dynid view
         "test": [
+            "argcomplete>=3",
             "c3d>=0.5",
             "catkin_pkg",
             "distributed>=2023.5",

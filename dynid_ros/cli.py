@@ -1,9 +1,11 @@
+# PYTHON_ARGCOMPLETE_OK
 """`dynid`: experiments and identification without ROS, the demo, and the nodes."""
 
+import os
 import re
 import sys
 import traceback
-from argparse import ArgumentParser
+from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from importlib import import_module
@@ -72,6 +74,8 @@ class Parser(ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; bad input ends it with one line and exit code 2, Ctrl-C with code 130."""
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     given = list(sys.argv[1:] if arguments is None else arguments)
     words = " ".join(takewhile(lambda word: not word.startswith("-"), given))
     as_json = "--json" in given
@@ -103,6 +107,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if as_json:
             print(answer.as_json(words))
         sys.exit(answer.code)
+
+
+def _complete() -> None:
+    """Answer the shell, which asks what may follow, and end; without the library argcomplete do nothing."""
+    try:
+        argcomplete = import_module("argcomplete")
+    except ModuleNotFoundError:
+        return
+    parser = whole = _parser()
+    for word in os.environ.get("COMP_LINE", "").split()[1:]:
+        commands = [action for action in parser._actions if isinstance(action, _SubParsersAction)]
+        if commands and word in commands[0].choices:
+            parser = commands[0].choices[word]
+            parser.build()  # its options must be there before the library looks at them
+    argcomplete.autocomplete(whole)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,5 +1,6 @@
 """`dynid` as a user calls it: files in, files out, exit codes, one line for bad input."""
 
+import os
 import subprocess
 import sys
 
@@ -164,3 +165,21 @@ def test_a_command_is_imported_when_it_is_chosen():
     assert (code, imported) == (0, True)
     assert any("--recording R" in line for line in output)
     assert loaded("dynid_ros.commands.excite", "validate", "--help")[::2] == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("dynid ex", "export"),
+        ("dynid identify li", "links"),
+        ("dynid export --to is", "isaac"),
+        ("dynid fleet --sch", "--scheduler"),
+    ],
+)
+def test_the_shell_completes_commands_and_options(line, word, tmp_path):
+    pytest.importorskip("argcomplete")
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "_ARGCOMPLETE_IFS": "\n"}
+    answer = tmp_path / "answer"
+    asked |= {"_ARGCOMPLETE_STDOUT_FILENAME": str(answer), "COMP_TYPE": "9"}
+    subprocess.run([sys.executable, "-m", "dynid_ros"], env={**os.environ, **asked}, check=True, capture_output=True)
+    assert word in answer.read_text().replace(" ", "").split("\n")

@@ -285,3 +285,26 @@ def test_every_cache_is_bounded():
     """Nodes live for months: what is kept must have a largest number."""
     unbounded = re.compile(r"^\s*@(functools\.)?(lru_cache(\(\s*(maxsize=)?None\s*\)|\(\))?|cache)\s*$", re.MULTILINE)
     assert not [path.name for path in SOURCES if unbounded.search(path.read_text(encoding="utf-8"))]
+
+
+def test_a_package_index_shows_the_readme_and_links():
+    arguments = setup_arguments("bdist_wheel")
+    assert arguments["long_description"].startswith("# dynid_ros")
+    assert arguments["long_description_content_type"] == "text/markdown"
+    assert "](docs/" not in arguments["long_description"]
+    urls = {arguments["url"], *arguments["project_urls"].values()}
+    assert urls == {url.text for url in package_xml().findall("url")}
+
+
+def test_messages_name_what_can_be_installed():
+    """The package is on no index, so its extras cannot be installed by name."""
+    assert offenders(lambda path: re.findall(r"pip install '?dynid_ros\S*", path.read_text(encoding="utf-8"))) == {}
+
+
+def test_the_workflow_has_few_rights_and_runs_fixed_actions():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert used
+    assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", name) for name in used)
