@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY, RobotModel
-from dynid_ros.model.urdf import Joint, parse_urdf, urdf_text
+from dynid_ros.model.urdf import Joint, parse_urdf
+from dynid_ros.model.urdf_text import urdf_text
 
 LONGEST_STROKE = 0.1
 """m. An arm's last joint that slides no further is a finger: those of parallel grippers have 25 to 70 mm,

@@ -22,7 +22,8 @@ from dynid_ros.model.arrays import finite_vector, joint_samples
 from dynid_ros.model.chain import Chain, JointLimits, dh_chain, dh_file
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import parse_urdf, urdf_text
+from dynid_ros.model.urdf import parse_urdf
+from dynid_ros.model.urdf_text import urdf_text
 
 if TYPE_CHECKING:
     from dynid_ros.model.base_parameters import BaseParameters

@@ -13,7 +13,7 @@ from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.robot import STANDARD_GRAVITY
-from dynid_ros.model.urdf import is_urdf_text, urdf_text
+from dynid_ros.model.urdf_text import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
 
