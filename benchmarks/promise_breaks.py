@@ -76,6 +76,26 @@ def _by_action() -> list[Break]:
             (("TrajectoryAction.look", "self._replaced.cancel_goal_async()", "pass"),),
         ),
         Break(
+            f"{here}pieces_are_goals_that_replace_each_other{there}",
+            "a motion is one goal",
+            (("MotionController.handover", "        if answer is None or", "        if True or"),),
+        ),
+        Break(
+            f"{here}where_no_more_goals_come_the_arm_rests_within_two_seconds{there}",
+            "a piece is all that is left of the motion",
+            (("piece", "    ending = end + SHORTEST_REMAINDER >= motion.duration", "    ending = True"),),
+        ),
+        Break(
+            f"{here}a_stop_of_a_goal_that_another_process_sent_replaces_it{there}",
+            "the arm is not looked at",
+            (("Arm.brake", "        if not speeds:", "        if True:"),),
+        ),
+        Break(
+            f"{here}where_that_stop_is_not_taken_all_goals_are_cancelled{there}",
+            "nothing is cancelled",
+            (("Arm._taken_or_cancelled", "            self.action.cancel_all()", "            pass"),),
+        ),
+        Break(
             f"{here}motions_are_goals_that_leave_nothing_behind{there}",
             "tolerances stay as they are",
             (("trajectory_action:ERASED", "-1.0", "0.0"),),

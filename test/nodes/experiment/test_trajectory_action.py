@@ -17,8 +17,10 @@ from waiting import START_TIME, wait  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_action  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
+from dynid_ros.nodes.experiment.motion_pieces import trajectory_message  # noqa: E402
 from dynid_ros.nodes.shared.controllers import OURS  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
@@ -254,3 +256,58 @@ def test_without_control_msgs_an_action_is_refused_and_auto_takes_the_topic(keep
     bench = keep(Bench())
     assert bench.node.arm.action is None
     assert bench.node.arm.interface == "topic /joint_trajectory_controller/joint_trajectory"
+
+
+def in_pieces(bench):
+    """Let the controller answer that it passes over from one trajectory to the next without a jump."""
+    answers = {"joints": list(planar_arm.JOINTS), "command_interfaces": ["position"]}
+    topic = "/joint_trajectory_controller/joint_trajectory"
+    ControllerNode(bench.robot, topic, answers | {"interpolate_from_desired_state": True})
+    wait(lambda: bench.node.arm._controller._query.latest)
+    started(bench)
+
+
+def test_pieces_are_goals_that_replace_each_other(bench):
+    in_pieces(bench)
+    wait(lambda: bench.state == "done")
+    assert len(bench.server.goals) > 10
+    assert not bench.server.cancelled
+    check_smooth(bench.robot)
+
+
+def test_where_no_more_goals_come_the_arm_rests_within_two_seconds(bench):
+    in_pieces(bench)
+    with bench.node.arm.lock:  # the thread that sends waits for it
+        began, sent = bench.robot.now(), len(bench.server.goals)
+        wait(lambda: bench.robot.now() > bench.robot.spline_start + bench.robot.spline_end)
+        assert bench.robot.now() - began < 2.5
+        assert len(bench.server.goals) <= sent + 1
+    wait(lambda: bench.state.startswith("stopped: this process was kept from sending"))
+    assert not bench.server.cancelled
+
+
+def test_a_stop_of_a_goal_that_another_process_sent_replaces_it(bench):
+    wait(lambda: bench.node.arm.doubt == "")
+    path = Trajectory.join([move(planar_arm.JOINTS, START, SWING, 1.5), move(planar_arm.JOINTS, SWING, START, 1.5)])
+    message = trajectory_message(path.sample(50.0), planar_arm.JOINTS, 0.25)
+    bench.node.arm.action._client.send_goal_async(bench.server.kind.Goal(trajectory=message))
+    wait(lambda: moving(bench.robot))
+    answer = bench.call("stop")
+    assert answer.success, answer.message
+    assert "the arm was moving ('joint_" in answer.message
+    wait(lambda: bench.state == "idle")
+    assert len(bench.server.goals) == 2
+    check_smooth(bench.robot)
+
+
+def test_where_that_stop_is_not_taken_all_goals_are_cancelled(bench, monkeypatch):
+    cancelled = []
+    monkeypatch.setattr(type(bench.node.arm.action), "cancel_all", lambda _: cancelled.append(True))
+    wait(lambda: bench.node.arm.doubt == "")
+    path = Trajectory.join([move(planar_arm.JOINTS, START, SWING, 1.5), move(planar_arm.JOINTS, SWING, START, 1.5)])
+    message = trajectory_message(path.sample(50.0), planar_arm.JOINTS, 0.25)
+    bench.node.arm.action._client.send_goal_async(bench.server.kind.Goal(trajectory=message))
+    wait(lambda: moving(bench.robot))
+    bench.server.rejects = True
+    bench.call("stop")
+    wait(lambda: cancelled)
