@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
+from dynid_ros.estimation.recursive_least_squares import (
+    ENOUGH_BLOCKS,
+    KNOWN,
+    EstimateWalk,
+    Innovation,
+    SquareRootInformation,
+)
 
 
 def _rows(rng: np.random.Generator, samples: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -116,3 +122,13 @@ def test_considered_right_hand_sides_are_what_b_would_do_in_their_place(keep):
                 one.forget(2)
     for single, response in zip(alone, state.responses.T, strict=True):
         np.testing.assert_allclose(response, single.solution, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("part", "counts"), [(0.9, True), (1.1, False)])
+def test_innovations_that_were_not_predicted_tell_no_correlation(part, counts):
+    walk = EstimateWalk(2)
+    for _ in range(2 * ENOUGH_BLOCKS):
+        walk.add(Innovation(np.array([3.0]), np.array([part * KNOWN]), np.ones((2, 1))))
+    assert np.isfinite(walk.inflation).all() == counts
+    if counts:
+        assert walk.overall > 9.0 / (1.0 + part * KNOWN)

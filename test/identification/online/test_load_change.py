@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from online_experiment import STANDING, believed, block, measured, moves, mujoco_torque, standstills, stuck
+from scipy.stats import chi2
 
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identification.online.load_change import LoadChangeDetector
 from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import STATIC
 from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 RATE = 100.0
@@ -119,3 +121,58 @@ def test_friction_that_takes_millimetres_to_turn_round_is_no_change():
     for k in range(int(60 * RATE)):
         online.sample(motion.time[k], q[k], torque[k])
     assert online.changes == []
+
+
+def _torques(detector: LoadChangeDetector, torque, *, position=None, moving=False, count=600, noise=0.3) -> list:
+    """Times at which changes of the mass (in motion) or of the torque of joint 1 (at rest) were noticed."""
+    rng, n = np.random.default_rng(0), 4
+    columns, loose, noticed = rng.normal(size=(n, 4)), np.ones(n), []
+    for k in range(count):
+        place = np.zeros(n)
+        place[0] = 0.0 if position is None else position(k)
+        error = noise * rng.normal(size=n)
+        error += torque(k) * (columns[:, 0] if moving else np.eye(n)[0])
+        rows = np.column_stack([columns, error])
+        change = detector.add(0.04 * k, rows, error, np.zeros(n), looseness=loose, moving=moving, position=place)
+        if change is not None:
+            noticed.append(change.noticed)
+            detector.restart()
+    return noticed
+
+
+@pytest.mark.parametrize(("per_hour", "seen"), [(1e-9, False), (10.0, True)])
+def test_the_rate_of_false_alarms_sets_the_threshold(per_hour, seen):
+    detector = LoadChangeDetector(4, 0.04, per_hour)
+    noticed = _torques(detector, lambda k: 2.0 * (400 <= k < 420), moving=True, count=420, noise=1.0)
+    assert bool(noticed) == seen
+
+
+@pytest.mark.parametrize(("after", "seen"), [(3, False), (60, True)])
+def test_a_joint_that_crept_rests_anew_once_it_stays(after, seen):
+    detector = LoadChangeDetector(4, 0.04, stiction=np.full(4, 20.0))
+    creeps = 300
+    noticed = _torques(
+        detector,
+        lambda k: 12.0 * (k >= creeps + after),
+        position=lambda k: 3e-4 * (k >= creeps),
+        count=creeps + after + 15,
+    )
+    assert bool(noticed) == seen
+
+
+@pytest.mark.parametrize(("later", "number"), [(0.4, 1), (3.0, 2)])
+def test_a_second_change_is_noticed_only_after_a_while(later, number):
+    detector, second = LoadChangeDetector(4, 0.04), 300 + round(later / 0.04)
+    # The second one is over before changes are looked for again.
+    noticed = _torques(
+        detector, lambda k: 6.0 * (300 <= k < 306) + 6.0 * (second <= k < second + 6), moving=True, count=second + 12
+    )
+    assert len(noticed) == number
+
+
+@pytest.mark.parametrize("per_hour", [0.1, 5.0])
+def test_windows_of_all_lengths_share_the_false_alarms(per_hour):
+    detector = LoadChangeDetector(4, 0.04, per_hour)
+    lengths = 0.04 * np.array([2, 5, 10, 20])
+    chances = chi2.sf(detector._hotelling(1e7), STATIC)
+    assert np.sum(3600 / lengths * chances) == pytest.approx(per_hour, rel=0.01)

@@ -1,0 +1,58 @@
+"""A change of the load is as likely by chance as its probability says."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dynid_ros.identification.load.change_point import FALSE_ALARM, LEAST_PARTS, _Part, likeliest_change
+
+COLUMNS, ROWS = 6, 40
+
+
+def grams(rng: np.random.Generator, stretches: int, *, change: float = 0.0) -> np.ndarray:
+    """Normal equations (s, 1, k, k + 1) of stretches, in the second half of which the mass is another."""
+    truth = rng.normal(size=COLUMNS)
+    found = []
+    for k in range(stretches):
+        matrix = rng.normal(size=(ROWS, COLUMNS))
+        load = truth + change * (k >= stretches / 2) * np.eye(COLUMNS)[0]
+        # Residuals are alike within a stretch.
+        right = matrix @ load + rng.normal(size=ROWS) + matrix @ rng.normal(0.0, 0.2, COLUMNS)
+        found.append(matrix.T @ np.column_stack([matrix, right]))
+    return np.array(found)[:, None]
+
+
+def change_of(parts: np.ndarray):
+    count = len(parts)
+
+    def gram(joint: int, groups: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        whole = parts[groups[0] // 2, joint]
+        return whole[:, :-1], whole[:, -1]
+
+    problem = SimpleNamespace(n_joints=1, gram=gram, factors=SimpleNamespace(parts=[None] * count, stretches=[count]))
+    return likeliest_change(SimpleNamespace(spans=[(0.0, float(count))]), problem, np.ones(1))
+
+
+def test_chance_gives_small_probabilities_as_rarely_as_they_say():
+    """Ten stretches leave one moment to look at, and few degrees of freedom."""
+    rng = np.random.default_rng(0)
+    probabilities = [change_of(grams(rng, 2 * LEAST_PARTS)).probability for _ in range(400)]
+    assert np.mean(np.array(probabilities) < 0.05) < 0.08
+    assert np.mean(np.array(probabilities) < 0.5) > 0.2
+
+
+@pytest.mark.parametrize(("change", "seen"), [(0.0, False), (0.05, False), (3.0, True)])
+def test_a_change_is_seen_beyond_what_chance_gives(change, seen):
+    found = change_of(grams(np.random.default_rng(1), 30, change=change))
+    assert (found.probability < FALSE_ALARM) == seen
+    if seen:
+        assert found.time == pytest.approx(15.0)
+
+
+def test_few_stretches_have_the_covariance_of_many():
+    """Without s / (s − 1) the covariance of five stretches would be a fifth smaller."""
+    rng = np.random.default_rng(2)
+    few = np.mean([np.trace(_Part.of(grams(rng, 5)).clustered) for _ in range(400)])
+    many = np.mean([np.trace(_Part.of(grams(rng, 40)).clustered) for _ in range(60)])
+    assert 5 * few / (40 * many) == pytest.approx(0.98, abs=0.08)
