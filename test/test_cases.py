@@ -108,3 +108,13 @@ def test_units_of_directional_and_coupled_terms():
     slider = RobotModel.from_urdf(planar_arm.urdf().replace("revolute", "prismatic"))
     names = ("viscous_negative joint_2", "coupling_viscous joint_2 joint_3", "coupling_inertia joint_2 joint_3")
     assert described(slider, names)["unit"] == ["N s/m", "N s/m", "kg"]
+
+
+def test_a_load_taken_up_in_a_recording_for_links_is_refused(capsys, tmp_path):
+    recording, output = CASES / "load_taken_up.csv", tmp_path / "links"
+    command = ("identify", "links", "--urdf", CASES / "bench5.urdf", "--recording", recording, "--output", output)
+    error = refused(capsys, *command)
+    assert "load_taken_up.csv" in error
+    assert "t = 11" in error
+    assert "kg more" in error
+    assert not output.exists() or not any(output.iterdir())

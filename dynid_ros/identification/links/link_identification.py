@@ -38,6 +38,7 @@ from dynid_ros.identification.links.friction_choice import (
 from dynid_ros.identification.links.link_estimators import ESTIMATORS, UNBIASED, estimate_all, estimate_base
 from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
 from dynid_ros.identification.links.link_result import LinkResult, beyond_the_arm, what_is_open
+from dynid_ros.identification.links.load_step import require_one_load
 from dynid_ros.identification.links.torque_filter_choice import choose_torque_filter
 from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU, GravityDirection
 from dynid_ros.identified.links import LinkModel
@@ -293,10 +294,7 @@ class LinkIdentification:
                 "joint; record longer"
             )
         prior, changes = possible_prior(robot.parameters, robot.link_names)
-        remarks = [signals.reason, *(f"prior of {change}" for change in changes)]
-        if signals.driver is not None:
-            chosen_by = "by the torques themselves" if self.torque_filter == AUTO else "as given"
-            remarks.append(f"torque as the driver reports it, {chosen_by}: {signals.driver}")
+        remarks = [signals.reason, *(f"prior of {change}" for change in changes), *self._driver_remarks(signals)]
         first = WeightedProblem(factors, columns.chosen(columns.first))
         columns.falling, grams = falling_joints(columns, first, equations.motion, prior)
         choice = self._choice(columns, menus, grams, prior, remarks)
@@ -313,6 +311,8 @@ class LinkIdentification:
         found, noise = estimate_base(kind, problem, base, lambda: equations.blocks(columns))
         if chosen_columns is None and (fewer := columns.above(noise)) is not columns:
             return self._identify(equations, signals, sources, fewer, turned=turned, direction=direction, trial=trial)
+        if not trial and isinstance(equations, LinkEquations):
+            require_one_load(robot, equations, plain.of(independent), base, noise=noise, sources=sources)
         weights = np.ones_like(noise) if self.estimator == "ordinary" else noise
         covariance, dof = self._covariance(problem, weights, noise, found.solution, equations.noise_factor)
         base_links = _base_links(base, n_links, found.solution)
@@ -412,6 +412,13 @@ class LinkIdentification:
         found = choose_friction(columns, menus, grams, prior)
         remarks += found.remarks(self.robot.joint_names)
         return found.joints
+
+    def _driver_remarks(self, signals: LinkSignals) -> list[str]:
+        """Return a sentence on what the driver did to the torque, where it did something."""
+        if signals.driver is None:
+            return []
+        chosen_by = "by the torques themselves" if self.torque_filter == AUTO else "as given"
+        return [f"torque as the driver reports it, {chosen_by}: {signals.driver}"]
 
     def _nominal(self, base: BaseParameters) -> NDArray:
         n_links = self.robot.parameters.size

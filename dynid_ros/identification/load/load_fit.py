@@ -14,8 +14,8 @@ from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, 
 from dynid_ros.estimation.estimate import BaseEstimate, jackknife_covariance
 from dynid_ros.estimation.least_squares import MINIMUM_DOF, LeastSquaresFit, solve_grouped, without_rounding
 from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
+from dynid_ros.identification.change_point import require_steady
 from dynid_ros.identification.equations import Equations
-from dynid_ros.identification.load.change_point import require_steady
 
 # What the fit of a load takes and what it gives.
 

@@ -87,10 +87,7 @@ def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDAr
     them. A fit follows the residuals of few stretches closely, which `clustered_covariance` allows for. That takes
     time, so the moment is found without, and judged with it.
     """
-    factors = problem.factors
-    own = np.array([_normal(problem, noise, [2 * s, 2 * s + 1]) for s in range(len(factors.parts))])
-    starts, moments = _stretches(equations, factors.stretches)
-    grams = np.add.reduceat(own, starts)
+    grams, moments = stretch_grams(equations, problem, noise)
     best: tuple[float, int, _Part, _Part] | None = None
     for s in range(LEAST_PARTS, len(grams) - LEAST_PARTS + 1):
         first, second = _Part.of(grams[:s]), _Part.of(grams[s:])
@@ -112,6 +109,22 @@ def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDAr
     rest = max(seen - STATIC + 1, 1.0)
     probability = float(fisher.sf(square * rest / (seen * STATIC), STATIC, rest))
     return LoadChange(*moments[s], first.load, second.load, probability)
+
+
+def stretch_grams(
+    equations: Equations, problem: WeightedProblem, noise: NDArray
+) -> tuple[NDArray, list[tuple[int, float]]]:
+    """Weighted normal equations (s, c, k, k + 1) of stretches of time, and the recording and time (s) of their start.
+
+    Args:
+        equations: whose spans the stretches divide.
+        problem: the same, compressed.
+        noise: (c,) standard deviation of each channel.
+    """
+    factors = problem.factors
+    own = np.array([_normal(problem, noise, [2 * s, 2 * s + 1]) for s in range(len(factors.parts))])
+    starts, moments = _stretches(equations, factors.stretches)
+    return np.add.reduceat(own, starts), moments
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,81 @@
+"""Whether recordings across which the load changes are refused, and sound ones are not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from link_problems import PLAIN, Drive, Fourier, chain, record, wrong
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.model.inertia import from_center_of_mass, transformed
+
+MASS, START = 0.8, 11.0
+
+
+def loaded_torque(robot, recording) -> np.ndarray:
+    """(N, n) what a load at the tip adds to the torques."""
+    motion = Fourier(robot.n_joints, int(recording.source[-1]), size=0.6)(recording.time)
+    body = transformed(from_center_of_mass(MASS, np.array([0.02, 0.05, 0.08]), 0.001 * np.eye(3)), robot.tip_offset)
+    load = np.zeros_like(robot.parameters)
+    load[robot.tip_columns] = body
+    return robot.inverse_dynamics(*motion, load)
+
+
+def plain(robot, seed=0, noise=0.05):
+    return record(robot, Fourier(robot.n_joints, seed, size=0.6), Drive(), noise=noise, seed=seed)
+
+
+def fit(robot, *recordings):
+    return LinkIdentification(wrong(robot), friction=PLAIN).fit(*recordings)
+
+
+def test_a_load_that_is_taken_up_is_refused_with_time_and_mass():
+    robot = chain()
+    run = plain(robot)
+    taken_up = replace(run, torque=run.torque + loaded_torque(robot, run) * (run.time >= START)[:, None])
+    with pytest.raises(IdentificationError, match="its load changed") as error:
+        fit(robot, taken_up)
+    words = str(error.value).split()
+    assert float(words[words.index("=") + 1]) == pytest.approx(START, abs=0.2)
+    assert float(words[words.index("carries") + 1]) == pytest.approx(MASS, rel=0.1)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_tool_in_one_of_two_recordings_is_refused(order):
+    robot = chain()
+    bare, run = plain(robot, 0), plain(robot, 1)
+    tool = replace(run, torque=run.torque + loaded_torque(robot, run))
+    with pytest.raises(IdentificationError, match="kg more" if order > 0 else "kg less") as error:
+        fit(robot, *[bare, tool][::order])
+    assert str(error.value).startswith("run_1" if order > 0 else "run_0")
+
+
+def warming_up(run):
+    return run.torque + np.exp(-run.time / 6.0)[:, None] * (1.0 * np.tanh(run.velocity / 0.02) + 0.3 * run.velocity)
+
+
+def drifting(run):
+    return run.torque + 0.03 * run.time[:, None] * [1.0, 0.0, -1.0]
+
+
+def another_friction_law(run):
+    return (
+        run.torque
+        + np.tanh(run.velocity / 0.02) * np.exp(-((run.velocity / 0.3) ** 2))
+        + 0.1 * np.sin(5 * run.position)
+    )
+
+
+def louder_sensor(run):
+    """A gain that jumps changes the torques of one joint alone."""
+    return run.torque * np.where(run.time[:, None] > START, [1.0, 1.0, 1.1], 1.0)
+
+
+@pytest.mark.parametrize("change", [warming_up, drifting, another_friction_law, louder_sensor])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_is_no_load_is_not_taken_for_one(change, seed):
+    robot = chain()
+    run = plain(robot, seed)
+    moving = replace(run, velocity=Fourier(robot.n_joints, seed, size=0.6)(run.time)[1])
+    fit(robot, replace(run, torque=change(moving)))
