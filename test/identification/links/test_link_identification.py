@@ -420,24 +420,27 @@ ROTOR = 3.0
 """kg m², kg: more than each link has."""
 
 
-def collinear(arm):
+def collinear(arm, seed=0):
     """The identified arm with friction chosen, and its true base parameters (k,)."""
-    recording = run(arm, drive=Drive(rotor=ROTOR), noise=0.1)
+    recording = run(arm, seed, drive=Drive(rotor=ROTOR), noise=0.1)
     result = LinkIdentification(wrong(arm, 0.1), torque_gain_error=0.0).fit(recording)
     true = {"coulomb": 1.0, "viscous": 0.5, "offset": 0.2, "rotor_inertia": ROTOR}
     friction = [true.get(name.split(" ")[0], 0.0) for name in result.friction.names(arm)]
     return result, result.base.combinations @ np.concatenate([arm.parameters, friction])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", [scara, gantry])
 def test_names_of_sums_with_a_rotor_say_so_and_intervals_hold(arm):
-    result, truth = collinear(arm())
-    estimate = result.base_parameters
-    links = result.base.columns < result.parameters.size
-    low, high = estimate.confidence_intervals().T
-    assert all(joint.rotor_inertia for joint in result.friction.of(result.robot.n_joints))
-    assert any("rotor_inertia joint_3" in expression for expression in np.array(estimate.expressions)[links])
-    assert np.mean(((low <= truth) & (truth <= high))[links]) >= 0.8
+    held, robot = [], arm()
+    for seed in range(6):
+        result, truth = collinear(robot, seed)
+        estimate = result.base_parameters
+        links = result.base.columns < result.parameters.size
+        low, high = estimate.confidence_intervals().T
+        assert any("rotor_inertia joint_3" in expression for expression in np.array(estimate.expressions)[links])
+        held.append(((low <= truth) & (truth <= high))[links])
+    assert np.mean(held) >= 0.85
 
 
 @pytest.mark.parametrize("arm", [scara, gantry])
