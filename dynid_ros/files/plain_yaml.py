@@ -84,7 +84,7 @@ class _Builder:
             raise _problem("expected a single document, but found another document", events.get_event())
         return value
 
-    def _value(self, event: yaml.Event) -> Any:
+    def _value(self, event: Any) -> Any:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         before = self._entries
@@ -174,7 +174,7 @@ def _merged(value: Any, event: yaml.Event) -> dict[Hashable, Any]:
     return entries
 
 
-def _problem(text: str, event: yaml.Event) -> yaml.YAMLError:
+def _problem(text: str, event: Any) -> yaml.YAMLError:
     return yaml.constructor.ConstructorError(None, None, text, event.start_mark)
 
 

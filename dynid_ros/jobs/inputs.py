@@ -100,12 +100,13 @@ def read_recordings(
     return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]
 
 
-def _motor_gains(options: argparse.Namespace, joint_names: Sequence[str] | None) -> NDArray | None:
+def _motor_gains(options: argparse.Namespace, joint_names: Sequence[str] | None) -> list[float] | None:
     """Return the gains (n,) of the option --motor-gains; None: it was not given."""
     if options.motor_gains is None:
         return None
     gains = joint_values(",".join(options.motor_gains), joint_names or (), "--motor-gains")
-    return np.full(len(joint_names), gains[0]) if joint_names and len(gains) == 1 else gains
+    count = len(joint_names) if joint_names and len(gains) == 1 else 1
+    return gains.tolist() * count
 
 
 def checked(
