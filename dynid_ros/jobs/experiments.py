@@ -36,6 +36,10 @@ from dynid_ros.trajectories import MotionLimits, Workspace
 
 FLEXIBLE = "flexible"
 HARMONICS = 8
+MIN_TRAVEL_RAD = 0.1
+"""Amplitude of a sine at the base frequency with the largest acceleration: all harmonics together move a fifth."""
+MIN_DURATION_S = 10.0
+"""Shortest flexible motion. Its period is repeated as often: one period of some tenths of a second shows nothing."""
 PRIOR = ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")
 """Values of `FlexibleJoints` that a file has."""
 
@@ -81,7 +85,8 @@ def flexible_motion(
         joints: what is known of them.
         held: (n,) positions of joints that brakes hold, NaN for those that move; None: all move.
         settings: of `flexible_excitation`; without a `base_frequency` one is taken by which the harmonics lie on both
-            sides of the resonances in the middle of the joints' ranges.
+            sides of the resonances in the middle of the joints' ranges, or as low as the acceleration limits need for
+            a motion of `MIN_TRAVEL_RAD`. The period is repeated until the motion lasts `MIN_DURATION_S`.
     """
     given = {name: value for name, value in settings.items() if value is not None}
     harmonics = given.setdefault("harmonics", HARMONICS)
@@ -93,7 +98,11 @@ def flexible_motion(
         pose = np.where(np.isfinite(middle), middle, 0.0)
         pose = np.array([still.get(name, place) for name, place in zip(names, pose, strict=True)])
         driven = resonance(robot, stiffness, motor_inertia, pose, [name for name in names if name not in still]).driven
-        given["base_frequency"] = proposed_base_frequency(driven, harmonics)
+        moving = np.array([name not in still for name in names])
+        acceleration = float(limits.acceleration[moving].min(initial=np.inf))
+        wide = np.sqrt(acceleration / MIN_TRAVEL_RAD) / (2 * np.pi)
+        given["base_frequency"] = min(proposed_base_frequency(driven, harmonics), float(wide))
+    given["periods"] = max(given.get("periods", 1), int(np.ceil(MIN_DURATION_S * given["base_frequency"])))
     return flexible_excitation(robot, limits, joints, workspace, held=still or None, **given)
 
 

@@ -9,12 +9,14 @@ import pytest
 
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
 from dynid_ros.excitation.experiment import GuardedExperiment
+from dynid_ros.identification import FlexibleJointIdentification
 from dynid_ros.identified.flexible_joints import LINK_FRICTION
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
     KINDS,
+    MIN_DURATION_S,
     PRIOR,
     flexible_motion,
     flexible_prior,
@@ -22,6 +24,7 @@ from dynid_ros.jobs.experiments import (
     usual_base_frequency,
 )
 from dynid_ros.model import RobotModel
+from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 # Motions for flexible joints from files and arguments.
@@ -62,6 +65,26 @@ def test_harmonics_lie_on_both_sides_of_the_resonance():
         FLEXIBLE_MOTION_ROBOT, FLEXIBLE_MOTION_LIMITS, WORKSPACE, FlexibleJoints(**VALUES), base_frequency=1.0, **QUICK
     )
     assert wanted.plan().series.base_frequency == 1.0
+
+
+@pytest.mark.slow
+def test_the_motion_that_is_designed_is_enough_to_identify_the_joint():
+    """Gentle limits and priors that are off by half: the period is repeated, and wide enough."""
+    limits = MotionLimits.of(FLEXIBLE_MOTION_ROBOT, acceleration_limits=5.0)
+    prior = FlexibleJoints(1.5 * ROW.stiffness, 0.5 * ROW.motor_inertia)
+    plan = flexible_motion(FLEXIBLE_MOTION_ROBOT, limits, WORKSPACE, prior, **QUICK, periods=1).plan()
+    assert plan.duration >= MIN_DURATION_S
+    true = RobotModel.from_urdf(pa10.single_joint_urdf(2))
+    arm = SimulatedArm(
+        true,
+        drives=Drives([ROW.coulomb], [ROW.viscous], [ROW.motor_inertia]),
+        springs=Springs([ROW.stiffness], motor_viscous=[ROW.motor_viscous]),
+        timestep=5e-4,
+        start=plan.trajectory.position[0],
+    )
+    recording = simulate(arm, plan.trajectory, 250.0, link_encoders=True)
+    result = FlexibleJointIdentification(FLEXIBLE_MOTION_ROBOT).fit(recording)
+    assert result.stiffness[0] == pytest.approx(ROW.stiffness, rel=0.05)
 
 
 @pytest.mark.slow
