@@ -182,14 +182,19 @@ class End(NamedTuple):
 
 
 def doubtful(end: End) -> bool:
-    """Whether residuals are more than noise."""
+    """Return whether residuals are more than noise."""
+    return end.solution.misfit > MISFIT or unexplained_fraction(end) > UNCLEAR
+
+
+def unexplained_fraction(end: End) -> float:
+    """Return the largest part of a torque's standard deviation that the fit leaves, noise between lines not counted."""
     left = 0.0
     for run, channels in zip(end.runs, end.solution.channels, strict=True):
         for one in channels:
             if one.kind == "motor":
                 unexplained = _rms(one.samples) * np.sqrt(_share_at(one.residual, run.compared.lines))
                 left = max(left, unexplained / (float(np.std(run.torque[:, one.joint])) + 1e-300))
-    return end.solution.misfit > MISFIT or left > UNCLEAR
+    return left
 
 
 def _share_at(residual: NDArray, lines: NDArray) -> float:
@@ -221,8 +226,13 @@ def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> Flexib
     if not doubtful(best):
         return result
     where = f"; {rivals} of {len(ends) - 1} other searches ended elsewhere and nearly as well" if rivals else ""
+    excess = (
+        f"residuals are {np.sqrt(best.solution.misfit):.1f} times what noise leaves"
+        if best.solution.misfit > MISFIT
+        else f"{unexplained_fraction(best):.0%} of a torque is left, which noise does not explain"
+    )
     remark = (
-        f"residuals are {np.sqrt(best.solution.misfit):.1f} times what noise leaves, from {len(ends)} starts{where}: "
+        f"{excess}, from {len(ends)} starts{where}: "
         f"the search ended {WRONG}, or friction, springs or gears are not the model's; intervals may not hold: see "
         "the report's residuals, try --spring auto, another URDF or a motion nearer to the resonance"
     )

@@ -21,29 +21,56 @@ from dynid_ros.estimation.identifiability import scaled_eigh
 from dynid_ros.identification.flexible.flexible_parameters import Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
 from dynid_ros.identification.flexible.runs import Run
+from dynid_ros.identification.flexible.spring_fit import white_noise
 from dynid_ros.progress import advance, each
 
 # How noisy measured links and motors are at every frequency, and what makes their residuals white.
 
 
-SMOOTHING = (6, 0.1)
-"""Frequencies to either side over which a density is averaged, and at least this share of their number."""
+SMOOTHING = (30, 0.3)
+"""Frequencies to either side over which a density is averaged, and at least this share of their number: a density of
+few frequencies follows the residuals, and standard errors come out too small (a third at 6 frequencies)."""
 LEAST_DENSITY = 1e-6
 """Smallest spectral density of noise, in parts of its mean."""
+MIN_NOISE_FRACTION = 1e-3
+"""Smallest noise that a search starts with, in parts of the standard deviation of the torque or the deflection."""
 
 
-def whiteners(run: Run, channels: Sequence[Channel], *, start: bool = False) -> dict[int, NDArray]:
-    """For each joint (F, c, c) matrices that make the noise of its c channels white and of variance one.
+def sensor_whiteners(run: Run, channels: Sequence[Channel]) -> dict[int, NDArray]:
+    """Return the whiteners (F, c, c) of each joint for white noise of its sensors, by differences of neighbours.
+
+    A search starts with these. Densities of the residuals would take errors of the first parameters for noise, and the
+    search would stay where it started.
+    """
+    found = {}
+    for joint, own in channels_by_joint(channels).items():
+        deflection = run.link[:, joint] - np.interp(run.link_time + run.offset, run.time, run.motor.position[:, joint])
+        scales = []
+        for channel in own:
+            values = run.link[:, joint] if channel.kind == "link" else run.torque[:, joint]
+            size = np.nanstd(deflection) if channel.kind == "link" else np.std(values)
+            noise = white_noise(values[np.isfinite(values)])
+            scales.append(1.0 / max(noise, MIN_NOISE_FRACTION * float(size), 1e-150))
+        found[joint] = np.tile(np.diag(scales).astype(complex), (len(own[0].residual), 1, 1))
+    return found
+
+
+def channels_by_joint(channels: Sequence[Channel]) -> dict[int, list[Channel]]:
+    """Return the channels of each joint, in the order of the joints."""
+    joints = sorted({channel.joint for channel in channels})
+    return {joint: [channel for channel in channels if channel.joint == joint] for joint in joints}
+
+
+def whiteners(run: Run, channels: Sequence[Channel]) -> dict[int, NDArray]:
+    """Return for each joint (F, c, c) matrices that make the noise of its c channels white and of variance one.
 
     The density of noise is the residuals' own, averaged over neighbouring frequencies. It is one matrix for link and
     motor together: the noise of a motor's encoder, which the prediction starts from, is in the residuals of both. At
-    the lines of a periodic motion errors of the model gather, which are no noise; at the `start` of a search, when
-    errors of the parameters are all over, they count.
+    the lines of a periodic motion errors of the model gather, which are no noise.
     """
-    lines = run.compared.lines[:0] if start else run.compared.lines
+    lines = run.compared.lines
     found = {}
-    for joint in sorted({channel.joint for channel in channels}):
-        own = [channel for channel in channels if channel.joint == joint]
+    for joint, own in channels_by_joint(channels).items():
         spectra = np.stack([channel.residual for channel in own], axis=1)
         counted = np.ones(len(spectra))
         if len(lines):
@@ -78,8 +105,12 @@ WORTH = 0.02
 GAINED, SETTLED = 1e-3, 2
 """A search ends after so many steps in succession that gain less, in parts of the sum of squares: where links stick,
 the likelihood is uneven, and steps promise more than they hold."""
-WEIGHTINGS = 3
-"""Times that the densities of noise are estimated anew."""
+APPROACHES, MAX_WEIGHTINGS = 2, 8
+"""Times that densities of noise are estimated in a part of the runs, and at most in all of them."""
+REFINED = 3
+"""Times at the end that how links stick is estimated along."""
+WEIGHTING_GAIN = 3e-3
+"""Fall of the mean logarithm of what a channel leaves, RMS, below which densities are estimated no more."""
 DAMPING = (1e-3, 10.0, 1e-9)
 """Damping of Levenberg and Marquardt: first, factor, smallest."""
 SOFTEST = 0.1
@@ -147,7 +178,7 @@ class OutputError:
         """Parameters (p,) of the arm, and those of each run that have names, after the search's first weightings."""
         values, own = start.copy(), [run.start() for run in self.residuals]
         channels = self._channels(values, own)
-        for weighting in range(WEIGHTINGS - 1):
+        for weighting in range(APPROACHES):
             weights = self._weights(channels, first=weighting == 0)
             values, own, channels, _ = self._search(values, own, channels, weights)
         return values, [run.named(mine) for run, mine in zip(self.residuals, own, strict=True)]
@@ -174,18 +205,29 @@ class OutputError:
             found = self._channels(near[0], other)
             if self._cost(other, found, weights) < self._cost(own, channels, weights):
                 values, own, channels, first = near[0], other, found, 1
-        for weighting in each(range(first, WEIGHTINGS)):
-            if weighting == WEIGHTINGS - 1:
-                for run in self.residuals:
-                    run.refine()
-                channels = self._channels(values, own)
+        before = _left(channels)
+        refined = False
+        for weighting in each(range(first, MAX_WEIGHTINGS)):
             weights = self._weights(channels, first=weighting == 0)
             values, own, channels, used = self._search(values, own, channels, weights)
             iterations += used
+            after = _left(channels)
+            settled = weighting > 0 and before - after < WEIGHTING_GAIN * sum(map(len, channels))
+            before = after
+            if settled and refined:
+                break
+            if not refined and (settled or weighting == MAX_WEIGHTINGS - 1 - REFINED):
+                refined = True
+                for run in self.residuals:
+                    run.refine()
+                channels = self._channels(values, own)
+                before = np.inf
+        weights = self._weights(channels, first=False)
         return self._solution(values, own, channels, weights, iterations)
 
     def _weights(self, channels: list[list[Channel]], *, first: bool) -> list[dict[int, NDArray]]:
-        return [whiteners(run.run, found, start=first) for run, found in zip(self.residuals, channels, strict=True)]
+        make = sensor_whiteners if first else whiteners
+        return [make(run.run, found) for run, found in zip(self.residuals, channels, strict=True)]
 
     def _channels(self, values: NDArray, own: Sequence[NDArray]) -> list[list[Channel]]:
         return [run.channels(values, mine) for run, mine in zip(self.residuals, own, strict=True)]
