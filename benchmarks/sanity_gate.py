@@ -1,6 +1,6 @@
 """What the sanity check of recordings finds, and what it reports without reason.
 
-    python -m benchmarks.sanity_gate [--good 500] [--each 100] [--splits develop "held out"] [--kinds …] [--details]
+    python -m benchmarks.sanity_gate [--good 500] [--each 100] [--splits develop public …] [--kinds …] [--details]
 
 Good recordings: Fourier motions, slow and fast ones, joints turned one by one with dwells while the others are held,
 moves with stops; of arms of package example-robot-data, industrial arms and random chains; with friction of six laws,

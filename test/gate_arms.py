@@ -19,12 +19,26 @@ URDFS = {
     "romeo": ("romeo_description/urdf/romeo.urdf", "torso", "l_wrist"),
     "icub": ("icub_description/robots/icub.urdf", "chest", "l_hand"),
     "so101": ("so_arm_description/urdf/so101.urdf", None, "gripper_frame_link"),
+    "anymal": ("anymal_c_simple_description/urdf/anymal.urdf", "base", "LF_FOOT"),
+    "hyq": ("hyq_description/robots/hyq_no_sensors.urdf", "base_link", "lf_foot"),
+    "a1": ("a1_description/urdf/a1.urdf", "base", "RR_foot"),
+    "go2": ("go2_description/urdf/go2.urdf", "base", "RR_foot"),
+    "laikago": ("laikago_description/urdf/laikago.urdf", "trunk", "RR_foot"),
+    "b1": ("b1_description/urdf/b1.urdf", "base", "RR_foot"),
+    "solo": ("solo_description/robots/solo12.urdf", "base_link", "HL_FOOT"),
+    "bolt": ("bolt_description/robots/bolt.urdf", "base_link", "FL_FOOT"),
+    "finger": ("finger_edu_description/robots/finger_edu.urdf", "base_link", "finger_tip_link"),
+    "alexander": ("alexander_description/urdf/alexander_v1.lowerBodyOnly.urdf", "PELVIS_LINK", "RIGHT_FOOT_IMU_LINK"),
+    "humanoid": ("simple_humanoid_description/urdf/simple_humanoid.urdf", "base_link", "l_wrist"),
 }
 """File, base and tip."""
 INDUSTRIAL = {
     "puma": ((0.43, 0.02), (0.15, 0.43, 0.06), (0.0, 17.4, 4.8, 0.82, 0.34, 0.09), 0.0),
     "irb120": ((0.27, 0.07), (0.0, 0.302, 0.072), (3.1, 3.9, 4.2, 1.5, 0.7, 0.14), 0.0),
     "kr6": ((0.455, 0.035), (0.0, 0.42, 0.08), (8.9, 12.6, 7.2, 3.4, 1.4, 0.3), 0.025),
+    "meca500": ((0.135, 0.038), (0.0, 0.12, 0.07), (0.9, 1.0, 0.8, 0.6, 0.5, 0.1), 0.0),
+    "vs650": ((0.305, 0.03), (0.0, 0.3, 0.08), (9.0, 8.2, 5.5, 2.6, 1.2, 0.2), 0.03),
+    "m20": ((0.79, 0.15), (0.0, 0.86, 0.1), (60.0, 45.0, 35.0, 18.0, 8.0, 1.0), 0.15),
 }
 """Arms with a spherical wrist: lengths of upper arm and elbow, m; offsets of shoulder, forearm and flange, m; masses of
 the links, kg, to the size of the real ones; offset of the shoulder from the first axis, m."""
@@ -47,6 +61,15 @@ SPLITS = {
         ("coulomb", "stribeck", "dahl", "lugre", "load", "direction"),
         5000,
         10_000,
+    ),
+    "public": Split(
+        (
+            *("anymal", "hyq", "a1", "go2", "laikago", "b1", "solo", "bolt", "finger", "alexander", "humanoid"),
+            *("meca500", "vs650", "m20"),
+        ),
+        ("coulomb", "stribeck", "lugre"),
+        9000,
+        20_000,
     ),
 }
 """LuGre's friction and friction that grows with load are not tuned on."""

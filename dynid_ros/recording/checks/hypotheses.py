@@ -161,8 +161,8 @@ LAG_CHECK_SEEN = 0.04
 """Gain from which a lag is looked at more closely: friction that the model lacks can feign it."""
 SHARED = 0.15
 """Gain of the second joint from which it is a lag."""
-MIN_CERTAIN_GAIN = 0.6
-"""Gain, beside friction that builds up, of a lag whose jackknife is asked: in slow motion friction feigns 0.3."""
+MIN_CERTAIN_GAIN = 1.2
+"""Gain, beside friction that builds up, of a lag whose jackknife is asked: in slow motion friction feigns 0.8."""
 HALF_STEP = 0.005
 """Half of the time over which torques are differentiated, s."""
 FIRST_ORDER_SHARE = 0.5
