@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import planar_arm
 import pytest
-from command_line import refused
+from command_line import refused, run
 
 from dynid_ros.control.contact import load_contact_monitor
 from dynid_ros.export.export import export
@@ -118,3 +118,43 @@ def test_a_load_taken_up_in_a_recording_for_links_is_refused(capsys, tmp_path):
     assert "t = 11" in error
     assert "kg more" in error
     assert not output.exists() or not any(output.iterdir())
+
+
+@pytest.fixture(scope="module")
+def planar_run(tmp_path_factory):
+    """Folder with the URDF of a planar arm, and times (N,), positions and torques (N, 3) of a motion."""
+    folder = tmp_path_factory.mktemp("planar")
+    (folder / "arm.urdf").write_text(planar_arm.urdf())
+    robot, rng = RobotModel.from_urdf(planar_arm.urdf()), np.random.default_rng(0)
+    time = np.arange(0.0, 15.0, 0.01)
+    speed = np.array([0.7, 1.7, 2.9])
+    phase = np.outer(time, speed)
+    torque = robot.inverse_dynamics(np.sin(phase), speed * np.cos(phase), -(speed**2) * np.sin(phase))
+    torque += 0.5 * np.sign(np.cos(phase)) + rng.normal(0, 0.05, phase.shape)
+    return folder, time, np.sin(phase) + rng.normal(0, 1e-5, phase.shape), torque
+
+
+def write_run(planar_run, torque):
+    folder, time, position, _ = planar_run
+    names = [f"{joint}_{quantity}" for quantity in ("position", "torque") for joint in planar_arm.JOINTS]
+    columns = np.column_stack([time, position, torque])
+    np.savetxt(folder / "run.csv", columns, delimiter=",", header=",".join(["t", *names]), comments="")
+    return "--urdf", folder / "arm.urdf", "--recording", folder / "run.csv"
+
+
+def test_efforts_that_are_denormal_numbers_are_no_torque(planar_run, capsys):
+    code, out, _ = run(capsys, "check", *write_run(planar_run, 1e-308 * planar_run[3]))
+    assert code == 1
+    assert "practically zero" in out
+
+
+def test_a_tiny_effort_of_one_joint_is_refused_by_name(planar_run, capsys, tmp_path):
+    torque = planar_run[3] * [1.0, 1.0, 1e-20]
+    error = refused(capsys, "identify", "links", *write_run(planar_run, torque), "--output", tmp_path / "links")
+    assert "joint(s) joint_3" in error
+
+
+def test_one_joint_in_raw_counts_is_named(planar_run, capsys):
+    code, out, _ = run(capsys, "check", *write_run(planar_run, planar_run[3] * [1.0, 1.0, 1033.0]))
+    assert code == 1
+    assert "joint 'joint_3'" in out
