@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import ConvexHull, QhullError
 
 from dynid_ros.collision.capsules import Placed, Placing
 from dynid_ros.model.arrays import dot
@@ -137,6 +138,10 @@ HELPS = 0.004
 """A direction is used if it clears this part of all poses."""
 MOST = 8
 """Directions of a pair."""
+MOST_CORNERS = 400
+"""Corners of a hull that are looked at: those of a mesh with thousands are as many too many."""
+MOST_PRODUCTS = 1_000_000
+"""Corners times directions and poses that are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +175,16 @@ class SeparatingAxes:
         turn, origin = placed.rotations[self.moving], placed.origins[self.moving]
         count, n = len(normals), origin.shape[-1]
         local = np.einsum("ijn,ain->anj", turn, normals).reshape(-1, 3)
-        along = local @ self.corners[:, :3].T
-        along -= self.corners[:, 3]
-        nearest = along.argmin(axis=1)
-        beyond = along[np.arange(count * n), nearest].reshape(count, n)
+        nearest = np.empty(len(local), dtype=int)
+        beyond = np.empty(len(local))
+        step = max(1, MOST_PRODUCTS // len(self.corners))
+        for start in range(0, len(local), step):
+            block = slice(start, start + step)
+            along = local[block] @ self.corners[:, :3].T
+            along -= self.corners[:, 3]
+            nearest[block] = along.argmin(axis=1)
+            beyond[block] = along[np.arange(len(along)), nearest[block]]
+        beyond = beyond.reshape(count, n)
         between = np.einsum("ain,in->an", normals, origin - placed.origins[self.fixed])
         return beyond + between - self.bounds[:, np.newaxis], nearest.reshape(count, n)
 
@@ -222,15 +233,37 @@ def helpful_axes(placing: Placing, k: int, pair: np.ndarray, *, near: Placed, n_
 
 def _all_around(placing: Placing, k: int, body: int, other: int) -> Iterator[SeparatingAxes]:
     bodies = placing.bodies
-    hulls = {
-        c: np.column_stack([placing.in_joint_frame(int(bodies.link[c]), bodies.hulls[c][:, :3]), bodies.hulls[c][:, 3]])
-        for c in (body, other)
-    }
+    hulls = {}
+    for c in (body, other):
+        corners = few_corners(bodies.hulls[c])
+        hulls[c] = np.column_stack([placing.in_joint_frame(int(bodies.link[c]), corners[:, :3]), corners[:, 3]])
     for first, second, sign in ((other, body, 1.0), (body, other, -1.0)):
         fixed = int(bodies.link[first])
         directions = np.concatenate([_joint_axes(placing, fixed), _sphere(DIRECTIONS)])
         bounds = (hulls[first][:, :3] @ directions.T + hulls[first][:, 3:]).max(axis=0)
         yield SeparatingAxes(k, fixed, int(bodies.link[second]), directions, bounds, hulls[second], sign)
+
+
+def few_corners(corners: np.ndarray) -> np.ndarray:
+    """Return at most `MOST_CORNERS` of the corners (V, 4) of a hull, with margins by which they hold all the others.
+
+    Those that reach furthest along spread directions are kept. Another corner p sticks out of their hull by less than
+    its distance from the point where the way from p to a point inside crosses the surface.
+    """
+    if len(corners) <= MOST_CORNERS:
+        return corners
+    points = corners[:, :3]
+    kept = points[np.unique((points @ _sphere(MOST_CORNERS).T).argmax(axis=0))]
+    centre = kept.mean(axis=0)
+    try:
+        faces = ConvexHull(kept).equations
+    except QhullError:  # flat
+        return corners
+    outside = points @ faces[:, :3].T + faces[:, 3]
+    depth = -(faces[:, :3] @ centre + faces[:, 3])
+    beyond = np.maximum(outside / np.maximum(outside + depth, TINY), 0.0).max(axis=1)
+    margin = corners[:, 3].max() + (beyond * np.linalg.norm(points - centre, axis=1)).max()
+    return np.column_stack([kept, np.full(len(kept), margin)])
 
 
 def _joint_axes(placing: Placing, link: int) -> np.ndarray:

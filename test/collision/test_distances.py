@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dynid_ros.collision.distances import segment_box, segment_segment
+from dynid_ros.collision.distances import few_corners, segment_box, segment_segment
 
 
 def test_segments_are_as_near_as_a_search_finds():
@@ -89,3 +89,20 @@ def test_coal_finds_the_same_distances():
         assert (result.min_distance <= 0) == (ours <= 0)
         if ours > 0:
             assert ours == pytest.approx(result.min_distance, abs=1e-6)
+
+
+def test_few_corners_hold_all_the_others():
+    rng = np.random.default_rng(0)
+    ball = rng.normal(size=(5000, 3))
+    shell = np.column_stack(
+        [ball / np.linalg.norm(ball, axis=1, keepdims=True) * [0.05, 0.1, 0.3] + 0.2, np.zeros(5000)]
+    )
+    few = few_corners(shell)
+    assert len(few) <= 400
+    assert few[0, 3] < 0.005
+    directions = rng.normal(size=(1000, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    reach, covered = ((corners[:, :3] @ directions.T + corners[:, 3:]).max(axis=0) for corners in (shell, few))
+    assert np.all(covered >= reach - 1e-12)
+    flat = shell * [1.0, 1.0, 0.0, 1.0]
+    assert few_corners(flat) is flat
