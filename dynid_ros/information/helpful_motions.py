@@ -168,6 +168,8 @@ FEWEST = 8
 """Samples added, so that the motion comes through, where a rate is not known."""
 SAMPLES = 32
 """Number of samples of a period that are looked at."""
+MOST_NUMBERS = 20_000_000
+"""Numbers of the normal equations of all motions that are looked at: 160 MB."""
 MOST = 3
 """Motions named."""
 EQUAL = 1.1
@@ -262,6 +264,10 @@ class MotionSearch:
             poses = np.concatenate([motion.one_period(SAMPLES)[0] for motion in motions])
             clear = np.all(self._allowed(poses).reshape(len(motions), SAMPLES), axis=1)
             motions = [motion for motion, free in zip(motions, clear, strict=True) if free]
+        # Of an arm of many joints the pairs are too many: the plainest motions are kept.
+        most = max(1, MOST_NUMBERS // self._columns.size**2)
+        if len(motions) > most:
+            motions = sorted(motions, key=lambda motion: motion.complexity)[:most]
         for motion in motions:
             duration = max(1, round(ADDED / motion.period)) * motion.period
             if judged.rate is None:
@@ -274,8 +280,10 @@ class MotionSearch:
     def _gains(self) -> NDArray:
         """(C, k, k) normal equations that each candidate adds."""
         motions = np.array([motion.one_period(SAMPLES) for motion, _, _ in self._candidates])
-        gains = np.array(list(self._columns.informations(motions, self._noise)))
-        return gains * np.array([samples for _, samples, _ in self._candidates])[:, None, None]
+        gains = np.empty((len(motions), self._columns.size, self._columns.size))
+        for k, information in enumerate(self._columns.informations(motions, self._noise)):
+            gains[k] = information * self._candidates[k][1]
+        return gains
 
     def _cheapest(self, information: NDArray, weak: Sequence[int] | NDArray) -> int | None:
         """The candidate after which errors of the weak move torques least, in squares; the plainest of equals."""
