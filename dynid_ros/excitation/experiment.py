@@ -94,6 +94,9 @@ ACCELERATION_FRACTION = 0.8
 """Part of the limits of acceleration and jerk that a plan uses; the rest is there to stop it."""
 MARGIN, NARROW = 0.05, 0.1
 """Distance kept from position limits, rad or m, and the largest part of a joint's range that it takes."""
+STEP_OF_RANGE = 0.1
+LONGEST_STEP_S = 600.0
+"""A joint that takes longer for a tenth of its range has limits in another unit, or by mistake."""
 POSES = 1024
 """Poses looked at (a power of two)."""
 MOST_PAIRS = 8
@@ -151,6 +154,15 @@ class GuardedExperiment:
         for name, lower, upper in zip(limits.joint_names, limits.lower + margin, limits.upper - margin, strict=True):
             if not lower < upper:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less position_margin")
+        for i, name in enumerate(limits.joint_names):
+            step = STEP_OF_RANGE * (limits.upper - limits.lower) * (np.arange(robot.n_joints) == i)
+            seconds = limits.shortest_move(step)
+            if seconds > LONGEST_STEP_S:
+                raise TrajectoryError(
+                    f"joint '{name}' takes {seconds:.3g} s for a tenth of its range, with the velocity limit "
+                    f"{limits.velocity[i]:g}, the acceleration limit {limits.acceleration[i]:g} and the jerk limit "
+                    f"{limits.jerk[i]:g}; give limits by which it takes at most {LONGEST_STEP_S:g} s"
+                )
         self.room = replace(
             limits.scaled(speed_fraction, ACCELERATION_FRACTION, ACCELERATION_FRACTION),
             lower=limits.lower + margin,

@@ -260,14 +260,14 @@ class MotionSearch:
         judged = self._judged
         found: list[tuple[ElementaryMotion, int, float | None]] = []
         motions = list(elementary_motions(judged.limits, judged.middle))
-        if self._allowed is not None:
-            poses = np.concatenate([motion.one_period(SAMPLES)[0] for motion in motions])
-            clear = np.all(self._allowed(poses).reshape(len(motions), SAMPLES), axis=1)
-            motions = [motion for motion, free in zip(motions, clear, strict=True) if free]
         # Of an arm of many joints the pairs are too many: the plainest motions are kept.
         most = max(1, MOST_NUMBERS // self._columns.size**2)
         if len(motions) > most:
             motions = sorted(motions, key=lambda motion: motion.complexity)[:most]
+        if self._allowed is not None and motions:
+            poses = np.concatenate([motion.one_period(SAMPLES)[0] for motion in motions])
+            clear = np.all(self._allowed(poses).reshape(len(motions), SAMPLES), axis=1)
+            motions = [motion for motion, free in zip(motions, clear, strict=True) if free]
         for motion in motions:
             duration = max(1, round(ADDED / motion.period)) * motion.period
             if judged.rate is None:
@@ -279,6 +279,8 @@ class MotionSearch:
     @cached_property
     def _gains(self) -> NDArray:
         """(C, k, k) normal equations that each candidate adds."""
+        if not self._candidates:
+            return np.empty((0, self._columns.size, self._columns.size))
         motions = np.array([motion.one_period(SAMPLES) for motion, _, _ in self._candidates])
         gains = np.empty((len(motions), self._columns.size, self._columns.size))
         for k, information in enumerate(self._columns.informations(motions, self._noise)):

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from dynid_ros.model.base_parameters import BaseParameters
     from dynid_ros.model.friction import FrictionModel
 
+LEAST_GRAVITY = 1e-3
+MOST_GRAVITY = 1e3
+"""m/s²: beyond them it is a mistake, and squares of it are no numbers."""
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 Method = TypeVar("Method", bound=Callable[..., np.ndarray])
 
@@ -85,6 +88,9 @@ class RobotModel(Displayed):
         self.chain = chain
         self.parameters = self._parameters(np.zeros(PARAMETERS_PER_LINK * chain.n_links), parameters)
         self.gravity = finite_vector(gravity, 3, "gravity (m/s^2, in the base frame)")
+        magnitude = np.abs(self.gravity).max()
+        if not (magnitude == 0.0 or LEAST_GRAVITY <= magnitude <= MOST_GRAVITY):
+            raise ModelError(f"gravity is {magnitude:g} m/s^2; expected about 9.8, or zero where there is none")
         self.urdf = urdf
         self.posture = {**(posture or {}), **chain.held}
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import planar_arm
 import pytest
@@ -41,6 +43,12 @@ def test_periods_follow_one_another():
     time = np.linspace(0.0, periods.duration, 500)
     for value, same in zip(plan.trajectory.at(time), periods.trajectory.at(time), strict=True):
         np.testing.assert_allclose(value, same, atol=1e-9)
+
+
+def test_limits_by_which_a_joint_hardly_moves_are_refused():
+    for changed in ({"acceleration": np.array([8.0, 1e-9, 8.0])}, {"velocity": np.array([2.0, 1e-6, 2.0])}):
+        with pytest.raises(TrajectoryError, match=r"joint 'joint_2' takes .* s for a tenth of its range"):
+            FourierExcitation(ROBOT, replace(LIMITS, **changed), WORKSPACE)
 
 
 def test_once_is_the_plan_itself_and_less_is_refused():

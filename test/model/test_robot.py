@@ -3,6 +3,7 @@
 import tracemalloc
 
 import numpy as np
+import planar_arm
 import pytest
 from pinocchio_arm import example_urdf
 from random_chains import TIP, random_urdf
@@ -173,3 +174,9 @@ def test_parameters_that_are_none(robot):
         robot.gravity_torque(np.zeros((1, 5)), np.zeros(49))
     with pytest.raises(ModelError, match=r"parameters.*entry 7"):
         robot.gravity_torque(np.zeros((1, 5)), np.where(np.arange(50) == 7, np.inf, 0.0))
+
+
+@pytest.mark.parametrize("gravity", [-1e-300, 1e-5, 1e5])
+def test_gravity_that_no_place_has_is_refused(gravity):
+    with pytest.raises(ModelError, match=r"gravity is .* expected about 9\.8"):
+        RobotModel.from_urdf(planar_arm.urdf(), gravity=(0.0, 0.0, gravity))
