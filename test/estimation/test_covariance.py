@@ -255,3 +255,30 @@ def test_errors_that_are_known_do_not_count_again_in_the_residuals():
     assert counted.mean() < 0.5 * without.mean()
     assert np.median(counted) < 2.0
     assert np.all(counted >= 0.999 * np.minimum(without, 1.0))
+
+
+def test_what_is_known_of_gains_adds_degrees_of_freedom(columns):
+    """Satterthwaite (1946): a part of the variance that is known leaves the other part as uncertain as it was."""
+    equations = DenseEquations(columns, (120,), noise=NOISE)
+    problem, _, _, solution = solved(equations)
+    seen, dof = robust_covariance(problem, NOISE, NOISE, solution)
+    gained, more = robust_covariance(problem, NOISE, NOISE, solution, 0.05)
+    ratio = np.diag(gained) / np.diag(seen)
+    assert np.all(ratio >= 1.0)
+    assert ratio.max() > 1.5
+    np.testing.assert_allclose(more, np.minimum(dof * ratio**2, NORMAL), rtol=1e-9)
+
+
+def test_what_is_counted_elsewhere_takes_degrees_of_freedom():
+    """A variance that is left after subtraction of a known one is as uncertain as the whole was."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(10, 40, 3))
+    errors = np.repeat(rng.normal(size=(10, 1, 1)), 40, axis=1)
+    right = 0.5 * rng.standard_normal((10, 40)) + errors[..., 0]
+    pieces = [(0, matrix.T @ matrix, matrix.T @ b) for matrix, b in zip(rows, right, strict=True)]
+    solution = np.linalg.solve(sum(gram for _, gram, _ in pieces), sum(moment for *_, moment in pieces))
+    known = [matrix.T @ error for matrix, error in zip(rows, errors, strict=True)]
+    (whole, dof), (left, fewer) = (clustered_covariance(pieces, np.array([0.25]), solution, k) for k in (None, known))
+    share = np.diag(left) / np.diag(whole)
+    assert share.min() < 0.8
+    np.testing.assert_allclose(fewer, dof * share**2, rtol=1e-9)

@@ -289,3 +289,14 @@ def test_settings_that_make_no_sense(settings, words):
 def test_moments_of_another_robot():
     with pytest.raises(IdentificationError, match="2 moments"):
         TorqueSensorObserver(aslant_robot(), KnownGravity(np.zeros(2), np.zeros((2, 2))))
+
+
+@pytest.mark.parametrize(("relative", "told"), [(0.09, True), (0.11, False)])
+def test_a_gain_is_told_where_its_error_is_below_a_tenth(relative, told, monkeypatch):
+    """The estimates are sensitivities s, with the gain 1/s and its error σ/s²."""
+    observer = TorqueSensorObserver(aslant_robot(), gravity())
+    sensitivity, offset = np.full(6, 2.0), np.zeros(6)
+    std = np.stack([relative * sensitivity, np.full(6, 0.3)], axis=1)
+    monkeypatch.setattr(observer, "_estimates", lambda: (np.stack([sensitivity, offset], axis=1), std))
+    np.testing.assert_array_equal(observer.gain, np.full(6, 0.5 if told else np.nan))
+    np.testing.assert_allclose(observer.standard_errors, np.tile([relative / 2.0, 0.3], (6, 1)))

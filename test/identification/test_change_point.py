@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dynid_ros.identification.load.change_point import FALSE_ALARM, LEAST_PARTS, _Part, likeliest_change
+from dynid_ros.identification.change_point import FALSE_ALARM, LEAST_PARTS, _Part, likeliest_change
 
 COLUMNS, ROWS = 6, 40
 
