@@ -49,6 +49,8 @@ PIECE_LENGTH = 1.4
 """s of the motion in one piece, after which the piece comes to rest: with its stop it takes some 1.6 to 2 s."""
 PIECE_PERIOD = 0.4
 """s from one piece to the next, so that each comes a second before the stop of the one before begins."""
+CLOCK_SET = 20_000_000
+"""ns by which a clock is set and not just read later."""
 LATEST_PIECE = 0.1
 """s before the stop of a piece begins in which the next one is not sent any more: it would make the arm jump."""
 
@@ -87,7 +89,7 @@ class MotionPieces:
         pause: time from sending the first piece to the beginning of the motion, s.
 
     Attributes:
-        first: the first piece; whoever sends it stamps it with the time at which it is sent.
+        first: the first piece.
     """
 
     def __init__(
@@ -95,8 +97,14 @@ class MotionPieces:
     ) -> None:
         self._sampled, self._joint_names, self._limits, self._handover = sampled, joint_names, limits, handover
         self._begin, self._due = 0.0, PIECE_PERIOD
+        self._pause, self._origin = round(pause * 1e9), 0  # ns; of the motion's beginning, by the clock of the messages
         self._piece, self._stop_time = piece(sampled, 0.0, PIECE_LENGTH, limits)
         self.first = trajectory_message(self._piece, joint_names, pause)
+
+    def stamp_first(self, now: Time) -> None:
+        """Stamp the first piece, which is sent `now`; the stamps of the others count from there."""
+        self.first.header.stamp = now.to_msg()
+        self._origin = now.nanoseconds + self._pause
 
     def is_due(self, elapsed: float) -> bool:
         """Return whether the next piece is to be sent at `elapsed`, s of the motion."""
@@ -106,14 +114,20 @@ class MotionPieces:
         """Return by how much (s) the next piece is late, where the stop of the last one begins too soon; else 0."""
         return elapsed - self._due if self.is_due(elapsed) and elapsed > self._stop_time - LATEST_PIECE else 0.0
 
-    def next_piece(self, elapsed: float, stamp: Time) -> JointTrajectory:
-        """Return the piece to be sent at `elapsed`, s of the motion, which is `stamp` by the clock of the messages."""
+    def next_piece(self, elapsed: float, now: Time) -> JointTrajectory:
+        """Return the piece to be sent at `elapsed`, s of the motion, which is about `now` by the clock of the messages.
+
+        Two clocks are not read at one instant: stamps follow the time of the motion, unless the other clock was set.
+        """
+        difference = now.nanoseconds - self._origin - round(elapsed * 1e9)
+        if abs(difference) > CLOCK_SET:
+            self._origin += difference
         ahead = self._handover.ahead
         self._begin, self._due = elapsed + ahead, elapsed + PIECE_PERIOD
         self._piece, self._stop_time = piece(self._sampled, self._begin, elapsed + PIECE_LENGTH, self._limits)
         message = trajectory_message(self._piece, self._joint_names, 0.0, self._handover.lead)
         if self._handover.is_stamped:
-            message.header.stamp = (stamp + Duration(seconds=ahead)).to_msg()
+            message.header.stamp = Time(nanoseconds=self._origin + round(self._begin * 1e9)).to_msg()
         return message
 
     def stopping_piece(self, elapsed: float) -> tuple[Trajectory, float] | None:

@@ -340,7 +340,7 @@ class Arm:
         """Have the controller carry out a motion; return in how many s it begins."""
         with self.lock:
             if load.pieces is not None:
-                load.pieces.first.header.stamp = self._node.get_clock().now().to_msg()
+                load.pieces.stamp_first(self._node.get_clock().now())
                 start = self._time.now() + PAUSE
                 self._commands.publish(load.message)
             else:

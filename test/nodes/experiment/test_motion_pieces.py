@@ -64,7 +64,7 @@ class Follower:
         self.controller = TrajectoryController(robot, CommandInterfaces(robot.n_joints), TrajectorySettings(**settings))
         self.controller.activate(np.zeros(robot.n_joints))
         pieces = MotionPieces(motion, robot.joint_names, limits, handover, PAUSE)
-        pieces.first.header.stamp = Time(seconds=STAMP_OFFSET).to_msg()
+        pieces.stamp_first(Time(seconds=STAMP_OFFSET))
         self.under_way, count = [(0.001, pieces.first)], 0
         self.times, self.reference = [], []
         position = np.zeros(robot.n_joints)
@@ -74,7 +74,8 @@ class Follower:
             if pieces.is_due(elapsed) and not pieces.lateness(elapsed) and elapsed < dies:
                 delay = delays[count % len(delays)]
                 count += 1
-                piece = pieces.next_piece(elapsed, Time(seconds=STAMP_OFFSET + now))
+                read_later = 0.005 * (count % 2)
+                piece = pieces.next_piece(elapsed, Time(seconds=STAMP_OFFSET + now + read_later))
                 self.under_way.append((now + delay, piece))
             for item in [each for each in self.under_way if each[0] <= now]:
                 self.under_way.remove(item)
