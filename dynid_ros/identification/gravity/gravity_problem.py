@@ -17,7 +17,6 @@ from dynid_ros.estimation.least_squares import (
     solve_grouped,
 )
 from dynid_ros.identification.gravity.gravity_result import (
-    MAXIMUM_INFLATION,
     TURNS,
     count_angles,
     required_angles,
@@ -207,7 +206,7 @@ class GravitySolution:
         gain: (k, m) matrix that maps the rows to the values.
         sigma: (G,) standard deviation of each noise of the rows.
         null_space: (k, r) directions along which the estimator leaves the unknowns undetermined.
-        dependence: (n, n) whether the estimate of joint i rests on an unobservable moment of joint j.
+        dependence: (n, n) whether the estimate of joint i rests on an undetermined moment of joint j.
     """
 
     problem: GravityProblem
@@ -320,9 +319,14 @@ def recursive(problem: GravityProblem) -> GravitySolution:
         # In columns of unit norm, so that the tolerance has no unit.
         effect = np.abs(passed) * column_norms(matrix)[:, None] / column_norms(coupling)
         depends = (effect > DEPENDENCE) & unobservable[distal] & moments[distal]
-        inflation[own] = np.where(depends.any(axis=1), np.inf, fit.inflation)
+        # Errors of distal moments that are determined, however badly, are passed on as errors.
+        noise = np.nan_to_num(sigma[problem.group])
+        passed_on = np.linalg.norm(gain[own] * noise, axis=1) / np.maximum(
+            np.linalg.norm(step * noise[rows], axis=1), 1e-300
+        )
+        inflation[own] = np.where(depends.any(axis=1), np.inf, fit.inflation * np.maximum(passed_on, 1.0))
         dependence[i, problem.owner[distal[depends.any(axis=0)]]] = True
-        vague = inflation[own][moments[own]].max(initial=0.0) > MAXIMUM_INFLATION
+        undetermined_moment = not np.isfinite(inflation[own][moments[own]]).all()
         few = count_angles(problem.samples, i) < required_angles(problem.names)
-        unobservable[own] = vague or (few and problem.gravity.robot.joint_types[i] == "revolute")
+        unobservable[own] = undetermined_moment or (few and problem.gravity.robot.joint_types[i] == "revolute")
     return GravitySolution(problem, values, inflation, condition, gain, sigma, null, dependence)

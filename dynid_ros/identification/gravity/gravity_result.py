@@ -353,7 +353,9 @@ class GravityResult(Plotted):
 
     def _evaluate(self, rows: NDArray) -> NDArray:
         torque = rows @ self.values
-        torque[~self._is_determined(rows)] = np.nan
+        # A joint that was held but for its noise determines its moments formally: to more than all of its torque.
+        vague = standard_errors_of(rows, self.covariance) > np.abs(self.samples.torque).max(axis=0)
+        torque[vague | ~self._is_determined(rows)] = np.nan
         return torque
 
     def _is_determined(self, rows: NDArray) -> NDArray:
