@@ -207,7 +207,7 @@ def identify_flexible(
     lines = validation_lines(result.validations)
     lines += [f"{len(alone)} recordings, each alone: mean and coefficient of variation"] if means else []
     lines += [f"  {name:<32}{mean:>12.5g}{cv:>10.2%}" for name, mean, cv in means]
-    return Job(result, document, files, findings, lines)
+    return Job(result, document, files, findings, lines, missing=result.missing)
 
 
 def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap: bool) -> MocapLinks | None:

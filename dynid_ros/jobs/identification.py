@@ -248,7 +248,7 @@ def identify_torque_sensors(
             "identified": result.save(output / "identified.yaml", arm),
             "report": write_torque_sensor_report(output / "report.html", result),
         }
-    return Job(result, result.document(), files, findings)
+    return Job(result, result.document(), files, findings, missing=result.missing)
 
 
 @all_or_none()

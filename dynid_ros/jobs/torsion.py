@@ -59,7 +59,7 @@ def identify_torsion(
             "report": write_torsion_report(output / "report.html", about, result, recordings, validate),
         }
     lines = [line for one in validations for line in (_head(one), one.table())]
-    return Job(result, document, files, findings, lines)
+    return Job(result, document, files, findings, lines, missing=result.missing)
 
 
 @dataclass(frozen=True)

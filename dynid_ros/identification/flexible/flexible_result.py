@@ -145,6 +145,16 @@ class FlexibleResult(Plotted):
         return self.standard_errors < DETERMINED * np.abs(self.parameters)
 
     @property
+    def missing(self) -> tuple[str, ...]:
+        """Sentences on the joints whose stiffness the data do not determine."""
+        known = self.term("stiffness").decided
+        return tuple(
+            f"stiffness of {joint} is not known: its deflection hardly shows; load it more, by faster motion or a mass"
+            for joint, decided in zip(self.joint_names, known, strict=True)
+            if not decided
+        )
+
+    @property
     def stiffness(self) -> NDArray:
         """(n,) N m/rad or N/m; NaN where the data do not determine it."""
         term = self.term("stiffness")

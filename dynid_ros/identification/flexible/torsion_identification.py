@@ -101,6 +101,10 @@ class JointTorsion(TorsionModel):
         ]
 
 
+NO_LINK_POSITION = "no link position"
+"""Reason why nothing is said of a joint that has no link encoder."""
+
+
 @dataclass(frozen=True, eq=False)
 class TorsionResult(TorsionModels):
     """Torsion of all joints with a link encoder.
@@ -108,10 +112,12 @@ class TorsionResult(TorsionModels):
     Attributes:
         joints: by name; joints without a link encoder have none.
         remarks: what was left out and why.
+        missing: sentences on joints that have link positions but no torsion.
     """
 
     joints: dict[str, JointTorsion]
     remarks: tuple[str, ...]
+    missing: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """What was found, joint by joint."""
@@ -163,14 +169,17 @@ class TorsionIdentification:
         cutoff = torsion_cutoff(recordings) if self.cutoff is None else self.cutoff
         runs = [torsion_run(recording, cutoff) for recording in recordings]
         names, joints, remarks = recordings[0].joint_names, {}, []
+        missing: list[str] = []
         for j, name in enumerate(names):
             if reason := self._unusable(runs, j):
                 remarks.append(f"{name}: {reason}, so nothing is said of its torsion")
+                # A joint without a link encoder is not among those to be identified.
+                missing += [] if reason == NO_LINK_POSITION else [f"torsion of {name} is not known: {reason}"]
             else:
                 joints[name] = self._fit_joint(runs, j, names)
         if not joints:
             raise IdentificationError(f"{recordings[0].source}: no torsion can be identified. {'; '.join(remarks)}")
-        return TorsionResult(names, joints, cutoff, tuple(remarks))
+        return TorsionResult(names, joints, cutoff, tuple(remarks), tuple(missing))
 
     def _fit_joint(self, runs: list[TorsionRun], joint: int, names: tuple[str, ...]) -> JointTorsion:
         terms = joint_terms(joint, runs[0], names, neighbours=self.neighbours)
@@ -221,7 +230,7 @@ class TorsionIdentification:
     @staticmethod
     def _unusable(runs: list[TorsionRun], joint: int) -> str:
         if not all(np.isfinite(run.torsion[:, joint]).all() for run in runs):
-            return "no link position"
+            return NO_LINK_POSITION
         if not all(np.isfinite(run.torque[:, joint]).all() for run in runs):
             return "no torque"
         way = max(float(np.ptp(run.position[run.settled, joint])) for run in runs)

@@ -24,6 +24,7 @@ from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.identified_file import DOF, as_number, as_numbers, new_document, save_identified
 from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors, torque_sensor_entry
 from dynid_ros.model.base_parameters import parameter_table
+from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 
 COLLINEAR = 30.0
@@ -67,6 +68,13 @@ class TorqueSensorResult(Plotted):
         """By name, why the data do not determine an unknown; those that they decide are not in it."""
         std = np.sqrt(np.diag(self.fit.covariance))
         return {reported(name): why for name, why in undecided(self.model, self.fit, std).items()}
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Sentences on the gains that the data do not determine, but for joints that gravity never loads."""
+        loaded = ~GravityModel(self.model.robot).unobservable_axes()
+        names = [f"gain {joint}" for joint, known in zip(self.joint_names, loaded, strict=True) if known]
+        return tuple(f"{name} is not known: {self.reasons[name]}" for name in names if name in self.reasons)
 
     @cached_property
     def freedoms(self) -> tuple[NullDirection, ...]:

@@ -191,6 +191,7 @@ def one_joint(rng, tremor=0.0, **settings):
 def test_one_joint_with_a_mass_of_unknown_centre_gives_no_gain():
     _, result = one_joint(np.random.default_rng(7), reference_mass=bench.MASS)
     assert np.isnan(result.gain).all()
+    assert any("gain joint_3" in line for line in result.missing)
     assert "turn more joints" in result.reasons["gain joint_3"]
     assert "center" in result.reasons["gain joint_3"]
     assert "not determined" in result.summary()
