@@ -171,9 +171,8 @@ def identify_flexible(
         links = [None if camera is None else camera.angles for camera in cameras]
         step("identifying springs, motors and links")
         noise = link_noise(robot.joint_names, recordings, links)
-        identification = replace(identification, spring="linear" if spring == AUTO else spring)
-        result = identification.fit(*recordings, links=links)
         laws = list(SPRINGS) if spring == AUTO else [spring]
+        identification, result = _first_fit(identification, recordings, links, laws)
         springs = measured_springs(result, [laws] * robot.n_joints, noise)
         if spring == AUTO:
             identification, result, springs = _by_law(
@@ -222,6 +221,27 @@ def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap:
     return None
 
 
+def _first_fit(
+    identification: FlexibleJointIdentification, recordings: Sequence[Recording], links: list, laws: Sequence[str]
+) -> tuple[FlexibleJointIdentification, FlexibleResult]:
+    """Return the fit with the first of the laws that explains the torques: a linear one may not, where springs stiffen.
+
+    Raises:
+        IdentificationError: no law explains them; the error is that of the first.
+    """
+    first = None
+    for law in laws:
+        chosen = replace(identification, spring=law)
+        try:
+            return chosen, chosen.fit(*recordings, links=links)
+        except IdentificationError as error:
+            first = first or error
+    assert first is not None
+    if len(laws) > 1:
+        raise IdentificationError(f"no law of {', '.join(laws)} fits; with {laws[0]} springs: {first}") from first
+    raise first
+
+
 def _by_law(
     identification: FlexibleJointIdentification,
     recordings: Sequence[Recording],
@@ -231,15 +251,16 @@ def _by_law(
     springs: list[MeasuredSpring],
     noise: np.ndarray,
 ) -> tuple[FlexibleJointIdentification, FlexibleResult, list[MeasuredSpring]]:
-    """The fit with the law that suits each joint, and why it does."""
-    laws = {spring.joint: "linear" if spring.fit is None else spring.fit.law for spring in springs}
+    """Return the fit with the law that suits each joint, and why it does."""
+    fitted = str(identification.spring)
+    laws = {spring.joint: fitted if spring.fit is None else spring.fit.law for spring in springs}
     reasons = tuple(_reason(spring) for spring in springs)
-    if set(laws.values()) != {"linear"}:
+    if set(laws.values()) != {fitted}:
         chosen = replace(identification, spring=laws)
         try:
             again = chosen.fit(*recordings, links=links)
         except IdentificationError as error:
-            reasons = (*reasons, f"springs are linear nevertheless: the fit with other laws fails ({error})")
+            reasons = (*reasons, f"springs are {fitted} nevertheless: the fit with other laws fails ({error})")
         else:
             springs = measured_springs(again, [[laws[joint]] for joint in again.joint_names], noise)
             identification, result = chosen, again

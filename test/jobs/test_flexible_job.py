@@ -14,7 +14,7 @@ from html_page import Page
 from dynid_ros.errors import IdentificationError, MocapError, RecordingError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.flexible_joints import identify_flexible, repeated
+from dynid_ros.jobs.flexible_joints import _first_fit, identify_flexible, repeated
 
 pytestmark = pytest.mark.slow
 
@@ -128,3 +128,22 @@ def test_bad_input_is_refused(tmp_path):
     with pytest.raises(MocapError, match="filmed: nothing determines where the links are; it has poses of /markers"):
         identify([files.filmed()], tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_law_that_linear_springs_cannot_stand_for_is_tried(monkeypatch):
+    """Where springs stiffen much, a fit of linear ones explains nothing."""
+    tried = []
+
+    def fit(self, *recordings, links):
+        tried.append(self.spring)
+        if self.spring == "linear":
+            raise IdentificationError("run_0: the best fit leaves 178% of joint 'joint_2's torque unexplained")
+        return "a result"
+
+    monkeypatch.setattr(FlexibleJointIdentification, "fit", fit)
+    identification, result = _first_fit(FlexibleJointIdentification(ROBOT), [], [], ["linear", "cubic", "dead_zone"])
+    assert result == "a result"
+    assert identification.spring == "cubic"
+    with pytest.raises(IdentificationError, match="leaves 178%"):
+        _first_fit(FlexibleJointIdentification(ROBOT), [], [], ["linear"])
+    assert tried == ["linear", "cubic", "linear"]

@@ -464,8 +464,9 @@ def _require_explained(result: FlexibleResult) -> None:
             if left > UNEXPLAINED * size:
                 raise IdentificationError(
                     f"{run.source}: the best fit leaves {left / size:.0%} of joint '{joint}'s torque unexplained; "
-                    "no parameters can be distinguished from it: check the units and signs of torques and link angles, "
-                    "the order of the joints and the camera's clock, or record a motion nearer to the resonance"
+                    "no parameters can be distinguished from it: try other springs (--spring auto), check the units "
+                    "and signs of torques and link angles, the order of the joints and the camera's clock, "
+                    "or record a motion nearer to the resonance"
                 )
 
 
