@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import lfilter
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.flexible.spring_fit import fit_spring, white_noise
+from dynid_ros.identification.flexible.spring_fit import SpringData, Stiffness, fit_spring, spring_data, white_noise
 from dynid_ros.model.spring import SPRINGS
 
 TRUTH = {"linear": [1e4], "cubic": [1e4, 2e9], "dead_zone": [1e4, 3e-4]}
@@ -114,3 +114,50 @@ def test_refusals(change, message):
     data = {"deflection": 1e-3 * np.sin(5 * t), "torque": np.sin(5 * t), **change}
     with pytest.raises(IdentificationError, match=message):
         fit_spring(**data)
+
+
+@pytest.mark.parametrize(("interval", "determined"), [((1.0, 2.9), True), ((1.0, 3.1), False)])
+def test_a_stiffness_is_determined_up_to_half_an_order_of_magnitude(interval, determined):
+    stiffness = Stiffness.of_interval(2.0, interval)
+    assert stiffness.determined is determined
+    assert bool(np.isfinite(stiffness.value)) is determined
+
+
+@pytest.mark.parametrize(("low", "reason"), [(1e-9, ""), (0.0, "not distinguished from zero")])
+def test_a_compliance_that_may_be_zero_is_that_of_a_rigid_joint(low, reason):
+    found = Stiffness.of_interval(1e-9, (low, 2e-9)).reason
+    assert reason in found
+    assert bool(found) is bool(reason)
+
+
+@pytest.mark.parametrize(("ratio", "enough"), [(1.9, False), (2.1, True)])
+def test_a_deflection_must_scatter_by_more_than_its_noise(ratio, enough):
+    """Power of the deflection over that of its noise."""
+    t = np.arange(500) / 250
+    deflection = np.sin(5 * t)
+    deflection = 1e-3 * deflection / np.std(deflection)
+    arguments = (deflection, np.sin(5 * t), ["linear"], None, 1e-3 / np.sqrt(ratio))
+    if enough:
+        assert spring_data(*arguments).noise == pytest.approx(1e-3 / np.sqrt(ratio))
+    else:
+        with pytest.raises(IdentificationError, match="its noise alone"):
+            spring_data(*arguments)
+
+
+def test_averages_of_neighbours_have_the_noise_of_a_mean():
+    rng = np.random.default_rng(7)
+    noise = 1e-3 * rng.standard_normal(4000)
+    data = SpringData(noise, np.zeros(4000), np.zeros(4000, dtype=int), 1e-3)
+    averaged, inside = data.averaged(4)
+    assert averaged.noise == pytest.approx(np.std(averaged.deflection), rel=0.05)
+    assert inside == pytest.approx(1e-6, rel=0.05)
+
+
+@pytest.mark.parametrize(("samples", "enough"), [(49, False), (50, True)])
+def test_a_spring_needs_fifty_samples(samples, enough):
+    t = np.arange(samples) / 25
+    if enough:
+        assert len(spring_data(np.sin(t), np.sin(t), ["linear"], None, 1e-3).torque) == samples
+    else:
+        with pytest.raises(IdentificationError, match="at least 50 samples"):
+            spring_data(np.sin(t), np.sin(t), ["linear"], None, 1e-3)
