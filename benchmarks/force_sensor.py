@@ -57,7 +57,8 @@ def real(folder: Path) -> None:
     with np.load(folder / "poses_even.npz") as archive:
         quaternions, wrench = archive["pose_xyz_quat_xyzw"][:, 3:], archive["wrench_base"]
     for title, settings in (("As it is", {}), ("With drift of degree 2", {"drift": 2})):
-        print(f"\n{title}\n{ForceSensorCalibration(frame='base', **settings).fit(quaternions, wrench).summary()}")
+        result = ForceSensorCalibration(frame="base", **settings).fit(quaternions, wrench, np.arange(len(wrench)))
+        print(f"\n{title}\n{result.summary()}")
     half = ForceSensorCalibration(frame="base").fit(quaternions[::2], wrench[::2])
     left_out = half.validate(quaternions[1::2], wrench[1::2])
     print("\nPoses left out, RMS error:", ", ".join(f"{value:.2g}" for value in left_out), "(N, N m)")

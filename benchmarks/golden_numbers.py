@@ -392,7 +392,7 @@ def force_sensor() -> Iterator[Case]:
         ("base frame", {"frame": "base"}, poses.in_base(wrench)),
         ("drift", {"drift": 1}, wrench + np.linspace(0, 2, 30)[:, np.newaxis] * np.eye(6)[2]),
     ):
-        result = ForceSensorCalibration(**settings).fit(poses.rotations, read)
+        result = ForceSensorCalibration(**settings).fit(poses.rotations, read, np.arange(len(read)))
         yield label, {"rotations": poses.rotations, "wrench": read}, of_force_sensor(result)
 
 

@@ -355,7 +355,7 @@ def real_sensors() -> Iterator[Case]:
     with np.load(DATA / "ft_static" / "develop" / "poses_even.npz") as archive:
         quaternions, wrench = archive["pose_xyz_quat_xyzw"][:, 3:], archive["wrench_base"]
     for drift in (0, 2):
-        result = ForceSensorCalibration(frame="base", drift=drift).fit(quaternions, wrench)
+        result = ForceSensorCalibration(frame="base", drift=drift).fit(quaternions, wrench, np.arange(len(wrench)))
         yield f"ft_static, drift {drift}", {"wrench": wrench}, of_force_sensor(result)
     robot = RobotModel.from_urdf(TIAGO_URDF, tip="arm_7_link")
     motor, positions = read_poses(TIAGO_CSV, robot)

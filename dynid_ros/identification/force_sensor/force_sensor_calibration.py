@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,26 +21,20 @@ from dynid_ros.identification.force_sensor.static_readings import (
     TURN,
     StaticReading,
     StaticReadings,
-    readings_in_dwells,
     refuse_contradiction,
     rotation_matrices,
 )
-from dynid_ros.identification.static_samples import SampleRules
+from dynid_ros.identification.wrench_faults import LinearReadings, find_faults
 from dynid_ros.identification.wrench_frame import (
     AXES,
     UNITS,
     Convention,
     Frame,
-    chosen_series,
-    frame_of,
     require_choices,
     sensor_wrench,
 )
-from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.robot import STANDARD_GRAVITY
-from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.channels import require_sound
 
 # Standard errors of a static calibration, whose residuals are no noise: a sensor drifts as it warms up.
 
@@ -210,7 +204,7 @@ class ForceSensorCalibration:
 
     Attributes:
         gravity: (3,) in the base, m/s².
-        frame: of the wrenches; None: "sensor" for poses, by the `frame_id` for recordings.
+        frame: of the wrenches; None: "sensor".
         convention: who exerts the wrench that is read.
         bias: (6,) N and N m if it is known; None: estimated.
         base_tilt: whether only the size of gravity is known, and its direction in the base is estimated.
@@ -219,7 +213,6 @@ class ForceSensorCalibration:
         gain_error: standard deviation of the relative error of each axis' gain.
         turn_error: standard deviation of how far the sensor is turned about each axis against the axes given, rad; it
             does not count where `sensor_turn` estimates it.
-        rules: what is a rest in a recording.
     """
 
     gravity: ArrayLike = STANDARD_GRAVITY
@@ -231,7 +224,6 @@ class ForceSensorCalibration:
     drift: int = 0
     gain_error: float = 0.005
     turn_error: float = 0.002
-    rules: SampleRules = field(default_factory=SampleRules)
 
     def __post_init__(self) -> None:
         require_choices(self.frame, self.convention)
@@ -254,7 +246,7 @@ class ForceSensorCalibration:
         Args:
             orientations: of the sensor in the base: (M, 3, 3) with its axes as columns, or quaternions (M, 4) x y z w.
             wrench: (M, 6) force and torque, N and N m; moments about the sensor's origin.
-            time: (M,) s; None: the poses follow each other evenly.
+            time: (M,) s; None: not known, and the bias must not drift.
 
         Raises:
             IdentificationError: shapes, values, a frame or a sign that contradict the data, or too few poses.
@@ -266,26 +258,15 @@ class ForceSensorCalibration:
                 f"{len(rotations)} orientations, wrenches of shape {readings.shape} and times of shape {moments.shape} "
                 "do not fit; expected at least one pose, (M, 6) and (M,)"
             )
+        if self.drift and time is None:
+            raise IdentificationError(
+                f"the bias drifts (drift={self.drift}), and no time is given: give time (M,) in s for the "
+                f"{len(rotations)} poses"
+            )
         bad = np.flatnonzero(~np.isfinite(readings).all(axis=1) | ~np.isfinite(moments))
         if bad.size:
             raise IdentificationError(f"wrench of pose {bad[0]} is not finite ({bad.size} such poses); leave them out")
         return self._fit(StaticReadings(rotations, readings, moments), self.frame or "sensor", np.asarray(self.gravity))
-
-    def fit_recording(self, robot: RobotModel, recording: Recording, topic: str | None = None) -> ForceSensorResult:
-        """Calibrate from the dwells of a recording; the sensor is the robot's tip link, gravity the robot's.
-
-        Raises:
-            RecordingError: a joint of the robot is missing.
-            IdentificationError: as `fit`; no or several wrench topics, a frame that is neither tip nor base, a broken
-                sensor, or no dwells.
-        """
-        selected = recording.select(robot.joint_names)
-        name, series = chosen_series(selected, topic)
-        where = f"{recording.source}, {name}"
-        frame = frame_of(series, robot, self.frame, where)
-        require_sound(series, selected, where)
-        readings = readings_in_dwells(robot, selected, series, self.rules)
-        return self._fit(readings, frame, robot.gravity)
 
     def _fit(self, readings: StaticReadings, frame: Frame, gravity: NDArray) -> ForceSensorResult:
         rotations, wrench, time = readings
@@ -305,6 +286,10 @@ class ForceSensorCalibration:
                 f"the mass would be {values[0]:.4g} kg: the wrenches have the sign of convention='{other}'; set it, or "
                 "turn gravity round"
             )
+        weight = reading.weight(rotations)
+        nothing = np.empty((len(weight), 0))
+        linear = LinearReadings(time, np.zeros(len(time)), weight, (nothing, nothing), sensed, self.drift)
+        find_faults(linear, "poses", self.gain_error, max_drift=np.inf)
         signs = np.where([name.startswith(("bias", "drift")) for name in reading.names], sign, 1.0)
         result = ForceSensorResult(
             names=reading.names,

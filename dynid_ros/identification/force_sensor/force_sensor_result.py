@@ -15,6 +15,9 @@ from dynid_ros.identification.wrench_frame import AXES, UNITS, Convention, Frame
 from dynid_ros.identified.identified_file import as_number
 from dynid_ros.model.rigid_body import LoadBody
 
+DRIFT_SAMPLES = 100
+"""Moments at which a drifting bias is looked at for the range of its drift."""
+
 
 @dataclass(frozen=True, eq=False)
 class ForceSensorResult:
@@ -122,7 +125,7 @@ class ForceSensorResult:
 
         Args:
             orientations: (M, 3, 3) or (M, 4).
-            time: (M,) of the poses, s, as in the calibration, whose poses without times are at 0, 1, 2 …; None: only
+            time: (M,) of the poses, s, as in the calibration; None: only
                 where the bias does not drift.
 
         Raises:
@@ -178,6 +181,11 @@ class ForceSensorResult:
             AXES, UNITS, self.bias, of_bias * self.bias_errors, self.residual_rms, strict=True
         ):
             lines.append(f"{axis}: bias {value:.4g} ± {error:.2g} {unit}, residual RMS {rms:.2g} {unit}")
+        if self.reading.drift:
+            first, last = self.times
+            paths = np.ptp(self.bias_at(np.linspace(first, last, DRIFT_SAMPLES)), axis=0)
+            sizes = ", ".join(f"{axis} {size:.2g} {unit}" for axis, unit, size in zip(AXES, UNITS, paths, strict=True))
+            lines.append(f"drift of the bias from {first:g} to {last:g} s: {sizes}")
         return "\n".join(
             [
                 *lines,

@@ -13,12 +13,8 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import solve
-from dynid_ros.identification.static_samples import SampleRules, dwells
-from dynid_ros.identification.wrench_frame import AXES, Frame, sensor_wrench, tip_rotations
-from dynid_ros.model import RobotModel
+from dynid_ros.identification.wrench_frame import AXES, Frame, sensor_wrench
 from dynid_ros.model.inertia import skew
-from dynid_ros.recording import Recording
-from dynid_ros.recording.series import WrenchSeries
 
 LOAD = ("m", "mcx", "mcy", "mcz")
 N_LOAD = len(LOAD)
@@ -182,13 +178,11 @@ def _left(reading: StaticReading, rotations: NDArray, wrench: NDArray) -> float:
     return float(np.sqrt(np.prod(shares)))
 
 
-# Orientations of a sensor, however they are given, and the dwells of a recording.
+# Orientations of a sensor, however they are given.
 
 
 NOT_UNIT = 0.01
 """How far a quaternion's length, or the product of a rotation matrix with its transpose, may be from one."""
-LEAST_READINGS = 5
-"""Readings in a dwell that make a mean."""
 
 
 class StaticReadings(NamedTuple):
@@ -223,31 +217,6 @@ def rotation_matrices(orientations: ArrayLike) -> NDArray:
     error = np.abs(values @ np.swapaxes(values, 1, 2) - np.eye(3)).max(axis=(1, 2), initial=0.0)
     _refuse("orientation", np.flatnonzero(~(error <= NOT_UNIT) | ~(np.linalg.det(values) > 0)), "a rotation matrix")
     return values
-
-
-def readings_in_dwells(
-    robot: RobotModel, recording: Recording, series: WrenchSeries, rules: SampleRules
-) -> StaticReadings:
-    """Mean wrench of each stretch in which all joints rest, and the sensor's orientation there by the kinematics.
-
-    Raises:
-        IdentificationError: no dwells, or no wrenches in them.
-    """
-    found = []
-    for rows in dwells(recording, rules):
-        start, end = recording.time[rows.start], recording.time[rows.stop - 1]
-        part = series.between(start, end)
-        values = np.hstack([part.force, part.torque])
-        values = values[np.isfinite(values).all(axis=1)]
-        if len(values) >= LEAST_READINGS:
-            found.append((recording.position[rows].mean(axis=0), values.mean(axis=0), (start + end) / 2))
-    if not found:
-        raise IdentificationError(
-            f"{recording.source}: no rest of at least {rules.minimum_dwell:g} s with {LEAST_READINGS} wrenches in it; "
-            "record poses with dwells"
-        )
-    position, wrench, time = (np.array(values) for values in zip(*found, strict=True))
-    return StaticReadings(tip_rotations(robot, position), wrench, time)
 
 
 def _refuse(what: str, bad: NDArray, expected: str) -> None:

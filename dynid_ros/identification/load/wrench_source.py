@@ -23,8 +23,8 @@ from dynid_ros.identification.load.wrench_equations import (
     linear_readings,
     turn_of,
 )
-from dynid_ros.identification.load.wrench_faults import DRIFT_DEGREE, find_faults, refuse_unexplained
 from dynid_ros.identification.static_samples import SampleRules
+from dynid_ros.identification.wrench_faults import DRIFT_DEGREE, find_faults, refuse_unexplained
 from dynid_ros.identification.wrench_frame import Convention, Frame, chosen_series, frame_of, require_choices
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import STATIC

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from pinocchio_arm import example_urdf
 from scipy.spatial.transform import Rotation
 from static_wrenches import BIAS, CENTER, GRAVITY, MASS, readings
 
-from dynid_ros.errors import DynidError, IdentificationError, ModelError
+from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.identification import ForceSensorCalibration
-from dynid_ros.model import RobotModel
-from dynid_ros.recording import Recording, WrenchSeries
 
 EVEN = readings(30)
 
@@ -95,7 +92,7 @@ def test_drift_is_seen_and_its_error_is_honest():
     assert abs(result.mass - MASS) > 0.03
     assert abs(result.mass - MASS) < 2.5 * result.mass_error
     assert "force z by 2 N" in result.remarks[0]
-    drifting = ForceSensorCalibration(drift=1).fit(measured.rotations, wrench)
+    drifting = ForceSensorCalibration(drift=1).fit(measured.rotations, wrench, np.arange(len(wrench)))
     assert drifting.mass == pytest.approx(MASS, abs=4 * drifting.mass_error)
     assert drifting.mass_error < 0.3 * result.mass_error
 
@@ -115,11 +112,14 @@ def test_drift_is_predicted_too():
         np.testing.assert_allclose(result.contact(rotations, sign * wrench, time), result.residuals, atol=1e-9)
         end = result.predict(rotations[:1], [time[-1]])
         np.testing.assert_allclose(result.predict(rotations[:1], [time[-1] + 1e4]), end)
+        with pytest.raises(IdentificationError, match=r"the bias drifts \(drift=2\), and no time is given"):
+            calibration.fit(rotations, wrench)
         with pytest.raises(IdentificationError, match="the bias drifts, and no time is given"):
             result.predict(rotations)
         with pytest.raises(IdentificationError, match=r"times of shape \(3,\) for 40 poses"):
             result.validate(rotations, wrench, time[:3])
     assert len(result.document()["drift"]["force x"]) == 2
+    assert "drift of the bias from" in result.summary()
     still = ForceSensorCalibration().fit(rotations, wrench - drift, time)
     np.testing.assert_array_equal(still.predict(rotations, time), still.predict(rotations))
 
@@ -200,69 +200,6 @@ def test_what_poses_do_not_show_or_contradict(rotations, wrench, message):
 def test_settings(settings, message):
     with pytest.raises((IdentificationError, ModelError), match=message):
         ForceSensorCalibration(**settings)
-
-
-@pytest.fixture(name="ur10", scope="module")
-def fixture_ur10() -> RobotModel:
-    return RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="tool0")
-
-
-def dwelling(robot: RobotModel, poses: int = 12, frame_id: str = "tool0") -> Recording:
-    """1 s of rest in each pose; the load as Newton has it."""
-    rng = np.random.default_rng(2)
-    stops = rng.uniform(-2.0, 2.0, (poses, 6))
-    blend = np.clip(np.arange(200) / 100 - 1.0, 0.0, 1.0)[:, None]
-    q = np.concatenate([a + (b - a) * blend for a, b in zip(stops, np.roll(stops, -1, axis=0), strict=True)])
-    time = np.arange(len(q)) * 0.01
-    still = np.zeros_like(q)
-    load = np.concatenate([[MASS], MASS * CENTER, np.zeros(6)])
-    wrench = -robot.wrench_regressor(q, still, still) @ load + BIAS
-    wrench += np.repeat([0.05, 0.002], 3) * rng.standard_normal(wrench.shape)
-    series = WrenchSeries(time + 0.003, wrench[:, :3], wrench[:, 3:], frame_id)
-    return Recording(robot.joint_names, time, q, still * np.nan, still * np.nan, wrenches={"/ft": series})
-
-
-def test_dwells_of_a_recording(ur10):
-    result = ForceSensorCalibration().fit_recording(ur10, dwelling(ur10))
-    assert len(result.residuals) == 12
-    assert result.frame == "sensor"
-    np.testing.assert_allclose(result.mass, MASS, atol=0.01)
-    np.testing.assert_allclose(result.center, CENTER, atol=5e-4)
-    np.testing.assert_allclose(result.bias, BIAS, atol=0.03)
-
-
-def test_recordings_that_do_not_serve(ur10):
-    recording = dwelling(ur10)
-    (series,) = recording.wrenches.values()
-    calibration = ForceSensorCalibration()
-
-    def refused(wrenches: dict[str, WrenchSeries], message: str, topic: str | None = None) -> None:
-        given = Recording(ur10.joint_names, *recording.time[None], *[recording.position] * 3, wrenches=wrenches)
-        with pytest.raises(DynidError, match=message):
-            calibration.fit_recording(ur10, given, topic)
-
-    refused({}, "has no wrench topic; record")
-    refused({"/a": series, "/b": series}, "several wrench topics: /a, /b; choose one")
-    refused({"/a": series}, "has no wrench topic /c; it has /a", "/c")
-    other = WrenchSeries(series.time, series.force, series.torque, "ft_link")
-    refused({"/a": other}, "frame 'ft_link'.*build the robot with tip='ft_link'")
-    refused({"/a": WrenchSeries(series.time, series.force, series.torque)}, "have no frame_id")
-    refused(
-        {"/a": WrenchSeries(series.time + 1e9, series.force, series.torque, "tool0")}, "not of the time of the joint"
-    )
-    refused(
-        {"/a": WrenchSeries(series.time, 0 * series.force, 0 * series.torque, "tool0")}, "all its readings are the same"
-    )
-
-
-def test_motion_without_rests(ur10):
-    time = np.arange(0.0, 10.0, 0.01)
-    q = np.sin(time)[:, None] * np.ones(6)
-    wrench = np.random.default_rng(0).normal(size=(1000, 6))
-    series = WrenchSeries(time, wrench[:, :3], wrench[:, 3:], "tool0")
-    recording = Recording(ur10.joint_names, time, q, q, q, wrenches={"/ft": series})
-    with pytest.raises(IdentificationError, match="no rest of at least"):
-        ForceSensorCalibration().fit_recording(ur10, recording)
 
 
 def test_document_and_summary_are_plain():

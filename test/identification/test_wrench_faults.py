@@ -11,14 +11,14 @@ from static_wrench_arms import FAULTS, faulty, held_load
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification, LoadResult
 from dynid_ros.identification.load.driver_settings import driver_settings
-from dynid_ros.identification.load.wrench_faults import (
+from dynid_ros.identification.load.wrench_source import WrenchSource
+from dynid_ros.identification.wrench_faults import (
     MAX_NOISE_RATIO,
     MAX_UNEXPLAINED_FRACTION,
     LinearReadings,
     find_faults,
     refuse_unexplained,
 )
-from dynid_ros.identification.load.wrench_source import WrenchSource
 
 DEFLECTION = 1e-3
 SEEDS = range(300, 304)
