@@ -23,6 +23,8 @@ MAX_SPREAD, MIN_USABLE = 100.0, 0.5
 """Amplification of noise up to which neighbours foretell a position, and part of the samples that must be foretold."""
 MIN_NOISE_SIGMAS = 4.0
 """Standard errors from which residuals of several joints go together."""
+MIN_WEIGHTED = 1e-6
+"""Part of the largest power of the velocities below which samples weigh less."""
 VELOCITY_TIME, VELOCITY_REACH = 0.02, (3, 20)
 """Time on each side of a step over which the velocity is taken, s, and bounds of it, in samples."""
 MIN_POWER = 0.05
@@ -137,10 +139,14 @@ def _shared_noise(residual: NDArray, velocity: NDArray, spread: NDArray) -> floa
     product, power = residual * velocity, velocity**2
     crossed = np.sum(product, axis=1) ** 2 - np.sum(product**2, axis=1)
     expected = np.sum(power, axis=1) ** 2 - np.sum(power**2, axis=1)
-    weight = 1 / np.maximum(expected, np.quantile(expected, 0.5) + np.finfo(float).tiny)
+    largest = float(expected.max(initial=0.0))
+    if not largest > np.finfo(float).tiny / MIN_WEIGHTED:
+        return 0.0  # at rest, or where one joint moves at a time
+    # Fast stretches say more, but no stretch says all.
+    weight = 1 / np.maximum(expected, max(float(np.median(expected)), MIN_WEIGHTED * largest))
     total = np.sum(weight * spread * expected)
     shared = weight * crossed
-    if np.sum(shared) <= MIN_NOISE_SIGMAS * np.sqrt(np.sum(shared**2)) or not total > 0:
+    if np.sum(shared) <= MIN_NOISE_SIGMAS * np.sqrt(np.sum(shared**2)):
         return 0.0
     return float(np.sqrt(np.sum(shared) / total))
 
