@@ -15,8 +15,11 @@ class CommandWatch:
 
     def __init__(self) -> None:
         self.commands: list[tuple[float, Any]] = []
+        self.foreign: list[float] = []  # a command of somebody else, which is no command of the node
 
     def __call__(self, message: Any, info: dict) -> None:
+        if self.foreign and torque_of(message) == self.foreign:
+            return
         self.commands.append((info["source_timestamp"] * 1e-9, message))
 
     def torques(self) -> list[list[float]]:

@@ -90,6 +90,11 @@ class Bench:
             "timeout": CALM,
             "unchecked_controller": True,
             "position_controller": "",
+            "scale": [1.0],
+            "assume_no_effort": True,
+            "descent_time": 0.0,
+            "speed_limit": [1e9],  # this robot jumps
+            "watch_motion": False,
         } | parameters
         self.limit = max(values.get("torque_limits", [EFFORT]))
         self.start: list[float] | None = None  # the torque that acts before the first command, where that is not zero

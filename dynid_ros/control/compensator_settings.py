@@ -4,17 +4,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynid_ros.control.joint_brake import JointBrake
 from dynid_ros.control.joint_feedback import FeedbackGains, numbers
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
 MAX_FAULT_RAMP_TIME = 3.0  # launch kills a process 5 s after it asked it to end
 MAX_HOLD_ON_SILENCE = 1.0  # s for which a torque may still be right for a pose that nobody sees
+MAX_DESCENT_TIME = 60.0  # s
+MAX_DESCENT_SPEED = 1.0  # rad/s (m/s)
+SPEED_LIMIT_FRACTION = 0.5  # of the URDF's velocity limits, above which a floating arm is braked
+DEFAULT_SPEED_LIMIT = 1.0  # rad/s (m/s), where the URDF has no velocity limit
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Durations in seconds.
+    """Durations in seconds, and what is done in them.
 
     Attributes:
         ramp_time: of a ramp in or out on request.
@@ -22,12 +27,19 @@ class Timing:
         timeout: age of the oldest joint state that may still be acted on.
         hold_on_silence: for which the torque is held before the way to zero, where joint states are late and nothing
             else is wrong.
+        descent_time: for which gravity and damping hold the arm after a fault in which the pose is known, before it is
+            lowered; 0: the torque goes to zero within `fault_ramp_time` after every fault.
+        descent_speed: speed of each joint at which the arm is lowered, rad/s (m/s).
+        watch_motion: whether an arm that begins to move by itself while more torque comes in gets it taken back.
     """
 
     ramp_time: float = 2.0
     fault_ramp_time: float = 0.5
     timeout: float = 0.2
     hold_on_silence: float = 0.0
+    descent_time: float = 0.0
+    descent_speed: float = 0.15
+    watch_motion: bool = True
 
     def __post_init__(self) -> None:
         for name in ("ramp_time", "fault_ramp_time", "timeout"):
@@ -41,6 +53,13 @@ class Timing:
             )
         if not 0.0 <= self.hold_on_silence <= MAX_HOLD_ON_SILENCE:
             raise ControlError(f"hold_on_silence is {self.hold_on_silence}; expected 0 to {MAX_HOLD_ON_SILENCE:g} s")
+        if not 0.0 <= self.descent_time <= MAX_DESCENT_TIME:
+            raise ControlError(f"descent_time is {self.descent_time}; expected 0 to {MAX_DESCENT_TIME:g} s")
+        if not 0.0 < self.descent_speed <= MAX_DESCENT_SPEED:
+            raise ControlError(
+                f"descent_speed is {self.descent_speed}; expected a number above 0, at most "
+                f"{MAX_DESCENT_SPEED:g} rad/s (m/s)"
+            )
 
 
 START_MARGIN = 0.05  # part of its limit by which a torque that acts may exceed it, by noise of its sensor
@@ -51,7 +70,8 @@ MAX_GAIN = 1.5  # a feed-forward well above the gravity torque lifts the arm by 
 class JointSettings:
     """One entry per joint, in the model's order; rad, rad/s, N m, N m/s (prismatic: m, m/s, N, N/s).
 
-    Positions are believed from `lower` to `upper`, which are the robot's limits and a `margin` beyond them.
+    Positions are believed from `lower` to `upper`, which are the robot's limits and a `margin` beyond them. A joint
+    that is faster than its `speed_limit` is braked, as far as `brake` says; without them nothing brakes.
     """
 
     names: tuple[str, ...]
@@ -63,6 +83,8 @@ class JointSettings:
     velocity: tuple[float, ...]
     feedback: FeedbackGains
     margin: float
+    speed_limit: tuple[float, ...] = ()
+    brake: JointBrake | None = None
 
     @classmethod
     def of(
@@ -76,6 +98,8 @@ class JointSettings:
         rate: Sequence[float] = (),
         limit_margin: float = 0.1,
         feedback: FeedbackGains | None = None,
+        speed_limit: Sequence[float] = (),
+        brake: JointBrake | None = None,
     ) -> "JointSettings":
         """Settings for `robot`; a sequence of one value holds for all joints.
 
@@ -88,6 +112,8 @@ class JointSettings:
             rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the slowest that a fault allows.
             limit_margin: rad or m by which a position may exceed its limits before it counts as a fault.
             feedback: gains about the desired pose, and friction; None: none.
+            speed_limit: speeds above which joints are braked; empty: half of the URDF's velocity limits.
+            brake: damping that the loop can apply; None: none.
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
@@ -122,6 +148,8 @@ class JointSettings:
             velocity=tuple(float(value) if value > 0.0 else math.inf for value in robot.limits.velocity),
             feedback=feedback or FeedbackGains.of(robot),
             margin=limit_margin,
+            speed_limit=_speed_limits(robot, speed_limit),
+            brake=brake,
         )
 
     def checked_target(self, position: Sequence[float]) -> Sequence[float]:
@@ -149,6 +177,18 @@ class JointSettings:
                     "raise torque_limits, or take that torque off first"
                 )
         return [min(max(value, -limit), limit) for value, limit in zip(torque, self.torque, strict=True)]
+
+
+def _speed_limits(robot: RobotModel, given: Sequence[float]) -> tuple[float, ...]:
+    """Return the speeds (n,) above which joints are braked: the given ones, or a part of the URDF's limits."""
+    if given:
+        return numbers(given, tuple(robot.joint_names), "speed_limit", least=0.0)
+    limits = [float(limit) for limit in robot.limits.velocity]
+    known = [math.isfinite(limit) and limit > 0.0 for limit in limits]
+    return tuple(
+        SPEED_LIMIT_FRACTION * limit if finite else DEFAULT_SPEED_LIMIT
+        for limit, finite in zip(limits, known, strict=True)
+    )
 
 
 def _torque_limits(names: tuple[str, ...], limits: tuple[float, ...]) -> tuple[float, ...]:

@@ -1,17 +1,34 @@
-"""Gravity feed-forward, one joint state at a time: ramps, limits, and a safe end to every fault."""
+"""Gravity feed-forward, one joint state at a time: ramps, limits, and an end to every fault that holds the arm."""
 
 import enum
 import math
 from collections.abc import Callable, Sequence
 
+from dynid_ros.control.arm_hold import ArmHold
 from dynid_ros.control.compensator_settings import JointSettings, Timing
+from dynid_ros.control.descent import MAX_RAMP_S, Descent
 from dynid_ros.control.joint_feedback import JointFeedback
+from dynid_ros.control.joint_motion import JointMotion
+from dynid_ros.control.motion_watch import MotionWatch, Verdict
+from dynid_ros.control.torque_ramp import TorqueRamp
 from dynid_ros.errors import ControlError
 
 GravityTorque = Callable[..., Sequence[float]]
 """From positions of the motors, and from those of the links where they are measured."""
-STAMP_JITTER = 0.05  # s, between the stamp and the sample of a driver that is no real-time process
-ALTERNATION = 1.0  # s within which two jumps are those of two drivers; one alone is of an encoder that was set
+STAMP_JITTER_S = 0.05
+"""Time between the stamp and the sample of a driver that is no real-time process, s."""
+ALTERNATION_S = 1.0
+"""Time within which two jumps are those of two drivers; one alone is of an encoder that was set, s."""
+LOAD_CHANGE_S = 0.3
+"""Longest time in which another load comes in, s: an arm that has it in hand must not sink meanwhile."""
+END_SPEED_FACTOR = 2.0
+"""Factor on the descent speed where the process must end soon."""
+BACK_PACE = 3.0
+"""Pace at which the torque goes back while the arm may rise by itself, and comes again where a hand led it, 1/s."""
+MIN_BACK_SCALE = 0.5
+"""Part of its scale to which the torque goes back at most: a hand that leads the arm must not get all of its weight."""
+MIN_PUSH_FRACTION = 0.01
+"""Part of its torque limit by which a joint's torque must change for its motion to be watched."""
 
 
 class State(enum.Enum):
@@ -24,93 +41,31 @@ class State(enum.Enum):
     FAULT = "fault"
 
 
-class TorqueRamp:
-    """Torque `scale · target + weight · start`: what acted at the beginning gives way as the target comes in.
-
-    Both weights change by the time since the last command over the length of the ramp: `scale` up or down, that of the
-    start down alone. So a ramp in goes from the start to the target on a straight line, and one that reverses on its
-    way takes what is left of both to zero.
-
-    Attributes:
-        torque: (n,) last command, N m (N).
-        scale: weight of the target, 0 to 1.
-    """
-
-    def __init__(self, joints: int) -> None:
-        self.torque = [0.0] * joints
-        self.scale = 0.0
-        self._start = [0.0] * joints
-        self._weight = 0.0
-        self._time = -math.inf
-        self._held_until = -math.inf
-
-    def begin(self, start: Sequence[float]) -> None:
-        """Begin at `start` (n,), N m (N), with the next step, however late that is."""
-        self.torque, self._start = list(start), list(start)
-        self.scale, self._weight = 0.0, 1.0
-        self._time = math.inf
-        self._held_until = -math.inf
-
-    def fade(self, time: float) -> list[float]:
-        """Begin the way to zero; the torque (n,) that fades."""
-        self.scale, self._weight = 1.0, 0.0
-        self._time = time  # the ramp begins now: the time since the last command would be a step
-        self._held_until = -math.inf
-        return list(self.torque)
-
-    def hold(self, until: float = -math.inf) -> None:
-        """Keep the torque as it is up to that time; a time that is over: no longer."""
-        self._held_until = until
-
-    def clear(self) -> None:
-        """Be at zero at once, where no command arrives."""
-        self.torque = [0.0] * len(self.torque)
-        self._weight = 0.0
-
-    def elapsed(self, time: float) -> float:
-        """Time since the last command, s."""
-        return max(time - self._time, 0.0)
-
-    def step(self, time: float, target: Sequence[float], joints: JointSettings, ramp: float) -> list[float]:
-        """Torque (n,) at `time`; `ramp`: s from nothing to all of the target, below 0 from all to nothing."""
-        if time < self._held_until:
-            self._time = max(time, self._time)
-            return list(self.torque)
-        elapsed = self.elapsed(time)
-        self._time = time if math.isinf(self._time) else max(time, self._time)
-        self.scale = min(max(self.scale + elapsed / ramp, 0.0), 1.0)
-        self._weight = max(self._weight - elapsed / abs(ramp), 0.0)
-        for i, (last, start, value, limit, rate) in enumerate(
-            zip(self.torque, self._start, target, joints.torque, joints.rate, strict=True)
-        ):
-            step = rate * elapsed
-            wanted = self.scale * value + min(max(self._weight * start, -limit), limit)
-            self.torque[i] = min(max(wanted, last - step), last + step)
-        return list(self.torque)
-
-
 class GravityCompensator:
     """Torque from joint positions; the caller passes the time, in seconds of one steady clock.
 
     While enabled the target is `s · clip(gain · gravity(q) + feedback, ±limit)`, where s runs from 0 to 1 within
-    `ramp_time`, and back to 0 when disabled; feedback is PD about a desired pose, the one at which the arm was enabled
-    until it is aimed elsewhere, and friction, as far as the settings have gains for them. The torque follows its target
-    by at most `rate · dt` between two commands, in every state and through every change: ramps, jumps of the pose,
-    another model, other limits. It begins at zero, or at the torque that acts already, as after a process that was
-    killed: then it goes from there to the target within `ramp_time`.
+    `ramp_time`. Feedback is PD about a desired pose, which is the pose at `enable` until `aim` moves it, and friction,
+    as far as the settings have gains for them. Between two commands the torque changes by at most `rate · dt`, where dt
+    counts for a few mean periods at most, in every state and through every change. A new model, load or scale comes in
+    within `ramp_time`. The torque begins at zero, or at the torque that acts already.
 
-    Fault: the state is no longer believed, so neither is a torque computed from it. The last command, which came from
-    the last good state, goes to zero on a straight line within `fault_ramp_time` of the fault's detection (the rates
-    allow it, see `JointSettings.of`); after silence alone it may be held for `hold_on_silence` before. A fault stays
-    until `enable` is called again, even if good states return: the arm may have moved, and somebody may have come close
-    to it. Faults are
+    The motion is watched. A joint that exceeds its speed limit is braked. While more torque comes in, an arm that
+    begins to move by itself gets the torque back at which it rested; `notice` says why.
 
-    - no good joint state for longer than `timeout`, whoever was too slow;
-    - a joint that is missing, not finite, or beyond its position limits by more than the margin;
-    - a position that jumped further than its velocity limit allows between the stamps of two states, and some jitter.
+    Faults in which the pose is known (`interrupt`) end in a controlled descent where the timing has a `descent_time`:
+    gravity torque and damping hold the arm for that time, then it is lowered at `descent_speed`. So does `disable`,
+    without the wait. Faults in which the pose is not known (`fault`) take the last command to zero on a straight line
+    within `fault_ramp_time`; after silence alone it may be held for `hold_on_silence` before. A fault stays until
+    `enable` is called again, even if good states return: the arm may have moved, and somebody may have come close to
+    it. The pose is not known where
+
+    - no good joint state came for longer than `timeout`, whoever was too slow;
+    - a joint is missing, not finite, or beyond its position limits by more than the margin;
+    - a position jumped further than its velocity limit allows between the stamps of two states, and some jitter.
       Without stamps, or where these jump, the limit is loose: a state may be up to `timeout` old when it arrives, so
       two arrivals dt apart may be `dt + timeout` apart;
-    - a gravity torque that is not finite, or that the springs of flexible joints cannot carry.
+    - the gravity torque is not finite, or the springs of flexible joints cannot carry it.
 
     A torque at its limit is clipped; that is no fault.
 
@@ -118,28 +73,45 @@ class GravityCompensator:
         state: see `State`.
         fault_reason: of the fault that is not yet acknowledged, else empty.
         faults: number of faults so far.
+        notice: why the last change of model, load or scale was taken back; empty: it was not.
         limited: joints whose torque would exceed its limit.
         position: the last good joint positions, rad (m); empty before the first.
         joints: settings in force.
+        motion: velocities and delay of the loop.
     """
 
     def __init__(self, gravity: GravityTorque, joints: JointSettings, timing: Timing) -> None:
         self.state = State.DISABLED
         self.fault_reason = ""
         self.faults = 0
+        self.notice = ""
         self.limited: tuple[str, ...] = ()
         self.position: tuple[float, ...] = ()
         self.joints = joints
+        self.motion = JointMotion(len(joints.names))
         self._gravity = gravity
         self._feedback = JointFeedback()
         self._timing = timing
         self._ramp = TorqueRamp(len(joints.names))
         self._held: list[float] | None = None  # torque that fades out without regard to the pose
+        self._descent: Descent | None = None
+        self._watch = MotionWatch()
+        self._suspicion = Verdict.QUIET
+        self._floor = 0.0  # scale down to which the torque goes back
+        self._hold = ArmHold(len(joints.names))
+        self._process_ends = False
+        self._before: tuple[GravityTorque, JointSettings] | None = None  # in force before the change that is watched
+        self._change_time = timing.ramp_time
         self._state_time = -math.inf
         self._stamp: float | None = None
         self._unfit = "no joint state has arrived yet"
         self._jumps = -math.inf, -math.inf  # times of the last two while it did not follow
         self._jumped = ""
+
+    @property
+    def gravity(self) -> GravityTorque:
+        """Gravity torque in force."""
+        return self._gravity
 
     @property
     def torque(self) -> tuple[float, ...]:
@@ -154,89 +126,160 @@ class GravityCompensator:
     @property
     def at_rest(self) -> bool:
         """Whether the output is zero and stays there."""
-        return self.state in (State.DISABLED, State.FAULT) and not any(self._ramp.torque)
+        idle = self.state in (State.DISABLED, State.FAULT) and self._descent is None
+        return idle and not any(self._ramp.torque)
+
+    @property
+    def descends(self) -> bool:
+        """Whether the arm is held or lowered on the way to zero."""
+        return self._descent is not None
 
     @property
     def _following(self) -> bool:
         """Whether the torque follows the pose; the pose must then be trusted."""
         return self.state is not State.DISABLED and self._held is None
 
-    def enable(self, time: float, start: Sequence[float] | None = None, desired: Sequence[float] | None = None) -> None:
+    @property
+    def _enabled(self) -> bool:
+        return self.state in (State.RAMPING_IN, State.ACTIVE)
+
+    def enable(
+        self,
+        time: float,
+        start: Sequence[float] | None = None,
+        desired: Sequence[float] | None = None,
+        *,
+        confirmed: bool = False,
+    ) -> None:
         """Ramp in; also the way out of a fault.
 
         Args:
             time: now.
             start: (n,) torque that acts, N m (N), where it is not the last command; None: that, or zero.
             desired: (n,) position to hold, rad (m); None: the measured one.
+            confirmed: whether measured effort agrees with the model; a motion is then a hand's, and is not watched.
 
         Raises:
             ControlError: the newest joint state is unfit or too old, those of the last second disagree, or the torque
                 that acts is more than may be commanded.
         """
-        if self.state in (State.RAMPING_IN, State.ACTIVE):
+        if self._enabled:
             return
         if self._unfit:
             raise ControlError(f"cannot enable: {self._unfit}")
         if stale := self._stale(time):
             raise ControlError(f"cannot enable: {stale}")
-        if time - self._jumps[0] < ALTERNATION:
+        if time - self._jumps[0] < ALTERNATION_S:
             raise ControlError(f"cannot enable: {self._jumped}")
         if not self._following:
             # while it ramps out what acts is its own command, be that zero
             own = start is None or any(self.torque) or not self.at_rest
             self._ramp.begin(self.torque if own or start is None else self.joints.checked_start(start))
             self._held = None
-            self._feedback.hold(self.position if desired is None else desired)
+        self._feedback.hold(self.position if desired is None else desired)
+        self._descent = None
+        self._process_ends = False
+        self._hold.pose = ()
         self.fault_reason = ""
+        self.notice = ""
+        self._change_time = self._timing.ramp_time
         self.state = State.RAMPING_IN
+        self._before = None
+        self._watch.end()
+        if not confirmed:
+            self._watch_change(self._ramp.torque)
+
+    def released(self) -> None:
+        """Watch the motion from now on as after `enable`: the arm has just been left to this torque."""
+        if self._enabled and self._before is None:
+            self._watch_change([0.0] * len(self.joints.names))
 
     def aim(self, position: Sequence[float]) -> None:
         """Let the desired pose go to `position` (n,), rad (m), where it is not NaN; raises where it must not."""
-        if self.state not in (State.RAMPING_IN, State.ACTIVE):
+        if not self._enabled:
             raise ControlError(f"the compensation is {self.state.value}; enable it first, it then holds its pose")
         self._feedback.aim(self.joints.checked_target(position))
+        self._watch.end()  # the motion that follows is commanded
 
-    def disable(self) -> None:
-        """Ramp out; acknowledges a fault, whose own ramp goes on."""
-        if self.state is not State.DISABLED:
-            self.fault_reason = ""
-            self._ramp.hold()
-            self.state = State.DISABLED if self.at_rest else State.RAMPING_OUT
+    def disable(self, time: float = math.nan) -> None:
+        """Ramp out, lowering the arm; acknowledges a fault, whose own ramp goes on.
 
-    def stop(self, time: float) -> None:
-        """Let the last command fade within `fault_ramp_time` whatever the arm does, as when the process must end."""
+        Args:
+            time: now; without it the ramp does not follow the motion.
+        """
+        if self.state is State.DISABLED:
+            return
+        self.fault_reason = ""
+        self._ramp.hold()
+        self.state = State.DISABLED if self.at_rest else State.RAMPING_OUT
+        if self._following and self._timing.descent_time > 0.0 and math.isfinite(time):
+            self._descend(time, 0.0)
+
+    def stop(self, time: float, within: float = 0.0) -> None:
+        """Take the torque to zero because the process must end.
+
+        Args:
+            time: now.
+            within: time in which the arm may be lowered, s; 0: the last command fades within `fault_ramp_time`.
+        """
         self.fault_reason = ""
         if self.at_rest:
             self.state = State.DISABLED
             return
-        if self._held is None:
+        self.state = State.RAMPING_OUT
+        if self._following and within > 0.0 and self._timing.descent_time > 0.0:
+            self._process_ends = True
+            self._descend(time, 0.0, ends=time + within)
+        elif self._held is None:
             self._fade_out(time)
         self._ramp.hold()
-        self.state = State.RAMPING_OUT
 
     def fault(self, time: float, reason: str) -> None:
-        """Take note of a joint state that cannot be used; while enabled, begin the way to zero."""
+        """Take note of a joint state that cannot be used; while enabled, begin the ramp to zero."""
         self._unfit = reason
-        self.interrupt(time, reason)
+        self.motion.forget()
+        self.interrupt(time, reason, fade=True)
 
-    def interrupt(self, time: float, reason: str) -> None:
-        """While enabled, begin the way to zero for a reason that is not of the joint states."""
-        if self._following:
+    def interrupt(self, time: float, reason: str, *, fade: bool = False) -> None:
+        """End for a reason other than the joint states: by a descent, or by the ramp to zero.
+
+        Args:
+            time: now.
+            reason: of the fault.
+            fade: whether the torque must go to zero at once, as no torque can be right.
+        """
+        if not self._following:
+            self._ramp.hold()
+            return
+        descends = self._timing.descent_time > 0.0 and not fade
+        if self.state is State.FAULT and descends:
+            return
+        if descends:
+            self._descend(time, self._timing.descent_time)
+        else:
             self._fade_out(time)
-            self.fault_reason = reason
-            self.faults += 1
-            self.state = State.FAULT
+        earlier = f"{self.fault_reason}; then " if self.fault_reason else ""
+        self.fault_reason = f"{earlier}{reason}"
+        self.faults += 1
+        self.state = State.FAULT
         self._ramp.hold()
 
     def drop(self, time: float, reason: str) -> None:
         """Be silent from now on, while enabled for this reason: commands do not act, nor would those of a ramp."""
-        self.interrupt(time, reason)
+        self.interrupt(time, reason, fade=True)
         self._ramp.clear()
         if self.state is State.RAMPING_OUT:
-            self.state, self._held = State.DISABLED, None
+            self._rest()
 
-    def replace(self, gravity: GravityTorque, joints: JointSettings) -> None:
-        """Use another model, and the limits that belong to it, from the next joint state on.
+    def replace(self, gravity: GravityTorque, joints: JointSettings, *, load: bool = False) -> None:
+        """Use another model, or load, and the limits that belong to it.
+
+        Its torque comes in within `ramp_time`, that of another load within `LOAD_CHANGE_S` at most.
+
+        Args:
+            gravity: torque of the new model.
+            joints: its settings.
+            load: whether the load alone is another.
 
         Raises:
             ControlError: the model is of other joints.
@@ -244,8 +287,8 @@ class GravityCompensator:
         if joints.names != self.joints.names:
             new, old = ", ".join(joints.names), ", ".join(self.joints.names)
             raise ControlError(f"the new model is of joints {new}, the one in force of {old}; configure anew")
-        self._gravity = gravity
-        self.joints = joints
+        ramp_time = self._timing.ramp_time
+        self._change(gravity, joints, min(ramp_time, LOAD_CHANGE_S) if load else ramp_time)
 
     def adjust(self, joints: JointSettings, timing: Timing) -> None:
         """Use other gains, limits and times; a joint that nothing pulled before is pulled to where it is now.
@@ -260,7 +303,11 @@ class GravityCompensator:
                 )
         if self._following:
             self._feedback.stiffen(self.joints.feedback, joints.feedback, self.position)
-        self.joints, self._timing = joints, timing
+        self._timing = timing
+        if joints.gain != self.joints.gain:
+            self._change(self._gravity, joints, timing.ramp_time)
+        else:
+            self.joints = joints
 
     def update(
         self,
@@ -269,6 +316,8 @@ class GravityCompensator:
         stamp: float | None = None,
         links: Sequence[float] | None = None,
         velocity: Sequence[float] | None = None,
+        *,
+        age: float = 0.0,
     ) -> list[float] | None:
         """Torque for one joint state.
 
@@ -278,6 +327,7 @@ class GravityCompensator:
             stamp: s of the driver's clock at which it was taken; None: unknown.
             links: (n,) positions of the links of flexible joints, where they are measured and good.
             velocity: (n,) rad/s (m/s), where it is measured; the settings say whether it is needed.
+            age: time between its measurement and its arrival, s; 0: unknown.
 
         Returns:
             (n,) N m (N), or None if there is nothing to command.
@@ -288,6 +338,7 @@ class GravityCompensator:
             return self._fade(time)
         if self.position and (jump := self._jump(time, position, stamp)):  # while it follows that is a problem
             self._jumps, self._jumped = (self._jumps[1], time), jump
+        self.motion.update(time, position, velocity, stamp, age)
         self.position = tuple(position)
         self._state_time = time
         self._stamp = stamp
@@ -303,7 +354,8 @@ class GravityCompensator:
         if not all(map(math.isfinite, gravity)):
             self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
             return self._fade(time)
-        return self._step(time, self._clip(gravity, feedback), self._timing.ramp_time)
+        self._look_at_motion(time)
+        return self._step(time, self._clip(gravity, feedback))
 
     def watch(self, time: float) -> list[float] | None:
         """Torque between joint states, to be asked for regularly: finds stale states and drives the fault ramp."""
@@ -336,7 +388,7 @@ class GravityCompensator:
     def _jump(self, time: float, position: Sequence[float], stamp: float | None) -> str:
         span = time - self._state_time + self._timing.timeout
         if stamp is not None and self._stamp is not None and stamp > self._stamp:
-            span = min(span, stamp - self._stamp + STAMP_JITTER)
+            span = min(span, stamp - self._stamp + STAMP_JITTER_S)
         joints = self.joints
         for name, value, before, velocity in zip(joints.names, position, self.position, joints.velocity, strict=True):
             if abs(value - before) > velocity * span:
@@ -354,22 +406,158 @@ class GravityCompensator:
         )
         return [min(max(value, -limit), limit) for value, limit in zip(wanted, joints.torque, strict=True)]
 
+    def _change(self, gravity: GravityTorque, joints: JointSettings, span: float, *, watched: bool = True) -> None:
+        """Use another gravity torque or gain; the difference in the present pose fades within `span`, s."""
+        before = (self._gravity, self.joints)
+        old = self._gravity_target()
+        self._gravity = gravity
+        self.joints = joints
+        new = self._gravity_target()
+        if not (self._following and old and new):
+            return
+        self._ramp.shift([a - b for a, b in zip(old, new, strict=True)])
+        self._change_time = span
+        if self._enabled and watched:
+            self._before = before
+            self.notice = ""
+            self._watch_change(old)
+
+    def _gravity_target(self) -> list[float]:
+        """Return the clipped gravity torque (n,) in the last pose; empty where it is not known."""
+        if not self.position:
+            return []
+        try:
+            gravity = self._gravity(self.position)
+        except ControlError:
+            return []
+        rows = zip(self.joints.gain, gravity, self.joints.torque, strict=True)
+        target = [min(max(gain * value, -limit), limit) for gain, value, limit in rows]
+        return target if all(map(math.isfinite, target)) else []
+
+    def _watch_change(self, before: Sequence[float]) -> None:
+        """Watch the motion while the torque goes from `before` (n,) to its target."""
+        target = self._gravity_target()
+        if not (target and self._timing.watch_motion):
+            return
+        push = [
+            change if abs(change) > MIN_PUSH_FRACTION * limit else 0.0
+            for change, limit in zip(
+                (b - a for a, b in zip(before, target, strict=True)), self.joints.torque, strict=True
+            )
+        ]
+        self._watch.begin(self.position, self.motion.velocity, push)
+
+    def _look_at_motion(self, time: float) -> None:
+        """Take the torque back, or hold the arm, where it begins to move by itself while more torque comes in."""
+        if not (self._enabled and (self._watch.is_on or self._hold.pose)):
+            self._suspicion = Verdict.QUIET
+            return
+        progress = self._ramp.scale if self._before is None else 1.0 - self._ramp.weight
+        verdict = self._watch.update(
+            time, self.position, self.motion.velocity, progress, carried=self._hold.carried(self.joints)
+        )
+        if verdict is Verdict.SINKS and self._suspicion is not Verdict.SINKS:
+            self._hold.pose = self.position
+        elif verdict is Verdict.QUIET:
+            self._hold.pose = ()
+        if verdict is Verdict.RISES and self._suspicion is not Verdict.RISES:
+            self._floor = MIN_BACK_SCALE * self._ramp.scale
+        self._suspicion = verdict
+        name = self.joints.names[self._watch.joint]
+        if verdict is Verdict.SANK_BY_ITSELF:
+            self.interrupt(
+                time,
+                f"joint '{name}' sinks by itself: the model is too light, or the arm carries a load that was not "
+                "announced",
+            )
+        elif verdict is Verdict.ROSE_BY_ITSELF and self._before is None:
+            self.interrupt(
+                time,
+                f"joint '{name}' rises by itself: the model is too heavy, or the arm does not carry the load that it "
+                "counts with",
+            )
+        elif verdict is Verdict.ROSE_BY_ITSELF and self._before is not None:
+            gravity, joints = self._before
+            self._before = None
+            self._change(gravity, joints, LOAD_CHANGE_S, watched=False)
+            self.notice = (
+                f"joint '{name}' began to move by itself: the last change of model, load or scale was taken back"
+            )
+
+    def _descend(self, time: float, hold: float, ends: float | None = None) -> None:
+        """Begin to hold and then lower the arm, faster where it must `ends` by a given time."""
+        timing = self._timing
+        speed = timing.descent_speed if ends is None else END_SPEED_FACTOR * timing.descent_speed
+        ramp_time = timing.ramp_time
+        if self.joints.brake is not None:
+            needed = self.joints.brake.lowering_time(self.motion.delay, speed)
+            ramp_time = max(ramp_time, min(needed, MAX_RAMP_S))
+        self._descent = Descent(time + hold, ramp_time, speed, ends)
+        if hold > 0.0 and not self._hold.pose:
+            self._hold.pose = self.position
+        self._suspicion = Verdict.QUIET
+        self._feedback.halt()
+        self._watch.end()
+        self.limited = ()
+
     def _fade_out(self, time: float) -> None:
         self._held = self._ramp.fade(time)
+        self._descent = None
+        self._hold.release()
+        self._watch.end()
         self.limited = ()
 
     def _fade(self, time: float) -> list[float] | None:
         if self._held is None or self.at_rest:
             return None
-        return self._step(time, self._held, self._timing.fault_ramp_time)
+        return self._ramp_to(time, self._held, -1.0 / self._timing.fault_ramp_time)
 
-    def _step(self, time: float, full: list[float], ramp_time: float) -> list[float]:
+    def _step(self, time: float, target: list[float]) -> list[float]:
         """Move the torque towards its target, or to zero, by what the time since the last command allows."""
-        inwards = self.state in (State.RAMPING_IN, State.ACTIVE)
-        torque = self._ramp.step(time, full, self.joints, ramp_time if inwards else -ramp_time)
+        pace = 1.0 / self._timing.ramp_time
+        if self._enabled:
+            if self._suspicion is not Verdict.RISES:
+                # After a hand was found to lead the arm, it gets its torque back soon.
+                led = self.state is State.ACTIVE and not self._watch.is_on
+                return self._ramp_to(time, target, BACK_PACE if led else pace, weight_pace=-1.0 / self._change_time)
+            if self._before is None:
+                return self._ramp_to(time, target, -BACK_PACE if self._ramp.scale > self._floor else 0.0)
+            return self._ramp_to(time, target, 0.0, weight_pace=1.0 / min(self._change_time, LOAD_CHANGE_S))
+        if self._descent is None:
+            return self._ramp_to(time, target, -pace)
+        if time > self._descent.ends and self.state is State.RAMPING_OUT and self._process_ends:
+            self._fade_out(time)
+            return list(self._ramp.torque)
+        pace = self._descent.pace(time, self.motion.velocity, self.joints.brake is not None)
+        torque = self._ramp_to(time, target, pace)
+        if self._descent is not None and self._descent.done(time, self._ramp.scale):
+            self._ramp.clear()
+            torque = list(self._ramp.torque)
+            self._rest()
+        return torque
+
+    def _ramp_to(
+        self, time: float, target: Sequence[float], pace: float, weight_pace: float | None = None
+    ) -> list[float]:
+        torque = self._ramp.step(time, target, self.joints, pace, weight_pace=weight_pace, brake=self._braking(time))
         if self.state is State.RAMPING_IN and self._ramp.scale == 1.0:
             self.state = State.ACTIVE
-        elif self.state is State.RAMPING_OUT and self._ramp.scale == 0.0 and not any(torque):
+        elif self.state is State.RAMPING_OUT and self._ramp.scale == 0.0 and not any(torque) and not self.descends:
+            self._rest()
+        return torque
+
+    def _rest(self) -> None:
+        """Be at zero for good: disabled, or after a fault until it is acknowledged."""
+        self._descent = None
+        if self.state is State.FAULT:
+            self._held = list(self._ramp.torque)
+        else:
             self.state = State.DISABLED
             self._held = None
-        return torque
+
+    def _braking(self, time: float) -> list[float] | None:
+        """Return the torque (n,) of brakes and spring, N m (N); None where neither acts."""
+        if self._held is not None:
+            return None
+        brakes = self.descends or self._suspicion is not Verdict.QUIET
+        return self._hold.torque(time, self.position, self.motion, self.joints, brakes=brakes, scale=self._ramp.scale)

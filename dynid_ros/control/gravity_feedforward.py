@@ -345,6 +345,21 @@ def load_gravity_torque(
         ModelError: the URDF does not describe such a chain.
     """
     identified, robot = robot_of_file(model_file, urdf, base, tip, gravity=gravity, held=held)
+    return robot, loaded_gravity(
+        identified, robot, use_load=use_load, largest_load=largest_load, use_springs=use_springs, tilts=tilts
+    )
+
+
+def loaded_gravity(
+    identified: dict,
+    robot: RobotModel,
+    *,
+    use_load: bool = True,
+    largest_load: float = math.inf,
+    use_springs: bool = True,
+    tilts: bool = False,
+) -> LoadedGravity:
+    """Return the gravity torque of a document of `identified.yaml`; arguments and errors as `load_gravity_torque`."""
     model = GravityModel(robot)
     springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
     moments = gravity_moments(identified, model)
@@ -362,10 +377,11 @@ def load_gravity_torque(
         own_angles=own_angle_torque(identified, robot.joint_names),
     )
     if not use_load or identified.get("load") is None:
-        return robot, arm
+        return arm
     try:
-        return robot, arm.carrying(CarriedLoad.of_section(identified["load"]))
+        return arm.carrying(CarriedLoad.of_section(identified["load"]))
     except ControlError as error:
         raise IdentifiedFileError(
-            f"{model_file}: the load in it cannot be used: {error}. Identify it again, or do without: use_load false"
+            f"{file_of(identified)}: the load in it cannot be used: {error}. Identify it again, or do without: "
+            "use_load false"
         ) from error

@@ -6,14 +6,12 @@ Ma and Hollerbach (1996), figure 1: position feedback and gravity feed-forward, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import mul
-from pathlib import Path
+from typing import Any
 
-from dynid_ros.errors import ControlError
-from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.joint_friction import least_friction
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import per_joint
@@ -142,6 +140,10 @@ class JointFeedback:
         """Let the desired position go to `position` (n,); what is NaN stays as it was aimed at."""
         self._target = [old if math.isnan(new) else new for old, new in zip(self._target, position, strict=True)]
 
+    def halt(self) -> None:
+        """Keep the desired position where it is on its way."""
+        self._target = list(self.desired)
+
     def stiffen(self, before: FeedbackGains, gains: FeedbackGains, position: Sequence[float]) -> None:
         """Take `position` (n,) as desired where there is stiffness that was not there before."""
         for i, (old, new) in enumerate(zip(before.stiffness, gains.stiffness, strict=True)):
@@ -187,33 +189,51 @@ class JointFeedback:
         return speed
 
 
-def compensated_friction(
-    model_file: str | Path, joint_names: Sequence[str], scale: Sequence[float]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Coulomb (n,) N m and viscous (n,) N m s/rad friction to compensate for: `scale` times what a joint has at least.
+@dataclass(frozen=True)
+class IdentifiedFriction:
+    """Friction that each joint of a model has at least, see `least_friction`; it belongs to the model that was read.
 
-    See `least_friction`.
-
-    Args:
-        model_file: `identified.yaml`.
+    Attributes:
         joint_names: n names.
-        scale: 0 (none) to 0.8; one value, or n.
-
-    Raises:
-        ControlError: a scale out of range.
-        IdentifiedFileError: the file is malformed, or friction of a joint whose scale is above 0 was not identified.
+        least: (n,) Coulomb N m and viscous N m s/rad friction, or why it is not known.
     """
-    names = tuple(joint_names)
-    scales = numbers(scale, names, "friction_scale", least=0.0)
-    for name, value in zip(names, scales, strict=True):
-        if value > LARGEST_FRICTION_SCALE:
-            raise ControlError(
-                f"friction_scale of joint '{name}' is {value:g}; expected at most {LARGEST_FRICTION_SCALE:g}: if less "
-                "friction is left, errors of the identification could drive the joint"
-            )
-    if not any(scales):
-        return (0.0,) * len(names), (0.0,) * len(names)
-    document = load_identified(model_file)
-    least = [least_friction(document, name) if part else (0.0, 0.0) for name, part in zip(names, scales, strict=True)]
-    coulomb, viscous = zip(*least, strict=True)
-    return tuple(map(mul, scales, coulomb)), tuple(map(mul, scales, viscous))
+
+    joint_names: tuple[str, ...]
+    least: tuple[tuple[float, float] | str, ...]
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> IdentifiedFriction:
+        """Read it from the document of `identified.yaml`."""
+        least: list[tuple[float, float] | str] = []
+        for name in joint_names:
+            try:
+                least.append(least_friction(document, name))
+            except IdentifiedFileError as error:
+                least.append(str(error))
+        return cls(tuple(joint_names), tuple(least))
+
+    def compensated(self, scale: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return Coulomb (n,) N m and viscous (n,) N m s/rad friction to compensate for.
+
+        Args:
+            scale: part of the friction, 0 (none) to 0.8; one value, or n.
+
+        Raises:
+            ControlError: a scale out of range.
+            IdentifiedFileError: friction of a joint whose scale is above 0 was not identified.
+        """
+        scales = numbers(scale, self.joint_names, "friction_scale", least=0.0)
+        for name, value in zip(self.joint_names, scales, strict=True):
+            if value > LARGEST_FRICTION_SCALE:
+                raise ControlError(
+                    f"friction_scale of joint '{name}' is {value:g}; expected at most {LARGEST_FRICTION_SCALE:g}: if "
+                    "less friction is left, errors of the identification could drive the joint"
+                )
+        coulomb, viscous = [], []
+        for part, least in zip(scales, self.least, strict=True):
+            if part and isinstance(least, str):
+                raise IdentifiedFileError(least)
+            dry, linear = (0.0, 0.0) if isinstance(least, str) else least
+            coulomb.append(part * dry)
+            viscous.append(part * linear)
+        return tuple(coulomb), tuple(viscous)

@@ -1,19 +1,46 @@
-"""Whether another gravity model, or another load, can be meant: how far its torque is from that of the one before."""
+"""Whether another gravity model, or another load, can be meant: how far its torque is from the torque before it."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.control.gravity_feedforward import LoadedGravity
+from dynid_ros.control.joint_brake import random_poses
 from dynid_ros.errors import ControlError
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 
 POSES = 2000
-"""Poses within the joints' limits, at random, in which torques are compared."""
-FELT = 0.05
+"""Random poses within the joints' limits in which torques are compared."""
+MIN_SIGN_FRACTION = 0.05
 """Part of a joint's effort limit from which on the URDF's gravity torque has a sign that a model must have, too."""
+MIN_CHANGE_FRACTION = 0.02
+"""Part of a joint's effort limit below which a change is hidden by dry friction, and always allowed."""
+
+
+@dataclass(frozen=True)
+class MeasuredEffort:
+    """Torque that the drives apply while they hold the arm at rest.
+
+    Attributes:
+        position: (n,) rad (m).
+        effort: (n,) N m (N).
+        error: (n,) largest error of the sensors, N m (N).
+        certain: whether the drives surely hold all of the arm's weight, as a position controller makes them.
+    """
+
+    position: Sequence[float]
+    effort: Sequence[float]
+    error: Sequence[float]
+    certain: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the drives hold the arm; an arm in a strap, or on its brakes, says nothing."""
+        return any(abs(value) > 2.0 * error for value, error in zip(self.effort, self.error, strict=True))
 
 
 class ModelChange:
@@ -22,89 +49,168 @@ class ModelChange:
     Args:
         model: of the arm, whose robot has the URDF's masses and effort limits.
         torque: (n,) limits, N m (N), where the URDF has none.
-        largest: part of them by which a torque may differ, or change, in any pose; inf: any.
+        max_change: part of a joint's largest gravity torque by which its torque may differ, or change, in any pose;
+            inf: any.
 
     Raises:
-        ControlError: `largest` is no such part.
+        ControlError: `max_change` is no such part.
     """
 
-    def __init__(self, model: GravityModel, torque: ArrayLike, largest: float) -> None:
-        if not largest > 0.0:
-            raise ControlError(f"max_model_change is {largest}; expected a part of the effort limits above 0, or .inf")
+    def __init__(self, model: GravityModel, torque: ArrayLike, max_change: float) -> None:
+        if not max_change > 0.0:
+            raise ControlError(
+                f"max_model_change is {max_change}; expected a part of the largest gravity torques above 0, or .inf"
+            )
         robot = model.robot
+        self._model = model
         self._names = robot.joint_names
         effort = np.asarray(robot.limits.effort, dtype=float)
         self._effort = np.where(np.isfinite(effort) & (effort > 0.0), effort, np.asarray(torque, dtype=float))
-        self._largest = largest
-        lower, upper = (np.asarray(bound, dtype=float) for bound in (robot.limits.lower, robot.limits.upper))
-        turns = ~(np.isfinite(lower) & np.isfinite(upper))
-        poses = np.random.default_rng(0).uniform(
-            np.where(turns, -math.pi, lower), np.where(turns, math.pi, upper), (POSES, robot.n_joints)
-        )
-        self._matrix = model.regressor(poses)
+        self._max_change = max_change
+        self._matrix = model.regressor(random_poses(robot, POSES))
         mass = robot.parameters[::PARAMETERS_PER_LINK]
         self._described = np.cumsum(mass[::-1])[::-1] > 0.0
         self._urdf = model.project(robot.parameters)
 
-    def check_arm(self, gravity: LoadedGravity) -> None:
-        """Hold the arm, without its load, against the URDF, where that has masses.
+    def check_arm(self, gravity: LoadedGravity, measured: MeasuredEffort | None = None) -> bool:
+        """Compare the arm without its load with the URDF, where that has masses, and with the effort that holds it.
+
+        Args:
+            gravity: torque of the arm and its load.
+            measured: effort that holds the arm; None: unknown.
+
+        Returns:
+            Whether measured effort confirms the model.
 
         Raises:
-            ControlError: it is too far off, or a joint's torque has the other sign.
+            ControlError: the model contradicts the effort, or is too far off a URDF that the effort does not refute, or
+                a joint's torque has the other sign than by the URDF.
         """
-        if math.isinf(self._largest):
-            return
+        if math.isinf(self._max_change):
+            return False
         expected = np.where(self._described, self._torque(self._urdf), 0.0)
         torque = self._torque(gravity.arm_moments)
-        agree = np.sum(expected * torque, axis=0) >= 0.0
-        felt = np.abs(expected).max(axis=0) > FELT * self._effort
-        for name in (name for name, wrong in zip(self._names, felt & ~agree, strict=True) if wrong):
+        self._check_signs(expected, torque)
+        largest = np.abs(expected).max(axis=0)
+        allowed = self._allowed(largest)
+        difference = np.abs(torque - expected).max(axis=0)
+        beyond = np.where(self._described, difference > allowed, np.abs(torque).max(axis=0) > self._effort)
+        confirmed = measured is not None and measured.holds and self._agrees(gravity, measured)
+        if not beyond.any() or (confirmed and measured is not None and self._refutes_urdf(gravity, measured, beyond)):
+            return confirmed
+        i = int(np.argmax(np.where(beyond, difference / allowed, 0.0)))
+        if not self._described[i]:
             raise ControlError(
-                f"the gravity torque of joint '{name}' has the other sign than by the URDF; check the sign of its "
-                "effort and identify again"
+                f"the gravity torque of joint '{self._names[i]}' is up to {difference[i]:.3g} N m (N), more than its "
+                f"effort limit of {self._effort[i]:.3g}: check the model"
             )
-        self._check(
-            np.abs(torque - expected).max(axis=0),
-            np.where(self._described, self._largest, max(self._largest, 1.0)),
-            "differs from the URDF's",
-            "check model and URDF, or raise max_model_change",
+        share = difference[i] / largest[i] if largest[i] > 0.0 else math.inf
+        raise ControlError(
+            f"the gravity torque of joint '{self._names[i]}' differs from the URDF's by up to {difference[i]:.3g} N m "
+            f"(N), {share:.2g} of its largest; at most {self._max_change:g} is taken: if the URDF is wrong and the "
+            f"model was validated, set max_model_change to {math.ceil(10.0 * share) / 10.0:g}"
         )
 
-    def check_load(self, gravity: LoadedGravity) -> None:
-        """Look at the load alone.
+    def check_load(self, gravity: LoadedGravity, position: Sequence[float] = ()) -> None:
+        """Look at the load: whether the joints could hold it anywhere, and hold the arm with it where it is.
+
+        Args:
+            gravity: torque of the arm and its load.
+            position: (n,) pose of an arm that is held by it, rad (m); empty: none is.
 
         Raises:
             ControlError: no joint could hold it.
         """
-        if math.isinf(self._largest):
+        if math.isinf(self._max_change):
             return
         load = np.abs(self._torque(gravity.moments - gravity.arm_moments)).max(axis=0)
-        self._check(load, max(self._largest, 1.0), "changes with the load", "check mass and centre")
+        for name, torque, limit in zip(self._names, load, self._effort, strict=True):
+            if torque > limit:
+                raise ControlError(
+                    f"the gravity torque of joint '{name}' changes with the load by up to {torque:.3g} N m (N), its "
+                    f"effort limit is {limit:.3g}: check mass and centre"
+                )
+        if not position:
+            return
+        for name, torque, limit in zip(self._names, gravity(position), self._effort, strict=True):
+            if abs(torque) > limit:
+                raise ControlError(
+                    f"with it joint '{name}' needs {abs(torque):.3g} N m (N) in this pose, its effort limit is "
+                    f"{limit:.3g}: move the arm closer to its base first"
+                )
 
-    def check_change(self, before: "ModelChange", in_force: LoadedGravity, gravity: LoadedGravity) -> None:
-        """Compare with the torque in force, to which `before` belongs, and by which the arm is held.
+    def check_change(
+        self,
+        before: "ModelChange",
+        in_force: LoadedGravity,
+        gravity: LoadedGravity,
+        measured: MeasuredEffort | None = None,
+    ) -> None:
+        """Compare the arm's torque with the one in force, to which `before` belongs, and by which the arm is held.
+
+        A change that brings every joint nearer to the measured effort is always taken.
 
         Raises:
-            ControlError: the step is too large.
+            ControlError: the change is too large.
         """
-        self._check(
-            np.abs(self._torque(gravity.moments) - before._torque(in_force.moments)).max(axis=0),
-            self._largest,
-            "changes",
-            "disable and enable, or raise max_model_change",
+        old = before._torque(in_force.arm_moments)
+        change = np.abs(self._torque(gravity.arm_moments) - old).max(axis=0)
+        largest = np.abs(old).max(axis=0)
+        allowed = self._allowed(largest)
+        i = int(np.argmax(change / allowed))
+        if change[i] <= allowed[i] or (measured is not None and self._relieves(in_force, gravity, measured)):
+            return
+        share = change[i] / largest[i] if largest[i] > 0.0 else math.inf
+        raise ControlError(
+            f"the gravity torque of joint '{self._names[i]}' changes by up to {change[i]:.3g} N m (N), {share:.2g} of "
+            f"its largest; at most {self._max_change:g} is taken while the arm is held by it: disable, reload and "
+            "enable, or raise max_model_change"
         )
 
-    def _torque(self, moments: NDArray) -> NDArray:
-        """(N, n) in all poses."""
-        return self._matrix @ moments
+    def _allowed(self, largest: NDArray) -> NDArray:
+        """Return the torques (n,) by which joints with these largest gravity torques may differ, N m (N)."""
+        return np.maximum(self._max_change * largest, MIN_CHANGE_FRACTION * self._effort)
 
-    def _check(self, largest: NDArray, allowed: ArrayLike, what: str, otherwise: str) -> None:
-        part = largest / self._effort
-        excess = part / np.asarray(allowed)
-        i = int(np.argmax(excess))
-        if excess[i] > 1.0:
-            bound = float(np.broadcast_to(allowed, part.shape)[i])
+    def _check_signs(self, expected: NDArray, torque: NDArray) -> None:
+        agree = np.sum(expected * torque, axis=0) >= 0.0
+        signed = np.abs(expected).max(axis=0) > MIN_SIGN_FRACTION * self._effort
+        for name in (name for name, wrong in zip(self._names, signed & ~agree, strict=True) if wrong):
             raise ControlError(
-                f"the gravity torque of joint '{self._names[i]}' {what} by up to {largest[i]:.3g} N m (N), "
-                f"{part[i]:.2g} of its effort limit; at most {bound:.2g} is taken: {otherwise}"
+                f"the gravity torque of joint '{name}' has the other sign than by the URDF; check the sign of its "
+                "effort and identify again"
             )
+
+    def _agrees(self, gravity: LoadedGravity, measured: MeasuredEffort) -> bool:
+        """Return whether the model explains the effort, or raise where it surely does not."""
+        allowed = self._allowed(np.abs(self._torque(gravity.moments)).max(axis=0))
+        torque = gravity(measured.position)
+        for name, value, effort, error, more in zip(
+            self._names, torque, measured.effort, measured.error, allowed, strict=True
+        ):
+            if abs(effort - value) > error + more:
+                if not measured.certain:
+                    return False
+                raise ControlError(
+                    f"the model says {value:.3g} N m (N) for joint '{name}' in this pose, and {effort:.3g} hold it: "
+                    "identify again, announce the load, or set max_model_change to .inf"
+                )
+        return True
+
+    def _refutes_urdf(self, gravity: LoadedGravity, measured: MeasuredEffort, beyond: NDArray) -> bool:
+        """Return whether the effort of each joint `beyond` (n,) is nearer to the model than to the URDF."""
+        model = np.asarray(gravity(measured.position))
+        urdf = self._model.regressor(np.array([measured.position]))[0] @ self._urdf
+        effort = np.asarray(measured.effort)
+        nearer = np.abs(effort - model) < np.abs(effort - urdf)
+        return bool(np.all(nearer | ~beyond))
+
+    def _relieves(self, in_force: LoadedGravity, gravity: LoadedGravity, measured: MeasuredEffort) -> bool:
+        """Return whether the new torque is nearer to the effort than the old one, within the sensors' error."""
+        effort = np.asarray(measured.effort)
+        old = np.abs(np.asarray(in_force(measured.position)) - effort)
+        new = np.abs(np.asarray(gravity(measured.position)) - effort)
+        return bool(measured.holds and np.all(new <= np.maximum(old, measured.error)) and new.sum() < old.sum())
+
+    def _torque(self, moments: NDArray) -> NDArray:
+        """Return the torques (N, n) in all poses, N m (N)."""
+        return self._matrix @ moments

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 from rclpy.executors import Executor, SingleThreadedExecutor, TimeoutException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
@@ -38,6 +39,7 @@ from dynid_ros.nodes.compensation.configuration import (
     CompensationModel,
     joint_settings,
     make_loop,
+    parameter_load,
     timing,
 )
 from dynid_ros.nodes.compensation.controller import CompensationController
@@ -129,11 +131,14 @@ class GravityCompensation(LifecycleNode):
         self._state_publisher = self.create_publisher(String, "~/state", LATCHED)
         self._torque_publisher = self.create_publisher(JointState, "~/gravity_torque", 10)
         steady_timer(self, TORQUE_PERIOD, self._publish_torque)
+        steady_timer(self, REMINDER_PERIOD / 50.0, self._restore_scale)
         guard_transitions(self)
         self.create_service(SetBool, "~/enable", self._on_enable)
         self.create_service(Trigger, "~/reload", answer(self, self._reload))
         self._model = CompensationModel(self, self._settings, self._on_description)
-        self._controller = CompensationController(self, self._settings, self._on_controller, self._interrupt)
+        self._controller = CompensationController(
+            self, self._settings, self._on_controller, self._interrupt, self._released
+        )
         Diagnostics(self, self._status, hardware=lambda: self._model.robot)
         if self._settings.autostart:
             self._autostart_timer = steady_timer(self, AUTOSTART_PERIOD, self._autostart)
@@ -154,7 +159,10 @@ class GravityCompensation(LifecycleNode):
     def _configure(self) -> None:
         renew(self, self._settings, PARAMETERS)
         model = self._model.read()
-        self._loop = make_loop(self, self._settings, *model, controller=self._controller, changed=self._report)
+        self._loop = make_loop(self, self._settings, model, controller=self._controller, changed=self._report)
+        self._told_load = list(self._settings.carried_load)
+        if (load := parameter_load(self._settings, model.arm.robot.tip)) is not None:
+            self._loop.load.take(load)
         self._enter("inactive")
 
     @transition
@@ -213,6 +221,14 @@ class GravityCompensation(LifecycleNode):
         if (loop := self._loop) is not None:
             loop.look()
 
+    def _restore_scale(self) -> None:
+        """Set the parameter `scale` back where the compensator took a higher one back."""
+        if (loop := self._loop) is not None and loop.compensator.notice:
+            gain = list(loop.compensator.joints.gain)
+            wanted = list(self._settings.scale)
+            if gain != (wanted * len(gain) if len(wanted) == 1 else wanted):
+                self.set_parameters([Parameter("scale", value=gain)])
+
     def _publish_torque(self) -> None:
         """Tell who listens what the model says, to compare with effort before the arm is given to it."""
         loop = self._loop if self._torque_publisher.get_subscription_count() else None
@@ -262,10 +278,14 @@ class GravityCompensation(LifecycleNode):
         if self._loop is not None:
             self._loop.interrupt(reason)
 
+    def _released(self) -> None:
+        if self._loop is not None:
+            self._loop.released()
+
     def _on_controller(self) -> None:
         if self._loop is not None:
             if other_controller := self._controller.other_controller:
-                self._loop.interrupt(other_controller)
+                self._loop.follow_controller(other_controller, self._controller.commanded_joints)
             self._report()
         else:
             self._start_again()
@@ -273,8 +293,14 @@ class GravityCompensation(LifecycleNode):
     def _adjust(self, settings: SimpleNamespace) -> None:
         """Take parameters that were set, see `declare`."""
         times = timing(settings)
-        if (loop := self._loop) is not None:
-            loop.adjust(joint_settings(settings, loop.load.robot), times, settings.largest_deflection)
+        if (loop := self._loop) is None:
+            return
+        arm = loop.load.model.arm
+        joints = joint_settings(settings, arm)
+        if repr(list(settings.carried_load)) != repr(self._told_load):
+            loop.announce(parameter_load(settings, arm.robot.tip))
+            self._told_load = list(settings.carried_load)
+        loop.adjust(joints, times, settings.largest_deflection, settings.effort_tolerance)
 
     def _reload(self) -> str:
         loop = self._configured_loop()
@@ -283,8 +309,8 @@ class GravityCompensation(LifecycleNode):
             loading = pool.submit(self._model.read)
             self._serve_until(loading.done)
         try:
-            gravity, joints, change = loading.result()
-            loop.load.replace(loop.imu.tilting(gravity), joints, change)
+            model = loading.result()
+            loop.use(model)
         except DynidError as error:
             raise ControlError(f"the model in force stays: {error}") from error
         self.get_logger().info(f"{self._settings.model_file} is in force")
@@ -307,13 +333,16 @@ class GravityCompensation(LifecycleNode):
         loop.prepare()
         self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT)
         loop.enable()
-        told = self._controller.inactive or f"{self._settings.ramp_time:g} s until all of it acts"
-        return f"{loop.compensator.state.value}; {told}"
+        scale = ", ".join(f"{value:g}" for value in sorted({*loop.compensator.joints.gain}))
+        ramp = f"{loop.began}; scale {scale} acts in {self._settings.ramp_time:g} s"
+        inactive = self._controller.inactive
+        return f"ramping in {ramp}{f'; {inactive}' if inactive else ''}"
 
     def _disable(self) -> str:
         loop = self._active_loop()
         loop.disable()
-        return loop.compensator.state.value
+        lowers = loop.compensator.descends
+        return f"{loop.compensator.state.value}{', lowering the arm' if lowers else ''}"
 
     def _configured_loop(self) -> CompensationLoop:
         if self._loop is None:
@@ -340,7 +369,7 @@ class GravityCompensation(LifecycleNode):
         state = compensator.state
         if state is State.FAULT:
             return f"{state.value}: {compensator.fault_reason}"
-        return state.value
+        return f"{state.value}; {compensator.notice}" if compensator.notice else state.value
 
     def _report(self) -> None:
         with self._reporting:
@@ -348,9 +377,14 @@ class GravityCompensation(LifecycleNode):
             if state == self._reported:
                 return
             self._reported = state
-        self._state_publisher.publish(String(data=state))
+            self._state_publisher.publish(String(data=state))  # here, so that the last one is the latest
         if state.startswith(State.FAULT.value):
-            self.get_logger().error(f"{state}. The torque goes to zero; enable again when the cause is gone")
+            loop = self._loop
+            held = loop is not None and loop.compensator.descends
+            then = "The arm is held, then lowered" if held else "The torque goes to zero"
+            self.get_logger().error(f"{state}. {then}; enable again when the cause is gone")
+        elif "; " in state:
+            self.get_logger().error(state)
         else:
             self.get_logger().info(state)
 

@@ -7,8 +7,9 @@ import planar_arm
 import pytest
 from planar_arm import JOINTS, urdf
 
-from dynid_ros.control import FeedbackGains, JointFeedback, compensated_friction
+from dynid_ros.control import FeedbackGains, IdentifiedFriction, JointFeedback
 from dynid_ros.errors import ControlError, IdentifiedFileError
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 
 FRICTION = {
@@ -29,16 +30,20 @@ def model_file(tmp_path):
     return planar_arm.write(tmp_path / "identified.yaml", planar_arm.document() | {"friction": FRICTION})
 
 
+def friction_of(model_file):
+    return IdentifiedFriction.from_document(load_identified(model_file), JOINTS)
+
+
 def test_it_is_part_of_what_a_joint_has_at_least(model_file):
     """Two standard errors less than the estimate, not below zero, and the smaller one of two directions."""
-    coulomb, viscous = compensated_friction(model_file, planar_arm.JOINTS, [0.5, 0.8, 0.1])
+    coulomb, viscous = friction_of(model_file).compensated([0.5, 0.8, 0.1])
     assert coulomb == pytest.approx((0.5 * 3.0, 0.8 * 3.0, 0.1 * 1.1))
     assert viscous == pytest.approx((0.5 * 1.8, 0.0, 0.0))
 
 
 def test_nothing_is_asked_of_the_file_where_nothing_is_compensated(tmp_path):
     model_file = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
-    assert compensated_friction(model_file, planar_arm.JOINTS, [0.0]) == ((0.0,) * 3, (0.0,) * 3)
+    assert friction_of(model_file).compensated([0.0]) == ((0.0,) * 3, (0.0,) * 3)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_nothing_is_asked_of_the_file_where_nothing_is_compensated(tmp_path):
 def test_what_cannot_be_compensated_is_refused(tmp_path, friction, scale, error, message):
     model_file = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document() | {"friction": friction})
     with pytest.raises(error) as refused:
-        compensated_friction(model_file, planar_arm.JOINTS, scale)
+        friction_of(model_file).compensated(scale)
     assert message in str(refused.value)
 
 

@@ -17,7 +17,7 @@ from fuzzing.yaml_text import yaml_text
 
 from dynid_ros.collision import read_obstacles
 from dynid_ros.collision.shapes import read_triangles
-from dynid_ros.control import compensated_friction, load_gravity_torque
+from dynid_ros.control import IdentifiedFriction, load_gravity_torque
 from dynid_ros.control.gravity_view import GravityView
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.excitation.given_motion import _read as read_motion
@@ -121,7 +121,7 @@ def _prior(path: Path, robot: RobotModel) -> None:
 
 
 def _friction(path: Path, robot: RobotModel) -> None:
-    coulomb, viscous = compensated_friction(path, robot.joint_names, [0.5])
+    coulomb, viscous = IdentifiedFriction.from_document(load_identified(path), robot.joint_names).compensated([0.5])
     require(np.isfinite([*coulomb, *viscous]).all() and min(*coulomb, *viscous) >= 0, "friction that drives")
 
 

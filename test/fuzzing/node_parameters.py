@@ -70,7 +70,9 @@ class Settings(Node):
 def judge_compensation(node: Settings) -> None:
     """They make settings that can be used."""
     settings = node.settings
-    gravity, joints = compensation.feedforward(settings, settings.robot_description)
+    arm = compensation.read_arm(settings, settings.robot_description)
+    gravity = arm.gravity
+    joints = compensation.joint_settings(settings, arm)
     times = compensation.timing(settings)
     require(all(map(math.isfinite, (times.ramp_time, times.fault_ramp_time, times.timeout))), "a time")
     for field in ("gain", "torque", "rate"):

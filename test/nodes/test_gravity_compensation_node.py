@@ -34,7 +34,7 @@ from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.compensation import configuration as model  # noqa: E402
-from dynid_ros.nodes.compensation.configuration import PARAMETERS, feedforward  # noqa: E402
+from dynid_ros.nodes.compensation.configuration import PARAMETERS, read_arm  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 
@@ -186,7 +186,7 @@ def test_while_autostart_waits_enable_says_for_what(bench):
 
 
 def test_reload_changes_the_model_without_a_step(bench, model_file):
-    bench = bench().run()
+    bench = bench(max_model_change=0.6).run()
     count = len(bench.robot.commands)
     planar_arm.write(model_file, planar_arm.document(factor=0.5))
     answer = bench.reload()
@@ -204,10 +204,10 @@ def test_a_slow_reload_does_not_starve_the_control(bench, monkeypatch):
     def slowly(*arguments):
         count = len(bench.robot.commands)
         wait(lambda: len(bench.robot.commands) > count + 30)
-        return feedforward(*arguments)
+        return read_arm(*arguments)
 
     bench = bench().run()
-    monkeypatch.setattr(model, "feedforward", slowly)
+    monkeypatch.setattr(model, "read_arm", slowly)
     assert bench.reload().success
     assert bench.state == "active"
 
@@ -555,6 +555,8 @@ def test_a_signal_brings_the_output_to_zero_before_the_process_ends(model_file, 
         "fault_ramp_time": FAULT_RAMP,
         "timeout": CALM,
         "unchecked_controller": "true",
+        "assume_no_effort": "true",
+        "scale": "[1.0]",
     }
     robot = Robot()
     threads = NodeThreads(robot)

@@ -388,7 +388,7 @@ def test_services_in_parallel_are_all_answered(bench):
 
 def test_a_fault_of_the_code_is_answered_and_the_torque_goes_on(bench, monkeypatch):
     bench = bench().run()
-    monkeypatch.setattr("dynid_ros.nodes.compensation.configuration.feedforward", lambda *_: 1 / 0)
+    monkeypatch.setattr("dynid_ros.nodes.compensation.configuration.read_arm", lambda *_: 1 / 0)
     answer = bench.reload()
     assert not answer.success
     assert "unexpected ZeroDivisionError" in answer.message
@@ -472,6 +472,8 @@ def process(model_file, tmp_path):
         "fault_ramp_time": FAULT_RAMP,
         "timeout": TIMEOUT,
         "unchecked_controller": "true",
+        "assume_no_effort": "true",
+        "scale": "[1.0]",
     }
     return NodeProcess("gravity_compensation", parameters)
 
@@ -499,10 +501,10 @@ def test_a_process_that_is_halted_or_killed(model_file, tmp_path):
 
 def test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero(model_file, monkeypatch):
     update, turns = GravityCompensator.update, count()
-    monkeypatch.setattr(GravityCompensator, "update", lambda *a: update(*a) if next(turns) < 150 else 1 / 0)
+    monkeypatch.setattr(GravityCompensator, "update", lambda *a, **k: update(*a, **k) if next(turns) < 150 else 1 / 0)
     values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "ramp_time": RAMP}
     values |= {"fault_ramp_time": FAULT_RAMP, "timeout": CALM, "autostart": True, "enable_on_activate": True}
-    values |= {"unchecked_controller": True}
+    values |= {"unchecked_controller": True, "assume_no_effort": True, "scale": [1.0]}
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     node = partial(gravity_compensation.GravityCompensation, parameter_overrides=overrides)
     monkeypatch.setattr(gravity_compensation, "GravityCompensation", node)

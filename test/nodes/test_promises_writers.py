@@ -32,13 +32,22 @@ POSE = compensation_bench.POSE
 pytestmark = pytest.mark.usefixtures("ros")
 
 
+@pytest.fixture(name="compensated")
+def fixture_compensated(model_file, keep):
+    """Return a maker of benches with gravity compensation, configured and active."""
+
+    def make(**parameters):
+        bench = keep(compensation_bench.Bench(model_file, **parameters))
+        bench.activate()
+        wait(lambda: bench.node._loop.compensator.position and bench.node._loop.has_listener)
+        return bench
+
+    return make
+
+
 @pytest.fixture(name="arm")
-def fixture_arm(model_file, keep):
-    """Of gravity compensation, configured and active."""
-    bench = keep(compensation_bench.Bench(model_file))
-    bench.activate()
-    wait(lambda: bench.node._loop.compensator.position and bench.node._loop.has_listener)
-    return bench
+def fixture_arm(compensated):
+    return compensated()
 
 
 @pytest.fixture(name="mover")
@@ -60,9 +69,9 @@ def publisher(topic, kind, name="other"):
     context = Context()
     rclpy.init(context=context)
     node = rclpy.create_node(name, namespace="/elsewhere", context=context)
-    node.create_publisher(kind, topic, 1)
+    made = node.create_publisher(kind, topic, 1)
     try:
-        yield
+        yield made
     finally:
         node.destroy_node()
         context.try_shutdown()
@@ -102,10 +111,21 @@ def test_enable_beside_another_publisher_is_refused(arm, kind):
     arm.enabled()
 
 
-def test_another_publisher_while_enabled_is_a_fault(arm):
+def test_another_publisher_that_is_silent_is_told_of_while_enabled(arm):
+    arm.enabled()
+    with publisher(EFFORTS, Float64MultiArray):
+        wait(lambda: any("somebody else publishes" in status.message for status in arm.robot.diagnostics))
+        assert arm.state == "active"
+
+
+def test_another_publisher_that_commands_is_a_fault(arm):
     arm.enabled()
     wait(lambda: arm.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9))
-    with publisher(EFFORTS, Float64MultiArray):
+    with publisher(EFFORTS, Float64MultiArray) as other:
+        wait(lambda: arm.node._loop.commands.topic.others)
+        wait(lambda: not arm.node._loop.commands.topic.unnamed)
+        arm.robot.watch.foreign = [0.5, 0.5, 0.5]
+        other.publish(Float64MultiArray(data=arm.robot.watch.foreign))
         wait(lambda: arm.state.startswith("fault"))
         assert re.search(
             rf"somebody else publishes on {EFFORTS}: node (/elsewhere/other|\(name not known\)) ", arm.state
@@ -117,9 +137,24 @@ def test_another_publisher_while_enabled_is_a_fault(arm):
     arm.enabled()
 
 
+def test_after_one_stray_message_the_arm_is_held_and_after_more_it_fades(compensated):
+    arm = compensated(descent_time=30.0)
+    arm.enabled()
+    safe = planar_arm.gravity_torque(POSE)
+    arm.robot.watch.foreign = [0.5, 0.5, 0.5]
+    with publisher(EFFORTS, Float64MultiArray) as other:
+        wait(lambda: arm.node._loop.commands.topic.others)
+        other.publish(Float64MultiArray(data=arm.robot.watch.foreign))
+        wait(lambda: arm.state.startswith("fault"))
+        time.sleep(1.0)
+        assert arm.torque == pytest.approx(safe, abs=1e-9), "the arm is held"
+        other.publish(Float64MultiArray(data=arm.robot.watch.foreign))
+        wait(lambda: not any(arm.torque))
+
+
 def test_of_two_compensations_one_may_command(arm, model_file):
     values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "timeout": compensation_bench.CALM}
-    values |= {"unchecked_controller": True}
+    values |= {"unchecked_controller": True, "assume_no_effort": True}
     second = GravityCompensation(
         namespace="second",
         cli_args=["--ros-args", "-r", "joint_states:=/joint_states"],

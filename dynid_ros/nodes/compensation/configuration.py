@@ -1,5 +1,6 @@
 """From the parameters of `gravity_compensation` to its control loop."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,24 +9,30 @@ from rclpy.lifecycle import LifecycleNode
 from std_msgs.msg import String
 
 from dynid_ros.control import (
+    CarriedLoad,
     FeedbackGains,
     GravityCompensator,
+    HeldArm,
     JointSettings,
-    LoadedGravity,
     ModelChange,
     Timing,
-    compensated_friction,
-    load_gravity_torque,
+    load_held_arm,
 )
-from dynid_ros.control.compensator_settings import MAX_FAULT_RAMP_TIME, MAX_GAIN, MAX_HOLD_ON_SILENCE
+from dynid_ros.control.compensator_settings import (
+    MAX_DESCENT_SPEED,
+    MAX_DESCENT_TIME,
+    MAX_FAULT_RAMP_TIME,
+    MAX_GAIN,
+    MAX_HOLD_ON_SILENCE,
+)
 from dynid_ros.control.joint_feedback import LARGEST_FRICTION_SCALE
 from dynid_ros.errors import ControlError
-from dynid_ros.model import RobotModel
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.inputs import LOAD_TOPIC, CompensationLinks, CompensationLoad, CompensationSetpoint
 from dynid_ros.nodes.compensation.loop import CompensationLoop
+from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
 from dynid_ros.nodes.shared.diagnostics import robot_name
@@ -40,8 +47,9 @@ MODEL = (
     NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg", least=0.0),
     NodeParameter(
         "max_model_change",
-        0.3,
-        "part of the effort limits by which gravity may change while enabled, or be off the URDF's; inf: any",
+        0.2,
+        "part of a joint's largest gravity torque by which a model may differ from the URDF, or from the one in force; "
+        "inf: any",
         above=0.0,
     ),
     NodeParameter("use_springs", True, "count with flexible joints: their springs in model_file"),
@@ -53,7 +61,10 @@ TOPICS = (
     NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
     NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
     NodeParameter(
-        "effort_convention", "", "torque: effort in joint_states is what output effort commands; empty: it is not"
+        "effort_convention",
+        "",
+        "torque: effort in joint_states is the torque of the drives, N m (N), which shows what acts and whether the "
+        "model is right; empty: it is not",
     ),
     NodeParameter("setpoint_topic", "~/setpoint", "sensor_msgs/JointState, desired positions by name; empty: none"),
 )
@@ -71,8 +82,36 @@ LIVE = (
     NodeParameter("largest_deflection", 0.1, "rad (m) by which a measured link may be away from its motor", above=0.0),
     NodeParameter("assume_no_effort", False, "the controller holds no torque at ~/enable, whether it is seen or not"),
     NodeParameter(
-        "scale", [1.0], "factor on the gravity torque; one value, or one per joint", least=0.0, most=MAX_GAIN
+        "effort_tolerance",
+        0.05,
+        "largest error of effort in joint_states, as a part of each joint's effort limit",
+        above=0.0,
+        most=1.0,
     ),
+    NodeParameter(
+        "scale", [0.2], "factor on the gravity torque; one value, or one per joint", least=0.0, most=MAX_GAIN
+    ),
+    NodeParameter(
+        "carried_load",
+        [math.nan],
+        "mass, kg, and centre of mass x, y, z, m in the tip link's frame, of the load; [0.0]: none; [nan]: as "
+        "load_topic or model_file say",
+    ),
+    NodeParameter(
+        "speed_limit",
+        [0.0],
+        "rad/s (m/s) above which joints are braked; [0.0]: half of the URDF's velocity limits",
+        above=0.0,
+    ),
+    NodeParameter(
+        "descent_time",
+        5.0,
+        "s for which the arm is held after a fault in which its pose is known, before it is lowered; 0: neither; for "
+        "output effort",
+        least=0.0,
+        most=MAX_DESCENT_TIME,
+    ),
+    NodeParameter("descent_speed", 0.15, "rad/s (m/s) at which the arm is lowered", above=0.0, most=MAX_DESCENT_SPEED),
     NodeParameter("stiffness", [0.0], "N m/rad (N/m) towards the desired pose; one value, or one per joint", least=0.0),
     NodeParameter("damping", [0.0], "N m s/rad (N s/m); one value, or one per joint", least=0.0),
     NodeParameter(
@@ -87,6 +126,9 @@ LIVE = (
     ),
     NodeParameter(
         "friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none", above=0.0
+    ),
+    NodeParameter(
+        "watch_motion", True, "take the torque back where the arm begins to move by itself while more of it comes in"
     ),
     NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF", above=0.0),
     NodeParameter(
@@ -122,32 +164,56 @@ FROM_URDF = [0.0]
 
 
 def timing(settings: SimpleNamespace) -> Timing:
-    """Ramps and timeout."""
-    return Timing(settings.ramp_time, settings.fault_ramp_time, settings.timeout, settings.hold_on_silence)
+    """Return the durations; only an arm that hangs on the torque alone is held and lowered after a fault."""
+    descends = settings.output == "effort"
+    return Timing(
+        settings.ramp_time,
+        settings.fault_ramp_time,
+        settings.timeout,
+        settings.hold_on_silence,
+        settings.descent_time if descends else 0.0,
+        settings.descent_speed,
+        settings.watch_motion,
+    )
 
 
-def feedforward(settings: SimpleNamespace, urdf: str) -> tuple[LoadedGravity, JointSettings]:
-    """Gravity torque of the model file and the settings of its joints; raises as `load_gravity_torque` does."""
+def parameter_load(settings: SimpleNamespace, frame: str) -> CarriedLoad | None:
+    """Return the load of the parameter `carried_load`, in the tip link's `frame`; None: it says nothing.
+
+    Raises:
+        ControlError: no load has these numbers.
+    """
+    values = list(settings.carried_load)
+    if len(values) == 1 and math.isnan(values[0]):
+        return None
+    if len(values) not in {1, 4} or (len(values) == 1 and values[0] != 0.0):
+        raise ControlError(f"carried_load is {values}; expected [mass, x, y, z] in kg and m, or [0.0] for none")
+    x, y, z = values[1:] or (0.0, 0.0, 0.0)
+    return CarriedLoad(values[0], (x, y, z), frame)
+
+
+def read_arm(settings: SimpleNamespace, urdf: str) -> HeldArm:
+    """Read the model file; raises as `load_held_arm` does."""
     if not settings.model_file:
         raise ControlError("parameter model_file is empty; give the identified.yaml of this robot")
-    robot, gravity = load_gravity_torque(
+    return load_held_arm(
         settings.model_file,
         urdf,
         settings.base_link or None,
         settings.tip_link or None,
-        settings.gravity,
+        gravity=settings.gravity,
         use_load=settings.use_load,
         largest_load=settings.largest_load,
         use_springs=settings.use_springs,
         held=held_positions([settings.held_joints]),
         tilts=bool(settings.imu_topic),
     )
-    return gravity, joint_settings(settings, robot)
 
 
-def joint_settings(settings: SimpleNamespace, robot: RobotModel) -> JointSettings:
-    """Limits and gains; raises as `load_gravity_torque` does where friction is compensated for."""
-    coulomb, viscous = compensated_friction(settings.model_file, robot.joint_names, settings.friction_scale)
+def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
+    """Return limits and gains; raises as `IdentifiedFriction.compensated` does where friction is compensated for."""
+    robot = arm.robot
+    coulomb, viscous = arm.friction.compensated(settings.friction_scale)
     feedback = FeedbackGains.of(
         robot,
         stiffness=settings.stiffness,
@@ -166,6 +232,8 @@ def joint_settings(settings: SimpleNamespace, robot: RobotModel) -> JointSetting
         rate=_unless(FROM_URDF, settings.max_rate),
         limit_margin=settings.limit_margin,
         feedback=feedback,
+        speed_limit=_unless(FROM_URDF, settings.speed_limit),
+        brake=arm.brake if settings.output == "effort" else None,
     )
     if settings.output == "trajectory" and joints.feedback.needs_velocity:
         raise ControlError(
@@ -201,11 +269,8 @@ class CompensationModel:
         """Whether no URDF is there yet."""
         return not (self._settings.robot_description or self._description)
 
-    def read(self) -> tuple[LoadedGravity, JointSettings, ModelChange]:
-        """Gravity torque, the settings of its joints and what it is compared by.
-
-        Raises as `feedforward` and `ModelChange` do, and without a URDF.
-        """
+    def read(self) -> ReadModel:
+        """Read the model file; raises as `read_arm` and `ModelChange` do, and without a URDF."""
         if self.waits:
             raise ControlError(
                 "no URDF has arrived on the topic robot_description yet; start robot_state_publisher or set the "
@@ -216,8 +281,10 @@ class CompensationModel:
         else:
             urdf = described(self._description, "robot_description")
         self.robot = robot_name(urdf)
-        gravity, joints = feedforward(self._settings, urdf)
-        return gravity, joints, ModelChange(gravity.model, joints.torque, self._settings.max_model_change)
+        arm = read_arm(self._settings, urdf)
+        joints = joint_settings(self._settings, arm)
+        change = ModelChange(arm.gravity.model, joints.torque, self._settings.max_model_change)
+        return ReadModel(arm, joints, change, arm.gravity)
 
     def _on_description(self, message: String) -> None:
         changed = message.data != self._description and not self._settings.robot_description
@@ -229,9 +296,7 @@ class CompensationModel:
 def make_loop(
     node: LifecycleNode,
     settings: SimpleNamespace,
-    gravity: LoadedGravity,
-    joints: JointSettings,
-    change: ModelChange,
+    model: ReadModel,
     *,
     controller: CompensationController,
     changed: Callable[[], None],
@@ -241,12 +306,13 @@ def make_loop(
     Raises:
         ControlError: parameters, or a controller, that do not fit.
     """
+    joints = model.joints
     answer = controller.answer()
     commands = _commands(node, settings, joints, answer)
     controller.use(answer, [joints.names[i] for i in commands.order], joints)
-    imu = CompensationImu(node, settings, gravity.model)
-    gravity = imu.tilting(gravity)
-    compensator = GravityCompensator(gravity, joints, timing(settings))
+    imu = CompensationImu(node, settings, model.gravity.model)
+    model = replace(model, gravity=imu.tilting(model.gravity))
+    compensator = GravityCompensator(model.gravity, joints, timing(settings))
     return CompensationLoop(
         node,
         compensator,
@@ -255,9 +321,7 @@ def make_loop(
         changed,
         controller=controller,
         imu=imu,
-        load=CompensationLoad(
-            node, settings.load_topic if settings.use_load else "", compensator, gravity, change=change
-        ),
+        load=CompensationLoad(node, settings.load_topic if settings.use_load else "", compensator, model),
         links=CompensationLinks(
             node,
             settings.link_states_topic,
@@ -265,6 +329,7 @@ def make_loop(
             timeout=settings.timeout,
             largest_deflection=settings.largest_deflection,
         ),
+        tolerance=settings.effort_tolerance,
         setpoint=CompensationSetpoint(
             node,
             settings.setpoint_topic,

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 from rclpy.node import Node
 
-from dynid_ros.control import JointSettings
+from dynid_ros.control import JointSettings, MeasuredEffort
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.output_watch import ControllerOutput
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, ActingTorque, ForwardedEffort
 from dynid_ros.nodes.shared.controllers import (
+    ACTIVATED,
     ACTIVE,
     DEACTIVATED,
     GOAL,
@@ -31,7 +32,7 @@ class CompensationController:
     """Asks the controller, listens to it, and refuses or interrupts where its answers are not those that are needed.
 
     `changed` is called when the controller answers something else, `interrupt` with the reason when an enabled
-    compensation must end.
+    compensation must end because its commands no longer act, `activated` when the controller begins to act on them.
 
     Attributes:
         name: of the controller's node; empty: there is none that can be asked.
@@ -46,9 +47,12 @@ class CompensationController:
         settings: SimpleNamespace,
         changed: Callable[[], None],
         interrupt: Callable[[str], None],
+        activated: Callable[[], None],
     ) -> None:
         self._node, self._settings = node, settings
-        self._changed, self._interrupt = changed, interrupt
+        self._changed = changed
+        self._interrupt = interrupt
+        self._activated = activated
         self._route = ROUTES.get(settings.output, ForwardedEffort)
         self._used: ControllerAnswer | None = None
         self._order: tuple[str, ...] = ()
@@ -101,6 +105,12 @@ class CompensationController:
         return f"controller '{self.name}' has other joints or interfaces now; configure anew"
 
     @property
+    def commanded_joints(self) -> tuple[str, ...]:
+        """Joints in the order of its last answer, where it takes the torque; else none."""
+        latest = self._query.latest if self._query else None
+        return () if latest is None or self._route.refusal(latest) else latest.joints
+
+    @property
     def warning(self) -> str:
         """What is to be mended before it does harm; empty: nothing."""
         answer = self._position_query.latest if self._position_query else None
@@ -131,7 +141,7 @@ class CompensationController:
         claimed = answer is not None and set(answer.interfaces) == {"position", "effort"}
         if self.follows_trajectories and claimed:
             self.output = ControllerOutput(self._node, self.name, joints, order)
-        self.acting = ActingTorque(self._settings, self.watch, self.position, self.output)
+        self.acting = ActingTorque(self._settings, self.watch, self.position, self.output, joints.names)
 
     def release(self) -> None:
         """Be configured for none."""
@@ -166,13 +176,12 @@ class CompensationController:
         problem = self.output.problem if self.output else ""
         return problem and f"controller '{self.name}' does not put out what it is sent, as after an abort: {problem}"
 
-    def start(self, now: float, measured: Callable[[], Sequence[float]]) -> list[float] | None:
-        """Torque (n,) that acts, N m (N); see `ActingTorque.start`."""
+    def start(
+        self, now: float, gravity: Sequence[float], measured: Callable[[], MeasuredEffort]
+    ) -> tuple[list[float] | None, str]:
+        """Find the torque at which a ramp begins, and say where that is; see `ActingTorque.start`."""
         assert self.acting is not None
-        start = self.acting.start(now, measured)
-        if self.acting.remark and self.name:
-            self._node.get_logger().warning(f"controller '{self.name}': {self.acting.remark}")
-        return start
+        return self.acting.start(now, gravity, measured)
 
     def acts(self, now: float, measured: Callable[[], Sequence[float]]) -> Sequence[float]:
         """Torques (n,) that it puts out, N m (N), as far as it is active and that is known; else none."""
@@ -221,9 +230,25 @@ class CompensationController:
     def _on_event(self, event: str) -> None:
         if event != NOTHING:
             self._left = None
+        if event == ACTIVATED:
+            self._activated()
         if event == DEACTIVATED or (event == GOAL and self.follows_trajectories):
             self._interrupt(f"controller '{self.name}' {event}; see to it, then enable again")
         self._changed()
+
+    @property
+    def effort_is_torque(self) -> bool:
+        """Whether effort in the joint states is the torque of drives that hold the arm by position."""
+        return self._settings.effort_convention == "torque" and self.holds_by_position is not False
+
+    @property
+    def holds_by_position(self) -> bool | None:
+        """Whether a position controller holds the arm; None: unknown."""
+        if self.follows_trajectories:
+            return True
+        if self.position is None or self.position.state not in {ACTIVE, INACTIVE}:
+            return None
+        return self.position.state == ACTIVE
 
     def _warn_of_position(self, answer: ControllerAnswer) -> None:
         if answer.restores_last_command:

@@ -3,6 +3,7 @@
 Joint states are conditions: without them the torque fades. The other three help, and what cannot be meant is refused.
 """
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -18,9 +19,9 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, ModelChange
+from dynid_ros.control import CarriedLoad, GravityCompensator, LoadedGravity, MeasuredEffort
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.model import RobotModel
+from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -55,6 +56,8 @@ class PromptWait:
         self._guard.trigger()
 
 
+MAX_AGE_S = 0.1
+"""Age beyond which the stamps of joint states are those of another clock, s."""
 QUEUE = 10
 # Deeper than one only because a gripper's states, on the same topic, would otherwise push out the arm's.
 
@@ -78,6 +81,7 @@ class JointStateInput:
         self.longest_gap = 0.0
         self._node = node
         self._message: JointState | None = None
+        self._age = 0.0
         self._subscription = node.create_subscription(JointState, "joint_states", on_message, newest_states(QUEUE))
         self._comes = PromptWait(node, self._subscription)
 
@@ -121,11 +125,25 @@ class JointStateInput:
             self.longest_gap = max(self.longest_gap, now - self.heard)
         self.stamp, self._message, self.heard = stamp, message, now
         self.states += 1
+        age = 0.0 if stamp is None else 1e-9 * self._node.get_clock().now().nanoseconds - stamp
+        self._age = age if 0.0 < age < MAX_AGE_S else 0.0
         return True
 
-    def effort(self) -> list[float]:
-        """Efforts (n,) of the last state, N m (N) where the driver means torques; raises as `JointOrder.pick` does."""
-        return self.last("effort")
+    def measured(self, limits: Sequence[float], tolerance: float, *, certain: bool = False) -> MeasuredEffort:
+        """Return position and effort of the last state; raises as `JointOrder.pick` does.
+
+        Args:
+            limits: (n,) torque limits, N m (N).
+            tolerance: largest error of the efforts, as a part of the limits.
+            certain: whether a position controller holds the arm.
+        """
+        error = [tolerance * limit for limit in limits]
+        return MeasuredEffort(self.last("position"), self.last("effort"), error, certain)
+
+    @property
+    def age(self) -> float:
+        """Time between the stamp of the last state and its arrival, s; 0 where the clocks do not agree."""
+        return self._age
 
     def last(self, field: str) -> list[float]:
         """Values (n,) of a field of the last state; raises as `JointOrder.pick` does."""
@@ -295,83 +313,93 @@ def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[Ca
 
 
 class CompensationLoad(Listener):
-    """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was published last.
+    """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was announced last.
 
-    A load that cannot be meant is refused, and the one in force stays. One that changes the torque too far for an arm
-    that is held by it waits until the compensation is disabled and enabled. The one in force stays, too, when its
-    publisher is gone: what the arm holds does not fall because a program ended. Inertias are not looked at, as gravity
-    does not feel them.
+    A load that the joints cannot carry is refused, and the one in force stays. Any other comes in at once, but without
+    a step. The load in force stays, too, when its publisher is gone: the arm does not fall because a program ended.
+    Inertias are not used, as gravity does not depend on them.
     """
 
-    def __init__(
-        self,
-        node: LifecycleNode,
-        topic: str,
-        compensator: GravityCompensator,
-        gravity: LoadedGravity,
-        *,
-        change: ModelChange,
-    ) -> None:
+    def __init__(self, node: LifecycleNode, topic: str, compensator: GravityCompensator, model: ReadModel) -> None:
         super().__init__(node, InertiaStamped, topic, self._on_message, LATCHED)
         self._compensator = compensator
-        self._gravity = gravity
-        self._change = change
-        self._waiting: CarriedLoad | None = None
+        self._model = model
         self._stamp = 0
 
     @property
     def load(self) -> CarriedLoad | None:
-        """The load in force; None if none was published."""
-        return self._gravity.load
+        """The load in force; None if none was announced."""
+        return self.gravity.load
 
     @property
     def gravity(self) -> LoadedGravity:
         """Torque of the arm with the load in force."""
-        return self._gravity
+        return self._model.gravity
 
     @property
-    def robot(self) -> RobotModel:
-        """The arm of the model in force."""
-        return self._gravity.model.robot
+    def model(self) -> ReadModel:
+        """The model in force."""
+        return self._model
 
-    def check(self) -> None:
-        """Before the arm is held by it: take a load that waits, and look at what is in force.
+    def check(self, measured: MeasuredEffort | None) -> bool:
+        """Look at model and load before the arm is held by them.
+
+        Args:
+            measured: effort that holds the arm; None: unknown.
+
+        Returns:
+            Whether measured effort confirms the model.
 
         Raises:
-            ControlError: model or load cannot be.
+            ControlError: model or load cannot be right.
         """
-        if self._compensator.at_rest:
-            if self._waiting is not None:
-                self._use(self._gravity.carrying(self._waiting), self._compensator.joints, self._change)
-            self._change.check_arm(self._gravity)
-            self._change.check_load(self._gravity)
+        if not self._compensator.at_rest:
+            return False
+        self._model.change.check_load(self.gravity)
+        return self._model.change.check_arm(self.gravity, measured)
 
-    def replace(self, gravity: LoadedGravity, joints: JointSettings, change: ModelChange) -> None:
+    def replace(self, model: ReadModel, measured: MeasuredEffort | None) -> None:
         """Use another model, and its load; the load in force if it tells of none.
 
         Raises:
-            ControlError: the model does not fit, or cannot be; the one in force stays.
+            ControlError: the model does not fit, or cannot be right; the one in force stays.
         """
+        gravity = model.gravity
         if gravity.load is None:
             gravity = gravity.carrying(self.load)
-        change.check_arm(gravity)
-        self._use(gravity, joints, change)
-
-    def _use(self, gravity: LoadedGravity, joints: JointSettings, change: ModelChange) -> None:
-        change.check_load(gravity)
-        if not self._compensator.at_rest and joints.names == self._compensator.joints.names:
-            change.check_change(self._change, self._gravity, gravity)
-        self._compensator.replace(gravity, joints)
-        self._gravity, self._change, self._waiting = gravity, change, None
+        same_joints = model.joints.names == self._compensator.joints.names
+        model.change.check_load(gravity)
+        if self._compensator.at_rest or not same_joints:
+            model.change.check_arm(gravity, measured)
+        else:
+            model.change.check_change(self._model.change, self.gravity, gravity, measured)
+        self._compensator.replace(gravity, model.joints)
+        self._model = dataclasses.replace(model, gravity=gravity)
         self.problem = ""
+
+    def take(self, load: CarriedLoad | None) -> None:
+        """Count with another load from now on.
+
+        Raises:
+            ControlError: the arm cannot carry it; the load in force stays.
+        """
+        gravity = self.gravity.carrying(load)
+        position = () if self._compensator.at_rest else self._compensator.position
+        self._model.change.check_load(gravity, position)
+        self._compensator.replace(gravity, self._compensator.joints, load=True)
+        self._model = dataclasses.replace(self._model, gravity=gravity)
+        self.problem = ""
+
+    def take_back(self) -> None:
+        """Go back to the gravity torque that the compensator uses, after it took a change back."""
+        gravity = self._compensator.gravity
+        if isinstance(gravity, LoadedGravity) and gravity is not self.gravity:
+            self._model = dataclasses.replace(self._model, gravity=gravity)
 
     def _on_message(self, message: InertiaStamped) -> None:
         try:
             load, stamp = published_load(self._node, message, self._stamp)
-            gravity = self._gravity.carrying(load)
-            self._change.check_load(gravity)
-            self._waiting = load  # whatever comes of it now, it may be meant
-            self._use(gravity, self._compensator.joints, self._change)
+            self.take(load)
         except ControlError as error:
             self._refuse(f"a load was refused, the one in force stays ({self.load or 'none'}): {error}")
             return

@@ -1,5 +1,6 @@
 """The control loop of `gravity_compensation`: one joint state in, one command out, and a watch in between."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import Any, TypeVar, cast
 from rclpy.lifecycle import LifecycleNode
 from sensor_msgs.msg import JointState
 
-from dynid_ros.control import GravityCompensator, JointSettings, State, Timing
+from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, MeasuredEffort, State, Timing
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.base_imu import CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
@@ -20,14 +21,20 @@ from dynid_ros.nodes.compensation.inputs import (
     CompensationSetpoint,
     JointStateInput,
 )
+from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.compensation.ros2_control import EffortCommands
 from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 
 WATCH_PERIOD = 0.01
+END_PERIOD = 0.002
 LEAVE_PERIOD = 0.05
 ACKNOWLEDGEMENT = 0.5
+END_DESCENT_S = 8.0
+"""Time within which an arm is lowered where the process must end, s: launch kills a process 10 s after Ctrl-C."""
+MAX_SINK_FRACTION = 0.1
+"""Part of the gravity torque by which the torque that acts may exceed the one that is to act after `enable`."""
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,7 +55,11 @@ class CompensationLoop:
     """Runs `compensator` on the topic `joint_states`; `changed` is called after every step that may change its state.
 
     Nothing is published before `start`, while disabled, nor after a fault has reached zero; nor has it a publisher
-    then. `load`, `links`, `setpoint` and `imu` end with the loop.
+    then. `load`, `links`, `setpoint` and `imu` end with the loop. `tolerance` is the largest error of effort in the
+    joint states, as a part of the effort limits.
+
+    Attributes:
+        began: where the last ramp in began, in words.
     """
 
     def __init__(
@@ -64,6 +75,7 @@ class CompensationLoop:
         load: CompensationLoad,
         links: CompensationLinks,
         setpoint: CompensationSetpoint,
+        tolerance: float,
     ) -> None:
         self.compensator = compensator
         self.controller = controller
@@ -79,9 +91,13 @@ class CompensationLoop:
         self._changed = changed
         self._enable_pending = False
         self._enabling = False
+        self._confirmed = False
         self._rests_since: float | None = None
         self.lock = RLock()
         self._running = False
+        self._tolerance = tolerance
+        self._foreign = 0
+        self.began = ""
         self._timer = steady_timer(node, LEAVE_PERIOD, self._leave)
         self.states = JointStateInput(node, joint_names, self._on_joint_state)
 
@@ -99,14 +115,17 @@ class CompensationLoop:
 
     @locked
     def end(self) -> None:
-        """Bring the output to zero by the fault ramp, see it delivered, and publish no more; blocks meanwhile."""
+        """Lower the arm, bring the output to zero, see it delivered, and publish no more; blocks meanwhile."""
         if not self.running:
             return
-        self._running = self._enable_pending = False
-        self.compensator.stop(time.monotonic())
-        while (torque := self.compensator.watch(time.monotonic())) is not None:
-            self._publish(torque)
-            time.sleep(WATCH_PERIOD)
+        self._enable_pending = False
+        self.compensator.stop(time.monotonic(), END_DESCENT_S)
+        while not self.compensator.at_rest:
+            self._act_on(self.states.waiting(None))
+            if (torque := self.compensator.watch(time.monotonic())) is not None:
+                self._publish(torque)
+            time.sleep(END_PERIOD)
+        self._running = False
         if not self.commands.topic.acknowledged(ACKNOWLEDGEMENT):
             self._node.get_logger().warning("the controller did not acknowledge the last command, which was zero")
         self.commands.topic.close()
@@ -160,13 +179,61 @@ class CompensationLoop:
 
     @locked
     def interrupt(self, reason: str) -> None:
-        """Go to zero for a reason that is not of the joint states."""
-        self.compensator.interrupt(time.monotonic(), reason)
+        """Go to zero at once, as commands do not act, or act elsewhere."""
+        self.compensator.interrupt(time.monotonic(), reason, fade=True)
         self._changed()
 
     @locked
-    def adjust(self, joints: JointSettings, timing: Timing, largest_deflection: float) -> None:
+    def announce(self, load: CarriedLoad | None) -> None:
+        """Count with another load from now on; raises as `CompensationLoad.take` does."""
+        self.load.take(load)
+        self._changed()
+
+    @locked
+    def use(self, model: ReadModel) -> None:
+        """Use another model; raises as `CompensationLoad.replace` does."""
+        gravity = self.imu.tilting(model.gravity)
+        self.load.replace(dataclasses.replace(model, gravity=gravity), self.measured())
+
+    @locked
+    def follow_controller(self, reason: str, joints: Sequence[str]) -> None:
+        """End because the controller is another than the one that was configured for.
+
+        Args:
+            reason: of the fault.
+            joints: its joints, where it still commands efforts; those of the model in another order get their torques.
+        """
+        known = sorted(joints) == sorted(self.joint_names[i] for i in self.commands.order)
+        if known:
+            self.commands.use_order(joints)
+        self.compensator.interrupt(time.monotonic(), reason, fade=not known)
+        self._changed()
+
+    @locked
+    def released(self) -> None:
+        """Watch the arm, which the controller has just been given."""
+        self.compensator.released()
+
+    @locked
+    def measured(self) -> MeasuredEffort | None:
+        """Return the effort that holds the arm; None where it is not known."""
+        if not self.controller.effort_is_torque:
+            return None
+        try:
+            certain = bool(self.controller.holds_by_position)
+            return self.states.measured(self.compensator.joints.torque, self._tolerance, certain=certain)
+        except DynidError:
+            return None
+
+    @locked
+    def adjust(self, joints: JointSettings, timing: Timing, largest_deflection: float, tolerance: float) -> None:
         """Use other gains, limits and times; the torque goes where they have it no faster than `max_rate`.
+
+        Args:
+            joints: settings.
+            timing: durations.
+            largest_deflection: of measured links from their motors that is believed, rad (m).
+            tolerance: largest error of effort in the joint states, as a part of the effort limits.
 
         Raises:
             DynidError: they need a velocity that no joint state has, or as `GravityCompensator.adjust`.
@@ -174,6 +241,7 @@ class CompensationLoop:
         if joints.feedback.needs_velocity and not self.compensator.at_rest:
             self.states.last("velocity")
         self.compensator.adjust(joints, timing)
+        self._tolerance = tolerance
         self.links.timeout, self.links.largest = timing.timeout, largest_deflection
         self.setpoint.follows = joints.feedback.holds or self.controller.follows_trajectories
 
@@ -193,7 +261,7 @@ class CompensationLoop:
     def disable(self) -> None:
         """Ramp out."""
         self._enable_pending = False
-        self.compensator.disable()
+        self.compensator.disable(time.monotonic())
         self._changed()
 
     def follow(self, seconds: float) -> bool:
@@ -224,9 +292,11 @@ class CompensationLoop:
         now = time.monotonic()
         if self.running and self.commands.topic.is_open:
             if not self.has_listener:
-                self.compensator.interrupt(now, self._no_subscriber())
-            elif (others := self.commands.topic.others) and not self.commands.topic.unnamed:
-                self.compensator.interrupt(now, others)
+                self.compensator.interrupt(now, self._no_subscriber(), fade=True)
+            elif (foreign := self.commands.topic.count_foreign()) > self._foreign:
+                # A stray message is overwritten by the next command. Of two that go on, one has to leave.
+                self.compensator.interrupt(now, self._foreign_commands(), fade=self._foreign > 0)
+                self._foreign = foreign
             elif problem := self.imu.doubt(now):
                 self.compensator.interrupt(now, problem)
             elif problem := self.controller.unheeded:
@@ -254,9 +324,13 @@ class CompensationLoop:
             self.compensator.fault(now, str(error))
             self._command(self.compensator.watch(now))
             return
+        if velocity is None:
+            with suppress(DynidError):  # a help to the brakes; without it positions are differentiated
+                velocity = order.pick(message, "velocity")
         links = self.links.at(now, position)
         self.imu.follow(now, free=self.compensator.at_rest)
-        self._command(self.compensator.update(now, position, self.states.stamp, links, velocity))
+        torque = self.compensator.update(now, position, self.states.stamp, links, velocity, age=self.states.age)
+        self._command(torque)
         if self._enable_pending:
             self._enable_when_fit()
 
@@ -265,9 +339,17 @@ class CompensationLoop:
         compensator = self.compensator
         if compensator.state in (State.RAMPING_IN, State.ACTIVE):
             return
-        start = self.controller.start(now, self.states.effort) if compensator.at_rest else None
+        start = None
+        self.began = "from the torque that acts"
+        if compensator.at_rest:
+            gravity = self.load.gravity(compensator.position) if compensator.position else []
+            start, self.began = self.controller.start(
+                now, gravity, lambda: self.states.measured(compensator.joints.torque, self._tolerance)
+            )
+            self._check_support(start, gravity)
         begin, then = self.controller.pose(now, compensator.position)
-        compensator.enable(now, start, begin)
+        compensator.enable(now, start, begin, confirmed=self._confirmed)
+        self._foreign = 0
         if then is not None:
             with suppress(ControlError):  # it is where the limits are
                 compensator.aim(then)
@@ -279,10 +361,27 @@ class CompensationLoop:
     def _no_subscriber(self) -> str:
         return f"no controller listens on {self.commands.topic.name}; start it, or set command_topic"
 
+    def _foreign_commands(self) -> str:
+        """Name who else publishes commands."""
+        if others := self.commands.topic.others:
+            return others
+        return f"somebody else published on {self.commands.topic.name}; end it, as two would command in turn"
+
+    def _check_support(self, start: Sequence[float] | None, gravity: Sequence[float]) -> None:
+        """Refuse a ramp that would take support away from an arm that hangs on the torque that acts."""
+        joints = self.compensator.joints
+        for name, acting, torque, gain in zip(joints.names, start or (), gravity, joints.gain, strict=False):
+            scale = acting / torque if torque else 0.0
+            if scale > gain + MAX_SINK_FRACTION and not self.controller.holds_by_position:
+                raise ControlError(
+                    f"{acting:.3g} N m (N), {scale:.0%} of the gravity torque, act on joint '{name}' already, and "
+                    f"scale is {gain:g}: the arm would sink. Set scale to {scale:.1f} first"
+                )
+
     def _check_model(self) -> None:
         try:
             self.imu.check()
-            self.load.check()
+            self._confirmed = self.load.check(self.measured())
         except ControlError as error:
             raise ControlError(f"cannot enable: {error}") from error
 
@@ -308,6 +407,8 @@ class CompensationLoop:
             self._node.get_logger().warning(str(error), throttle_duration_sec=5.0)
 
     def _command(self, torque: list[float] | None) -> None:
+        if self.compensator.notice:
+            self.load.take_back()
         if torque is not None and self.running:
             self._publish(torque)
             self.largest = max(self.largest, *map(abs, torque))
@@ -359,7 +460,7 @@ class CompensationStatus:
         """What is wrong and is no fault; empty: nothing."""
         if loop.limited:
             return f"torque exceeds the torque limit of {', '.join(sorted(loop.limited))}"
-        if problem := loop.load.problem or loop.setpoint.problem:
+        if problem := loop.compensator.notice or loop.load.problem or loop.setpoint.problem:
             return problem
         if loop.links.problem:
             return f"links not measured: {loop.links.problem}"
@@ -376,7 +477,8 @@ class CompensationStatus:
         """Torque that acts although none is commanded, in words; empty: none, or nobody knows."""
         if loop.compensator.state is not State.DISABLED:
             return ""
-        joints, efforts = loop.compensator.joints, loop.controller.acts(time.monotonic(), loop.states.effort)
+        joints = loop.compensator.joints
+        efforts = loop.controller.acts(time.monotonic(), lambda: loop.states.last("effort"))
         for name, effort, limit in zip(joints.names, efforts, joints.torque, strict=False):
             if abs(effort) > FELT * limit:
                 return f"{effort:.3g} N m (N) act on joint '{name}' although disabled, from a command before"

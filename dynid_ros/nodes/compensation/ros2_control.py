@@ -10,12 +10,16 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from dynid_ros.control.acting_torque import acting_scale
+from dynid_ros.control.model_change import MeasuredEffort
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.output_watch import ControllerOutput
 from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerAnswer, ControllerWatch
 
 CONVENTIONS = ("", "torque")
+ALL_OF_GRAVITY = 0.98
+"""Part of the gravity torque that counts as all of it."""
 
 
 class ActingTorque:
@@ -31,6 +35,7 @@ class ActingTorque:
         watch: of the controller; None: nobody knows its state.
         position: of the position controller that may hold the arm beside it; None: there is none.
         output: what the controller puts out; None: it does not report it.
+        joints: n names, in the model's order.
 
     Raises:
         ControlError: an effort convention that is none of `CONVENTIONS`.
@@ -42,6 +47,7 @@ class ActingTorque:
         watch: ControllerWatch | None,
         position: ControllerWatch | None,
         output: ControllerOutput | None,
+        joints: Sequence[str],
     ) -> None:
         if settings.effort_convention not in CONVENTIONS:
             raise ControlError(
@@ -50,33 +56,55 @@ class ActingTorque:
             )
         self._settings = settings
         self._watch, self._position, self._output = watch, position, output
+        self._joints = tuple(joints)
         self._sent: tuple[float, bool] | None = None  # when the last command went out, and whether it was zero
-        self.remark = ""
 
     def sent(self, now: float, torque: Sequence[float]) -> None:
         """Take note of a command."""
         self._sent = now, not any(torque)
 
-    def start(self, now: float, measured: Callable[[], Sequence[float]]) -> list[float] | None:
-        """Torque (n,) to begin at, N m (N); None: zero.
+    def start(
+        self, now: float, gravity: Sequence[float], measured: Callable[[], MeasuredEffort]
+    ) -> tuple[list[float] | None, str]:
+        """Find the torque at which a ramp begins.
 
-        `remark` then says whether that is not certain. `measured` returns the efforts (n,) of the newest joint state,
-        and may raise.
+        Args:
+            now: s of the steady clock.
+            gravity: (n,) torque of the model in this pose, N m (N).
+            measured: returns the efforts of the newest joint state, and may raise.
+
+        Returns:
+            The torque (n,), N m (N), None for zero; and where the ramp begins, in words.
 
         Raises:
-            ControlError: the controller is active, and nobody knows what it holds.
+            ControlError: the controller may hold a torque that is not known.
         """
-        self.remark = ""
         if self._output is not None and (effort := self._output.effort(now)) is not None:
-            return effort
-        if self._is_zero() or self._settings.assume_no_effort:
-            return None
-        if self.is_measured:
-            return self._checked(measured)
-        if self._watch is not None and self._watch.state == ACTIVE:
+            return effort, "from the torque that the controller reports"
+        if self._is_zero():
+            return None, "from zero, as the controller holds no torque"
+        if self._settings.assume_no_effort:
+            return None, "from zero, as assume_no_effort says that nothing acts"
+        if not self.is_measured:
+            if self._settings.output == "trajectory" and not self._is_active:
+                return None, "from zero, though it is not known what the controller holds"
             raise ControlError(self._refusal())
-        self.remark = "it is not known whether the controller is active, nor what it holds; the ramp begins at zero"
-        return None
+        try:
+            held = measured()
+        except DynidError as error:
+            raise ControlError(
+                f"cannot enable: {error}. It would say which torque acts now; without it set assume_no_effort to true, "
+                "where that is sure to be none"
+            ) from error
+        scale = acting_scale(self._joints, gravity, held.effort, held.error)
+        if scale == 0.0:
+            return None, "from zero, as no torque is measured"
+        part = "the gravity torque" if scale > ALL_OF_GRAVITY else f"{scale:.0%} of the gravity torque"
+        return [scale * value for value in gravity], f"from {part}, with which measured effort agrees"
+
+    @property
+    def _is_active(self) -> bool:
+        return self._watch is not None and self._watch.state == ACTIVE
 
     @property
     def is_measured(self) -> bool:
@@ -98,31 +126,21 @@ class ActingTorque:
             and (self._sent is None or self._sent[0] < activated)
         )
 
-    def _checked(self, measured: Callable[[], Sequence[float]]) -> list[float]:
-        try:
-            return list(measured())
-        except DynidError as error:
-            raise ControlError(
-                f"cannot enable: {error}. It would say which torque acts now; without it set assume_no_effort to true, "
-                "where that is sure to be none"
-            ) from error
-
     def _refusal(self) -> str:
         name = self._watch.controller if self._watch else ""
-        known = (
-            f"cannot enable: controller '{name}' is active, and it is not known which torque it holds, as of a process "
+        state = "is active" if self._is_active else "may be active"
+        unknown = (
+            f"cannot enable: controller '{name}' {state}, and it is not known which torque it holds, as of a process "
             "that was killed; "
         )
-        other = self._settings.position_controller or "<position controller>"
         if self._settings.output == "trajectory":
             return (
-                f"{known}deactivate and activate it (ros2 control switch_controllers --deactivate {name}, then "
-                f"--activate {name}), after which it holds none, or install control_msgs, by which it tells"
+                f"{unknown}deactivate and activate it (ros2 control switch_controllers --deactivate {name}, then "
+                f"--activate {name}), after which it holds none, or install control_msgs, by which it reports it"
             )
         return (
-            f"{known}let the position controller hold the arm and enable while this one is inactive (ros2 control "
-            f"switch_controllers --deactivate {name} --activate {other}), or set effort_convention to torque, where "
-            "joint_states tell it, or assume_no_effort to true, where it has held none since the hardware was started"
+            f"{unknown}set effort_convention to torque, where joint_states report torque, or assume_no_effort to true, "
+            f"where {name or 'the controller'} has held none since the hardware was started"
         )
 
 
@@ -136,6 +154,9 @@ class EffortCommands(Protocol):
 
     topic: CommandTopic
     order: list[int]
+
+    def use_order(self, controller_joints: Sequence[str]) -> None:
+        """Send the torques in the order of these joints from now on; raises as `command_order` does."""
 
     def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Send torques, N m (N), at the desired positions, rad (m)."""
@@ -152,8 +173,13 @@ class ForwardedEffort:
     TOPIC = "commands"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
+        self._joints = list(joints)
         self.order = command_order(joints, controller_joints)
-        self.topic = CommandTopic(node, Float64MultiArray, topic, NEWEST)
+        self.topic = CommandTopic(node, Float64MultiArray, topic, NEWEST, watched=True)
+
+    def use_order(self, controller_joints: Sequence[str]) -> None:
+        """Send the torques in the order of these joints from now on; raises as `command_order` does."""
+        self.order = command_order(self._joints, controller_joints)
 
     @staticmethod
     def refusal(answer: ControllerAnswer) -> str:
@@ -187,13 +213,19 @@ class TrajectoryEffort:
     TOPIC = "joint_trajectory"
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
+        self._joints = list(joints)
         self.order = command_order(joints, controller_joints)
         self._names = [joints[i] for i in self.order]
-        self.topic = CommandTopic(node, JointTrajectory, topic, NEWEST)
+        self.topic = CommandTopic(node, JointTrajectory, topic, NEWEST, watched=True)
         node.get_logger().warning(
             "output trajectory must not be the only thing that holds the arm: joint_trajectory_controller drops the "
             "effort, or keeps a stale one, when it aborts a trajectory"
         )
+
+    def use_order(self, controller_joints: Sequence[str]) -> None:
+        """Send the torques in the order of these joints from now on; raises as `command_order` does."""
+        self.order = command_order(self._joints, controller_joints)
+        self._names = [self._joints[i] for i in self.order]
 
     @staticmethod
     def refusal(answer: ControllerAnswer) -> str:

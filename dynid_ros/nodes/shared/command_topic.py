@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
+from rclpy.serialization import serialize_message
+from rclpy.subscription import Subscription
 
 if TYPE_CHECKING:
     from dynid_ros.nodes.shared.topics import TopicEndpointInfo
@@ -20,21 +24,55 @@ LEASE = 20
 """s for which Fast DDS takes a process that was killed for one that lives."""
 
 
+SENT_MESSAGES = 200
+"""Messages that are remembered, to tell them from those of others: more than come between two looks at 1 kHz."""
+
+
+class PolledGroup(CallbackGroup):
+    """Callback group of a subscription that no executor serves: its messages are taken one by one."""
+
+    def can_execute(self, _entity: Any) -> bool:
+        """Return False: nothing is executed."""
+        return False
+
+    def beginning_execution(self, _entity: Any) -> bool:
+        """Return False: nothing is executed."""
+        return False
+
+    def ending_execution(self, _entity: Any) -> None:
+        """Do nothing."""
+
+
 class CommandTopic:
     """Commands of one node; others see an endpoint there from `open` to `close`, and no longer.
 
     Any endpoint of another publisher counts, whatever the type of its messages and however silent it is: of two
     that command, the controller obeys both in turn.
 
+    Args:
+        node: publishes.
+        kind: type of the messages.
+        topic: name of the topic.
+        qos: of the publisher.
+        watched: whether messages of others are counted.
+
     Attributes:
         name: full name of the topic.
+        foreign: number of messages of other publishers since it was opened, see `count_foreign`.
     """
 
-    def __init__(self, node: Node, kind: type, topic: str, qos: QoSProfile | int) -> None:
+    def __init__(self, node: Node, kind: type, topic: str, qos: QoSProfile | int, *, watched: bool = False) -> None:
         self.name = node.resolve_topic_name(topic)
-        self._node, self._kind, self._topic, self._qos = node, kind, topic, qos
+        self._node = node
+        self._kind = kind
+        self._topic = topic
+        self._qos = qos
+        self._watched = watched
         self._publisher: Publisher | None = None
         self._unnamed_since: float | None = None
+        self._echo: Subscription | None = None
+        self._own_messages: deque[bytes] = deque(maxlen=SENT_MESSAGES)
+        self.foreign = 0
 
     @property
     def is_open(self) -> bool:
@@ -43,10 +81,10 @@ class CommandTopic:
 
     @property
     def listeners(self) -> int:
-        """How many listen to the commands; while closed, how many listen on the topic at all."""
+        """How many others listen to the commands; while closed, how many listen on the topic at all."""
         if self._publisher is None:
             return self._node.count_subscribers(self.name)
-        return self._publisher.get_subscription_count()
+        return self._publisher.get_subscription_count() - int(self._echo is not None)
 
     @property
     def others(self) -> str:
@@ -81,11 +119,39 @@ class CommandTopic:
         """Begin to be a publisher of the topic."""
         if self._publisher is None:
             self._publisher = self._node.create_publisher(self._kind, self._topic, self._qos)
+            self._own_messages.clear()
+            self.foreign = 0
+            if self._watched:
+                self._echo = self._node.create_subscription(
+                    self._kind, self._topic, lambda _: None, SENT_MESSAGES, callback_group=PolledGroup(), raw=True
+                )
 
     def publish(self, message: Any) -> None:
         """Send a message; the topic must be open."""
         assert self._publisher is not None
-        self._publisher.publish(message)
+        if self._echo is None:
+            self._publisher.publish(message)
+            return
+        data = serialize_message(message)
+        self._own_messages.append(data)
+        self._publisher.publish(data)
+
+    def count_foreign(self) -> int:
+        """Return how many messages on the open topic came from somebody else.
+
+        An endpoint that is silent does no harm, and a message does, so the messages themselves are compared with those
+        that were sent from here.
+        """
+        for _ in range(SENT_MESSAGES):
+            if self._echo is None:
+                break
+            with self._echo.handle:
+                taken = self._echo.handle.take_message(self._kind, True)
+            if taken is None:
+                break
+            if bytes(taken[0]) not in self._own_messages:
+                self.foreign += 1
+        return self.foreign
 
     def acknowledged(self, seconds: float = 0.0) -> bool:
         """Whether all messages have arrived; waits for that at most so long."""
@@ -96,6 +162,9 @@ class CommandTopic:
         if self._publisher is not None:
             self._node.destroy_publisher(self._publisher)
             self._publisher = None
+        if self._echo is not None:
+            self._node.destroy_subscription(self._echo)
+            self._echo = None
 
 
 def publishers_of(node: Node, topic: str) -> str:

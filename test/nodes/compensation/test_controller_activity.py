@@ -21,7 +21,7 @@ from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 pytestmark = pytest.mark.usefixtures("ros")
 FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
 SAFE = planar_arm.gravity_torque(POSE)
-ACTING = [0.0, -8.0, 3.0]
+ACTING = [0.6 * torque for torque in SAFE]
 RESTORES = "set_last_command_interface_value_as_state_on_activation"
 
 
@@ -72,7 +72,13 @@ def fixture_forward(model_file, keep):
     """A controller of efforts, beside which the node has been activated."""
 
     def make(**parameters):
-        bench = keep(Bench(model_file, controller=FORWARD, **({"unchecked_controller": False} | parameters)))
+        bench = keep(
+            Bench(
+                model_file,
+                controller=FORWARD,
+                **({"unchecked_controller": False, "assume_no_effort": False} | parameters),
+            )
+        )
         return ready(Controller(bench, FORWARD, joints=list(planar_arm.JOINTS), interface_name="effort"))
 
     return make
@@ -83,7 +89,7 @@ def fixture_follower(model_file, keep):
     """The same of trajectories."""
 
     def make(**parameters):
-        parameters = {"unchecked_controller": False, "output": "trajectory"} | parameters
+        parameters = {"unchecked_controller": False, "output": "trajectory", "assume_no_effort": False} | parameters
         bench = keep(
             Bench(model_file, JointTrajectory, f"/{TRAJECTORY}/joint_trajectory", controller=TRAJECTORY, **parameters)
         )
@@ -125,6 +131,7 @@ def first_commands(bench, count=3):
 
 def test_deactivated_while_enabled_is_a_fault(forward):
     controller = forward()
+    controller.become("inactive")
     controller.bench.enabled()
     controller.become("active")
     controller.become("inactive")
@@ -216,6 +223,39 @@ def test_the_ramp_begins_at_the_torque_that_was_left(forward):
     wait(lambda: controller.bench.torque == pytest.approx(SAFE))
 
 
+def test_offsets_of_the_sensors_are_never_commanded(forward):
+    """What was left is known from all joints together; a light joint begins at its share of nearly nothing."""
+    controller = forward(effort_convention="torque")
+    offsets = [1.5, -1.0, 1.0]
+    efforts(controller, [torque + offset for torque, offset in zip(SAFE, offsets, strict=True)])
+    controller.be("active")
+    controller.bench.start = SAFE
+    first = first_commands(controller.bench)
+    assert first[0] == 0.0
+    assert first == pytest.approx(SAFE, rel=0.1)
+    assert "measured effort agrees" in controller.bench.node._loop.began
+
+
+def test_a_torque_that_is_no_part_of_gravity_is_refused(forward):
+    controller = forward(effort_convention="torque")
+    efforts(controller, [9.0, SAFE[1], -SAFE[2]])
+    controller.be("active")
+    answer = controller.bench.enable()
+    assert not answer.success
+    assert "it is not known what the controller holds" in answer.message
+    assert not controller.bench.robot.commands
+
+
+def test_a_ramp_that_would_let_the_arm_sink_is_refused(forward):
+    controller = forward(effort_convention="torque", scale=[0.2])
+    efforts(controller, list(SAFE))
+    controller.be("active")
+    answer = controller.bench.enable()
+    assert not answer.success
+    assert "the arm would sink" in answer.message
+    assert not controller.bench.robot.commands
+
+
 @pytest.mark.parametrize("values", [[], [0.0, float("nan"), 0.0]])
 def test_an_effort_that_is_no_number_is_no_start(forward, values):
     controller = forward(effort_convention="torque")
@@ -230,7 +270,7 @@ def test_an_effort_that_is_no_number_is_no_start(forward, values):
 def test_efforts_of_a_position_controller_are_no_start(forward):
     controller = forward(effort_convention="torque", position_controller="position")
     position = Controller(controller.bench, "position", joints=list(planar_arm.JOINTS), command_interfaces=["position"])
-    efforts(controller, ACTING)
+    efforts(controller, SAFE)
     controller.be("inactive")
     position.be("active")
     assert first_commands(controller.bench) == [0.0] * 3
@@ -242,7 +282,7 @@ def test_an_active_controller_of_unknown_torque_is_refused(forward):
     answer = controller.bench.enable()
     assert not answer.success
     assert "is active, and it is not known which torque it holds, as of a process that was killed" in answer.message
-    assert f"--deactivate {FORWARD}" in answer.message
+    assert "assume_no_effort" in answer.message
     controller.become("inactive")
     assert controller.bench.enable().success
 
@@ -356,7 +396,7 @@ def test_a_torque_that_acts_although_disabled_is_told_of(forward):
     controller = forward(effort_convention="torque")
     efforts(controller, ACTING)
     controller.be("active")
-    told(controller.bench, "-8 N m (N) act on joint 'joint_2' although disabled")
+    told(controller.bench, f"{ACTING[1]:.3g} N m (N) act on joint 'joint_2' although disabled")
 
 
 # silence
@@ -376,7 +416,7 @@ def test_the_longest_gap_of_joint_states_is_told(forward):
 
 
 def test_silence_alone_may_hold_the_torque_for_a_while(forward):
-    bench = forward(timeout=0.5, hold_on_silence=0.5).bench
+    bench = forward(timeout=0.5, hold_on_silence=0.5, assume_no_effort=True).bench
     bench.enabled()
     wait(lambda: bench.torque == pytest.approx(SAFE))
     bench.robot.silent = True

@@ -1,0 +1,68 @@
+"""All that gravity compensation needs of an `identified.yaml`, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynid_ros.control.gravity_feedforward import LoadedGravity, loaded_gravity, robot_of_file
+from dynid_ros.control.joint_brake import JointBrake
+from dynid_ros.control.joint_feedback import IdentifiedFriction
+from dynid_ros.identified.identified_file import is_number
+from dynid_ros.model import RobotModel
+
+
+@dataclass(frozen=True)
+class HeldArm:
+    """An identified arm that a control loop can hold.
+
+    Attributes:
+        gravity: torque of the arm and the load in the file.
+        friction: that may be compensated for.
+        brake: damping by the identified inertias, or those of the URDF where the file has no links.
+    """
+
+    gravity: LoadedGravity
+    friction: IdentifiedFriction
+    brake: JointBrake
+
+    @property
+    def robot(self) -> RobotModel:
+        """The arm."""
+        return self.gravity.model.robot
+
+
+def load_held_arm(
+    model_file: str | Path,
+    urdf: str,
+    base: str | None = None,
+    tip: str | None = None,
+    *,
+    gravity: Sequence[float],
+    held: Mapping[str, float] | None = None,
+    **options: Any,
+) -> HeldArm:
+    """Read an arm; arguments and errors as `load_gravity_torque`."""
+    identified, robot = robot_of_file(model_file, urdf, base, tip, gravity=gravity, held=held)
+    parameters = None
+    if "links" in identified:
+        from dynid_ros.identified.links import link_model  # noqa: PLC0415 - not loaded for a model of gravity alone
+
+        parameters = link_model(identified, robot).parameters
+    return HeldArm(
+        loaded_gravity(identified, robot, **options),
+        IdentifiedFriction.from_document(identified, robot.joint_names),
+        JointBrake.from_robot(
+            robot, robot.limits.effort.tolist(), parameters=parameters, rotor_inertia=rotor_inertias(identified, robot)
+        ),
+    )
+
+
+def rotor_inertias(identified: Mapping[str, Any], robot: RobotModel) -> list[float]:
+    """Return the rotor inertias (n,) in the section `friction`, kg m^2 (kg); zero where there is none."""
+    section = identified.get("friction")
+    entries = [section.get(name) if isinstance(section, Mapping) else None for name in robot.joint_names]
+    values = [entry.get("rotor_inertia") if isinstance(entry, Mapping) else None for entry in entries]
+    return [float(value) if value is not None and is_number(value) and value > 0.0 else 0.0 for value in values]

@@ -1,0 +1,159 @@
+"""Damping torque that a delayed control loop can apply to an arm without making it swing.
+
+A joint of effective inertia D that is damped by b with a delay T obeys D v' = -b v(t - T), which is stable for
+b T / D < pi / 2 (Stepan 1989, "Retarded dynamical systems", section 3.1). Joints are coupled, so b is chosen for the
+fastest mode of the arm in any pose.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynid_ros.model import RobotModel
+
+MAX_DAMPING_DELAY_RATIO = 0.5
+"""Product b T / D of the fastest mode. The limit of stability is pi / 2: inertia or delay may be wrong by 3 times."""
+POSES = 60
+"""Random poses within the joints' limits in which inertias and gravity torques are looked at."""
+MIN_INERTIA = 1e-9
+"""kg m^2 (kg), effective inertia below which a description is taken to have no masses."""
+HOLD_FRACTION = 0.5
+"""Part of its braking limit, which is the largest gravity torque where there is one, with which a joint is held."""
+MIN_SPRING_TRAVEL = 0.05
+"""rad (m), least deflection at which a spring pulls with its largest torque."""
+MIN_BRAKE_FRACTION = 0.1
+"""Part of its torque limit that a joint may brake with where gravity loads it less."""
+
+
+@dataclass(frozen=True)
+class JointBrake:
+    """What the brake of each joint may do, one entry per joint.
+
+    Attributes:
+        damping_delay: product of damping coefficient and loop delay, N m s^2/rad (N s^2/m); 0: no damping is safe.
+        limit: largest braking torque, N m (N).
+        gravity: largest gravity torque in any pose, N m (N).
+    """
+
+    damping_delay: tuple[float, ...]
+    limit: tuple[float, ...]
+    gravity: tuple[float, ...]
+
+    @classmethod
+    def from_robot(
+        cls,
+        robot: RobotModel,
+        torque_limits: Sequence[float],
+        *,
+        parameters: ArrayLike | None = None,
+        rotor_inertia: ArrayLike = 0.0,
+    ) -> "JointBrake":
+        """Compute the brake from inertias.
+
+        Args:
+            robot: the arm.
+            torque_limits: (n,) N m (N).
+            parameters: (10 m,) of the links; None: those of the URDF.
+            rotor_inertia: (n,) kg m^2 (kg), seen at the joints.
+        """
+        n = robot.n_joints
+        poses = random_poses(robot, POSES)
+        gravity = np.abs(robot.gravity_torque(poses, parameters)).max(axis=0)
+        limits = np.asarray(torque_limits, dtype=float)
+        limits = np.where(np.isfinite(limits) & (limits > 0.0), limits, gravity)
+        inertia = mass_matrices(robot, poses, parameters) + np.diag(np.broadcast_to(rotor_inertia, n))
+        positive = np.linalg.eigvalsh(inertia).min(axis=1) > MIN_INERTIA
+        braking = np.minimum(np.maximum(gravity, MIN_BRAKE_FRACTION * limits), limits)
+        if not positive.all():
+            damping = np.zeros(n)
+        else:
+            compliance = np.linalg.inv(inertia)
+            # With all other joints free a joint has the inertia 1 / (M^-1)_jj, less than M_jj.
+            effective = (1.0 / np.diagonal(compliance, axis1=1, axis2=2)).min(axis=0)
+            root = np.sqrt(effective)
+            fastest = np.linalg.eigvalsh(root[:, np.newaxis] * compliance * root).max()
+            damping = MAX_DAMPING_DELAY_RATIO / fastest * effective
+        return cls(
+            tuple(damping.tolist()),
+            tuple(braking.tolist()),
+            tuple(gravity.tolist()),
+        )
+
+    @property
+    def hold_limit(self) -> list[float]:
+        """Largest torques (n,) of the springs that hold the arm, N m (N)."""
+        return [HOLD_FRACTION * limit for limit in self.limit]
+
+    def damping(self, delay: float) -> list[float]:
+        """Return the damping coefficients (n,), N m s/rad (N s/m), at a loop delay, s."""
+        return [value / delay for value in self.damping_delay]
+
+    def torque(self, velocity: Sequence[float], allowed: Sequence[float], damping: Sequence[float]) -> list[float]:
+        """Return the braking torque (n,), N m (N).
+
+        Args:
+            velocity: (n,) rad/s (m/s).
+            allowed: (n,) speeds below which nothing brakes, rad/s (m/s).
+            damping: (n,) coefficients, N m s/rad (N s/m).
+        """
+        torque = []
+        for v, free, coefficient, limit in zip(velocity, allowed, damping, self.limit, strict=True):
+            excess = max(abs(v) - free, 0.0)
+            torque.append(-math.copysign(min(coefficient * excess, limit), v))
+        return torque
+
+    def spring(self, deflection: Sequence[float], delay: float) -> list[float]:
+        """Return the torque (n,) of springs that the damping keeps from swinging, N m (N).
+
+        The stiffness is b / (2 T), or less where the largest torque would come at a deflection below
+        `MIN_SPRING_TRAVEL`. That torque is `HOLD_FRACTION` of the largest gravity torque.
+
+        Args:
+            deflection: (n,) rad (m), pose to be held minus the measured one.
+            delay: T of the loop, s.
+        """
+        return [
+            math.copysign(min(damping / (2.0 * delay) * abs(way), limit * abs(way) / MIN_SPRING_TRAVEL, limit), way)
+            for way, damping, limit in zip(deflection, self.damping(delay), self.hold_limit, strict=True)
+        ]
+
+    def lowering_time(self, delay: float, speed: float) -> float:
+        """Return the least duration of a ramp to zero that follows the motion without swinging, s.
+
+        While the arm sinks at `speed`, rad/s (m/s), the ramp waits. That acts as a stiffness K = g / (ramp · speed) on
+        each joint, with the delay T of the loop. The damping b outweighs that delay twice where K <= b / (2 T).
+
+        Args:
+            delay: of the loop, s.
+            speed: at which the arm sinks, rad/s (m/s).
+        """
+        times = [
+            2.0 * gravity * delay / (damping * speed)
+            for gravity, damping, limit in zip(self.gravity, self.damping(delay), self.limit, strict=True)
+            if damping > 0.0 and gravity > MIN_BRAKE_FRACTION * limit
+        ]
+        return max(times, default=0.0)
+
+
+def random_poses(robot: RobotModel, count: int) -> NDArray:
+    """Return poses (count, n) within the limits, rad (m); joints without limits turn once around."""
+    lower, upper = (np.asarray(bound, dtype=float) for bound in (robot.limits.lower, robot.limits.upper))
+    turns = ~(np.isfinite(lower) & np.isfinite(upper))
+    return np.random.default_rng(0).uniform(
+        np.where(turns, -math.pi, lower), np.where(turns, math.pi, upper), (count, robot.n_joints)
+    )
+
+
+def mass_matrices(robot: RobotModel, poses: NDArray, parameters: ArrayLike | None = None) -> NDArray:
+    """Return the mass matrices (N, n, n) at `poses` (N, n), kg m^2 (kg m, kg), of the links alone."""
+    n = robot.n_joints
+    rest = np.zeros_like(poses)
+    weight = robot.inverse_dynamics(poses, rest, rest, parameters)
+    columns = [
+        robot.inverse_dynamics(poses, rest, np.broadcast_to(np.eye(n)[j], poses.shape), parameters) - weight
+        for j in range(n)
+    ]
+    return np.stack(columns, axis=2)

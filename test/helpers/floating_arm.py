@@ -1,0 +1,144 @@
+"""A simulated arm that floats on the compensator alone, in lockstep: what the arm does, not what the node sends.
+
+Joint states at 250 Hz with the default errors of the simulator's sensors; each command acts with the next one. The arm
+is held by a position servo until it floats, as by the controller that is active before.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from pinocchio_arm import example_urdf
+
+from dynid_ros.control import GravityCompensator, JointBrake, JointSettings, Timing
+from dynid_ros.control.gravity_feedforward import LoadedGravity
+from dynid_ros.model import RobotModel
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm
+
+PERIOD_S = 0.004
+RAMP_S = 2.0
+ROTOR_PER_EFFORT = 0.004
+"""Rotor inertia, kg m^2, of a joint per N m of its effort limit; the URDFs know nothing of it."""
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """An arm of `example-robot-data` and a pose in which gravity loads it.
+
+    Attributes:
+        urdf: path below the folder of robots.
+        tip: last link.
+        pose: (n,) rad.
+        coulomb: dry friction as a part of the effort limits.
+    """
+
+    urdf: str
+    tip: str | None
+    pose: tuple[float, ...]
+    coulomb: float = 0.02
+
+    def robot(self) -> RobotModel:
+        """Read its URDF."""
+        return RobotModel.from_urdf(example_urdf(self.urdf), tip=self.tip)
+
+
+STRANGERS = {
+    "xarm7": Stranger("xarm_description/urdf/xarm7.urdf", None, (0.0, 0.5, 0.3, 1.2, 0.2, 0.6, 0.0)),
+    "ur5": Stranger("ur_description/urdf/ur5_robot.urdf", "tool0", (0.0, -0.6, 0.9, -0.5, 0.4, 0.0)),
+    "z1": Stranger("z1_description/urdf/z1.urdf", None, (0.0, 1.2, -0.9, 0.2, 0.1, 0.0, -0.3), 0.015),
+}
+
+
+class FloatingArm:
+    """An arm, its compensator and a record of both.
+
+    Args:
+        stranger: the arm.
+        factor: of the model's gravity moments; 1: the truth.
+        timing: of the compensator; None: a descent of 2 s.
+        seed: of the sensors.
+
+    Attributes:
+        times: s.
+        positions: (N, n) true positions, rad.
+        torques: (N, n) commands, N m; zero where there is none.
+    """
+
+    def __init__(self, stranger: Stranger, *, factor: float = 1.0, timing: Timing | None = None, seed: int = 1) -> None:
+        robot = stranger.robot()
+        self.robot = robot
+        limits = robot.limits
+        rng = np.random.default_rng(seed)
+        sensors = Sensors.draw(
+            limits.effort, rng, torque_offset=0.02, torque_noise=0.005, position_noise=2e-5, velocity_noise=1e-3
+        )
+        coulomb = stranger.coulomb * np.asarray(limits.effort)
+        rotors = ROTOR_PER_EFFORT * np.asarray(limits.effort)
+        drives = Drives(coulomb=coulomb, viscous=0.5 * coulomb, rotor_inertia=rotors)
+        self.arm = SimulatedArm(robot, start=stranger.pose, drives=drives, sensors=sensors, seed=seed)
+        self.model = GravityModel(robot)
+        self.moments = self.model.project(robot.parameters)
+        self.brake = JointBrake.from_robot(robot, limits.effort, rotor_inertia=rotors)
+        self.timing = timing or Timing(ramp_time=RAMP_S, descent_time=2.0)
+        self.compensator = GravityCompensator(self.gravity(factor), self.settings(), self.timing)
+        self.time = 100.0
+        self.floats = False
+        self.times: list[float] = []
+        self.positions: list[np.ndarray] = []
+        self.torques: list[np.ndarray] = []
+        self.run(0.2)
+
+    def gravity(self, factor: float = 1.0) -> LoadedGravity:
+        """Return the gravity torque of a model whose moments are off by a factor."""
+        return LoadedGravity(self.model, factor * self.moments)
+
+    def settings(self, scale: float = 1.0) -> JointSettings:
+        """Return the joints' settings at a scale."""
+        return JointSettings.of(self.robot, fault_ramp_time=0.5, gain=[scale], brake=self.brake)
+
+    def let_go(self) -> "FloatingArm":
+        """Leave the arm to the compensator."""
+        self.arm.release()
+        self.floats = True
+        return self
+
+    def enable(self, seconds: float = RAMP_S + 1.5, **arguments) -> "FloatingArm":
+        """Enable at a torque of zero, and let the arm go at once."""
+        self.compensator.enable(self.time, **arguments)
+        return self.run(seconds)
+
+    def run(self, seconds: float, before_step=None) -> "FloatingArm":
+        """Let time pass; `before_step` is called before each step of the simulation."""
+        for _ in range(round(seconds / PERIOD_S)):
+            self.time += PERIOD_S
+            position, velocity, _ = self.arm.measure()
+            torque = self.compensator.update(
+                self.time, position.tolist(), self.time, None, velocity.tolist(), age=0.5 * PERIOD_S
+            )
+            command = np.zeros(self.robot.n_joints) if torque is None else np.array(torque)
+            if before_step is not None:
+                before_step()
+            self.arm.step(PERIOD_S)  # the command before acts meanwhile
+            if self.floats:
+                self.arm.command_effort(command)
+            self.times.append(self.time)
+            self.positions.append(self.arm.position)
+            self.torques.append(command)
+        return self
+
+    def motion(self, since: float) -> float:
+        """Return the farthest that any joint came from where it was at `since`, s, rad."""
+        first = int(np.searchsorted(self.times, since))
+        positions = np.array(self.positions[first:])
+        return float(np.abs(positions - positions[0]).max())
+
+    def speed(self, since: float) -> float:
+        """Return the fastest true speed of any joint since then, rad/s."""
+        first = int(np.searchsorted(self.times, since))
+        return float(np.abs(np.diff(self.positions[first:], axis=0)).max() / PERIOD_S)
+
+    def step(self, since: float) -> float:
+        """Return the largest step of a command since then, as a part of the joint's effort limit."""
+        first = int(np.searchsorted(self.times, since))
+        steps = np.abs(np.diff(self.torques[first:], axis=0)) / self.robot.limits.effort
+        return float(steps.max())
