@@ -27,6 +27,8 @@ PROBE_POSES = 1000
 """Random poses within the limits, which say what cannot be avoided."""
 BLOCK = 200
 """Poses looked at together: what is computed of them fits in the cache."""
+MOST_OBSTACLES = 200
+"""Each takes memory and time in every pose that is looked at."""
 CLOSE = 0.1
 """Share of the poses above which a pair of links few joints apart is proposed as one that may touch."""
 CROWDED = 0.05
@@ -94,7 +96,7 @@ class Workspace:
         around: list[Checks] = floor_checks(self.bodies, self.up, floor_height, points)
         if self.box is not None:
             around += box_checks(self.bodies, *self.box, points)
-        around += obstacle_checks(self.bodies, self.obstacles, clearance)
+        around += obstacle_checks(self.bodies, self._within_reach(robot), clearance)
         pairs = (line_pairs if bodies is None else capsule_pairs)(self._placing, clearance, placed)
         apart = _poses_apart(pairs, placed, robot.chain)
         self.crowded = _crowded(apart)
@@ -107,6 +109,26 @@ class Workspace:
         self._checks: list[Checks] = [pairs]
         for checks in around:
             self._add(checks, placed, bodies is not None)
+
+    def _within_reach(self, robot: RobotModel) -> list[Obstacle]:
+        """Return the obstacles that the arm could come near to, whatever its joints do.
+
+        Raises:
+            TrajectoryError: they are more than a design has memory and time for.
+        """
+        chain, bodies = robot.chain, self.bodies
+        slides = np.abs([robot.limits.lower, robot.limits.upper]).max(axis=0)[chain.drivers]
+        shifts = np.where(chain.slides, np.abs(chain.ratios) * slides + np.abs(chain.offsets), 0.0)
+        lengths = [np.linalg.norm(part[:, :3, 3], axis=1) for part in (chain.placements, chain.link_offsets)]
+        ends = np.linalg.norm(np.stack([bodies.start, bodies.end]), axis=2) + bodies.radius
+        reach = np.sum(lengths) + np.sum(shifts) + ends.max() + self.clearance
+        near = [box for box in self.obstacles if np.linalg.norm(box.centre) - np.linalg.norm(box.half) <= reach]
+        if len(near) > MOST_OBSTACLES:
+            raise TrajectoryError(
+                f"{len(near)} obstacles are within reach; a design takes at most {MOST_OBSTACLES}: join them to larger "
+                "boxes, or leave out those that the arm does not come near to"
+            )
+        return near
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -158,6 +158,18 @@ def test_an_obstacle_that_leaves_no_pose_is_named():
         Workspace(robot, clearance=-1.0)
 
 
+def test_obstacles_out_of_reach_cost_nothing_and_too_many_are_refused():
+    robot, bodies = demo_arm()
+    table = Obstacle("table", [0.6, -1, -0.2], [1.2, 1, 0.0])
+    far = [Obstacle(f"far_{k}", [9.0, k, 0.0], [9.1, k + 1.0, 1.0]) for k in range(3000)]
+    workspace = Workspace(robot, bodies=bodies, obstacles=[table, *far])
+    assert workspace.names == Workspace(robot, bodies=bodies, obstacles=[table]).names
+    assert len(workspace.obstacles) == 3001
+    near = [Obstacle(f"near_{k}", [0.6, 0.0, k * 1e-3], [0.7, 0.1, 0.1 + k * 1e-3]) for k in range(201)]
+    with pytest.raises(TrajectoryError, match="201 obstacles are within reach; a design takes at most 200"):
+        Workspace(robot, bodies=bodies, obstacles=near)
+
+
 def test_links_that_are_apart_in_few_poses_are_named():
     robot, bodies = demo_arm()
     assert Workspace(robot, clearance=0.05, bodies=bodies).crowded == ()
