@@ -95,7 +95,7 @@ ACCELERATION_FRACTION = 0.8
 MARGIN, NARROW = 0.05, 0.1
 """Distance kept from position limits, rad or m, and the largest part of a joint's range that it takes."""
 STEP_OF_RANGE = 0.1
-LONGEST_STEP_S = 600.0
+LONGEST_STEP_S = 3600.0
 """A joint that takes longer for a tenth of its range has limits in another unit, or by mistake."""
 POSES = 1024
 """Poses looked at (a power of two)."""
