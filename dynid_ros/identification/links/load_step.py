@@ -30,9 +30,10 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
 
 MIN_MOMENT_KG_M = 0.01
 """Smallest change of a mass moment that matters: 0.1 N m at the wrist."""
-MIN_MASS_OF_ARM = 0.005
-"""Smallest change of mass that matters, in parts of the arm's: on a large arm, friction feigns more."""
-MAX_CHANCE = 1e-3
+MIN_MASS_OF_ARM = 0.015
+"""Smallest change of mass that matters, in parts of the arm's: in simulations, friction that the model lacks feigned up
+to 0.01 between recordings of different motions."""
+MAX_CHANCE = 0.01
 """Largest probability of as clear a change, if residuals are as the standard errors say. A load must also matter, and
 explain what changed, so it may be larger than where a load is identified."""
 MIN_EXPLAINED = 0.7
