@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from dynid_ros.commands.options import add_reading
-from dynid_ros.errors import TrajectoryError
-from dynid_ros.jobs.inputs import joint_values, read_recordings
+from dynid_ros.errors import RecordingError, TrajectoryError
+from dynid_ros.jobs.inputs import checked, joint_values, read_recordings
 from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.finding import STAMPS, Finding
 
 NAMES = ("base", "elbow", "a=b")
 
@@ -61,3 +62,14 @@ def test_one_motor_gain_is_that_of_all_joints(tmp_path):
     )
     (read,) = read_recordings(options, None, [tmp_path / "run.csv"], recording.joint_names)
     assert (read.torque == -1.0).all()
+
+
+def test_noise_of_stamps_is_a_warning_where_a_sensor_weighs_at_rest(monkeypatch):
+    finding = Finding("error", "run", "the clock of its time stamps is wrong", "mend it", STAMPS)
+    monkeypatch.setattr("dynid_ros.jobs.inputs.check", lambda *_: [finding])
+    q = np.zeros((9, 1))
+    recording = Recording(("joint_1",), np.arange(9.0), q, q, q)
+    (warning,) = checked([recording], None, torque=False)
+    assert warning.severity == "warning"
+    with pytest.raises(RecordingError, match="time stamps is wrong"):
+        checked([recording], None, motion=True, torque=False)
