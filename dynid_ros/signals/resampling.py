@@ -12,6 +12,8 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.signals.spectra import true_runs
 from dynid_ros.signals.steady_clock import (
     acceleration_noise,
+    is_bunched,
+    jitter_about,
     moved_times,
     stamp_noise,
 )
@@ -197,6 +199,10 @@ MIN_HARM = 1e-3
 """Part of the power of the accelerations that noise of the stamps may be before another clock is sought, …"""
 MAX_HARM = 0.02
 """… and after, in what is identified."""
+MAX_NOISE_STEPS = 0.1
+"""Noise of the stamps, in steps, that is never refused: real arms that are identified well have 0.02."""
+MAX_DEVIATION = 4.0
+"""Deviation of the stamps from a clock that mends them, in parts of their noise: a wrong clock leaves them farther."""
 STAMPS_FIX = "let the driver stamp each sample as it reads the robot, and lose none"
 
 
@@ -221,7 +227,7 @@ class SampleTimes(NamedTuple):
 
     def fault(self) -> str:
         """Say how wrong the times are, if their noise spoils the motion; empty: it does not."""
-        if self.harm <= MAX_HARM:
+        if self.harm <= MAX_HARM or self.noise <= MAX_NOISE_STEPS * float(np.median(np.diff(self.time))):
             return ""
         return (
             f"the clock of its time stamps is wrong by about {1e3 * self.noise:.2g} ms (RMS), as the positions of all "
@@ -260,7 +266,9 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
     if clock is None:
         return kept
     left = stamp_noise(clock, position)
-    if left >= noise or np.median(_roughness(time, position) / _roughness(clock, position)) < 1.0:
+    astray = jitter_about(time, clock) > MAX_DEVIATION * noise and not is_bunched(time)
+    rougher = np.median(_roughness(time, position) / _roughness(clock, position)) < 1.0
+    if astray or rougher or left >= noise:
         return kept
     reason = (
         f"its time stamps are off by {1e3 * float(np.std(time - clock)):.2g} ms (RMS), as the positions of all joints "

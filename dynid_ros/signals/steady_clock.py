@@ -81,6 +81,18 @@ def _numbered_times(time: NDArray, position: NDArray, base: NDArray) -> NDArray 
     return clock
 
 
+def jitter_about(time: NDArray, clock: NDArray) -> float:
+    """Return the jitter of stamps (N,) about a clock (N,), s (RMS), without what changes slowly."""
+    deviation = time - clock
+    return float(np.std(deviation - _smoothed(deviation)))
+
+
+def is_bunched(time: NDArray) -> bool:
+    """Whether many of the samples with these stamps (N,), s, arrived together."""
+    together = np.diff(time) < BUNCHED_STEP * (time[-1] - time[0]) / (len(time) - 1)
+    return bool(np.mean(together) > MAX_BUNCHED)
+
+
 def stamp_noise(time: NDArray, position: NDArray) -> float:
     """Estimate the noise of time stamps, s (RMS), from what it does to the positions of all joints at once.
 
@@ -110,8 +122,7 @@ def stamp_noise(time: NDArray, position: NDArray) -> float:
     # Samples between far apart neighbours are foretold badly, and so are those of a sudden stop.
     typical = np.median(np.diff(time))
     near = ((time[4:] - time[:-4]) < MAX_NEIGHBOURHOOD * typical) & (spread < MAX_SPREAD)
-    bunched = np.mean(np.diff(time) < BUNCHED_STEP * (time[-1] - time[0]) / (len(time) - 1))
-    if np.mean(near) < MIN_USABLE or bunched > MAX_BUNCHED:
+    if np.mean(near) < MIN_USABLE or is_bunched(time):
         return _noise_between_references(time, position)
     return _shared_noise(residual[near], velocity[near], spread[near])
 
