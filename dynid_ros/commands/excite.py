@@ -60,6 +60,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--motion", choices=(*KINDS, FLEXIBLE), default="fourier", help="%(default)s: all joints at once, for links"
     )
     parser.add_argument("--target", choices=("links", "gravity", "load"), help="what to show; default: by the motion")
+    parser.add_argument(
+        "--rate", type=float, metavar="HZ", help="samples in trajectory.csv; default: knots at uneven times"
+    )
     limits = parser.add_argument_group("limits, per joint")
     for name, what in LIMITS.items():
         limits.add_argument(_option(name), metavar="V", help=what)
@@ -181,6 +184,7 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
         joints=_prior(options, robot),
         held=_per_joint(options, robot, ["held"])["held"],
         friction=_friction(options),
+        rate=options.rate,
         frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
         **_per_joint(options, robot, PER_JOINT),
         **{name: getattr(options, name) for name, each in SETTINGS.items() if not each.is_numbers},

@@ -35,10 +35,12 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.motion import DesignedMotion, write_design_report
-from dynid_ros.trajectories import MotionLimits, Workspace
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 from dynid_ros.trajectories.limits import weight_sentences
 
 WRITTEN_FILES = ("trajectory.yaml", "trajectory.csv", "plan.yaml", "report.html")
+
+MOST_RATE_HZ = 10_000.0
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def excite(
     joints: FlexibleJoints | None = None,
     held: NDArray | None = None,
     friction: JointFriction | None = None,
+    rate: float | None = None,
     **settings: Any,
 ) -> ExciteJob:
     """Plan a motion and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
@@ -122,6 +125,7 @@ def excite(
         joints: of a flexible motion: what is known of them.
         held: of a flexible motion: (n,) positions of joints that brakes hold, NaN for the others; None: all move.
         friction: of a Fourier motion: terms of all joints, which a second part shows; None: there is none.
+        rate: of the samples in trajectory.csv, Hz; None: the knots, at uneven times, to be joined by quintics.
         settings: of the experiment, see `make_experiment`; of a flexible motion those of a Fourier motion.
 
     Raises:
@@ -129,6 +133,8 @@ def excite(
         TrajectoryError: a setting makes no sense, or no motion keeps to limits and workspace.
     """
     output = writable_folder(output, *WRITTEN_FILES)
+    if rate is not None and not 0 < rate <= MOST_RATE_HZ:
+        raise TrajectoryError(f"rate is {rate:g} Hz; expected more than 0 and at most {MOST_RATE_HZ:g}")
     findings = checked(recorded, robot, motion=True) if recorded else ()
     experiment: Experiment
     if kind == FLEXIBLE:
@@ -170,7 +176,7 @@ def excite(
     )
     weak = quality is not None and not quality.enough
     hints = experiment.hints() if weak else [*weight_sentences(robot, limits), *workspace.crowded]
-    return ExciteJob(design, findings, _written(design, output), tuple(hints))
+    return ExciteJob(design, findings, _written(design, output, rate), tuple(hints))
 
 
 def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings: Mapping[str, Any]) -> None:
@@ -207,14 +213,19 @@ def _judged(
 
 
 @all_or_none()
-def _written(design: DesignedMotion, output: Path) -> tuple[Path, ...]:
+def _written(design: DesignedMotion, output: Path, rate: float | None) -> tuple[Path, ...]:
     trajectory = design.plan.trajectory
+    table = trajectory
+    if rate is not None:
+        # After the end the arm rests, so that the last sample may be later than the end.
+        time = np.arange(np.ceil(trajectory.duration * rate) + 1) / rate
+        table = Trajectory(trajectory.joint_names, time, *trajectory.at(time))
     plan = {**design.plan.as_dict(), "not_checked": design.not_checked}
     with progress(1) as step:
         step("writing the report")
         return (
             trajectory.save(output / "trajectory.yaml"),
-            trajectory.write_csv(output / "trajectory.csv"),
+            table.write_csv(output / "trajectory.csv"),
             write_atomically(output / "plan.yaml", yaml.safe_dump(plan, sort_keys=False, allow_unicode=True)),
             write_design_report(output / "report.html", design),
         )

@@ -189,6 +189,16 @@ def test_other_motions_are_judged_by_what_they_are_for(kind, tmp_path):
     assert "Search" not in job.files[3].read_text()
 
 
+def test_the_table_has_even_samples_where_a_rate_is_given(tmp_path):
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    limits = MotionLimits.of(robot, 8.0)
+    excite("payload", robot, limits, Workspace(robot), tmp_path, rate=100.0)
+    with pytest.raises(TrajectoryError, match="rate is -1 Hz"):
+        excite("payload", robot, limits, Workspace(robot), tmp_path, rate=-1.0)
+    time = np.loadtxt(tmp_path / "trajectory.csv", delimiter=",", skiprows=1)[:, 0]
+    np.testing.assert_allclose(np.diff(time), 0.01, atol=1e-6)
+
+
 def test_refusals(tmp_path, monkeypatch):
     monkeypatch.setattr(FourierExcitation, "plan", lambda self, progress: pytest.fail("it searches"))
     file = tmp_path / "file"
