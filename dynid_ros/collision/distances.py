@@ -184,9 +184,9 @@ class SeparatingAxes:
             along -= self.corners[:, 3]
             nearest[block] = along.argmin(axis=1)
             beyond[block] = along[np.arange(len(along)), nearest[block]]
-        beyond = beyond.reshape(count, n)
+        reaches = beyond.reshape(count, n)
         between = np.einsum("ain,in->an", normals, origin - placed.origins[self.fixed])
-        return beyond + between - self.bounds[:, np.newaxis], nearest.reshape(count, n)
+        return reaches + between - self.bounds[:, np.newaxis], nearest.reshape(count, n)
 
     def contact(self, placed: Placed) -> Contact:
         """Distance (N,), normal (3, N) and point (3, N), along the direction that separates most."""

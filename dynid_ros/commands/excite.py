@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.commands.answers import Answer
@@ -34,7 +35,7 @@ from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
 LIMITS = {
-    "acceleration_limits": "rad/s^2 (m/s^2), required: no URDF holds them; 2 suits most industrial arms",
+    "acceleration_limits": "rad/s^2 (m/s^2), default: the URDF's, of version 1.2; else required: 2 suits most industrial arms",
     "velocity_limits": "rad/s (m/s); default: the URDF's",
     "position_lower": "rad (m); default: the URDF's",
     "position_upper": "rad (m); default: the URDF's",
@@ -148,7 +149,8 @@ def _excite(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     if options.judge:
         return _judge(options, robot)
-    for name in ("output", "acceleration_limits"):
+    described = np.isfinite(robot.limits.acceleration).all()
+    for name in ("output",) if described else ("output", "acceleration_limits"):
         if getattr(options, name) is None:
             raise TrajectoryError(f"{_option(name)} is missing; without it no motion can be designed (or give --judge)")
     if options.scheduler is None:

@@ -106,7 +106,9 @@ WORKSPACE = (
     NodeParameter("mesh_directories", [""], "folders to look for meshes in; empty: that of the URDF, ROS packages"),
 )
 LIMITS = (
-    NodeParameter("acceleration_limits", [math.nan], f"rad/s^2 (m/s^2), required: no URDF holds them{EACH}"),
+    NodeParameter(
+        "acceleration_limits", [math.nan], f"rad/s^2 (m/s^2), nan: the URDF's, of version 1.2; else required{EACH}"
+    ),
     NodeParameter("velocity_limits", [math.nan], f"rad/s (m/s); nan: the URDF's{EACH}"),
     NodeParameter("position_lower", [math.nan], f"rad (m); nan: the URDF's, and -pi for a continuous joint{EACH}"),
     NodeParameter("position_upper", [math.nan], f"rad (m); nan: the URDF's, and pi for a continuous joint{EACH}"),
