@@ -35,7 +35,7 @@ from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
 LIMITS = {
-    "acceleration_limits": "rad/s^2 (m/s^2), default: the URDF's, of version 1.2; else required: 2 suits most industrial arms",
+    "acceleration_limits": "rad/s^2 (m/s^2); default: the URDF's (URDF 1.2), else required: 2 suits most arms",
     "velocity_limits": "rad/s (m/s); default: the URDF's",
     "position_lower": "rad (m); default: the URDF's",
     "position_upper": "rad (m); default: the URDF's",

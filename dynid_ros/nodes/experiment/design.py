@@ -107,7 +107,7 @@ WORKSPACE = (
 )
 LIMITS = (
     NodeParameter(
-        "acceleration_limits", [math.nan], f"rad/s^2 (m/s^2), nan: the URDF's, of version 1.2; else required{EACH}"
+        "acceleration_limits", [math.nan], f"rad/s^2 (m/s^2); nan: the URDF's (URDF 1.2), else required{EACH}"
     ),
     NodeParameter("velocity_limits", [math.nan], f"rad/s (m/s); nan: the URDF's{EACH}"),
     NodeParameter("position_lower", [math.nan], f"rad (m); nan: the URDF's, and -pi for a continuous joint{EACH}"),
