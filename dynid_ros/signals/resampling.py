@@ -203,6 +203,9 @@ MAX_NOISE_STEPS = 0.1
 """Noise of the stamps, in steps, that is never refused: real arms that are identified well have 0.02."""
 MAX_DEVIATION = 4.0
 """Deviation of the stamps from a clock that mends them, in parts of their noise: a wrong clock leaves them farther."""
+EVEN_JITTER_STEPS = 1e-3
+"""Median deviation of the intervals from their median, in steps, up to which the stamps are a steady clock already.
+What the positions then show are quick moves between few samples, not noise of the stamps."""
 STAMPS_FIX = "let the driver stamp each sample as it reads the robot, and lose none"
 
 
@@ -262,7 +265,7 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
     if harm < MIN_HARM:
         return chosen
     kept = chosen._replace(noise=noise, harm=harm)
-    clock = None if held else moved_times(time, position)
+    clock = None if held or _is_even(time) else moved_times(time, position)
     if clock is None:
         return kept
     left = stamp_noise(clock, position)
@@ -275,6 +278,13 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
         f"show; a steady clock of {float(np.median(np.diff(clock))):.6g} s that fits the motion is used in their place"
     )
     return SampleTimes(clock, True, reason, left, acceleration_noise(clock, position, left), mended=True)
+
+
+def _is_even(time: NDArray) -> bool:
+    """Return whether the stamps (N,), s, have the same interval nearly everywhere, and do not come in bursts."""
+    steps = np.diff(time)
+    usual = float(np.median(steps))
+    return not is_bunched(time) and bool(np.median(np.abs(steps - usual)) < EVEN_JITTER_STEPS * usual)
 
 
 def _even_times(time: NDArray, position: NDArray, held: bool) -> SampleTimes:

@@ -81,3 +81,26 @@ def test_noisy_stamps_of_uneven_sampling_are_refused_by_their_clock():
     stamps = np.sort(time + rng.normal(0, 2e-3, len(time)))
     with pytest.raises(RecordingError, match=r"the clock of its time stamps is wrong by about .* ms"):
         fresh_times(stamps, positions(time), positions(time))
+
+
+def stepped(time, seed):
+    """Moves of one joint after another, while all make room, with rests in between."""
+    rng = np.random.default_rng(seed)
+    q, start, joint = rng.normal(0, 3e-5, (len(time), 4)), 0.0, 0
+    while start < time[-1]:
+        duration = rng.uniform(0.8, 1.2)
+        s = np.clip((time - start) / duration, 0.0, 1.0)
+        step = np.where(np.arange(4) == joint % 4, 0.2, 0.0)
+        q += np.outer(s**3 * (10 - 15 * s + 6 * s**2), step) + np.outer(3.2 * (s * (1 - s)) ** 3, 1 - 5 * step)
+        start += duration + 0.5
+        joint += 1
+    return q
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_even_stamps_are_not_mended(seed):
+    """Few samples of quick moves look like samples at noisy times."""
+    time = np.arange(1180) / 10.0
+    times = sample_times(time, stepped(time, seed))
+    assert not times.mended
+    np.testing.assert_array_equal(times.time, time)
