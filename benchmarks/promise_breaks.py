@@ -140,9 +140,19 @@ def _writers() -> list[Break]:
         ),
         Break(here + "test_of_two_compensations_one_may_command", alone, (ALONE,)),
         Break(
-            here + "test_another_publisher_while_enabled_is_a_fault",
-            "others are looked for at first alone",
-            (("CompensationLoop.watch", "elif (others := self.commands.topic.others) and", "elif (others := '') and"),),
+            here + "test_another_publisher_that_is_silent_is_told_of_while_enabled",
+            "others are not looked for",
+            (("CompensationStatus._warning", "return quiet or commands.others or", "return quiet or"),),
+        ),
+        Break(
+            here + "test_another_publisher_that_commands_is_a_fault",
+            "their messages are not counted",
+            (("CompensationLoop.watch", "commands.topic.count_foreign()) >", "commands.topic.foreign) >"),),
+        ),
+        Break(
+            here + "test_after_one_stray_message_the_arm_is_held_and_after_more_it_fades",
+            "the first one lets the arm fall",
+            (("CompensationLoop.watch", "fade=self._foreign > 0)", "fade=True)"),),
         ),
         Break(
             here + "test_another_publisher_while_the_arm_moves_brings_it_to_rest",
@@ -185,35 +195,103 @@ def _writers() -> list[Break]:
 
 def _models() -> list[Break]:
     here = "test_promises_models.py::"
-    steps = "steps are not looked at"
     return [
         Break(
-            here + "test_a_reload_that_would_be_a_step_needs_disable_and_enable",
-            steps,
-            (("CompensationLoad._use", "if not self._compensator.at_rest and", "if False and"),),
+            here + "test_a_reload_that_is_far_off_the_model_in_force_is_refused",
+            "changes are not looked at",
+            (("ModelChange.check_change", "if change[i] <= allowed[i] or", "if True or"),),
         ),
         Break(
-            here + "test_a_load_that_would_be_a_step_waits_for_disable_and_enable",
-            "a load that was refused is forgotten",
-            (("CompensationLoad._on_message", "            self._waiting = load  #", "            #"),),
+            here + "test_a_reload_near_the_model_in_force_comes_in_without_a_step",
+            "no change is allowed",
+            (("ModelChange.check_change", "if change[i] <= allowed[i] or", "if False or"),),
         ),
         Break(
-            here + "test_a_model_that_cannot_be_is_refused_at_reload_and_enable",
-            "signs are not looked at",
+            here + "test_a_model_far_off_the_urdf_is_refused_at_reload_and_enable",
+            "models are looked at when the arm is enabled alone",
             (
-                ("ModelChange.check_arm", "zip(self._names, felt & ~agree, strict=True)", "()"),
-                ("ModelChange._check", "if excess[i] > 1.0:", "if False:"),
+                (
+                    "CompensationLoad.replace",
+                    "            model.change.check_arm(gravity, measured)",
+                    "            pass",
+                ),
             ),
         ),
         Break(
-            here + "test_enable_refuses_a_model_that_cannot_be",
+            here + "test_enable_refuses_a_model_far_off_the_urdf",
             "models are looked at when they are reloaded alone",
             (("CompensationLoop.enable", "            self._check_model()\n", ""),),
         ),
         Break(
+            here + "test_enable_refuses_a_model_that_the_holding_effort_contradicts",
+            "no effort is certain",
+            (("ModelChange._agrees", "if not measured.certain:", "if True:"),),
+        ),
+        Break(
+            here + "test_a_model_that_the_holding_effort_confirms_is_taken_though_the_urdf_is_wrong",
+            "the URDF is right in any case",
+            (("ModelChange._refutes_urdf", "return bool(np.all(nearer | ~beyond))", "return False"),),
+        ),
+        Break(
+            here + "test_a_load_is_taken_while_enabled_and_put_down_again",
+            "loads are not taken",
+            (("CompensationLoad._on_message", "            self.take(load)\n", ""),),
+        ),
+        Break(
+            here + "test_a_load_as_a_parameter_is_accepted_or_refused_with_the_reason",
+            "the parameter is not looked at",
+            (("GravityCompensation._adjust", "loop.announce(parameter_load(settings, arm.robot.tip))", "pass"),),
+        ),
+        Break(
+            here + "test_a_load_that_the_arm_cannot_carry_in_its_pose_is_refused",
+            "the pose is not looked at",
+            (("ModelChange.check_load", "if abs(torque) > limit:", "if False:"),),
+        ),
+        Break(
             here + "test_a_load_that_no_joint_could_hold_is_refused",
             "loads are not held against effort limits",
-            (("ModelChange.check_load", "self._check(load, max(self._largest, 1.0)", "self._check(load, 1e9"),),
+            (("ModelChange.check_load", "            if torque > limit:", "            if False:"),),
+        ),
+    ]
+
+
+def _motion() -> list[Break]:
+    descent, watch = "test_descent.py::", "test_motion_watch.py::"
+    return [
+        Break(
+            descent + "test_after_a_fault_the_arm_is_held_then_lowered_to_rest",
+            "it is lowered at once",
+            (("Descent.pace", "if time < self.hold_until:", "if False:"),),
+        ),
+        Break(
+            descent + "test_where_the_pose_is_not_known_the_torque_fades",
+            "the torque goes on following the pose",
+            (("GravityCompensator.fault", "self.interrupt(time, reason, fade=True)", "self.interrupt(time, reason)"),),
+        ),
+        Break(
+            descent + "test_disable_lowers_the_arm",
+            "the torque ramps out whatever the arm does",
+            (("GravityCompensator.disable", "            self._descend(time, 0.0)", "            pass"),),
+        ),
+        Break(
+            descent + "test_a_process_that_ends_lowers_the_arm_while_there_is_time",
+            "the torque fades at once",
+            (("GravityCompensator.stop", "if self._following and within > 0.0 and", "if False and"),),
+        ),
+        Break(
+            watch + "test_an_arm_that_moves_by_itself_once_released_is_a_fault",
+            "the activation of the controller is not watched",
+            (("GravityCompensator.released", "self._watch_change([0.0] * len(self.joints.names))", "pass"),),
+        ),
+        Break(
+            watch + "test_a_scale_that_lifts_the_arm_is_taken_back",
+            "changes are not watched",
+            (("GravityCompensator._change", "            self._watch_change(old)", "            pass"),),
+        ),
+        Break(
+            "test_arm_hold.py::test_a_joint_above_its_speed_limit_is_braked_and_no_other",
+            "nothing brakes",
+            (("JointBrake.torque", "excess = max(abs(v) - free, 0.0)", "excess = 0.0"),),
         ),
     ]
 
@@ -244,8 +322,8 @@ def _compensation() -> list[Break]:
             (
                 (
                     "GravityCompensator._jump",
-                    "span = min(span, stamp - self._stamp + STAMP_JITTER)",
-                    "span = stamp - self._stamp + STAMP_JITTER",
+                    "span = min(span, stamp - self._stamp + STAMP_JITTER_S)",
+                    "span = stamp - self._stamp + STAMP_JITTER_S",
                 ),
             ),
         ),
@@ -376,8 +454,8 @@ def _compensation() -> list[Break]:
             (
                 (
                     "GravityCompensator.enable",
-                    "if self.state in (State.RAMPING_IN, State.ACTIVE):\n            return",
-                    "if self.state in (State.RAMPING_IN, State.ACTIVE):\n            raise ControlError('already')",
+                    "if self._enabled:\n            return",
+                    "if self._enabled:\n            raise ControlError('already')",
                 ),
             ),
         ),
@@ -451,8 +529,8 @@ def _compensation() -> list[Break]:
             (
                 (
                     "CompensationLoop.end",
-                    "        while (torque := self.compensator.watch(time.monotonic())) is not None:",
-                    "        while torque := None:",
+                    "        while not self.compensator.at_rest:",
+                    "        while False:",
                 ),
             ),
         ),
@@ -477,8 +555,8 @@ def _compensation() -> list[Break]:
             (
                 (
                     "TorqueRamp.step",
-                    "self.torque[i] = min(max(wanted, last - step), last + step)",
-                    "self.torque[i] = wanted",
+                    "self._unbraked[i] = min(max(wanted, last - step), last + step)",
+                    "self._unbraked[i] = wanted",
                 ),
             ),
         ),
@@ -488,23 +566,34 @@ def _compensation() -> list[Break]:
             (("_checked_joints", "    if unknown:", "    if False:"),),
         ),
         Break(
+            "test_controller_query.py::test_joints_in_another_order_get_their_torques_and_the_arm_is_held",
+            "the order stays",
+            (
+                (
+                    "CompensationLoop.follow_controller",
+                    "            self.commands.use_order(joints)",
+                    "            pass",
+                ),
+            ),
+        ),
+        Break(
             "test_controller_query.py::test_a_controller_that_comes_back_with_other_joints_is_a_fault",
             "what the controller says later is not looked at",
             (
                 (
                     "GravityCompensation._on_controller",
-                    "                self._loop.interrupt(other_controller)",
-                    "                pass",
+                    "self._loop.follow_controller(other_controller, self._controller.commanded_joints)",
+                    "pass",
                 ),
             ),
         ),
         Break(
-            "test_inputs.py::test_a_set_point_that_cannot_be_meant_is_refused",
+            "compensation/test_inputs.py::test_a_set_point_that_cannot_be_meant_is_refused",
             "joints of another robot are passed over",
             (("CompensationSetpoint._target", "        if unknown or not names:", "        if False:"),),
         ),
         Break(
-            "test_inputs.py::test_damping_without_velocities_is_a_fault",
+            "compensation/test_inputs.py::test_damping_without_velocities_is_a_fault",
             "velocities that are missing count as zero",
             (
                 (
@@ -596,24 +685,39 @@ def _controllers() -> list[Break]:
             (
                 (
                     "CompensationLoop._begin",
-                    "compensator.enable(now, start, begin)",
-                    "compensator.enable(now, None, begin)",
+                    "compensator.enable(now, start, begin,",
+                    "compensator.enable(now, None, begin,",
                 ),
             ),
         ),
         Break(
+            activity + "test_offsets_of_the_sensors_are_never_commanded",
+            "measured efforts are commanded",
+            (("ActingTorque.start", "return [scale * value for value in gravity], f", "return list(held.effort), f"),),
+        ),
+        Break(
+            activity + "test_a_torque_that_is_no_part_of_gravity_is_refused",
+            "efforts and gravity are not compared",
+            (("acting_scale", "if abs(measured - scale * torque) > limit:", "if False:"),),
+        ),
+        Break(
+            activity + "test_a_ramp_that_would_let_the_arm_sink_is_refused",
+            "the scale is not looked at",
+            (("CompensationLoop._check_support", "if scale > gain + MAX_SINK_FRACTION and", "if False and"),),
+        ),
+        Break(
             activity + "test_an_active_controller_of_unknown_torque_is_refused",
-            "the state is not looked at",
-            (("ActingTorque.start", "self._watch.state == ACTIVE:", "False:"),),
+            "what is not known is zero",
+            (("ActingTorque.start", "raise ControlError(self._refusal())", 'return None, ""'),),
         ),
         Break(
             activity + "test_an_effort_that_is_no_number_is_no_start",
             "what is not measured is zero",
             (
                 (
-                    "ActingTorque._checked",
-                    "            return list(measured())\n",
-                    "            return list(measured())\n        except DynidError:\n            return None\n",
+                    "ActingTorque.start",
+                    "        except DynidError as error:\n",
+                    "        except DynidError:\n            return None, ''\n        except KeyError as error:\n",
                 ),
             ),
         ),
@@ -623,8 +727,8 @@ def _controllers() -> list[Break]:
             (
                 (
                     "CompensationLoop._begin",
-                    "compensator.enable(now, start, begin)",
-                    "compensator.enable(now, start, None)",
+                    "compensator.enable(now, start, begin,",
+                    "compensator.enable(now, start, None,",
                 ),
             ),
         ),
@@ -1365,6 +1469,17 @@ def _imu() -> list[Break]:
             (("CompensationImu._mount", 'mount_rotation(self._robot, frame, "it cannot be used")', "np.eye(3)"),),
         ),
         Break(f"{fails}[silent]", "its silence is not heard", (("BaseGravity.problem", "if age >", "if 0.0 * age >"),)),
+        Break(
+            "test_base_imu.py::test_an_imu_that_fails_holds_the_arm_first",
+            "the arm falls",
+            (
+                (
+                    "CompensationLoop.watch",
+                    "doubt(now):\n                self.compensator.interrupt(now, problem)",
+                    "doubt(now):\n                self.compensator.interrupt(now, problem, fade=True)",
+                ),
+            ),
+        ),
         Break(f"{fails}[nan]", "its problems are not heeded", unheeded),
         Break(f"{fails}[units]", "its norm is not looked at", (("BaseGravity.problem", "> NORM:", "> 1e9:"),)),
         Break(
@@ -1412,6 +1527,7 @@ BREAKS = (
     *_external_torque(),
     *_writers(),
     *_models(),
+    *_motion(),
     *_compensation(),
     *_imu(),
     *_controllers(),

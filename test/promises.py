@@ -5,14 +5,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-TEST = re.compile(r"^`(?P<file>test_\w+\.py)::(?P<name>test_\w+)(\[(?P<case>.+)\])?`$")
+TEST = re.compile(r"^`(?P<file>(\w+/)?test_\w+\.py)::(?P<name>test_\w+)(\[(?P<case>.+)\])?`$")
 
 
 class Promise(NamedTuple):
-    """What happens, what the node does, within what time, and the tests (`file::name` or `file::name[case]`)."""
+    """A line of a table.
+
+    Attributes:
+        fault: what happens.
+        answers: what the node does, and the arm where the table has a column for it.
+        within: time.
+        tests: `file::name` or `file::name[case]`; a folder before the file where several files have its name.
+    """
 
     fault: str
-    answer: str
+    answers: tuple[str, ...]
     within: str
     tests: tuple[str, ...]
 
@@ -22,4 +29,4 @@ def promises() -> list[Promise]:
     lines = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8").splitlines()
     rows = [line for line in lines if line.startswith("|") and not line.startswith(("|---", "| what happens |"))]
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-    return [Promise(*row[:-1], tuple(row[-1].split(", "))) for row in cells]
+    return [Promise(row[0], tuple(row[1:-2]), row[-2], tuple(row[-1].split(", "))) for row in cells]

@@ -33,7 +33,7 @@ def content(path):
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.fault)
 def test_line_names_tests(promise):
-    assert promise.answer
+    assert all(promise.answers)
     assert promise.within
     for test in promise.tests:
         named = TEST.match(test)

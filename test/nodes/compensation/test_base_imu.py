@@ -8,7 +8,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import Bench  # noqa: E402
+from compensation_bench import FAULT_RAMP, Bench  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import Imu  # noqa: E402
 from waiting import wait  # noqa: E402
@@ -133,6 +133,16 @@ def test_an_imu_that_fails_fades_the_torque(bench, fault, says):
     wait(lambda: bench.state.startswith("fault: the IMU on imu"))
     assert says in bench.state
     wait(lambda: not any(bench.torque))
+
+
+def test_an_imu_that_fails_holds_the_arm_first(model_file, keep):
+    bench = keep(TiltingBench(model_file, descent_time=30.0))
+    bench.settled()
+    bench.enabled()
+    bench.sensor.silent = True
+    wait(lambda: bench.state.startswith("fault: the IMU on imu"))
+    time.sleep(2.0 * FAULT_RAMP)
+    assert bench.torque == pytest.approx(torque_on(0.0, bench.robot.position), abs=0.02)
 
 
 def upside_down(sensor):

@@ -1,11 +1,13 @@
 """`gravity_compensation` asks a controller for its joints; here the robot answers as the controller's node would."""
 
+import time
+
 import planar_arm
 import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import EFFORT_TOPIC, POSE, Bench  # noqa: E402
+from compensation_bench import EFFORT_TOPIC, FAULT_RAMP, POSE, Bench  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -196,3 +198,13 @@ def test_a_controller_that_comes_back_with_other_joints_is_a_fault(bench):
     answer = bench.enable()
     assert not answer.success
     assert "configure anew" in answer.message
+
+
+def test_joints_in_another_order_get_their_torques_and_the_arm_is_held(bench):
+    values = dict(FORWARDED)
+    bench = bench(values, descent_time=30.0).run()
+    values["joints"] = planar_arm.JOINTS
+    wait(lambda: bench.state.startswith("fault: controller 'forward_effort_controller' has other joints"))
+    in_another_order(bench)
+    time.sleep(2.0 * FAULT_RAMP)
+    assert bench.torque == pytest.approx(planar_arm.gravity_torque(POSE), abs=1e-9)
