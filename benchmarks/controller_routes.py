@@ -34,7 +34,7 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.simulation import demo_arm_urdf
 
 ROUTES = ("effort", "feedforward", "trajectory", "excitation")
-COMPENSATION = {"autostart": True, "ramp_time": 1.0, "timeout": 0.5}
+COMPENSATION = {"autostart": True, "ramp_time": 1.0, "timeout": 0.5, "scale": "[1.0]"}
 GAINS = {"stiffness": "[800.0,800.0,400.0,60.0,60.0,30.0]", "damping": "[80.0,80.0,40.0,6.0,6.0,3.0]"}
 SET = {"set_last_command_interface_value_as_state_on_activation": False, "interpolate_from_desired_state": True}
 """As the files of config/controllers/ set them."""
@@ -134,11 +134,19 @@ class Routes:
         return "" if answer.success else f"refused: {answer.message}"
 
     def _second_writer(self, arm: ControllerStack) -> str:
+        """Publish what acts and a little more, time after time."""
+        effort = [1.01 * value for value in arm.effort[-1]]
         if arm.route == "trajectory":
             other = arm.node.create_publisher(JointTrajectory, f"/{TRAJECTORY}/joint_trajectory", 1)
+            point = JointTrajectoryPoint(positions=arm.position[-1], effort=effort)
+            message = JointTrajectory(joint_names=arm.names, points=[point])
         else:
             other = arm.node.create_publisher(Float64MultiArray, f"/{FORWARD}/commands", 1)
-        arm.spin(1.0)
+            message = Float64MultiArray(data=effort)
+        arm.until(other.get_subscription_count, "who takes commands")
+        for _ in range(10):
+            other.publish(message)
+            arm.spin(0.1)
         arm.node.destroy_publisher(other)
         return ""
 
@@ -186,7 +194,7 @@ class Routes:
         self._row(arm, "the position controller takes the hanging arm", lambda: arm.switch(**back), own=True)
         arm.end("gravity_compensation")
         self._compensate(arm)
-        self._row(arm, "enable, effort not known to be torque", lambda: self._enable(arm))
+        self._row(arm, "enable, inactive, effort not known to be torque", lambda: self._enable(arm))
         self._row(arm, "switch to the effort controller", lambda: arm.switch(**at_once), own=True)
         self._row(arm, "kill -9: the last torque stays", lambda: str(arm.end("gravity_compensation", 9)), 1.0)
         arm.spin(22.0)

@@ -30,6 +30,13 @@ RECORDED = {
     "wrench_topics": ["/wrench"],
     "pose_topics": ["/pose", "/markers"],
 }
+FLOATING = {
+    "autostart": "true",
+    "unchecked_controller": "true",
+    "assume_no_effort": "true",
+    "scale": "[1.0]",
+    "watch_motion": "false",  # the arm moves whatever is commanded
+}
 START_TIME = 60.0
 OTHERS: dict[str, dict[str, object]] = {
     "excitation": {"acceleration_limits": "[2.0]"},
@@ -125,8 +132,8 @@ class Run:
     def load(self, seconds: float, *, busy: bool, relay: bool, period: float) -> tuple[dict[str, Usage], str]:
         """Start all, record for `seconds`; returns usage of all processes and the recorder's answer."""
         self.start_node("recorder", RECORDED | {"output_folder": self.folder / "bags"})
-        arm = {"robot_description": self.urdf, "tip_link": "panda_hand", "model_file": self.model}
-        self.start_node("gravity_compensation", arm | {"autostart": "true", "unchecked_controller": "true"})
+        held = {"robot_description": self.urdf, "tip_link": "panda_hand", "model_file": self.model}
+        self.start_node("gravity_compensation", held | FLOATING)
         if relay:
             self.start_peer("relay", ready=False)
         self.start_peer("listener", str(MOVING), str(self.folder / "commands.npz"))

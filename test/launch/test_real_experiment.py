@@ -43,7 +43,7 @@ PARAMETERS = {
     "simulator": {"start_position": START, **CALM, "torque_offset": [0.0]},
     "excitation": {"count": 12, "dwell": 0.4, "speed_fraction": 0.8, "travel_speed_fraction": 0.8, "floor_height": 0.1}
     | {"stale_after": 2.0, "tracking_error_limit": [1.0], "effort_grace": 2.0},
-    "gravity_compensation": {"ramp_time": 0.5, "timeout": 1.0},
+    "gravity_compensation": {"scale": [1.0], "ramp_time": 0.5, "timeout": 1.0},
 }
 
 

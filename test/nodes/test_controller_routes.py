@@ -71,6 +71,7 @@ def route(ros, tmp_path):
             "model_file": str(demo_arm_model.write(tmp_path / "identified.yaml")),
             "autostart": True,
             "ramp_time": 0.3,
+            "scale": [1.0],
             "timeout": 10.0,  # generous: the machine that runs the tests is busy
         }
         overrides = [Parameter(name, value=value) for name, value in (values | parameters).items()]

@@ -56,7 +56,8 @@ class Arm:
             | PATIENT,
             "recorder": {"output_folder": self.folder / "bags"},
             "gravity_identification": {"effort_convention": "torque", "output": self.folder},
-            "gravity_compensation": {"model_file": self.folder / "identified.yaml", "timeout": 5.0, "ramp_time": 0.5},
+            "gravity_compensation": {"model_file": self.folder / "identified.yaml", "timeout": 5.0, "ramp_time": 0.5}
+            | {"scale": "[1.0]"},
         }
 
     def start(self, stack):
