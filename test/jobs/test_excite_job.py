@@ -203,7 +203,7 @@ def test_refusals(tmp_path, monkeypatch):
     monkeypatch.setattr(FourierExcitation, "plan", lambda self, progress: pytest.fail("it searches"))
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(DynidError, match=r"file \(Not a directory\); choose a writable folder"):
+    with pytest.raises(DynidError, match=f"{file}.*choose a writable folder"):
         excite("fourier", ROBOT, LIMITS, Workspace(ROBOT), file, **QUICK)
     with pytest.raises(TrajectoryError, match="only a fourier motion adds to what is recorded, not poses"):
         excite("poses", ROBOT, LIMITS, Workspace(ROBOT), tmp_path, recorded=[known.record(ROBOT, TRUTH)])
