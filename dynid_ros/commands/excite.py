@@ -35,7 +35,7 @@ from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
 LIMITS = {
-    "acceleration_limits": "rad/s^2 (m/s^2); default: the URDF's (URDF 1.2), else required: 2 suits most arms",
+    "acceleration_limits": "rad/s^2 (m/s^2); default: the URDF's (1.2), else needed, or --joint-limits; 2 suits most",
     "velocity_limits": "rad/s (m/s); default: the URDF's",
     "position_lower": "rad (m); default: the URDF's",
     "position_upper": "rad (m); default: the URDF's",
@@ -67,6 +67,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits, per joint")
     for name, what in LIMITS.items():
         limits.add_argument(_option(name), metavar="V", help=what)
+    limits.add_argument(
+        "--joint-limits",
+        type=Path,
+        metavar="FILE",
+        help="joint_limits.yaml of MoveIt, in place of limits that are not given; default: the URDF's",
+    )
     _add_surroundings(parser.add_argument_group("workspace"))
     settings = parser.add_argument_group("settings of the motion", "by default those of its kind")
     for each in SETTINGS.values():
@@ -149,7 +155,7 @@ def _excite(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     if options.judge:
         return _judge(options, robot)
-    described = np.isfinite(robot.limits.acceleration).all()
+    described = options.joint_limits is not None or np.isfinite(robot.limits.acceleration).all()
     for name in ("output",) if described else ("output", "acceleration_limits"):
         if getattr(options, name) is None:
             raise TrajectoryError(f"{_option(name)} is missing; without it no motion can be designed (or give --judge)")
@@ -223,7 +229,8 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
         source = Trajectory.read(options.judge[0])
     else:
         source = read_recordings(options, robot, options.judge)
-    limits = None if options.acceleration_limits is None else _limits(options, robot)
+    is_limited = options.acceleration_limits is not None or options.joint_limits is not None
+    limits = _limits(options, robot) if is_limited else None
     noise = _per_joint(options, robot, ["noise"])["noise"]
     with progress(1) as step:
         step("judging the motion")
@@ -237,7 +244,7 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
 
 def _limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:
     given = {name: value for name, value in _per_joint(options, robot, LIMITS).items() if value is not None}
-    return MotionLimits.of(robot, **given)
+    return MotionLimits.of(robot, **given, joint_limits=options.joint_limits)
 
 
 def _per_joint(options: argparse.Namespace, robot: RobotModel, names: Iterable[str]) -> dict[str, NDArray | None]:

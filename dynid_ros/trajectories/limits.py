@@ -1,8 +1,9 @@
 """What the joints may do, and checks of a motion before any of it is sent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel, arrays
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.urdf import parse_urdf
+from dynid_ros.trajectories.joint_limits_file import read_joint_limits
 from dynid_ros.trajectories.sobol import sobol
 from dynid_ros.trajectories.trajectory import Trajectory, shortest_duration
 
@@ -75,10 +77,12 @@ class MotionLimits:
         velocity_limits: ArrayLike = np.nan,
         jerk_limits: ArrayLike = np.nan,
         torque_limits: ArrayLike = np.nan,
+        joint_limits: str | Path | None = None,
     ) -> "MotionLimits":
         """Limits of `robot`, narrowed or filled in by the caller.
 
-        Each argument is one value for all joints or (n,); NaN stands for the URDF's limit.
+        Each argument is one value for all joints or (n,); NaN stands for the limit of the file `joint_limits`, and
+        where that has none for the URDF's.
 
         Args:
             robot: its URDF's limits are used; a continuous joint may turn from −π to π unless given otherwise.
@@ -89,45 +93,62 @@ class MotionLimits:
             jerk_limits: per s³; not limited where neither they nor the URDF say so.
             torque_limits: N m or N; not limited where neither they nor the URDF say so. They may be wider than the
                 URDF's where these are placeholders, by which the arm cannot hold its own weight.
+            joint_limits: `joint_limits.yaml` of MoveIt, see `read_joint_limits`; None or empty: there is none. Where
+                the URDF's limit of position, velocity, acceleration or jerk is narrower, that one holds.
 
         Raises:
-            TrajectoryError: a limit is neither in the URDF nor given, wider than in the URDF, or leaves no room.
+            TrajectoryError: the file is refused; or a limit is neither in the URDF nor given, wider than there, or
+                leaves no room.
         """
         names = tuple(robot.joint_names)
         units = tuple("m" if kind == "prismatic" else "rad" for kind in robot.joint_types)
         urdf = robot.limits
-        for name, unit, lower, upper, *given in zip(
-            names,
-            units,
-            urdf.lower,
-            urdf.upper,
-            per_joint(position_lower, names, "position_lower"),
-            per_joint(position_upper, names, "position_upper"),
-            strict=True,
+        # Exporters write zeros where nobody entered a limit.
+        fixed = np.where(urdf.lower < urdf.upper, 1.0, np.nan)
+        velocity, effort = (np.where(values > 0, values, np.nan) for values in (urdf.velocity, urdf.effort))
+        described = {
+            "position_lower": urdf.lower * fixed,
+            "position_upper": urdf.upper * fixed,
+            "velocity_limits": velocity,
+            "acceleration_limits": urdf.acceleration,
+            "jerk_limits": urdf.jerk,
+        }
+        given: dict[str, NDArray] = {
+            what: per_joint(values, names, what)
+            for what, values in (
+                ("position_lower", position_lower),
+                ("position_upper", position_upper),
+                ("velocity_limits", velocity_limits),
+                ("acceleration_limits", acceleration_limits),
+                ("jerk_limits", jerk_limits),
+                ("torque_limits", torque_limits),
+            )
+        }
+        if joint_limits:
+            given = _completed(given, read_joint_limits(joint_limits, robot), described)
+        for name, unit, lower, upper, *bounds in zip(
+            names, units, urdf.lower, urdf.upper, given["position_lower"], given["position_upper"], strict=True
         ):
-            if lower >= upper and (lower or upper) and not np.all(np.isfinite(given)):
+            if lower >= upper and (lower or upper) and not np.all(np.isfinite(bounds)):
                 raise TrajectoryError(
                     f"the URDF's position limits of joint '{name}', {lower:g} to {upper:g} {unit}, leave it no room; "
                     "correct them, or give both position_lower and position_upper"
                 )
-        # Exporters write zeros where nobody entered a limit.
-        fixed = np.where(urdf.lower < urdf.upper, 1.0, np.nan)
-        velocity, effort = (np.where(values > 0, values, np.nan) for values in (urdf.velocity, urdf.effort))
         turn = np.where(_continuous(robot), np.pi, np.nan)
-        lowest = _bounds(names, "position_lower", position_lower, urdf.lower * fixed, -turn, wider=np.less)
-        highest = _bounds(names, "position_upper", position_upper, urdf.upper * fixed, turn)
-        given_torque = per_joint(torque_limits, names, "torque_limits")
-        if np.any(given_torque > effort) and np.any(holding_torque(robot, lowest, highest) > effort):
-            effort = np.where(np.isfinite(given_torque), np.nan, effort)
+        lowest = _bounds(names, "position_lower", given, described["position_lower"], -turn, wider=np.less)
+        highest = _bounds(names, "position_upper", given, described["position_upper"], turn)
+        torque = given["torque_limits"]
+        if np.any(torque > effort) and np.any(holding_torque(robot, lowest, highest) > effort):
+            effort = np.where(np.isfinite(torque), np.nan, effort)
         return MotionLimits(
             names,
             units,
             lowest,
             highest,
-            _bounds(names, "velocity_limits", velocity_limits, velocity),
-            _bounds(names, "acceleration_limits", acceleration_limits, urdf.acceleration),
-            _bounds(names, "jerk_limits", jerk_limits, urdf.jerk, np.inf),
-            _bounds(names, "torque_limits", torque_limits, effort, np.inf),
+            _bounds(names, "velocity_limits", given, velocity),
+            _bounds(names, "acceleration_limits", given, urdf.acceleration),
+            _bounds(names, "jerk_limits", given, urdf.jerk, np.inf),
+            _bounds(names, "torque_limits", given, effort, np.inf),
         )
 
     def poses(self, count: int, inset: ArrayLike = 0.0) -> NDArray:
@@ -160,17 +181,29 @@ class MotionLimits:
         )
 
 
+def _completed(
+    given: Mapping[str, NDArray], file: Mapping[str, NDArray], described: Mapping[str, NDArray]
+) -> dict[str, NDArray]:
+    """Return the limits (n,) that are given, and where none is those of a file, no wider than the URDF's."""
+    completed = {}
+    for what, limits in given.items():
+        narrower = np.fmax if what == "position_lower" else np.fmin
+        others = narrower(file[what], described[what]) if what in described else file[what]
+        completed[what] = np.where(np.isfinite(limits), limits, others)
+    return completed
+
+
 def _bounds(
     names: Sequence[str],
     what: str,
-    given: ArrayLike,
+    limits: Mapping[str, NDArray],
     urdf: NDArray,
     otherwise: ArrayLike = np.nan,
     *,
     wider: np.ufunc = np.greater,
 ) -> NDArray:
     """Bounds (n,): those given, else those of the URDF, else `otherwise`; NaN and infinite stand for none there."""
-    given = per_joint(given, names, what)
+    given = limits[what]
     bounds = np.where(np.isfinite(urdf), urdf, otherwise)
     bounds = np.where(np.isfinite(given), given, bounds)
     for name, bound, limit in zip(names, bounds, urdf, strict=True):

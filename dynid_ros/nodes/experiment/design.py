@@ -114,6 +114,11 @@ LIMITS = (
     NodeParameter("position_upper", [math.nan], f"rad (m); nan: the URDF's, and pi for a continuous joint{EACH}"),
     NodeParameter("jerk_limits", [math.nan], f"rad/s^3 (m/s^3); nan: none{EACH}"),
     NodeParameter("torque_limits", [math.nan], f"N m (N); nan: the URDF's{EACH}"),
+    NodeParameter(
+        "joint_limits_file",
+        "",
+        "joint_limits.yaml (MoveIt), in place of limits that are nan; empty: none",
+    ),
 )
 THRESHOLDS = tuple(
     replace(parameter, adjustable=True)

@@ -37,6 +37,7 @@ class Safety:
             velocity_limits=settings.velocity_limits,
             jerk_limits=settings.jerk_limits,
             torque_limits=settings.torque_limits,
+            joint_limits=settings.joint_limits_file,
         )
         bodies, self.warnings = _bodies(robot, settings)
         box = np.array(settings.box_lower), np.array(settings.box_upper)

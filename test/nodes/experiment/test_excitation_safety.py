@@ -48,6 +48,18 @@ def test_links_are_what_their_shapes_occupy():
     safety([CYLINDER] * 3, link_shapes="none").check(rest(low))
 
 
+def test_limits_of_a_file_stand_in_for_parameters_that_are_nan(tmp_path):
+    path = tmp_path / "joint_limits.yaml"
+    path.write_text("joint_limits: {joint_2: {max_acceleration: 3.0, max_velocity: 1.5}}")
+    given = {"joint_limits_file": str(path), "acceleration_limits": [4.0, np.nan, 5.0]}
+    limits = safety(**given).limits
+    np.testing.assert_allclose(limits.acceleration, [4.0, 3.0, 5.0])
+    np.testing.assert_allclose(limits.velocity, [3.0, 1.5, 3.0])
+    path.write_text("joint_limits: {elbow: {max_acceleration: 3.0}}")
+    with pytest.raises(TrajectoryError, match=r"joint_limits\.yaml.*elbow"):
+        safety(**given)
+
+
 @pytest.mark.parametrize("shapes", ["available", "required"])
 def test_a_mesh_that_is_not_found(shapes):
     links = [CYLINDER, CYLINDER, MESH]

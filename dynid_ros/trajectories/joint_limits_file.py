@@ -1,0 +1,113 @@
+"""Limits of the joints in `joint_limits.yaml`, as MoveIt's Setup Assistant writes it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import TrajectoryError
+from dynid_ros.files import MEGABYTE, read_yaml
+from dynid_ros.model import RobotModel
+from dynid_ros.model.urdf import parse_urdf
+
+MAX_FILE_BYTES = MEGABYTE
+LIMIT_KEYS = {
+    "min_position": "has_position_limits",
+    "max_position": "has_position_limits",
+    "max_velocity": "has_velocity_limits",
+    "max_acceleration": "has_acceleration_limits",
+    "max_deceleration": "has_deceleration_limits",
+    "max_jerk": "has_jerk_limits",
+    "max_effort": "has_effort_limits",
+}
+"""Each limit, and the key that switches it off."""
+OTHER_KEYS = {"angle_wraparound"}
+POSITIVE = ("max_velocity", "max_acceleration", "max_jerk", "max_effort")
+ARGUMENTS = {
+    "min_position": "position_lower",
+    "max_position": "position_upper",
+    "max_velocity": "velocity_limits",
+    "max_acceleration": "acceleration_limits",
+    "max_jerk": "jerk_limits",
+    "max_effort": "torque_limits",
+}
+"""Each limit, and the argument of `MotionLimits.of` that it stands for."""
+
+
+def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]:
+    """Return limits (n,) by the arguments of `MotionLimits.of`, NaN where the file has none.
+
+    A limit counts as in MoveIt: where it has a value that `has_…_limits` does not switch off. Accelerations are limited
+    to the deceleration (Pilz) where that is smaller. The default scaling factors slow MoveIt's own motions down and are
+    no limits.
+
+    Args:
+        path: the file.
+        robot: the arm; joints of its URDF that are not the arm's are passed over.
+
+    Raises:
+        TrajectoryError: the file cannot be read or has another format, a joint is not the robot's, or a value is of
+            the wrong type.
+    """
+    where = f"joint limits '{path}'"
+    try:
+        document = read_yaml(path, MAX_FILE_BYTES)
+    except (OSError, ValueError) as error:
+        raise TrajectoryError(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    joints = document.get("joint_limits") if isinstance(document, dict) else None
+    if not isinstance(joints, dict):
+        raise TrajectoryError(
+            f"{where}: expected a mapping joint_limits of joints, as in MoveIt's joint_limits.yaml; give that file"
+        )
+    unknown = [str(name) for name in joints if name not in _joints_of(robot)]
+    if unknown:
+        raise TrajectoryError(
+            f"{where}: joint(s) {', '.join(unknown)} are not in the robot's description; its arm has "
+            f"{', '.join(robot.joint_names)}; correct the names or remove them"
+        )
+    limits = {argument: np.full(robot.n_joints, np.nan) for argument in ARGUMENTS.values()}
+    for index, name in enumerate(robot.joint_names):
+        values = _limits_of_joint(joints.get(name, {}), f"{where}, joint '{name}'")
+        for key, argument in ARGUMENTS.items():
+            limits[argument][index] = values.get(key, np.nan)
+        if "max_deceleration" in values:
+            acceleration = limits["acceleration_limits"]
+            acceleration[index] = np.fmin(acceleration[index], abs(values["max_deceleration"]))
+    return limits
+
+
+def _joints_of(robot: RobotModel) -> set[str]:
+    """Return the names of all joints of the robot's description."""
+    own = set(robot.joint_names)
+    return own if robot.urdf is None else own | {joint.name for joint in parse_urdf(robot.urdf, robot.name).joints}
+
+
+def _limits_of_joint(entry: Any, where: str) -> dict[str, float]:
+    """Return the limits in force of one joint by their keys in the file."""
+    if not isinstance(entry, Mapping):
+        raise TrajectoryError(f"{where}: is {entry!r}; expected a mapping, as of max_acceleration: 2.0")
+    known = {*LIMIT_KEYS, *LIMIT_KEYS.values(), *OTHER_KEYS}
+    for key in entry:
+        if key not in known:
+            raise TrajectoryError(f"{where}: has '{key}'; expected {', '.join(sorted(known))}")
+    for switch in dict.fromkeys(LIMIT_KEYS.values()):
+        if not isinstance(entry.get(switch, True), bool):
+            raise TrajectoryError(f"{where}: {switch} is {entry[switch]!r}; expected true or false")
+        keys = [key for key, owner in LIMIT_KEYS.items() if owner == switch]
+        if entry.get(switch, False) and not any(key in entry for key in keys):
+            raise TrajectoryError(f"{where}: {switch} is true, but {' and '.join(keys)} are missing; give them")
+    return {
+        key: _number(key, entry[key], where)
+        for key, switch in LIMIT_KEYS.items()
+        if key in entry and entry.get(switch, True)
+    }
+
+
+def _number(key: str, value: Any, where: str) -> float:
+    expected = "a number above 0" if key in POSITIVE else "a number"
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
+    if not is_number or (key in POSITIVE and value <= 0):
+        raise TrajectoryError(f"{where}: {key} is {value!r}; expected {expected}")
+    return float(value)
