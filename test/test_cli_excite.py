@@ -94,6 +94,44 @@ def test_designs_that_make_no_sense(settings, words, excite, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+LIMITS_FILE = "joint_limits: {{joint_1: {{max_acceleration: 3}}, joint_2: {{max_acceleration: 3}}, joint_3: {}}}"
+
+
+def test_accelerations_of_a_file_of_moveit(excite, tmp_path, capsys):
+    k = excite.index("--acceleration-limits")
+    without = (*excite[:k], *excite[k + 2 :], "--joint-limits", "joint_limits.yaml", "--design-time", "0")
+    (tmp_path / "joint_limits.yaml").write_text(LIMITS_FILE.format("{max_acceleration: 3, max_jerk: 40}"))
+    assert run(capsys, *without)[0] == 0
+    motion = Trajectory.read("out/trajectory.yaml")
+    largest = np.abs(motion.at(np.arange(0.0, motion.duration, 0.002))[2]).max(axis=0)
+    assert np.all((largest > 0.3) & (largest <= 3.0))
+    assert run(capsys, *without, "--acceleration-limits", "joint_2=1.0")[0] == 0
+    motion = Trajectory.read("out/trajectory.yaml")
+    assert np.abs(motion.at(np.arange(0.0, motion.duration, 0.002))[2]).max(axis=0)[1] <= 1.0
+    (tmp_path / "joint_limits.yaml").write_text(LIMITS_FILE.format("{max_jerk: 40}"))
+    assert "acceleration_limits of joint 'joint_3'" in refused(capsys, *without)
+    (tmp_path / "joint_limits.yaml").write_text(LIMITS_FILE.format("{max_acceleration: much}"))
+    line = refused(capsys, *without)
+    assert "joint_limits.yaml" in line
+    assert "joint 'joint_3'" in line
+
+
+SRDF = '<robot name="planar"><group name="upper"><chain base_link="link_1" tip_link="link_3"/></group></robot>'
+
+
+def test_a_group_of_an_srdf_is_the_arm(excite, tmp_path, capsys):
+    (tmp_path / "arm.srdf").write_text(SRDF)
+    group = ("--srdf", "arm.srdf", "--group", "upper")
+    assert run(capsys, *excite, *group, "--design-time", "0", "--floor-height", "-2")[0] == 0
+    assert Trajectory.read("out/trajectory.yaml").joint_names == ("joint_2", "joint_3")
+    assert "leave out" in refused(capsys, *excite, *group, "--tip", "link_2")
+    assert "no group 'lower'" in refused(capsys, *excite, *group[:3], "lower")
+    assert "needs the SRDF" in refused(capsys, *excite, *group[2:])
+    check = ("check", "--urdf", "arm.urdf", "--motion", "out/trajectory.yaml")
+    assert run(capsys, *check, *group)[0] in (0, 1)
+    assert "--srdf is for --group" in refused(capsys, *check, *group[:2])
+
+
 @pytest.mark.parametrize("missing", ["--acceleration-limits", "--output"])
 def test_what_a_design_needs(missing, excite, capsys):
     k = excite.index(missing)

@@ -7,10 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from dynid_ros.errors import CollisionError, ModelError
-from dynid_ros.files import MEGABYTE, read_bytes
-from dynid_ros.model.urdf import xml_root
+from dynid_ros.model.srdf import read_srdf
 
-LARGEST_FILE = 50 * MEGABYTE
 Pairs = frozenset[frozenset[str]]
 
 
@@ -26,21 +24,10 @@ def allowed_pairs(path: str | Path, urdf: str) -> Pairs:
     """
     where = f"SRDF '{path}'"
     try:
-        root = xml_root(read_bytes(Path(path), LARGEST_FILE).decode("utf-8-sig"), where)
-    except (OSError, UnicodeDecodeError) as error:
-        raise CollisionError(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+        root = read_srdf(path, urdf)
     except ModelError as error:
         raise CollisionError(str(error)) from error
     robot = ET.fromstring(urdf)
-    if root.tag != "robot" or root.find("link") is not None:
-        raise CollisionError(
-            f"{where}: it is no SRDF, which has <robot> with <disable_collisions>; give that of MoveIt"
-        )
-    if root.get("name") != robot.get("name"):
-        raise CollisionError(
-            f"{where}: it is of robot '{root.get('name')}', the URDF of '{robot.get('name')}'; give the SRDF of this "
-            "robot, or correct the name in it"
-        )
     pairs = list(_pairs(root, where))
     unknown = sorted({link for pair in pairs for link in pair} - {link.get("name") for link in robot.findall("link")})
     if unknown:

@@ -140,7 +140,6 @@ def _add_surroundings(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--mesh-directory", type=Path, action="append", default=[], metavar="DIR", help="where packages lie; repeatable"
     )
-    group.add_argument("--srdf", type=Path, metavar="FILE", help="of MoveIt: links that may touch (disable_collisions)")
     group.add_argument(
         "--allowed-pairs",
         action="append",

@@ -50,6 +50,13 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "--tip", help="link that the chain ends at; several with commas between, or all: a tree; default: the flange"
     )
     parser.add_argument(
+        "--srdf",
+        type=Path,
+        metavar="FILE",
+        help="SRDF of MoveIt, for --group; excite also takes from it links that may touch (disable_collisions)",
+    )
+    parser.add_argument("--group", help="group of the SRDF that is the arm, in place of --base and --tip")
+    parser.add_argument(
         "--hold",
         action="append",
         default=[],

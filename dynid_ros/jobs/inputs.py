@@ -34,11 +34,23 @@ def read_robot(options: argparse.Namespace) -> RobotModel:
     held = held_positions(options.hold)
     if options.dh is not None:
         robot = RobotModel.from_dh(options.dh, options.gravity)
-        if held or options.base not in (None, robot.base) or options.tip not in (None, robot.tip):
-            raise ModelError(f"{options.dh}: a DH table has no links to name; leave out --base, --tip and --hold")
+        named = held or options.srdf or options.group
+        if named or options.base not in (None, robot.base) or options.tip not in (None, robot.tip):
+            raise ModelError(
+                f"{options.dh}: a DH table has no links to name; leave out --base, --tip, --hold, --srdf and --group"
+            )
         return with_payload(robot, options.payload)
+    if options.srdf and not options.group and not hasattr(options, "allowed_pairs"):
+        raise ModelError("--srdf is for --group here; name the group of the SRDF whose joints are the arm")
     robot, remark = arm_from_urdf(
-        options.urdf, options.tip, options.base, options.gravity, held=held, payload=options.payload
+        options.urdf,
+        options.tip,
+        options.base,
+        options.gravity,
+        held=held,
+        payload=options.payload,
+        srdf=options.srdf,
+        group=options.group,
     )
     if remark:
         print(f"dynid: {remark} (--tip)", file=sys.stderr)
@@ -53,7 +65,9 @@ def given_robot(options: argparse.Namespace) -> RobotModel | None:
 def read_robot_of(options: argparse.Namespace) -> RobotModel:
     """The arm that the file `options.model` is of, where the options say nothing else."""
     section = load_identified(options.model)["robot"]
-    options.base, options.tip = options.base or section.get("base"), options.tip or section.get("tip")
+    if not options.group:
+        options.base = options.base or section.get("base")
+        options.tip = options.tip or section.get("tip")
     options.hold = options.hold or [f"{joint}={at}" for joint, at in (section.get("held") or {}).items()]
     return read_robot(options)
 

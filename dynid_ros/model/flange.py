@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY, RobotModel
+from dynid_ros.model.srdf import chain_ends
 from dynid_ros.model.urdf import Joint, parse_urdf
 from dynid_ros.model.urdf_text import urdf_text
 
@@ -28,16 +29,21 @@ def arm_from_urdf(
     *,
     held: Mapping[str, float] | None = None,
     payload: Sequence[float] = (),
+    srdf: str | Path | None = None,
+    group: str | None = None,
 ) -> tuple[RobotModel, str]:
     """Model of a URDF up to `tip`; without one up to the only leaf or to the flange, and a sentence that says so.
 
     Joints that are `held`, by their positions, rad or m, do not move; see `RobotModel.from_urdf` for this and for tips.
-    What the arm carries beside what is in the URDF is `payload`, see `with_payload`.
+    What the arm carries beside what is in the URDF is `payload`, see `with_payload`. In place of base and tip, `group`
+    names a group of the file `srdf`, see `chain_ends`.
 
     Raises:
-        ModelError: as `RobotModel.from_urdf` and `with_payload`; or where the arm ends cannot be determined.
+        ModelError: as `RobotModel.from_urdf`, `with_payload` and `chain_ends`; or where the arm ends cannot be
+            determined.
     """
     text, source = urdf_text(path_or_xml)
+    base, tip = chain_ends(text, base, tip, srdf=srdf, group=group)
     chosen, remark = tip, ""
     if not tip:
         tree = LinkTree(parse_urdf(text, source), source)

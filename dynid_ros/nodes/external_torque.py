@@ -25,7 +25,7 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Sta
 from dynid_ros.nodes.shared.joint_states import JointOrder, TorqueSamples, newest_states
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description, with_group_ends
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.recording.effort import EffortConvention
 
@@ -90,11 +90,13 @@ class ExternalTorqueNode(Node):
         convention = EffortConvention(settings.effort_convention, gains)
         if not settings.model_file:
             raise ControlError("parameter model_file is empty; give the identified.yaml of this robot's links")
+        urdf = robot_description(self, settings.robot_description)
+        arm = with_group_ends(settings, urdf)
         self.monitor = load_contact_monitor(
             settings.model_file,
-            robot_description(self, settings.robot_description),
-            settings.base_link or None,
-            settings.tip_link or None,
+            urdf,
+            arm.base_link or None,
+            arm.tip_link or None,
             settings.gravity,
             held=held_positions([settings.held_joints]),
             use_load=settings.use_load,

@@ -32,7 +32,7 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Sta
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description, with_group_ends
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.report.drawing import DARK, LIGHT
@@ -169,7 +169,8 @@ class GravityMarkers(Node):
         for name, (lowest, highest) in BOUNDS.items():
             if not lowest <= (value := getattr(settings, name)) <= highest:
                 raise DynidError(f"parameter {name} is {value}; expected {lowest:g} to {highest:g}")
-        self.view = GravityView.of(settings, robot_description(self, settings.robot_description))
+        urdf = robot_description(self, settings.robot_description)
+        self.view = GravityView.of(with_group_ends(settings, urdf), urdf)
         self._order = JointOrder(self.view.robot.joint_names)
         self._states: deque[bytes] = deque(maxlen=KEPT)
         self._problem = self._load_problem = ""

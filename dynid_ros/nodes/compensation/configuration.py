@@ -37,7 +37,7 @@ from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
 from dynid_ros.nodes.shared.diagnostics import robot_name
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description
+from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description, with_group_ends
 from dynid_ros.nodes.shared.topics import LATCHED
 
 MODEL = (
@@ -281,7 +281,7 @@ class CompensationModel:
         else:
             urdf = described(self._description, "robot_description")
         self.robot = robot_name(urdf)
-        arm = read_arm(self._settings, urdf)
+        arm = read_arm(with_group_ends(self._settings, urdf), urdf)
         joints = joint_settings(self._settings, arm)
         change = ModelChange(arm.gravity.model, joints.torque, self._settings.max_model_change)
         return ReadModel(arm, joints, change, arm.gravity)

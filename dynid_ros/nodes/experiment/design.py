@@ -95,7 +95,6 @@ WORKSPACE = (
     NodeParameter("box_lower", [-math.inf] * 3, "corner, in the base frame, of a box that the links stay in, m"),
     NodeParameter("box_upper", [math.inf] * 3, "the opposite corner, m"),
     NodeParameter("obstacles_file", "", "YAML list of boxes that the links stay clear of; empty: none"),
-    NodeParameter("srdf_file", "", "SRDF (MoveIt) whose disable_collisions are links that may touch; empty: none"),
     NodeParameter("allowed_pairs", [""], "pairs of links that may touch, each written as link:link; empty: none"),
     NodeParameter(
         "link_shapes",

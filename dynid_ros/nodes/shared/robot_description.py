@@ -30,6 +30,13 @@ ROBOT_PARAMETERS = (
     NodeParameter(
         "tip_link", "", "link that the chain ends at; several with commas between, or all: a tree; empty: the flange"
     ),
+    NodeParameter(
+        "srdf_file",
+        "",
+        "SRDF (MoveIt) with the group; the excitation also takes from it links that may touch (disable_collisions); "
+        "empty: none",
+    ),
+    NodeParameter("group", "", "group of the SRDF that is the arm, in place of base_link and tip_link; empty: none"),
     NodeParameter("held_joints", "", "joints that do not move: joint=position, rad or m, with commas between"),
     NodeParameter("gravity", [0.0, 0.0, -9.80665], "gravity in the base link's frame, m/s^2"),
 )
@@ -73,6 +80,20 @@ def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
     return described(received[-1], topic)
 
 
+def with_group_ends(settings: SimpleNamespace, urdf: str) -> SimpleNamespace:
+    """Return the values of `ROBOT_PARAMETERS` with the base and tip link of the group that they name, if any.
+
+    Raises:
+        ModelError: as `chain_ends`.
+    """
+    if not settings.group:
+        return settings
+    from dynid_ros.model.srdf import chain_ends  # noqa: PLC0415 - few arms have a group
+
+    base, tip = chain_ends(urdf, settings.base_link, settings.tip_link, srdf=settings.srdf_file, group=settings.group)
+    return SimpleNamespace(**vars(settings) | {"base_link": base, "tip_link": tip, "group": ""})
+
+
 def described(text: str, topic: str) -> str:
     """The URDF that came on a topic.
 
@@ -99,7 +120,16 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
     gravity, file = settings.gravity, Path(getattr(settings, "model_file", ""))
     if file.is_file():
         gravity = gravity_of(load_identified(file), gravity, STANDARD_GRAVITY)
-    robot, remark = arm_from_urdf(text, settings.tip_link, settings.base_link, gravity, held=held, payload=carried)
+    robot, remark = arm_from_urdf(
+        text,
+        settings.tip_link,
+        settings.base_link,
+        gravity,
+        held=held,
+        payload=carried,
+        srdf=settings.srdf_file,
+        group=settings.group,
+    )
     if remark:
         node.get_logger().info(f"{remark} (parameter tip_link)")
     return robot

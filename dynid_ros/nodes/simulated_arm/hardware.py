@@ -223,7 +223,15 @@ PARAMETERS = (
 def make_arm(settings: SimpleNamespace, urdf: str) -> SimulatedArm:
     """The arm of a URDF; raises as its parts do, and for parameters that make no sense."""
     held = held_positions([settings.held_joints])
-    robot, _ = arm_from_urdf(urdf, settings.tip_link, settings.base_link, settings.gravity, held=held)
+    robot, _ = arm_from_urdf(
+        urdf,
+        settings.tip_link,
+        settings.base_link,
+        settings.gravity,
+        held=held,
+        srdf=settings.srdf_file,
+        group=settings.group,
+    )
     period = 1.0 / settings.rate
     if not settings.timestep >= SHORTEST_TIMESTEP:
         raise DynidError(f"Parameter 'timestep' is {settings.timestep:g} s; expected {SHORTEST_TIMESTEP:g} or more")

@@ -1,6 +1,7 @@
 import signal
 import threading
 import time
+from operator import attrgetter
 from types import SimpleNamespace
 
 import planar_arm
@@ -19,7 +20,7 @@ from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.gravity_markers import GravityMarkers  # noqa: E402
 from dynid_ros.nodes.shared import robot_description  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import described  # noqa: E402
+from dynid_ros.nodes.shared.robot_description import described, with_group_ends  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 
@@ -41,6 +42,35 @@ def test_what_comes_on_a_topic_is_never_a_path(text):
     with pytest.raises(DynidError, match=r"topic '/robot_description' says .*, which is no URDF"):
         described(text, "/robot_description")
     assert described(planar_arm.urdf(), "/robot_description") == planar_arm.urdf()
+
+
+SRDF = '<robot name="planar"><group name="upper"><chain base_link="link_1" tip_link="link_3"/></group></robot>'
+
+
+@pytest.mark.parametrize(("make_node", "arm"), [(ExcitationNode, "_robot"), (GravityMarkers, "view.robot")])
+def test_a_group_of_an_srdf_names_base_and_tip(ros, tmp_path, make_node, arm):
+    path = tmp_path / "arm.srdf"
+    path.write_text(SRDF)
+    values = dict(PARAMETERS) if make_node is ExcitationNode else {}
+    values |= {"robot_description": planar_arm.urdf(), "srdf_file": str(path), "group": "upper"}
+    values.pop("controller_joints", None)
+    overrides = [Parameter(name, value=value) for name, value in values.items()]
+    node = make_node(parameter_overrides=overrides)
+    robot = attrgetter(arm)(node)
+    assert (robot.base, robot.tip, robot.n_joints) == ("link_1", "link_3", 2)
+    node.destroy_node()
+    with pytest.raises(DynidError, match="leave out"):
+        make_node(parameter_overrides=[*overrides, Parameter("tip_link", value="link_2")])
+
+
+def test_a_group_gives_the_nodes_of_a_model_file_its_ends(tmp_path):
+    path = tmp_path / "arm.srdf"
+    path.write_text(SRDF)
+    settings = SimpleNamespace(base_link="", tip_link="", srdf_file=str(path), group="upper", rate=5.0)
+    arm = with_group_ends(settings, planar_arm.urdf())
+    assert (arm.base_link, arm.tip_link, arm.rate) == ("link_1", "link_3", 5.0)
+    assert with_group_ends(arm, planar_arm.urdf()) is arm
+    assert settings.base_link == ""
 
 
 @pytest.mark.parametrize("make_node", [ExcitationNode, GravityMarkers])
