@@ -8,14 +8,18 @@ from pathlib import Path
 import numpy as np
 import planar_arm
 import pytest
+from bag_files import START, joint_state, wrench, write_bag
 from command_line import refused, run
+from hinge_markers import places, swing, turning
+from servo_arms import ONE
 
 from dynid_ros.control.contact import load_contact_monitor
 from dynid_ros.export.export import export
 from dynid_ros.identification import LinkIdentification
+from dynid_ros.mocap import SingleJoint
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import described
-from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.friction import FrictionModel, JointFriction
 
 CASES = Path(__file__).with_name("cases")
 
@@ -110,51 +114,228 @@ def test_units_of_directional_and_coupled_terms():
     assert described(slider, names)["unit"] == ["N s/m", "N s/m", "kg"]
 
 
-def test_a_load_taken_up_in_a_recording_for_links_is_refused(capsys, tmp_path):
-    recording, output = CASES / "load_taken_up.csv", tmp_path / "links"
-    command = ("identify", "links", "--urdf", CASES / "bench5.urdf", "--recording", recording, "--output", output)
-    error = refused(capsys, *command)
-    assert "load_taken_up.csv" in error
-    assert "t = 11" in error
-    assert "kg more" in error
-    assert not output.exists() or not any(output.iterdir())
+BENCH = CASES / "bench5.urdf"
+JOINTS = ("yaw", "shoulder", "elbow", "wrist", "roll")
+CHECK, LINKS = ("check",), ("identify", "links", "--output", "out")
 
 
-@pytest.fixture(scope="module")
-def planar_run(tmp_path_factory):
-    """Folder with the URDF of a planar arm, and times (N,), positions and torques (N, 3) of a motion."""
-    folder = tmp_path_factory.mktemp("planar")
-    (folder / "arm.urdf").write_text(planar_arm.urdf())
-    robot, rng = RobotModel.from_urdf(planar_arm.urdf()), np.random.default_rng(0)
-    time = np.arange(0.0, 15.0, 0.01)
-    speed = np.array([0.7, 1.7, 2.9])
-    phase = np.outer(time, speed)
-    torque = robot.inverse_dynamics(np.sin(phase), speed * np.cos(phase), -(speed**2) * np.sin(phase))
-    torque += 0.5 * np.sign(np.cos(phase)) + rng.normal(0, 0.05, phase.shape)
-    return folder, time, np.sin(phase) + rng.normal(0, 1e-5, phase.shape), torque
+def answer(capsys, folder, monkeypatch, urdf, recording, *command):
+    """Exit code, and all that a command says of a recording."""
+    monkeypatch.chdir(folder)
+    code, out, err = run(capsys, *command, "--urdf", urdf, "--recording", recording)
+    assert "Traceback" not in err
+    return code, out + err
 
 
-def write_run(planar_run, torque):
-    folder, time, position, _ = planar_run
-    names = [f"{joint}_{quantity}" for quantity in ("position", "torque") for joint in planar_arm.JOINTS]
-    columns = np.column_stack([time, position, torque])
-    np.savetxt(folder / "run.csv", columns, delimiter=",", header=",".join(["t", *names]), comments="")
-    return "--urdf", folder / "arm.urdf", "--recording", folder / "run.csv"
+@pytest.mark.parametrize(
+    ("columns", "factor", "offset", "command", "code", "words"),
+    [
+        ("_torque", 1e-308, 0.0, CHECK, 1, "practically zero"),
+        ("roll_torque", 1e-20, 0.0, CHECK, 0, "joint 'roll': its torque is practically zero"),
+        ("roll_torque", 1e-20, 0.0, LINKS, 2, r"joint\(s\) roll"),
+        ("roll_torque", 1033.0, 0.0, CHECK, 1, "joint 'roll': its torque reaches"),
+        ("roll_torque", 1033.0, 0.0, LINKS, 2, "joint 'roll': its torque reaches"),
+        ("elbow_position", 1.0, np.radians(5.0), CHECK, 0, "encoder zero that is 5° off: .*elbow"),
+    ],
+)
+def test_a_fault_of_a_driver_is_named(columns, factor, offset, command, code, words, capsys, tmp_path, monkeypatch):
+    names = (CASES / "run.csv").read_text().splitlines()[0].split(",")
+    table = np.loadtxt(CASES / "run.csv", delimiter=",", skiprows=1)
+    changed = [name.endswith(columns) for name in names]
+    table[:, changed] = factor * table[:, changed] + offset
+    np.savetxt(tmp_path / "run.csv", table, delimiter=",", header=",".join(names), comments="")
+    found, said = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", *command)
+    assert found == code
+    assert re.search(words, said)
 
 
-def test_efforts_that_are_denormal_numbers_are_no_torque(planar_run, capsys):
-    code, out, _ = run(capsys, "check", *write_run(planar_run, 1e-308 * planar_run[3]))
-    assert code == 1
-    assert "practically zero" in out
+def test_a_load_taken_up_in_a_recording_for_links_is_refused(capsys, tmp_path, monkeypatch):
+    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, CASES / "load_taken_up.csv", *LINKS)
+    assert code == 2
+    assert re.search(r"load_taken_up.csv: at about t = 11.* kg more", said)
+    assert not list(tmp_path.rglob("*.*"))
 
 
-def test_a_tiny_effort_of_one_joint_is_refused_by_name(planar_run, capsys, tmp_path):
-    torque = planar_run[3] * [1.0, 1.0, 1e-20]
-    error = refused(capsys, "identify", "links", *write_run(planar_run, torque), "--output", tmp_path / "links")
-    assert "joint(s) joint_3" in error
+def test_the_times_of_reception_take_the_place_of_a_constant_stamp(capsys, tmp_path, monkeypatch):
+    table = np.loadtxt(CASES / "run.csv", delimiter=",", skiprows=1)
+    parts = (np.split(row[1:], 3) for row in table)
+    states = [
+        ("/joint_states", START + round(1e9 * row[0]), joint_state(START, JOINTS, *part))
+        for row, part in zip(table, parts, strict=True)
+    ]
+    write_bag(tmp_path / "bag", states)
+    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "bag", *CHECK)
+    assert code == 0
+    assert "the times at which the bag received the messages are used" in said
 
 
-def test_one_joint_in_raw_counts_is_named(planar_run, capsys):
-    code, out, _ = run(capsys, "check", *write_run(planar_run, planar_run[3] * [1.0, 1.0, 1033.0]))
-    assert code == 1
-    assert "joint 'joint_3'" in out
+# Effort limits and angles as makers write them.
+
+
+def excite(capsys, folder, pattern, replacement):
+    (folder / "arm.urdf").write_text(re.sub(pattern, replacement, BENCH.read_text()))
+    options = ("--acceleration-limits", 3, "--output", folder / "motion")
+    return run(capsys, "excite", "--urdf", folder / "arm.urdf", *options)
+
+
+def test_an_effort_limit_that_is_a_placeholder_is_named(capsys, tmp_path):
+    code, _, said = excite(capsys, tmp_path, 'effort="[0-9]+"', 'effort="1"')
+    assert code == 2
+    assert re.search(
+        r"joint 'shoulder' needs up to 3\d N m for its own weight, its URDF limit is 1 .*placeholder", said
+    )
+    assert "--torque-limits" in said
+
+
+@pytest.mark.slow  # a search of 15 s
+def test_a_motion_for_an_arm_with_rounded_right_angles(capsys, tmp_path):
+    code, said, _ = excite(capsys, tmp_path, "1.5707963268", "1.571")
+    assert code == 0
+    assert "it determines: enough" in said
+    assert float(re.search(r"rank 47 of 47, condition number ([0-9.]+)", said)[1]) < 20
+
+
+def test_a_rounded_right_angle_is_a_right_angle():
+    friction, text = FrictionModel(JointFriction(coulomb=True, viscous=True, offset=True)), BENCH.read_text()
+    ranks = [
+        RobotModel.from_urdf(each).base_parameters(friction).rank
+        for each in (text, text.replace("1.5707963268", "1.571"))
+    ]
+    assert ranks == [44, 44]
+
+
+def test_a_urdf_with_blanks_in_the_names_of_joints_is_read():
+    assert RobotModel.from_urdf(CASES / "blank_in_joint_names.urdf").joint_names == ("joint 1", "joint 2", "joint 3")
+
+
+# Rests in many poses: gravity on a tilted base, a low sampling rate, wrist sensors.
+
+
+def stepped_motion(rate, turning=(1, 2, 3, 4), steps=5):
+    """Times (N,), positions (N, 5) and sides of approach (N, 5): joints turn one by one in steps, up and down."""
+    middle, reach = np.array([0.3, -0.6, 0.4, 0.2, 0.5]), np.array([1.5, 1.0, 1.2, 1.2, 1.5])
+    stops = []
+    for joint in turning:
+        for side in (1, -1):
+            for step in np.linspace(-side, side, steps):
+                stops.append((side, middle + step * reach * (np.arange(5) == joint)))
+    rest, move = round(0.8 * rate), round(1.2 * rate)
+    s = np.arange(1, move + 1)[:, None] / move
+    way, aside = s**3 * (10 - 15 * s + 6 * s**2), 64 * (s * (1 - s)) ** 3
+    position, direction, pose = [], [], stops[0][1] - 0.1
+    for side, goal in stops:
+        position += [pose + way * (goal - pose) - side * 0.1 * aside, np.tile(goal, (rest, 1))]
+        direction.append(np.full((move + rest, 5), side))
+        pose = goal
+    position = np.concatenate(position)
+    return np.arange(len(position)) / rate, position, np.concatenate(direction)
+
+
+def write_rests(path, rate, tilt=0.0, turning=(1, 2, 3, 4)):
+    gravity = 9.80665 * np.array([-np.sin(tilt), 0.0, -np.cos(tilt)])
+    robot, rng = RobotModel.from_urdf(BENCH, gravity=gravity), np.random.default_rng(0)
+    time, position, direction = stepped_motion(rate, turning)
+    velocity = np.gradient(position, 1 / rate, axis=0)
+    torque = robot.inverse_dynamics(position, velocity, np.gradient(velocity, 1 / rate, axis=0))
+    torque += np.array([0.4, 3.5, 1.0, 0.15, 0.2]) * direction + rng.normal(0, 0.01, torque.shape)
+    names = [f"{joint}_{part}" for part in ("position", "torque") for joint in JOINTS]
+    table = np.column_stack([time, position + rng.normal(0, 2e-5, position.shape), torque])
+    np.savetxt(path, table, delimiter=",", header=",".join(["t", *names]), comments="")
+
+
+def test_a_tilt_that_the_poses_do_not_show_is_said(capsys, tmp_path, monkeypatch):
+    write_rests(tmp_path / "run.csv", 50, tilt=np.radians(5.0))
+    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", "identify", "gravity", "--output", "out")
+    assert code == 0
+    assert re.search("a tilt of the base by .* would not show", said)
+
+
+@pytest.mark.parametrize("rate", [25, 33, 50])
+def test_half_of_the_sampling_rate_is_no_low_pass(rate, capsys, tmp_path, monkeypatch):
+    write_rests(tmp_path / "run.csv", rate, turning=(0, 1, 2, 3, 4))
+    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "run.csv", *CHECK)
+    assert code == 0
+    assert "nothing to report" in said
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("left-handed", "force x has the other sign and torque x has the other sign"),
+        ("zeroed", r"the bias changed at about t = 4\d\.\d s"),
+    ],
+)
+def test_a_wrist_sensor_that_cannot_be_right_is_refused(fault, words, capsys, tmp_path, monkeypatch):
+    robot, rng = RobotModel.from_urdf(BENCH), np.random.default_rng(0)
+    time, position, _ = stepped_motion(20, steps=6)
+    rotation = np.array([pose[:3, :3] for pose in robot.forward_kinematics(position)[:, -1]])
+    force = 1.2 * np.einsum("nji,j->ni", rotation, robot.gravity)
+    moment = np.cross([0.012, -0.02, 0.08], force)
+    readings = np.hstack([force, moment]) + np.array([4.0, -6.0, 9.0, 0.3, -0.2, 0.1])
+    readings += rng.normal(0, [0.05] * 3 + [0.003] * 3, readings.shape)
+    if fault == "left-handed":
+        readings[:, [0, 3]] *= -1
+    else:
+        half = len(time) // 2
+        readings[half:] -= readings[half]
+    position += rng.normal(0, 1e-5, position.shape)
+    messages = []
+    for t, q, w in zip(time, position, readings, strict=True):
+        at = round(1e9 * t)
+        messages.append(("/joint_states", START + at, joint_state(START + at, JOINTS, q)))
+        messages.append(("/wrench", START + at, wrench(START + at, w[:3], w[3:], "tip")))
+    write_bag(tmp_path / "bag", messages)
+    command = ("identify", "load", "--tip", "tip", "--source", "wrench", "--static", "--output", "out")
+    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, "bag", *command)
+    assert code == 2
+    assert re.search(words, said)
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_poses_that_a_tracker_repeats_are_not_seen():
+    """It repeats the last one, to the last digit, while it sees nothing: 0.3 s every 2 s."""
+    take = turning(swing(110.0, 1500), places(), np.random.default_rng(0), 2e-4)
+    markers, hidden = take.markers.copy(), np.zeros(1500, bool)
+    for start in range(300, 1500, 500):
+        hidden[start : start + 75] = True
+        markers[hidden[: start + 75].nonzero()[0][-75:]] = markers[start - 1]
+    result = SingleJoint(towards=(0.5, -0.5, 0.6)).fit(take.time, markers, reference=slice(0, 100))
+    error = np.degrees(result.angle - take.angle)
+    error -= np.nanmean(error[:100])
+    assert np.isnan(result.angle[hidden]).mean() > 0.9
+    assert np.sqrt(np.nanmean(error**2)) < 0.2
+
+
+FINGER = """<link name="finger"><inertial><origin xyz="0 0 0.02"/><mass value="0.03"/>
+<inertia ixx="1e-6" iyy="1e-6" izz="5e-6" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="slide" type="prismatic"><parent link="link_3"/><child link="finger"/><axis xyz="1 0 0"/>
+<limit lower="0" upper="0.04" effort="10" velocity="0.1"/></joint></robot>"""
+
+
+def test_a_finger_of_an_inertia_that_no_body_has_is_mended(fusion_arm, capsys, tmp_path):
+    (tmp_path / "arm.urdf").write_text((fusion_arm / "arm.urdf").read_text().replace("</robot>", FINGER))
+    options = ("--tip", "link_3", "--model", fusion_arm / "identified.yaml", "--output", tmp_path / "arm.xml")
+    code, out, err = run(capsys, "export", "--to", "mjcf", "--urdf", tmp_path / "arm.urdf", *options)
+    assert code == 0, err
+    assert "finger: inertia that no body of 0.03 kg has" in out + err
+
+
+def test_servos_whose_torque_ends_are_named(capsys, tmp_path, monkeypatch):
+    """Simulated at 1 kHz: a lever of 1 kg at 0.3 m, which needs 3 N m, on a servo that has 1.5."""
+    text = ONE.replace('mass value="0.4"', 'mass value="1.0"').replace('xyz="0.12 0.01 0"', 'xyz="0.3 0 0"')
+    (tmp_path / "arm.urdf").write_text(text)
+    time = np.arange(0.0, 20.0, 0.001)
+    told = 0.7 + 0.5 * np.sin(1.3 * time) + 0.4 * np.sin(3.1 * time)
+    q, v, path = 0.0, 0.0, []
+    for goal in told:
+        effort = np.clip(20.0 * (goal - q), -1.5, 1.5) + 9.80665 * 0.3 * np.cos(q) - 1.0 * v
+        v += 0.001 * effort / 0.12
+        q += 0.001 * v
+        path.append(q)
+    rows = slice(None, None, 20)
+    table = np.column_stack([time, np.round(np.array(path) * 4096 / 2 / np.pi) * 2 * np.pi / 4096, told])[rows]
+    np.savetxt(tmp_path / "run.csv", table, delimiter=",", header="t,lift_position,lift_command", comments="")
+    command = ("identify", "servos", "--output", "out")
+    code, said = answer(capsys, tmp_path, monkeypatch, "arm.urdf", "run.csv", *command)
+    assert code == 2
+    assert re.search("lift by up to .* the torque ends", said)
