@@ -27,6 +27,7 @@ def write(
     *,
     friction: dict[str, tuple[float, float]] | None = None,
     links: bool = False,
+    factor: float = 1.0,
 ) -> Path:
     """Write the file.
 
@@ -35,10 +36,11 @@ def write(
         robot: the arm, perhaps aslant.
         friction: (Coulomb, viscous) by joint, of joints that it does not name 0.
         links: found by a motion without friction.
+        factor: of the gravity moments.
     """
     robot = robot or demo_robot()
     model = GravityModel(robot)
-    moments = model.project(robot.parameters)
+    moments = factor * model.project(robot.parameters)
     free = model.unobservable_axes()
     document = new_document(robot, [], {})
     if links:

@@ -29,12 +29,14 @@ class Stranger:
         urdf: path below the folder of robots.
         tip: last link.
         pose: (n,) rad.
+        root: link whose axes are those of the base.
         coulomb: dry friction as a part of the effort limits.
     """
 
     urdf: str
     tip: str | None
     pose: tuple[float, ...]
+    root: str
     coulomb: float = 0.02
 
     def robot(self) -> RobotModel:
@@ -43,9 +45,9 @@ class Stranger:
 
 
 STRANGERS = {
-    "xarm7": Stranger("xarm_description/urdf/xarm7.urdf", None, (0.0, 0.5, 0.3, 1.2, 0.2, 0.6, 0.0)),
-    "ur5": Stranger("ur_description/urdf/ur5_robot.urdf", "tool0", (0.0, -0.6, 0.9, -0.5, 0.4, 0.0)),
-    "z1": Stranger("z1_description/urdf/z1.urdf", None, (0.0, 1.2, -0.9, 0.2, 0.1, 0.0, -0.3), 0.015),
+    "xarm7": Stranger("xarm_description/urdf/xarm7.urdf", None, (0.0, 0.5, 0.3, 1.2, 0.2, 0.6, 0.0), "link_base"),
+    "ur5": Stranger("ur_description/urdf/ur5_robot.urdf", "tool0", (0.0, -0.6, 0.9, -0.5, 0.4, 0.0), "base_link"),
+    "z1": Stranger("z1_description/urdf/z1.urdf", None, (0.0, 1.2, -0.9, 0.2, 0.1, 0.0, -0.3), "link00", 0.015),
 }
 
 
@@ -67,6 +69,7 @@ class FloatingArm:
     def __init__(self, stranger: Stranger, *, factor: float = 1.0, timing: Timing | None = None, seed: int = 1) -> None:
         robot = stranger.robot()
         self.robot = robot
+        self.root = stranger.root
         limits = robot.limits
         rng = np.random.default_rng(seed)
         sensors = Sensors.draw(
@@ -142,3 +145,94 @@ class FloatingArm:
         first = int(np.searchsorted(self.times, since))
         steps = np.abs(np.diff(self.torques[first:], axis=0)) / self.robot.limits.effort
         return float(steps.max())
+
+
+class Hand:
+    """A hand that leads the tip of an arm as a spring: from place to place, with rests.
+
+    Args:
+        arm: that is led.
+        rng: draws the places, within 0.2 m about the tip of the arm's first pose, and the durations.
+
+    Attributes:
+        forces: (3,) on the tip, one for each step, N.
+    """
+
+    STIFFNESS = 800.0
+    DAMPING = 40.0
+    MAX_FORCE = 120.0
+
+    def __init__(self, arm: FloatingArm, rng: np.random.Generator) -> None:
+        self.forces: list[np.ndarray] = []
+        self._arm = arm
+        self._rng = rng
+        self._root = arm.root
+        self._middle = self._last = self._start = self._goal = self._tip()
+        self._began = arm.time
+        self._duration = rng.uniform(0.0, 1.0)
+
+    def pull(self) -> None:
+        """Pull for one period."""
+        part = (self._arm.time - self._began) / self._duration
+        if part >= 1.0:
+            self._start = self._goal
+            if self._rng.random() < 0.7:
+                self._goal = self._middle + self._rng.uniform(-0.2, 0.2, 3)
+            self._began = self._arm.time
+            self._duration = self._rng.uniform(0.6, 2.5)
+            part = 0.0
+        smooth = part**3 * (10.0 - 15.0 * part + 6.0 * part**2)
+        wanted = self._start + smooth * (self._goal - self._start)
+        tip = self._tip()
+        force = self.STIFFNESS * (wanted - tip) - self.DAMPING * (tip - self._last) / PERIOD_S
+        force = np.clip(force, -self.MAX_FORCE, self.MAX_FORCE)
+        self._last = tip
+        self.forces.append(force)
+        self._arm.arm.push([*force, 0.0, 0.0, 0.0], None, self._root, 2.0 * PERIOD_S)
+
+    def _tip(self) -> np.ndarray:
+        robot = self._arm.robot
+        pose = robot.forward_kinematics(self._arm.arm.position[np.newaxis])[0, -1] @ robot.tip_offset
+        return pose[:3, 3]
+
+
+@dataclass(frozen=True)
+class Guiding:
+    """What leading an arm by hand was like.
+
+    Attributes:
+        alarms: sentences of the compensator.
+        forces: (N,) sizes of the forces on the tip, N.
+    """
+
+    alarms: list[str]
+    forces: np.ndarray
+
+
+def lead(stranger: Stranger, minutes: float, *, watched: bool = True, seed: int = 0) -> Guiding:
+    """Lead an arm by hand: in each ten seconds it is enabled, let go of by its servo, and led at once for eight.
+
+    Args:
+        stranger: the arm.
+        minutes: of simulated time.
+        watched: whether the motion is watched and braked.
+        seed: of sensors and hand.
+    """
+    rng = np.random.default_rng(seed)
+    alarms, forces = [], []
+    for k in range(round(6.0 * minutes)):
+        arm = FloatingArm(stranger, seed=seed + k)
+        if not watched:
+            arm.brake = None
+            arm.compensator.joints = arm.settings()
+        arm.compensator.enable(arm.time)
+        arm.run(RAMP_S + 0.1)
+        arm.let_go()
+        if watched:
+            arm.compensator.released()
+        hand = Hand(arm, rng)
+        arm.run(8.0, hand.pull)
+        if arm.compensator.fault_reason or arm.compensator.notice:
+            alarms.append(arm.compensator.fault_reason or arm.compensator.notice)
+        forces += [float(np.linalg.norm(force)) for force in hand.forces]
+    return Guiding(alarms, np.array(forces))

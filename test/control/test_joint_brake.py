@@ -1,0 +1,68 @@
+"""The brakes keep a delayed loop stable, with the margin that they promise."""
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.control import JointBrake
+from dynid_ros.control.joint_brake import mass_matrices, random_poses
+from dynid_ros.model import RobotModel
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+LIMITS = [50.0] * 3
+
+
+def swings(damping, inertia, delay, step=2e-4):
+    """Whether M v' = -B v(t - delay) grows, from all joints at 1 rad/s."""
+    late = round(delay / step)
+    velocities = [np.ones(len(inertia))] * (late + 1)
+    solve = np.linalg.inv(inertia)
+    for _ in range(round(20.0 * delay / step)):
+        velocities.append(velocities[-1] - step * solve @ (damping * velocities[-1 - late]))
+    return np.abs(velocities[-1]).max() > 1.0
+
+
+@pytest.mark.parametrize("delay", [0.005, 0.03])
+def test_the_damping_is_stable_by_a_factor_of_three(delay):
+    brake = JointBrake.from_robot(ROBOT, LIMITS)
+    inertias = mass_matrices(ROBOT, random_poses(ROBOT, 20))
+    damping = np.array(brake.damping(delay))
+    assert (damping > 0.0).all()
+    assert not any(swings(3.0 * damping, inertia, delay) for inertia in inertias)
+    assert any(swings(7.0 * damping, inertia, delay) for inertia in inertias), "it is not far too weak"
+
+
+def test_rotors_allow_more_damping():
+    bare = JointBrake.from_robot(ROBOT, LIMITS)
+    geared = JointBrake.from_robot(ROBOT, LIMITS, rotor_inertia=[0.5] * 3)
+    assert all(a > b for a, b in zip(geared.damping_delay, bare.damping_delay, strict=True))
+
+
+def test_without_masses_nothing_brakes():
+    text = planar_arm.urdf()
+    for mass in planar_arm.MASS:
+        text = text.replace(f'<mass value="{mass}"/>', '<mass value="0"/>').replace('"0.01"', '"0"')
+    brake = JointBrake.from_robot(RobotModel.from_urdf(text), LIMITS)
+    assert brake.torque([1.0] * 3, [0.0] * 3, brake.damping(0.01)) == pytest.approx([0.0] * 3)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_it_brakes_above_the_allowed_speed_alone_and_up_to_its_limit(sign):
+    brake = JointBrake((0.1, 0.1), (5.0, 5.0), (5.0, 5.0))
+    damping = brake.damping(0.01)
+    assert brake.torque([sign * 0.2, sign * 0.5], [0.3, 0.3], damping) == pytest.approx([0.0, -sign * 2.0])
+    assert brake.torque([sign * 9.0, 0.0], [0.3, 0.3], damping) == pytest.approx([-sign * 5.0, 0.0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_spring_pulls_towards_its_pose_with_half_of_the_gravity_torque_at_most(sign):
+    brake = JointBrake((0.01,), (8.0,), (8.0,))
+    assert brake.spring([sign * 0.001], 0.01)[0] == pytest.approx(sign * 0.05)
+    assert brake.spring([sign * 1.0], 0.01) == pytest.approx([sign * 4.0])
+    assert brake.hold_limit == [4.0]
+
+
+def test_mass_matrices_are_symmetric_and_positive():
+    matrices = mass_matrices(ROBOT, random_poses(ROBOT, 5))
+    assert matrices == pytest.approx(np.swapaxes(matrices, 1, 2))
+    assert (np.linalg.eigvalsh(matrices) > 0.0).all()
