@@ -41,7 +41,7 @@ from helpers.floating_arm import ROTOR_PER_EFFORT, STRANGERS, lead
 from dynid_ros.model import RobotModel
 
 COMMANDS = "forward_effort_controller/commands"
-COMPENSATION = {"autostart": True, "scale": "[1.0]", "effort_convention": "torque", "max_model_change": 0.2}
+COMPENSATION = {"autostart": True, "scale": "[1.0]", "effort_convention": "torque", "timeout": 1.0}
 
 
 class Observer(Node):
@@ -104,6 +104,8 @@ class Session:
                 "coulomb_friction": (stranger.coulomb * effort).tolist(),
                 "viscous_friction": (0.5 * stranger.coulomb * effort).tolist(),
                 "rotor_inertia": (ROTOR_PER_EFFORT * effort).tolist(),
+                "load_mass": 1.0,
+                "load_center": "[0.0, 0.0, 0.1]",
                 "set_last_command_interface_value_as_state_on_activation": False,
             },
         )
@@ -252,7 +254,7 @@ def wrong_model(factor: float) -> Callable[[Session], str]:
         since, count = time.monotonic(), len(s.observer.commands)
         s.effort_mode()
         time.sleep(4.0)
-        return first + "\n" + s.row(f"… with max_model_change .inf ({answer.success}), let go", since, count)
+        return first + "\n" + s.row("… with max_model_change .inf, let go", since, count, "" if answer.success else answer.message)
 
     return play
 

@@ -192,7 +192,7 @@ class GravityCompensator:
     def released(self) -> None:
         """Watch the motion from now on as after `enable`: the arm has just been left to this torque."""
         if self._enabled and self._before is None:
-            self._watch_change([0.0] * len(self.joints.names))
+            self._watch_change([0.0] * len(self.joints.names), released=True)
 
     def aim(self, position: Sequence[float]) -> None:
         """Let the desired pose go to `position` (n,), rad (m), where it is not NaN; raises where it must not."""
@@ -434,7 +434,7 @@ class GravityCompensator:
         target = [min(max(gain * value, -limit), limit) for gain, value, limit in rows]
         return target if all(map(math.isfinite, target)) else []
 
-    def _watch_change(self, before: Sequence[float]) -> None:
+    def _watch_change(self, before: Sequence[float], *, released: bool = False) -> None:
         """Watch the motion while the torque goes from `before` (n,) to its target."""
         target = self._gravity_target()
         if not (target and self._timing.watch_motion):
@@ -445,7 +445,7 @@ class GravityCompensator:
                 (b - a for a, b in zip(before, target, strict=True)), self.joints.torque, strict=True
             )
         ]
-        self._watch.begin(self.position, self.motion.velocity, push)
+        self._watch.begin(self.position, self.motion.velocity, push, released=released)
 
     def _look_at_motion(self, time: float) -> None:
         """Take the torque back, or hold the arm, where it begins to move by itself while more torque comes in."""

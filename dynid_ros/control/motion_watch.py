@@ -28,8 +28,10 @@ FULL_SPRING = 0.95
 """Part of its largest torque from which on the spring carries all that it can."""
 SETTLE_S = 0.5
 """Time after the end of a change during which the watch goes on, s."""
-MIN_DEPARTURES = 4
+MIN_DEPARTURES = 3
 """Number of departures of one joint, the last two at the same torque, that a hand hardly makes within the watch."""
+MIN_RELEASED_DEPARTURES = 2
+"""The same for an arm that was just released to a torque at full scale, which nobody leads yet."""
 MIN_SINKINGS = 3
 """Number of times that a joint sinks into the spring."""
 SAME_PROGRESS = 0.06
@@ -64,6 +66,7 @@ class MotionWatch:
         self._speed = 0.0
         self._way = 1.0
         self._departures = 0
+        self._released = False
         self._sank = 0
         self._sank_joint = 0
         self._rose: tuple[int, float] | None = None  # joint that rose last, and the progress at that time
@@ -73,16 +76,20 @@ class MotionWatch:
         """Whether a change is being watched."""
         return bool(self._push)
 
-    def begin(self, position: Sequence[float], velocity: Sequence[float], push: Sequence[float]) -> None:
+    def begin(
+        self, position: Sequence[float], velocity: Sequence[float], push: Sequence[float], *, released: bool = False
+    ) -> None:
         """Watch a change of the torque that begins now.
 
         Args:
             position: (n,) rad (m).
             velocity: (n,) rad/s (m/s); an arm that moves already is led, and is not watched.
             push: (n,) change of the torque, N m (N), zero where it is too small to move the joint.
+            released: whether the arm was just left to this torque; it may move already before that is known.
         """
         self.end()
-        if any(push) and all(abs(v) < MIN_SPEED for v in velocity):
+        self._released = released
+        if any(push) and (released or all(abs(v) < MIN_SPEED for v in velocity)):
             self._push = tuple(push)
             self._rest = tuple(position)
             self._ends = math.inf
@@ -137,7 +144,8 @@ class MotionWatch:
             if rises and self._rose is not None and self._rose[0] == i:
                 self._departures += 1
                 same = abs(progress - self._rose[1]) < SAME_PROGRESS
-                if same and self._departures >= MIN_DEPARTURES:
+                enough = self._departures >= MIN_DEPARTURES and same
+                if enough or (self._released and self._departures >= MIN_RELEASED_DEPARTURES):
                     self.end()
                     return Verdict.ROSE_BY_ITSELF
             elif rises:

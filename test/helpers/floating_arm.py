@@ -169,7 +169,7 @@ class Hand:
         self._root = arm.root
         self._middle = self._last = self._start = self._goal = self._tip()
         self._began = arm.time
-        self._duration = rng.uniform(0.0, 1.0)
+        self._duration = rng.uniform(0.5, 1.5)  # until a person takes the arm that was just let go
 
     def pull(self) -> None:
         """Pull for one period."""
