@@ -254,7 +254,8 @@ def wrong_model(factor: float) -> Callable[[Session], str]:
         since, count = time.monotonic(), len(s.observer.commands)
         s.effort_mode()
         time.sleep(4.0)
-        return first + "\n" + s.row("… with max_model_change .inf, let go", since, count, "" if answer.success else answer.message)
+        said = "" if answer.success else answer.message
+        return first + "\n" + s.row("… with max_model_change .inf, let go", since, count, said)
 
     return play
 

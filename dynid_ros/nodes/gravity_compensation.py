@@ -11,7 +11,8 @@ power cannot be answered here: the controller or the hardware below must drop it
 (`forward_command_controller` does not).
 
 `~/gravity_torque` (sensor_msgs/JointState, 25 Hz, once configured, enabled or not) is the model's torque where the arm
-is, with its load and without `scale`, as `effort`; `~/state` (latched) is a line.
+is, with its load and without `scale`, as `effort`; `~/state` (latched) is a line; `~/load_in_force` (latched) is the
+load that it counts with.
 """
 
 import functools

@@ -133,6 +133,11 @@ PARAMETERS = (
         "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
     ),
     NodeParameter(
+        "load_in_force_topic",
+        "gravity_compensation/load_in_force",
+        "the same, the load that gravity_compensation counts with, which then is the one shown; empty: none",
+    ),
+    NodeParameter(
         "external_torque_topic",
         "external_torque/joint_torques",
         "sensor_msgs/JointState with efforts from outside; empty: none",
@@ -179,8 +184,11 @@ class GravityMarkers(Node):
         self._external: tuple[float, NDArray] | None = None
         self._publisher = self.create_publisher(MarkerArray, settings.marker_topic, 10)
         self._topic = RawSubscription(self, "joint_states", ["sensor_msgs/msg/JointState"], self._on_joint_state)
+        self._compensated = False
         if settings.load_topic:
             self.create_subscription(InertiaStamped, settings.load_topic, self._on_load, LATCHED)
+        if settings.load_in_force_topic:
+            self.create_subscription(InertiaStamped, settings.load_in_force_topic, self._on_load_in_force, LATCHED)
         if settings.external_torque_topic:
             self.create_subscription(JointState, settings.external_torque_topic, self._on_external_torque, 10)
         steady_timer(self, 0.2, self._topic.update)
@@ -213,6 +221,15 @@ class GravityMarkers(Node):
         self._states.append(data)
 
     def _on_load(self, message: InertiaStamped) -> None:
+        """Show a load that was announced, unless gravity compensation says which one it counts with."""
+        if not self._compensated:
+            self._show_load(message)
+
+    def _on_load_in_force(self, message: InertiaStamped) -> None:
+        self._compensated = True
+        self._show_load(message)
+
+    def _show_load(self, message: InertiaStamped) -> None:
         center = message.inertia.com
         try:
             self.view.carry(

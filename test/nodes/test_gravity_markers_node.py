@@ -189,6 +189,22 @@ def test_load_appears_and_goes():
         bench.until(lambda: any("its frame 'nowhere'" in status.message for status in bench.statuses))
 
 
+def test_the_load_that_the_compensation_counts_with_is_the_one_shown():
+    with Bench() as bench:
+        in_force = bench.viewer.create_publisher(InertiaStamped, "gravity_compensation/load_in_force", LATCHED)
+        message = InertiaStamped()
+        message.header.frame_id = "link_6"
+        message.inertia.m = 1.5
+        in_force.publish(message)
+        picture = bench.picture(lambda kinds: "load" in kinds)
+        assert of_type(picture["load"], Marker.TEXT_VIEW_FACING)[0].text == "load 1.50 kg"
+        message.inertia.m = 9.0  # refused by the compensation, say
+        bench.loads.publish(message)
+        message.inertia.m = 0.0
+        in_force.publish(message)
+        bench.picture(lambda kinds: "load" not in kinds)
+
+
 def test_nothing_is_shown_of_an_arm_that_is_silent():
     with Bench() as bench:
         picture = bench.picture()

@@ -161,3 +161,21 @@ def test_a_load_that_no_joint_could_hold_is_refused(bench, enabled):
     wait(lambda: bench.state == "disabled")
     bench.enabled()
     follows(bench, planar_arm.gravity_torque(POSE))
+
+
+def test_the_load_in_force_is_published_and_a_refused_one_is_not(bench):
+    bench = bench().run()
+    heard = []
+    subscribe = bench.robot.create_subscription
+    made = bench.robot.executor.create_task(
+        subscribe, InertiaStamped, "gravity_compensation/load_in_force", heard.append, LATCHED
+    )
+    wait(made.done)
+    wait(lambda: heard and heard[-1].inertia.m == 0.0)
+    assert set_load(bench, 2.0, 0.1, 0.0, 0.0)[0]
+    wait(lambda: heard[-1].inertia.m == 2.0)
+    assert heard[-1].inertia.com.x == 0.1
+    assert not set_load(bench, 4.9, 1.9, 0.0, 0.0)[0]
+    assert set_load(bench, 0.0)[0]
+    wait(lambda: heard[-1].inertia.m == 0.0)
+    assert all(message.inertia.m in (0.0, 2.0) for message in heard)

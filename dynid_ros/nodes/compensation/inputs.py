@@ -325,6 +325,8 @@ class CompensationLoad(Listener):
         self._compensator = compensator
         self._model = model
         self._stamp = 0
+        self._publisher = node.create_publisher(InertiaStamped, "~/load_in_force", LATCHED)
+        self._publish()
 
     @property
     def load(self) -> CarriedLoad | None:
@@ -374,7 +376,7 @@ class CompensationLoad(Listener):
         else:
             model.change.check_change(self._model.change, self.gravity, gravity, measured)
         self._compensator.replace(gravity, model.joints)
-        self._model = dataclasses.replace(model, gravity=gravity)
+        self._use(dataclasses.replace(model, gravity=gravity))
         self.problem = ""
 
     def take(self, load: CarriedLoad | None) -> None:
@@ -387,14 +389,33 @@ class CompensationLoad(Listener):
         position = () if self._compensator.at_rest else self._compensator.position
         self._model.change.check_load(gravity, position)
         self._compensator.replace(gravity, self._compensator.joints, load=True)
-        self._model = dataclasses.replace(self._model, gravity=gravity)
+        self._use(dataclasses.replace(self._model, gravity=gravity))
         self.problem = ""
 
     def take_back(self) -> None:
         """Go back to the gravity torque that the compensator uses, after it took a change back."""
         gravity = self._compensator.gravity
         if isinstance(gravity, LoadedGravity) and gravity is not self.gravity:
-            self._model = dataclasses.replace(self._model, gravity=gravity)
+            self._use(dataclasses.replace(self._model, gravity=gravity))
+
+    def destroy(self) -> None:
+        """Remove the topics from the node."""
+        super().destroy()
+        self._node.destroy_publisher(self._publisher)
+
+    def _use(self, model: ReadModel) -> None:
+        self._model = model
+        self._publish()
+
+    def _publish(self) -> None:
+        """Publish the load in force; a mass of 0 is none."""
+        message = InertiaStamped()
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        load = self.load or CarriedLoad(0.0, (0.0, 0.0, 0.0), self._model.arm.robot.tip)
+        message.header.frame_id = load.frame
+        message.inertia.m = load.mass
+        message.inertia.com.x, message.inertia.com.y, message.inertia.com.z = load.center
+        self._publisher.publish(message)
 
     def _on_message(self, message: InertiaStamped) -> None:
         try:
