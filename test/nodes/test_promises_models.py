@@ -22,7 +22,7 @@ def fixture_bench(model_file, keep):
 
 
 def follows(bench, torque):
-    wait(lambda: bench.torque == pytest.approx(torque, abs=1e-9))
+    wait(lambda: bench.robot.commands and bench.torque == pytest.approx(torque, abs=1e-9))
 
 
 def held_by_position(bench):
