@@ -10,7 +10,7 @@ from random_chains import TIP, random_urdf
 from dynid_ros.identification.equations import EquationBlock, Equations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.inertia import inertial_parameters, pseudo_inertia
+from dynid_ros.model.inertia import from_center_of_mass, inertial_parameters, pseudo_inertia, transformed
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 
@@ -182,3 +182,16 @@ def coupled(recording: Recording, pair: tuple[int, int], seed: int = 0, sense: f
     extra[:, [i, j]] = sense * (0.4 * qdd[:, [j, i]] + 0.3 * qd[:, [j, i]])
     extra[:, [i, j]] += np.tanh((qd[:, i] + sense * qd[:, j])[:, None] / 0.02) * [1.0, sense]
     return replace(recording, torque=recording.torque + extra)
+
+
+MASS = 0.8
+"""Mass of the load in `loaded_torque`, kg."""
+
+
+def loaded_torque(robot: RobotModel, recording: Recording) -> np.ndarray:
+    """(N, n) what a load at the tip adds to the torques of a recording by `run`."""
+    motion = Fourier(robot.n_joints, int(recording.source[-1]), size=0.6)(recording.time)
+    body = transformed(from_center_of_mass(MASS, np.array([0.02, 0.05, 0.08]), 0.001 * np.eye(3)), robot.tip_offset)
+    load = np.zeros_like(robot.parameters)
+    load[robot.tip_columns] = body
+    return robot.inverse_dynamics(*motion, load)

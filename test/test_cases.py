@@ -156,6 +156,13 @@ def test_a_load_taken_up_in_a_recording_for_links_is_refused(capsys, tmp_path, m
     assert not list(tmp_path.rglob("*.*"))
 
 
+def test_the_check_names_a_load_that_is_taken_up(capsys, tmp_path, monkeypatch):
+    code, said = answer(capsys, tmp_path, monkeypatch, BENCH, CASES / "load_taken_up.csv", *CHECK)
+    assert code == 1
+    assert re.search(r"load_taken_up.csv: at about t = 11.* kg more.* its load changed", said)
+    assert "warm" not in said
+
+
 def test_the_times_of_reception_take_the_place_of_a_constant_stamp(capsys, tmp_path, monkeypatch):
     table = np.loadtxt(CASES / "run.csv", delimiter=",", skiprows=1)
     parts = (np.split(row[1:], 3) for row in table)

@@ -7,11 +7,11 @@ from dynid_ros.commands.answers import Answer, finding_document
 from dynid_ros.commands.options import add_json, add_recording, add_robot
 from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.load_change import check_with_load
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import friction_terms
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.all_checks import check
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def _check(options: argparse.Namespace) -> Answer:
     with progress(2) as step:
         step("looking for faults in the recordings")
         undecided: list[str] = []
-        findings = check(recordings, robot, bool(options.motion), undecided)
+        findings = check_with_load(recordings, robot, bool(options.motion), undecided)
         faulty = any(finding.severity == "error" for finding in findings)
         samples = sum(recording.n_samples for recording in recordings)
         document: dict = {

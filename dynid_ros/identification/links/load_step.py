@@ -41,6 +41,24 @@ MIN_EXPLAINED = 0.7
 that slips on its encoder, or a sensor whose gain jumps, looks like no load."""
 STEADY = ("rotor_inertia", "coupling_inertia")
 """Terms that do not change with friction."""
+FIX = (
+    "links are identified with one load: leave out what was recorded with the other one, and weigh that load with "
+    "`dynid identify load`"
+)
+
+
+class LoadChangeError(IdentificationError):
+    """Recordings that no one load explains.
+
+    Attributes:
+        where: recording in which the load changed.
+        change: what changed, and when.
+    """
+
+    def __init__(self, where: str, change: str) -> None:
+        super().__init__(f"{where}: {change}; {FIX}")
+        self.where = where
+        self.change = change
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,20 +102,16 @@ def require_one_load(
         sources: of the recordings.
 
     Raises:
-        IdentificationError: says where the load changed, and by which mass.
+        LoadChangeError: says where the load changed, and by which mass.
     """
     step = load_step(robot, equations, problem, base, noise)
     if step is None:
         return
-    source = sources[step.recording]
-    where = source if step.between else f"{source}: at about t = {_moment(equations, problem, noise, step):.1f} s"
+    moment = "" if step.between else f"at about t = {_moment(equations, problem, noise, step):.1f} s "
     before = "than in the recording before it" if step.between else "than before"
     mass = step.change[0]
     what = f"{abs(mass):.3g} kg {'more' if mass > 0 else 'less'}" if abs(mass) > LEAST_MASS else "another mass moment"
-    raise IdentificationError(
-        f"{where}: the arm carries {what} {before}: its load changed. Links are identified with one load: leave out "
-        "what was recorded with the other one, and weigh that load with `dynid identify load`"
-    )
+    raise LoadChangeError(sources[step.recording], f"{moment}the arm carries {what} {before}: its load changed")
 
 
 def load_step(

@@ -28,6 +28,8 @@ LOW_PASSED: Final = "low-passed"
 
 DRIFT: Final = "drift"
 
+LOAD_CHANGE: Final = "load change"
+
 OTHER_ROBOT: Final = "other robot"
 
 STAMPS: Final = "time stamps"
@@ -60,6 +62,7 @@ Kind = Literal[
     "time lag",
     "low-passed",
     "drift",
+    "load change",
     "falling torque",
     "other robot",
 ]

@@ -4,26 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from link_problems import PLAIN, Drive, Fourier, chain, record, wrong
+from link_problems import MASS, PLAIN, Fourier, chain, loaded_torque, wrong
+from link_problems import run as plain
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.model.inertia import from_center_of_mass, transformed
 
-MASS, START = 0.8, 11.0
-
-
-def loaded_torque(robot, recording) -> np.ndarray:
-    """(N, n) what a load at the tip adds to the torques."""
-    motion = Fourier(robot.n_joints, int(recording.source[-1]), size=0.6)(recording.time)
-    body = transformed(from_center_of_mass(MASS, np.array([0.02, 0.05, 0.08]), 0.001 * np.eye(3)), robot.tip_offset)
-    load = np.zeros_like(robot.parameters)
-    load[robot.tip_columns] = body
-    return robot.inverse_dynamics(*motion, load)
-
-
-def plain(robot, seed=0, noise=0.05):
-    return record(robot, Fourier(robot.n_joints, seed, size=0.6), Drive(), noise=noise, seed=seed)
+START = 11.0
 
 
 def fit(robot, *recordings):

@@ -1,0 +1,47 @@
+"""Load changes within or between recordings, as a finding of the check of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynid_ros.errors import DynidError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.links.load_step import FIX, LoadChangeError
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.all_checks import check
+from dynid_ros.recording.checks.finding import DRIFT, LOAD_CHANGE, Finding
+
+
+def check_with_load(
+    recordings: Sequence[Recording], robot: RobotModel, motion: bool = False, undecided: list[str] | None = None
+) -> list[Finding]:
+    """Return the findings of all checks; a change of the load replaces the drift that it looks like.
+
+    Args:
+        recordings: all that are to be fitted together.
+        robot: the arm as it is mounted.
+        motion: whether the fit needs motion.
+        undecided: gets the faults that would not show in these recordings; None: nobody asks.
+    """
+    findings = check(recordings, robot, motion, undecided)
+    if any(finding.severity == "error" for finding in findings):
+        return findings
+    change = load_change(recordings, robot)
+    if change is None:
+        return findings
+    return [*(finding for finding in findings if finding.kind != DRIFT), change]
+
+
+def load_change(recordings: Sequence[Recording], robot: RobotModel) -> Finding | None:
+    """Return an error where no one load explains the torques, by the equations of the links; None: one does.
+
+    Recordings from which links cannot be identified, as poses at rest, show no change.
+    """
+    try:
+        LinkIdentification(robot, estimator="weighted").fit(*recordings)
+    except LoadChangeError as error:
+        return Finding("error", error.where, error.change, FIX, LOAD_CHANGE)
+    except DynidError:
+        pass
+    return None
