@@ -6,6 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dynid_ros.control import GravityCompensator, State, Timing
+from dynid_ros.control.gravity_compensator import LOAD_CHANGE_S
 from dynid_ros.errors import ControlError
 
 
@@ -474,3 +475,61 @@ def test_the_ramp_begins_with_the_first_state_after_enable_however_late():
     assert arm.commands[-1] == [0.0, 0.0]
     arm.run(0.1)
     assert arm.commands[-1] == pytest.approx([0.1 * torque for torque in pendulum(arm.position)])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_limit_below_the_torque_that_acts_is_refused(sign):
+    arm = Arm(gravity=lambda q: [sign * 15.0, sign * 8.0]).enabled()
+    with pytest.raises(ControlError, match=r"on joint 'elbow' .* act, and its limit is to be 5"):
+        arm.compensator.adjust(joint_settings(torque=(20.0, 5.0)), TIMING)
+    arm.run(0.5)
+    assert arm.commands[-1] == [sign * 15.0, sign * 8.0], "the settings stay"
+    arm.compensator.adjust(joint_settings(torque=(16.0, 9.0)), TIMING)
+    assert arm.compensator.joints.torque == (16.0, 9.0)
+
+
+@pytest.mark.parametrize(("load", "seconds"), [(True, LOAD_CHANGE_S), (False, TIMING.ramp_time)])
+def test_a_load_comes_in_sooner_than_a_model(load, seconds):
+    arm = Arm(gravity=lambda q: [10.0, 4.0]).enabled()
+    arm.compensator.replace(lambda q: [13.0, 5.0], joint_settings(), load=load)
+    arm.run(0.5 * seconds)
+    assert arm.commands[-1] == pytest.approx([11.5, 4.5], abs=0.1)
+    arm.run(0.5 * seconds + 0.02)
+    assert arm.commands[-1] == pytest.approx([13.0, 5.0])
+
+
+def test_measured_positions_of_links_reach_the_gravity():
+    given = []
+    arm = Arm(gravity=lambda q, links=None: given.append(links) or pendulum(q if links is None else links)).enabled()
+    for _ in range(20):
+        arm.time += 0.01
+        command = arm.compensator.update(arm.time, arm.position, links=[0.97, 0.29])
+    assert given[-1] == [0.97, 0.29]
+    assert command == pytest.approx(pendulum([0.97, 0.29]))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_change_that_moves_a_joint_its_way_is_taken_back(sign):
+    arm = Arm(gravity=lambda q: [sign * 5.0, 0.0]).enabled()
+    arm.compensator.replace(lambda q: [sign * 9.0, 0.0], joint_settings())
+    for _ in range(400):
+        is_lifted = sign * arm.compensator.torque[0] > 6.0
+        arm.position[0] += sign * 0.01 * 0.2 * is_lifted
+        arm.run(0.01)
+        if arm.compensator.notice:
+            break
+    assert "joint 'shoulder' began to move by itself" in arm.compensator.notice
+    arm.run(1.0)
+    assert arm.commands[-1] == pytest.approx([sign * 5.0, 0.0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_arm_that_moves_at_the_beginning_of_a_change_is_led(sign):
+    arm = Arm(gravity=lambda q: [5.0, 0.0]).enabled()
+    for k in range(400):
+        if k == 20:
+            arm.compensator.replace(lambda q: [9.0, 0.0], joint_settings())
+        arm.position[0] += sign * 0.01 * 0.2
+        arm.run(0.01)
+    assert not arm.compensator.notice
+    assert arm.commands[-1] == pytest.approx([9.0, 0.0])
