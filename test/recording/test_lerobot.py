@@ -76,7 +76,7 @@ def test_other_numbers_of_joints_than_named_are_refused(dataset):
 
 def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(RecordingError, match=r"pip install 'dynid_ros\[lerobot\]'"):
+    with pytest.raises(RecordingError, match="pip install pyarrow"):
         read_lerobot(tmp_path, 0)
 
 

@@ -78,5 +78,5 @@ def test_a_processor_that_does_not_exist_is_refused(take, processor):
 
 def test_without_the_library_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "c3d", None)
-    with pytest.raises(RecordingError, match=r"pip install 'dynid_ros\[c3d\]'"):
+    with pytest.raises(RecordingError, match=r"pip install 'c3d>=0\.5'"):
         read_mocap(tmp_path / "take.c3d")

@@ -65,6 +65,6 @@ def test_the_command_writes_measured_and_predicted_torque(tmp_path, capsys):
 
 def test_without_rerun_one_is_told_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "rerun", None)
-    with pytest.raises(RecordingError, match=r"needs Rerun .*pip install 'dynid_ros\[view\]'"):
+    with pytest.raises(RecordingError, match=r"needs Rerun .*pip install 'rerun-sdk"):
         log_to_rerun(ROBOT, RECORDING, None, tmp_path / "run.rrd")
     assert not list(tmp_path.iterdir())

@@ -305,10 +305,10 @@ def check_model(
     scale = list(check_scale(robot, samples, terms, source)) or list(check_torque_sizes(robot, samples, source))
     if not equations.judged.size:
         return scale or effort
-    units = list(scale_explanations(robot, samples, equations))
     given = equations.fit()
     gravity = GravitySigns(robot, samples, terms)
     if scale:
+        units = scale_explanations(robot, samples, equations)
         others = (*units, *order_explanations(model, samples, equations, given, gravity))
         return _likeliest([e for e in others if e.kind == SWAP or not e.joints], scale, source)
     pushing = gravity.friction_pushes(equations, given)
@@ -335,7 +335,7 @@ def check_model(
             falls = list(falling_findings(robot, given, falling, source))
     offsets = OffsetHypotheses(model, samples, terms, equations)
     explanations = [
-        *units,
+        *scale_explanations(robot, samples, equations),
         *orders,
         *gravity_explanations(model, samples, terms, given),
         *lag_explanation(model, samples, terms, given),

@@ -35,6 +35,9 @@ SCALE_REFINEMENTS = (1.7, 1.3, 1.15, 1.07)
 """Factors by which the best is moved, either way, one after the other."""
 MIN_SCALE_ERROR = 1.5
 """Smallest factor between a torque and N m to report, either way: gains of real drives are wrong by up to 30 %."""
+MAX_UNEXPLAINED = 0.5
+"""Part of the joint's torque that the model may leave unexplained in the other unit: a torque in another unit has the
+course of the true one. What is noise alone has not: a scale only makes it a joint that bounds no parameter."""
 HIDDEN_SCALE = 3.0
 """Factor that should show in a torque."""
 MAX_PERCENT_RATIO = 2.0
@@ -81,7 +84,7 @@ def scale_explanations(robot: RobotModel, samples: MotionSamples, equations: Tor
     """Yield what a torque in another unit would explain: of one joint, and of all joints in percent of their limits."""
     for j in equations.judged:
         scale, gain = _best_scale(equations, samples.torque, int(j))
-        if max(scale, 1 / scale) >= MIN_SCALE_ERROR:
+        if max(scale, 1 / scale) >= MIN_SCALE_ERROR and _is_explained(equations, samples.torque, int(j), scale):
             guess = _unit_name(1 / scale, float(robot.limits.effort[j]))
             yield Explanation(
                 CURRENT,
@@ -129,6 +132,13 @@ def _scale_gain(equations: TorqueEquations, torque: NDArray, joint: int, scale: 
     scales[joint] = scale
     recorded, scaled = _scaled_misfit(equations, torque, scales)
     return recorded - scaled
+
+
+def _is_explained(equations: TorqueEquations, torque: NDArray, joint: int, scale: float) -> bool:
+    """Return whether the model explains the torque of a joint that is multiplied by a scale."""
+    scales = np.ones(equations.n)
+    scales[joint] = scale
+    return bool(equations.explaining(torque * scales).fit().misfits[joint] < np.log(MAX_UNEXPLAINED))
 
 
 def _scaled_misfit(equations: TorqueEquations, torque: NDArray, scales: NDArray) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import weighed_loads
 from gate_recordings import sound_case
 
 from dynid_ros.recording import check
@@ -64,3 +65,9 @@ def test_effort_limits_that_the_arm_itself_exceeds_are_placeholders(sound):
     limits = replace(robot.limits, effort=np.ones(robot.n_joints))
     placeholder = type(robot)(replace(robot.chain, limits=limits), robot.parameters, robot.gravity, robot.urdf)
     assert check(sound.recording, placeholder, motion=True) == []
+
+
+def test_a_torque_of_noise_alone_is_no_unit():
+    """In rests the first joint, whose axis is vertical, shows noise: any factor would only give it less weight."""
+    findings = check(weighed_loads.resting(), weighed_loads.experiment().robot)
+    assert not [it for it in findings if it.kind == "motor current"]
