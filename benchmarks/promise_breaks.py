@@ -502,6 +502,11 @@ def _compensation() -> list[Break]:
             ),
         ),
         Break(
+            here + "test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero",
+            "the same fault ends its end",
+            (("CompensationLoop.end", "except Exception:", "except KeyError:"),),
+        ),
+        Break(
             node + "test_after_a_failed_configuration_enable_repeats_the_reason",
             "the reason is not kept",
             (

@@ -516,7 +516,7 @@ def test_a_fault_of_the_code_in_the_loop_ends_the_process_at_zero(model_file, mo
     try:
         with pytest.raises(ZeroDivisionError):
             gravity_compensation.main()
-        wait(lambda: not any(torque_of(robot.commands[-1][1])))
+        assert wait(lambda: not any(torque_of(robot.commands[-1][1]))) < 0.5 * CALM, "not by a joint state that is old"
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)

@@ -120,8 +120,13 @@ class CompensationLoop:
             return
         self._enable_pending = False
         self.compensator.stop(time.monotonic(), END_DESCENT_S)
+        follows = True
         while not self.compensator.at_rest:
-            self._act_on(self.states.waiting(None))
+            try:
+                self._act_on(self.states.waiting(None) if follows else ())
+            except Exception:  # a fault of the code: no torque can be right, and the last one must not stay
+                follows = False
+                self.compensator.stop(time.monotonic())
             if (torque := self.compensator.watch(time.monotonic())) is not None:
                 self._publish(torque)
             time.sleep(END_PERIOD)
