@@ -243,6 +243,11 @@ def _models() -> list[Break]:
             (("GravityCompensation._adjust", "loop.announce(parameter_load(settings, arm.robot.tip))", "pass"),),
         ),
         Break(
+            here + "test_the_load_in_force_is_published_and_a_refused_one_is_not",
+            "it is published at the start alone",
+            (("CompensationLoad._use", "        self._publish()\n", ""),),
+        ),
+        Break(
             here + "test_a_load_that_the_arm_cannot_carry_in_its_pose_is_refused",
             "the pose is not looked at",
             (("ModelChange.check_load", "if abs(torque) > limit:", "if False:"),),
@@ -256,42 +261,73 @@ def _models() -> list[Break]:
 
 
 def _motion() -> list[Break]:
-    descent, watch = "test_descent.py::", "test_motion_watch.py::"
+    floating = "test_floating_arm.py::"
     return [
         Break(
-            descent + "test_after_a_fault_the_arm_is_held_then_lowered_to_rest",
+            floating + "test_after_a_fault_the_arm_is_held_and_then_lowered",
             "it is lowered at once",
             (("Descent.pace", "if time < self.hold_until:", "if False:"),),
         ),
         Break(
-            descent + "test_where_the_pose_is_not_known_the_torque_fades",
+            floating + "test_where_the_pose_is_not_known_the_torque_fades",
             "the torque goes on following the pose",
             (("GravityCompensator.fault", "self.interrupt(time, reason, fade=True)", "self.interrupt(time, reason)"),),
         ),
         Break(
-            descent + "test_disable_lowers_the_arm",
+            floating + "test_disabled_the_arm_is_lowered_and_can_be_enabled_on_the_way",
             "the torque ramps out whatever the arm does",
             (("GravityCompensator.disable", "            self._descend(time, 0.0)", "            pass"),),
         ),
         Break(
-            descent + "test_a_process_that_ends_lowers_the_arm_while_there_is_time",
+            floating + "test_the_end_of_the_process_lowers_the_arm_in_time",
             "the torque fades at once",
             (("GravityCompensator.stop", "if self._following and within > 0.0 and", "if False and"),),
         ),
         Break(
-            watch + "test_an_arm_that_moves_by_itself_once_released_is_a_fault",
+            floating + "test_a_wrong_model_is_noticed_where_the_arm_is_let_go",
             "the activation of the controller is not watched",
-            (("GravityCompensator.released", "self._watch_change([0.0] * len(self.joints.names))", "pass"),),
+            (
+                (
+                    "GravityCompensator.released",
+                    "self._watch_change([0.0] * len(self.joints.names), released=True)",
+                    "pass",
+                ),
+            ),
         ),
         Break(
-            watch + "test_a_scale_that_lifts_the_arm_is_taken_back",
+            floating + "test_a_change_that_lifts_the_arm_is_taken_back",
             "changes are not watched",
             (("GravityCompensator._change", "            self._watch_change(old)", "            pass"),),
         ),
         Break(
-            "test_arm_hold.py::test_a_joint_above_its_speed_limit_is_braked_and_no_other",
+            floating + "test_an_arm_faster_than_its_limit_is_braked",
             "nothing brakes",
             (("JointBrake.torque", "excess = max(abs(v) - free, 0.0)", "excess = 0.0"),),
+        ),
+        Break(
+            floating + "test_an_arm_that_a_hand_leads_is_not_suspected",
+            "one departure is enough",
+            (
+                ("MIN_DEPARTURES", "MIN_DEPARTURES = 3", "MIN_DEPARTURES = 1"),
+                ("MIN_SINKINGS", "MIN_SINKINGS = 3", "MIN_SINKINGS = 1"),
+                ("MIN_CARRIED", "MIN_CARRIED = 0.2", "MIN_CARRIED = 0.0"),
+            ),
+        ),
+        Break(
+            floating + "test_after_a_gap_of_joint_states_the_torque_does_not_catch_up_at_once",
+            "all of the gap counts",
+            (("TorqueRamp.elapsed", "return min(max(time - self._time, 0.0), longest)", "return time - self._time"),),
+        ),
+        Break(
+            floating + "test_enabled_again_while_it_ramps_out_the_measured_pose_is_held",
+            "the pose of before is held",
+            (
+                (
+                    "GravityCompensator.enable",
+                    "self._feedback.hold(self.position if desired is None else desired)",
+                    "self._feedback.hold(self.desired or self.position)",
+                ),
+            ),
         ),
     ]
 

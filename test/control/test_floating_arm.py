@@ -39,6 +39,13 @@ def test_after_a_fault_the_arm_is_held_and_then_lowered(stranger):
     assert arm.motion(resting) < 0.02, "it does not fall from where it was put down"
 
 
+def test_where_the_pose_is_not_known_the_torque_fades():
+    arm = floating(STRANGERS["xarm7"])
+    arm.compensator.fault(arm.time, "a position jumped")
+    arm.run(arm.timing.fault_ramp_time + 0.05)
+    assert arm.compensator.at_rest
+
+
 def test_without_a_descent_the_arm_falls():
     arm = floating(STRANGERS["xarm7"], timing=Timing(ramp_time=RAMP_S))
     began = arm.time
