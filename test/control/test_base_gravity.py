@@ -58,9 +58,13 @@ def test_orientation_is_followed_at_once_but_for_the_rate():
     [
         ([math.nan, 0.0, G], None, "not finite"),
         ([0.0, 0.0, 1.0], None, "feels 1.00 m/s"),
+        (up(0.0, G + 1.1), None, "feels 10.91 m/s"),
+        (up(0.0, G - 1.1), None, "feels 8.71 m/s"),
         (up(0.6), None, "tilted by 34 degrees"),
         (-up(0.0), None, "it is upside down"),
         (up(0.3), [0.0, 0.0, -1.0], "orientation 17 degrees away"),
+        (up(0.0), up(0.2, 1.0) * [1, 1, -1], "orientation 11 degrees away"),
+        (up(0.0), [0.0, 0.0, 1.0], "orientation 180 degrees away"),
     ],
 )
 def test_what_cannot_be_is_not_believed(acceleration, oriented, problem):
@@ -86,3 +90,31 @@ def test_shaking_is_taken_out():
         base.follow(now, free=False)
         assert not base.problem(now)
         assert abs(tilt(base)) < 0.05
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_what_may_just_be_is_believed(sign):
+    for acceleration, oriented in (
+        (up(0.0, G + sign * 0.9), None),
+        (up(sign * 0.15), -up(0.0)),
+        (up(sign * 0.45), None),
+    ):
+        base, now = heard(400, acceleration=acceleration, oriented=oriented)
+        assert not base.problem(now)
+
+
+def test_it_is_settled_after_three_time_constants_of_its_rules():
+    for time_constant in (0.2, 0.5):
+        base = BaseGravity((0.0, 0.0, -G), BaseRules(time_constant=time_constant))
+        base, now = heard(round(2.8 * time_constant * RATE), base=base)
+        assert base.unsettled(now)
+        base, now = heard(round(0.4 * time_constant * RATE), now, base)
+        assert not base.unsettled(now)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_gravity_turns_no_faster_than_its_rules_allow(sign):
+    base = BaseGravity((0.0, 0.0, -G), BaseRules(max_rate=0.1))
+    base, now = heard(base=base)
+    base, now = heard(100, now, base, up(sign * 0.4), free=False)
+    assert tilt(base) == pytest.approx(sign * 0.1, abs=2e-3)

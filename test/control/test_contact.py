@@ -7,7 +7,7 @@ import pytest
 from known_arm import BANDWIDTH, model_of, motion
 from planar_arm import urdf as planar_urdf
 
-from dynid_ros.control.contact import HOLD, ContactMonitor, normal_level, tail_level
+from dynid_ros.control.contact import HOLD, ContactMonitor, normal_level, tail_level, tail_levels
 from dynid_ros.control.external_torque import MomentumObserver, TorqueUncertainty
 from dynid_ros.errors import ControlError
 from dynid_ros.identified.links import KnownArm
@@ -57,11 +57,12 @@ def monitor(rate: float = 60.0) -> tuple[ContactMonitor, KnownArm]:
     return ContactMonitor(MomentumObserver(arm.model, BANDWIDTH), TorqueUncertainty(arm, [NOISE] * 3), rate), arm
 
 
-def test_a_push_is_contact_at_its_joint_and_ends_after_the_hold():
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_push_is_contact_at_its_joint_and_ends_after_the_hold(sign):
     watch, arm = monitor()
     time, q, qd, qdd = motion(3, 4.0)
     pushed = (time > 1.0) & (time < 1.5)
-    torque = arm.model.predict(q, qd, qdd) - 5.0 * np.outer(pushed, [0, 0, 1])
+    torque = arm.model.predict(q, qd, qdd) - sign * 5.0 * np.outer(pushed, [0, 0, 1])
     found = [watch.update(*each) for each in zip(time, q.tolist(), qd.tolist(), torque.tolist(), strict=True)]
     touched = np.array([bool(each.contact) for each in found])
     assert {each.contact for each in found} == {(), ("joint_3",)} or len({each.contact for each in found}) == 2
@@ -89,3 +90,17 @@ def test_calibration_takes_what_work_without_contact_leaves():
 def test_a_rate_that_no_threshold_has_is_refused(rate):
     with pytest.raises(ControlError, match="false_alarms_per_hour"):
         monitor(rate)
+
+
+def test_each_joint_has_its_share_of_the_false_alarms():
+    watch, _ = monitor(60.0)
+    assert watch.levels == pytest.approx([normal_level(1 / 60 / 3, BANDWIDTH)] * 3)
+
+
+def test_levels_of_joints_that_alarm_together_are_lower():
+    """Of three joints that err alike an alarm of one is an alarm of all."""
+    time, values = filtered(600.0, 0)
+    alone = tail_level(time, np.abs(values), 0.05)
+    assert tail_levels(time, np.abs(np.outer(values, [1.0, 2.0, 3.0])), 0.05) == pytest.approx(
+        alone * np.array([1.0, 2.0, 3.0])
+    )

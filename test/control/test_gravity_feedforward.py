@@ -148,6 +148,20 @@ def test_another_load_leaves_the_torque_in_force_alone(demo_robot):
     assert loaded.carrying(None)(q) == bare
 
 
+def test_load_tilt_and_own_angles_stay_through_each_others_changes(demo_robot):
+    down = [-3.0, 0.0, -9.0]
+    whole = alone(demo_robot, own_angles=lambda q: [2.0] * len(q)).carrying(load_at("tool")).tilting(lambda: down)
+    tilted = RobotModel.from_urdf(demo_robot.urdf, gravity=down)
+    q, last = START.tolist(), demo_robot.tip_columns
+    parameters = demo_robot.parameters.copy()
+    parameters[last] += LoadFrames(demo_robot).parameters(load_at("tool"))[last]
+    expected = tilted.gravity_torque(START, parameters) + 2.0
+    assert whole(q) == pytest.approx(expected, abs=1e-9)
+    assert whole.carrying(load_at("tool"))(q) == pytest.approx(expected, abs=1e-9)
+    assert whole.carrying(None)(q) == pytest.approx(tilted.gravity_torque(START) + 2.0, abs=1e-9)
+    assert whole.tilting(lambda: down).load == load_at("tool")
+
+
 def test_a_change_takes_less_than_a_sample(demo_robot):
     """0.1 ms are usual; a fiftieth of the limit would be a compilation."""
     gravity = alone(demo_robot)
