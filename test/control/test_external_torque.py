@@ -62,8 +62,11 @@ def test_what_the_driver_did_to_the_torque_is_no_external_torque(driver):
     assert pushed[-1, 1] == pytest.approx(5.0, abs=0.1)
 
 
-def test_a_load_counts_from_when_it_is_carried():
-    robot = RobotModel.from_urdf(planar_urdf())
+@pytest.mark.parametrize("tip", ["link_3", "flange"])
+def test_a_load_counts_from_when_it_is_carried(tip):
+    flange = """<link name="flange"/><joint name="fixed" type="fixed"><parent link="link_3"/><child link="flange"/>
+        <origin xyz="0.2 0.1 0" rpy="0.3 0.5 0"/></joint></robot>"""
+    robot = RobotModel.from_urdf(planar_urdf().replace("</robot>", flange), tip=tip)
     load = np.array([1.5, 0.1, 0.0, 0.3, 0.05, 0.0, 0.0, 0.06, 0.0, 0.03])
     model, time_of = model_of(robot), motion(3)
     loaded = robot.parameters.copy()
@@ -116,16 +119,16 @@ def test_uncertainty_is_that_of_parameters_drawn_from_their_covariance():
     model, rng = model_of(robot), np.random.default_rng(2)
     bare = KnownArm(model)
     size = bare.decided_columns.size
-    root = 0.02 * rng.normal(size=(size, size))
+    root = 0.002 * rng.normal(size=(size, size))
     shifts = 0.3 * rng.normal(size=(3, size))
     arm = KnownArm(model, root @ root.T, shifts)
     _, *moving = motion(3)
     q, qd, qdd = (part[::250] for part in moving)
     torque = rng.normal(size=q.shape)
-    found = TorqueUncertainty(arm, [0.1, 0.2, 0.3], 0.01).std(q, qd, qdd, torque)
+    found = TorqueUncertainty(arm, [0.1, 0.2, 0.3], 0.1).std(q, qd, qdd, torque)
     columns = np.concatenate([robot.torque_regressor(q, qd, qdd), model.friction.of_motion(robot, q, qd, qdd)], axis=2)
     columns = columns[..., bare.terms]
-    gains = 0.01 * rng.normal(size=(20000, 3))
+    gains = 0.1 * rng.normal(size=(20000, 3))
     errors = rng.normal(size=(20000, size)) @ root.T + gains @ shifts
     drawn = np.einsum("ijk,rk->rij", columns, errors) - gains[:, None] * torque
     wanted = np.sqrt(drawn.var(axis=0) + np.square([0.1, 0.2, 0.3]))
