@@ -65,3 +65,21 @@ def test_an_arm_without_effort_limits_is_refused():
     robot = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
     with pytest.raises(ControlError, match="no torque limit is known"):
         JointSettings.of(robot, fault_ramp_time=0.5)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_torque_that_acts_is_taken_up_to_the_limit_and_a_little_more(robot, sign):
+    joints = JointSettings.of(robot, fault_ramp_time=0.5)
+    assert joints.checked_start([sign * 39.0, sign * 104.0]) == [sign * 39.0, sign * 100.0]
+    for torque in ([sign * 43.0, 0.0], [sign * math.inf, 0.0], [math.nan, 0.0]):
+        with pytest.raises(ControlError, match=r"on joint 'turn' .* act already, and its limit is 40"):
+            joints.checked_start(torque)
+
+
+def test_a_target_must_be_within_the_limits_without_their_margin(robot):
+    joints = JointSettings.of(robot, fault_ramp_time=0.5, limit_margin=0.2)
+    for target in ([-0.99, 0.01], [1.99, 0.49], [math.nan, 0.2]):
+        assert joints.checked_target(target) == target
+    for target in ([-1.01, 0.2], [2.01, 0.2]):
+        with pytest.raises(ControlError, match=r"joint 'turn' is to go to .* its limits are -1.0000 to 2.0000"):
+            joints.checked_target(target)

@@ -6,7 +6,7 @@ import pytest
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import FourierExcitation, StaticRotation
-from dynid_ros.excitation.experiment import repeated
+from dynid_ros.excitation.experiment import GuardedExperiment, repeated
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits
 
@@ -59,3 +59,24 @@ def test_once_is_the_plan_itself_and_less_is_refused():
         repeated(plan, experiment, 0)
     with pytest.raises(TrajectoryError, match=r"repeats is 4611686018427387904: .* more than 8 h"):
         repeated(plan, experiment, 2**62)
+
+
+def test_each_guard_narrows_what_a_plan_may_use():
+    guards = {"position_margin": 0.2, "speed_fraction": 0.6, "travel_speed_fraction": 0.3, "torque_fraction": 0.5}
+    experiment = GuardedExperiment(ROBOT, LIMITS, WORKSPACE, **guards)
+    for room, speed in ((experiment.room, 0.6), (experiment.slow, 0.3)):
+        np.testing.assert_allclose(room.velocity, speed * LIMITS.velocity)
+        np.testing.assert_allclose(room.acceleration, 0.8 * LIMITS.acceleration)
+    np.testing.assert_allclose(experiment.room.lower, LIMITS.lower + 0.2)
+    np.testing.assert_allclose(experiment.room.upper, LIMITS.upper - 0.2)
+    np.testing.assert_allclose(experiment.room.torque, 0.5 * LIMITS.torque)
+
+
+@pytest.mark.parametrize("bend", [-0.5, 0.5])
+def test_rests_beyond_the_fraction_of_the_torque_limits_are_not_allowed(bend):
+    """Gravity loads joint 2 of the stretched arm with 16.7 N m."""
+    limits = replace(LIMITS, torque=np.array([50.0, 20.0, 50.0]))
+    pose = np.array([[0.0, 0.0, bend]])
+    for fraction, allowed in ((0.5, False), (1.0, True)):
+        experiment = GuardedExperiment(ROBOT, limits, torque_fraction=fraction)
+        assert experiment.space.allowed(pose).tolist() == [allowed]
