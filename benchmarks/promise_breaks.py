@@ -295,6 +295,11 @@ def _motion() -> list[Break]:
             ),
         ),
         Break(
+            floating + "test_at_a_low_scale_the_arm_sinks_slowly",
+            "no joint sinks by itself",
+            (("MotionWatch._end_probe", "elif suspicion is Verdict.SINKS and part > MIN_CARRIED:", "elif False:"),),
+        ),
+        Break(
             floating + "test_a_change_that_lifts_the_arm_is_taken_back",
             "changes are not watched",
             (("GravityCompensator._change", "            self._watch_change(old)", "            pass"),),

@@ -467,8 +467,8 @@ class GravityCompensator:
         if verdict is Verdict.SANK_BY_ITSELF:
             self.interrupt(
                 time,
-                f"joint '{name}' sinks by itself: the model is too light, or the arm carries a load that was not "
-                "announced",
+                f"joint '{name}' sinks by itself: scale is low, the model is too light, or the arm carries a load that "
+                "was not announced",
             )
         elif verdict is Verdict.ROSE_BY_ITSELF and self._before is None:
             self.interrupt(

@@ -96,6 +96,23 @@ def test_a_wrong_model_is_noticed_where_the_arm_is_let_go(stranger, factor):
 
 
 @pytest.mark.parametrize("stranger", ARMS)
+def test_at_a_low_scale_the_arm_sinks_slowly(stranger):
+    arm = FloatingArm(stranger)
+    arm.compensator.adjust(arm.settings(0.2), arm.timing)
+    arm.enable()
+    began = arm.time
+    arm.let_go()
+    arm.compensator.released()
+    while arm.compensator.state is not State.FAULT:
+        arm.run(0.1)
+    assert "scale is low" in arm.compensator.fault_reason
+    assert arm.motion(began) < NOTICED
+    noticed = arm.time
+    arm.run(5.0)
+    assert arm.speed(noticed) < MAX_SINKING_SPEED
+
+
+@pytest.mark.parametrize("stranger", ARMS)
 @pytest.mark.parametrize("what", ["reload", "scale", "load"])
 def test_a_change_that_lifts_the_arm_is_taken_back(stranger, what):
     arm = floating(stranger)
