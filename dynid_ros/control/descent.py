@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+END_SPEED_FACTOR = 2.0
+"""Factor on the descent speed where the process must end soon."""
 REST_SPEED = 0.02
 """rad/s (m/s) below which a joint is at rest."""
 REST_S = 0.3

@@ -6,27 +6,18 @@ from collections.abc import Callable, Sequence
 
 from dynid_ros.control.arm_hold import ArmHold
 from dynid_ros.control.compensator_settings import JointSettings, Timing
-from dynid_ros.control.descent import MAX_RAMP_S, Descent
+from dynid_ros.control.descent import END_SPEED_FACTOR, MAX_RAMP_S, Descent
 from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_motion import JointMotion
-from dynid_ros.control.motion_watch import MotionWatch, Verdict
+from dynid_ros.control.joint_state_check import JointStateCheck
+from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MotionWatch, Verdict, explain
 from dynid_ros.control.torque_ramp import TorqueRamp
 from dynid_ros.errors import ControlError
 
 GravityTorque = Callable[..., Sequence[float]]
 """From positions of the motors, and from those of the links where they are measured."""
-STAMP_JITTER_S = 0.05
-"""Time between the stamp and the sample of a driver that is no real-time process, s."""
-ALTERNATION_S = 1.0
-"""Time within which two jumps are those of two drivers; one alone is of an encoder that was set, s."""
 LOAD_CHANGE_S = 0.3
 """Longest time in which another load comes in, s: an arm that has it in hand must not sink meanwhile."""
-END_SPEED_FACTOR = 2.0
-"""Factor on the descent speed where the process must end soon."""
-BACK_PACE = 3.0
-"""Pace at which the torque goes back while the arm may rise by itself, and comes again where a hand led it, 1/s."""
-MIN_BACK_SCALE = 0.5
-"""Part of its scale to which the torque goes back at most: a hand that leads the arm must not get all of its weight."""
 MIN_PUSH_FRACTION = 0.01
 """Part of its torque limit by which a joint's torque must change for its motion to be watched."""
 
@@ -58,15 +49,8 @@ class GravityCompensator:
     without the wait. Faults in which the pose is not known (`fault`) take the last command to zero on a straight line
     within `fault_ramp_time`; after silence alone it may be held for `hold_on_silence` before. A fault stays until
     `enable` is called again, even if good states return: the arm may have moved, and somebody may have come close to
-    it. The pose is not known where
-
-    - no good joint state came for longer than `timeout`, whoever was too slow;
-    - a joint is missing, not finite, or beyond its position limits by more than the margin;
-    - a position jumped further than its velocity limit allows between the stamps of two states, and some jitter.
-      Without stamps, or where these jump, the limit is loose: a state may be up to `timeout` old when it arrives, so
-      two arrivals dt apart may be `dt + timeout` apart;
-    - the gravity torque is not finite, or the springs of flexible joints cannot carry it.
-
+    it. The pose is not known where no good joint state came for longer than `timeout`, where `JointStateCheck` does not
+    believe a state, and where the gravity torque is not finite or the springs of flexible joints cannot carry it.
     A torque at its limit is clipped; that is no fault.
 
     Attributes:
@@ -75,7 +59,6 @@ class GravityCompensator:
         faults: number of faults so far.
         notice: why the last change of model, load or scale was taken back; empty: it was not.
         limited: joints whose torque would exceed its limit.
-        position: the last good joint positions, rad (m); empty before the first.
         joints: settings in force.
         motion: velocities and delay of the loop.
     """
@@ -86,7 +69,6 @@ class GravityCompensator:
         self.faults = 0
         self.notice = ""
         self.limited: tuple[str, ...] = ()
-        self.position: tuple[float, ...] = ()
         self.joints = joints
         self.motion = JointMotion(len(joints.names))
         self._gravity = gravity
@@ -102,11 +84,12 @@ class GravityCompensator:
         self._process_ends = False
         self._before: tuple[GravityTorque, JointSettings] | None = None  # in force before the change that is watched
         self._change_time = timing.ramp_time
-        self._state_time = -math.inf
-        self._stamp: float | None = None
-        self._unfit = "no joint state has arrived yet"
-        self._jumps = -math.inf, -math.inf  # times of the last two while it did not follow
-        self._jumped = ""
+        self._check = JointStateCheck()
+
+    @property
+    def position(self) -> tuple[float, ...]:
+        """The last good joint positions (n,), rad (m); empty before the first."""
+        return self._check.position
 
     @property
     def gravity(self) -> GravityTorque:
@@ -165,12 +148,9 @@ class GravityCompensator:
         """
         if self._enabled:
             return
-        if self._unfit:
-            raise ControlError(f"cannot enable: {self._unfit}")
-        if stale := self._stale(time):
-            raise ControlError(f"cannot enable: {stale}")
-        if time - self._jumps[0] < ALTERNATION_S:
-            raise ControlError(f"cannot enable: {self._jumped}")
+        check = self._check
+        if unfit := check.unfit or check.stale(time, self._timing.timeout) or check.alternating(time):
+            raise ControlError(f"cannot enable: {unfit}")
         if not self._following:
             # while it ramps out what acts is its own command, be that zero
             own = start is None or any(self.torque) or not self.at_rest
@@ -235,8 +215,8 @@ class GravityCompensator:
         self._ramp.hold()
 
     def fault(self, time: float, reason: str) -> None:
-        """Take note of a joint state that cannot be used; while enabled, begin the ramp to zero."""
-        self._unfit = reason
+        """Note that a joint state cannot be used; while enabled, begin the ramp to zero."""
+        self._check.unfit = reason
         self.motion.forget()
         self.interrupt(time, reason, fade=True)
 
@@ -332,17 +312,20 @@ class GravityCompensator:
         Returns:
             (n,) N m (N), or None if there is nothing to command.
         """
-        problem = self._problem(time, position, stamp)
+        check = self._check
+        timeout = self._timing.timeout
+        problem = check.problem(position, self.joints)
+        if not problem:
+            jump = check.jump(time, position, stamp, self.joints, timeout)
+            if self._following:
+                problem = check.stale(time, timeout) or jump
+            elif jump:
+                check.remember(time, jump)
         if problem:
             self.fault(time, problem)
             return self._fade(time)
-        if self.position and (jump := self._jump(time, position, stamp)):  # while it follows that is a problem
-            self._jumps, self._jumped = (self._jumps[1], time), jump
         self.motion.update(time, position, velocity, stamp, age)
-        self.position = tuple(position)
-        self._state_time = time
-        self._stamp = stamp
-        self._unfit = ""
+        check.accept(time, position, stamp)
         if not self._following:
             return self._fade(time)
         try:
@@ -359,44 +342,10 @@ class GravityCompensator:
 
     def watch(self, time: float) -> list[float] | None:
         """Torque between joint states, to be asked for regularly: finds stale states and drives the fault ramp."""
-        if self._following and (stale := self._stale(time)):
+        if self._following and (stale := self._check.stale(time, self._timing.timeout)):
             self.fault(time, stale)
             self._ramp.hold(time + self._timing.hold_on_silence)
         return self._fade(time)
-
-    def _stale(self, time: float) -> str:
-        age = time - self._state_time
-        if age <= self._timing.timeout:
-            return ""
-        return (
-            f"no new joint state for {age:.3f} s (timeout {self._timing.timeout:g} s): "
-            "the driver stopped, its stamps stand still, or this computer is overloaded"
-        )
-
-    def _problem(self, time: float, position: Sequence[float], stamp: float | None) -> str:
-        """Why this joint state cannot be used; empty if it can."""
-        joints = self.joints
-        if len(position) != len(joints.names):
-            return f"{len(position)} positions for {len(joints.names)} joints ({', '.join(joints.names)})"
-        for name, value, lower, upper in zip(joints.names, position, joints.lower, joints.upper, strict=True):
-            if not math.isfinite(value):
-                return f"position of joint '{name}' is {value}; expected a finite number"
-            if not lower <= value <= upper:
-                return f"position of joint '{name}' is {value:.4f}, far outside its limits ({lower:.4f} to {upper:.4f})"
-        return (self._stale(time) or self._jump(time, position, stamp)) if self._following else ""
-
-    def _jump(self, time: float, position: Sequence[float], stamp: float | None) -> str:
-        span = time - self._state_time + self._timing.timeout
-        if stamp is not None and self._stamp is not None and stamp > self._stamp:
-            span = min(span, stamp - self._stamp + STAMP_JITTER_S)
-        joints = self.joints
-        for name, value, before, velocity in zip(joints.names, position, self.position, joints.velocity, strict=True):
-            if abs(value - before) > velocity * span:
-                return (
-                    f"position of joint '{name}' jumped from {before:.4f} to {value:.4f}, faster than its velocity "
-                    f"limit {velocity:g} allows: check the encoder, and that no other node publishes its joint states"
-                )
-        return ""
 
     def _clip(self, gravity: Sequence[float], feedback: Sequence[float]) -> list[float]:
         joints = self.joints
@@ -463,26 +412,14 @@ class GravityCompensator:
         if verdict is Verdict.RISES and self._suspicion is not Verdict.RISES:
             self._floor = MIN_BACK_SCALE * self._ramp.scale
         self._suspicion = verdict
-        name = self.joints.names[self._watch.joint]
-        if verdict is Verdict.SANK_BY_ITSELF:
-            self.interrupt(
-                time,
-                f"joint '{name}' sinks by itself: scale is low, the model is too light, or the arm carries a load that "
-                "was not announced",
-            )
-        elif verdict is Verdict.ROSE_BY_ITSELF and self._before is None:
-            self.interrupt(
-                time,
-                f"joint '{name}' rises by itself: the model is too heavy, or the arm does not carry the load that it "
-                "counts with",
-            )
-        elif verdict is Verdict.ROSE_BY_ITSELF and self._before is not None:
+        reason = explain(verdict, self.joints.names[self._watch.joint], is_change=self._before is not None)
+        if verdict is Verdict.ROSE_BY_ITSELF and self._before is not None:
             gravity, joints = self._before
             self._before = None
             self._change(gravity, joints, LOAD_CHANGE_S, watched=False)
-            self.notice = (
-                f"joint '{name}' began to move by itself: the last change of model, load or scale was taken back"
-            )
+            self.notice = reason
+        elif reason:
+            self.interrupt(time, reason)
 
     def _descend(self, time: float, hold: float, ends: float | None = None) -> None:
         """Begin to hold and then lower the arm, faster where it must `ends` by a given time."""

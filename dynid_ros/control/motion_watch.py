@@ -18,6 +18,10 @@ MIN_SPEED = 0.04
 """rad/s (m/s) above which a joint moves."""
 STOPPED_FRACTION = 0.3
 """Part of its speed at the suspicion below which a joint has stopped."""
+BACK_PACE = 3.0
+"""Pace at which the torque goes back while the arm may rise by itself, and comes again where a hand led it, 1/s."""
+MIN_BACK_SCALE = 0.5
+"""Part of its scale to which the torque goes back at most: a hand that leads the arm must not get all of its weight."""
 PROBE_S = 0.6
 """Longest time for which the torque goes back, or a spring holds, until the arm stops, s."""
 SPRING_S = 2.0
@@ -48,6 +52,25 @@ class Verdict(enum.Enum):
     """A joint moves the other way: a spring holds the arm meanwhile."""
     ROSE_BY_ITSELF = "rose by itself"
     SANK_BY_ITSELF = "sank by itself"
+
+
+def explain(verdict: Verdict, joint: str, *, is_change: bool) -> str:
+    """Say why a joint moves by itself; empty: none does.
+
+    Args:
+        verdict: of the watch.
+        joint: name of the joint.
+        is_change: whether a model, a load or a scale came in place of another one.
+    """
+    if verdict is Verdict.SANK_BY_ITSELF:
+        return (
+            f"joint '{joint}' sinks by itself: the model is too light, or the arm carries a load that was not announced"
+        )
+    if verdict is not Verdict.ROSE_BY_ITSELF:
+        return ""
+    if is_change:
+        return f"joint '{joint}' began to move by itself: the last change of model, load or scale was taken back"
+    return f"joint '{joint}' rises by itself: the model is too heavy, or the arm does not carry the load in force"
 
 
 class MotionWatch:
