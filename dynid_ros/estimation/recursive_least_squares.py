@@ -39,11 +39,13 @@ class Innovation(NamedTuple):
         error: (m,) b − A x with the estimate before the rows.
         spread: (m,) variance that the estimate's uncertainty gives `error`, in units of the noise.
         gain: (k, m) sensitivity of the estimate to `error` for few new information: (RᵀR)⁻¹ Aᵀ.
+        considered: (m, c) change of `error` per unit of each other right-hand side.
     """
 
     error: NDArray
     spread: NDArray
     gain: NDArray
+    considered: NDArray
 
 
 class SquareRootInformation:
@@ -83,22 +85,23 @@ class SquareRootInformation:
         solved[-1] = 0.0
         gram = spread_factor.T @ spread_factor
         gain = dtrtrs(factor, solved)[0][:-1]
-        innovation = Innovation(error, gram.diagonal().copy(), gain)
         if considered is None:
-            considered = np.zeros((len(rows), 0))
+            considered = np.zeros((len(rows), self._considered.shape[1]))
+        other = considered - spread_factor.T @ self._considered[:-1]
+        innovation = Innovation(error, gram.diagonal().copy(), gain, other)
         if keep < 1.0:
-            new = self._exchange(considered, 1.0 - keep, spread_factor, error, gram)
+            new = self._exchange(other, 1.0 - keep, spread_factor, error, gram)
             rows, considered = new @ rows, new @ considered
         # In Fortran order, so that LAPACK works in place; the rows are not needed any more.
         self._factor, reflectors, blocks, _ = dtpqrt(0, min(_BLOCK, self.size), factor, np.array(rows, order="F"), 1, 1)
         if considered.size:
-            other = np.array(considered, order="F")
+            sides = np.array(considered, order="F")
             self._considered = dtpmqrt(
-                0, reflectors, blocks, self._considered, other, trans="T", overwrite_a=1, overwrite_b=1
+                0, reflectors, blocks, self._considered, sides, trans="T", overwrite_a=1, overwrite_b=1
             )[0]
         return innovation
 
-    def _exchange(self, considered: NDArray, share: float, spread: NDArray, error: NDArray, gram: NDArray) -> NDArray:
+    def _exchange(self, other: NDArray, share: float, spread: NDArray, error: NDArray, gram: NDArray) -> NDArray:
         """Move the estimate by what replaces old information; (m, m) from the rows to what is new beyond that.
 
         With A = V̄ᵀR and V̄ = Y S Wᵀ, rows Wᵀ A bring g = s² times the information that there is along Y. Of that, f =
@@ -107,7 +110,6 @@ class SquareRootInformation:
         """
         brought, axes, _ = dsyev(gram)
         replaced = np.where(brought > share, share / np.maximum(brought, _SMALL), 1.0)
-        other = considered - spread.T @ self._considered[:-1]
         self._factor[:-1, -1] += spread @ (axes @ (replaced * (error @ axes)))
         self._considered[:-1] += spread @ (axes @ (replaced[:, None] * (axes.T @ other)))
         return np.sqrt(1.0 - replaced)[:, None] * axes.T

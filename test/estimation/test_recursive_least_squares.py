@@ -124,11 +124,23 @@ def test_considered_right_hand_sides_are_what_b_would_do_in_their_place(keep):
         np.testing.assert_allclose(response, single.solution, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("keep", [1.0, 0.97])
+def test_innovations_say_what_considered_right_hand_sides_change(keep):
+    rng = np.random.default_rng(8)
+    matrix, right = _rows(rng, 20, 3, 5)
+    other = rng.normal(size=(20, 3, 1))
+    plain, changed = SquareRootInformation(5, considered=1), SquareRootInformation(5)
+    for a, b, c in zip(matrix, right, other, strict=True):
+        before = plain.update(np.column_stack([a, b]), keep, c)
+        after = changed.update(np.column_stack([a, b + 0.5 * c[:, 0]]), keep)
+        np.testing.assert_allclose(after.error - before.error, 0.5 * before.considered[:, 0], rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize(("part", "counts"), [(0.9, True), (1.1, False)])
 def test_innovations_that_were_not_predicted_tell_no_correlation(part, counts):
     walk = EstimateWalk(2)
     for _ in range(2 * ENOUGH_BLOCKS):
-        walk.add(Innovation(np.array([3.0]), np.array([part * KNOWN]), np.ones((2, 1))))
+        walk.add(Innovation(np.array([3.0]), np.array([part * KNOWN]), np.ones((2, 1)), np.zeros((1, 0))))
     assert np.isfinite(walk.inflation).all() == counts
     if counts:
         assert walk.overall > 9.0 / (1.0 + part * KNOWN)

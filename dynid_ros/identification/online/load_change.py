@@ -13,6 +13,9 @@ T² is Hotelling's, and its threshold that of the rate of false alarms asked for
 there are, and as few as C was averaged from. How high T gets without a change is measured too, and where that reaches
 further than Hotelling's, it sets the threshold (`_Peaks`).
 
+Errors of the gains and of the arm grow with the torque: a joint that carries three times of what it carried before may
+be off by three times as much. Innovations are divided by what such errors may give them.
+
 At rest friction is not known but constant: there torques are compared with their mean since the arm came to rest, and
 rest has statistics of its own. That holds as long as a joint stays where it is: a way of a hair's breadth, as that of
 an arm that is about to set off, turns friction round (presliding), so torques may change with it by all of stiction.
@@ -138,6 +141,7 @@ class LoadChangeDetector:
         error: NDArray,
         spread: NDArray,
         *,
+        systematic: ArrayLike = 0.0,
         looseness: NDArray,
         moving: bool,
         position: NDArray,
@@ -149,6 +153,7 @@ class LoadChangeDetector:
             rows: (n, k + 1) [A b], mass and mass moment first, divided by the noise and `looseness`.
             error: (n,) innovations, divided alike.
             spread: (n,) variance of the prediction, in the same units.
+            systematic: (n,) variance that errors of gains and of the arm give the innovations, in the same units.
             looseness: (n,) deviation of a torque with the friction of a joint at rest, over that of its noise.
             moving: whether a joint moves.
             position: (n,) of the joints.
@@ -159,10 +164,12 @@ class LoadChangeDetector:
         if moving != self._moving:
             self._begin(moving)
         equations = rows[:, _STATIC_AND_LAST]
+        motion = np.ones(len(error))
         if moving:
+            motion = looseness**-2.0
             equations[:, -1] = error
             usual = spread.max() < UNSURE
-            scale = 1.0 / np.sqrt(1.0 + spread)
+            scale = 1.0 / np.sqrt(1.0 + spread + systematic)
             equations *= (scale if usual else np.where(spread < UNSURE, scale, 0.0))[:, None]
         else:
             # What friction holds is not known, but constant, as is the rest: only what changes since then counts.
@@ -189,10 +196,7 @@ class LoadChangeDetector:
         share = self._spacing / min(elapsed + FIRST, MEMORY)
         if usual:
             square = max(float(products[-1, -1]), _SMALL)
-            kept = share * min(1.0, CLIP * len(equations) / square)
-            gain = kept / (1.0 - share + kept * square)
-            known.precision = (known.precision - gain * weighted[:, -1:] * weighted[:, -1]) / (1.0 - share)
-            _bound(known.precision)
+            known.learn(equations[:, -1], motion, min(1.0, CLIP * len(equations) / square), self._spacing)
         return self._judge(known, elapsed, share)
 
     def _judge(self, known: _Statistics, elapsed: float, share: float) -> LoadChange | None:
@@ -249,14 +253,34 @@ class LoadChangeDetector:
 class _Statistics:
     """What innovations were like: Σ⁻¹ (n, n), and C⁻¹ (w, 4, 4) of each length of window, from `count` innovations.
 
-    A mean that gains one square at a time has an inverse that does too (Sherman and Morrison).
+    A mean that gains one square at a time has an inverse that does too (Sherman and Morrison). A joint that rests while
+    others move says nothing of its innovations in motion: its row and column of Σ are kept.
     """
 
     def __init__(self, n_joints: int, lengths: int):
         self.count = 0
+        self._elapsed = np.full(n_joints, FIRST)
         self.precision = np.eye(n_joints)
         self.inverse_scatter = np.tile(np.eye(STATIC) / FIRST_SCATTER, (lengths, 1, 1))
         self.peaks = _Peaks()
+
+    def learn(self, error: NDArray, motion: NDArray, kept: float, spacing: float) -> None:
+        """Update the inverse of Σ ← D Σ D + r rᵀ.
+
+        Args:
+            error: (n,) innovations.
+            motion: (n,) weight of each innovation; near zero for a joint that rests while others move.
+            kept: part of the squared innovation that is averaged.
+            spacing: s between innovations.
+        """
+        self._elapsed = np.minimum(self._elapsed + spacing * motion, MEMORY)
+        share = spacing / self._elapsed
+        shrink = 1.0 / np.sqrt(1.0 - share * motion)
+        self.precision *= shrink[:, None] * shrink
+        root = np.sqrt(kept * share) * error
+        weighted = self.precision @ root
+        self.precision -= weighted[:, None] * weighted / (1.0 + weighted @ root)
+        _bound(self.precision)
 
 
 def _bound(inverses: NDArray) -> None:

@@ -141,7 +141,7 @@ def online_estimate(
     R, z = state.factor
     solution = state.solution
     half = np.linalg.solve(R, np.eye(state.size))
-    known = _known_errors(rows, gain_error)
+    known = systematic_errors(rows, gain_error)
     seen, white, dof = _seen(kinds, solution, None if rows.known is None else known)
     with np.errstate(divide="ignore", invalid="ignore"):
         inflation = np.diag(seen) / white
@@ -201,8 +201,8 @@ def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[ND
     return seen, np.sum(half**2, axis=1), dof
 
 
-def _known_errors(rows: LoadRows | LinkRows, gain_error: float) -> NDArray:
-    """(c, m) what `OnlineRows.considered` are off by, in independent errors of unit standard deviation.
+def systematic_errors(rows: LoadRows | LinkRows, gain_error: float) -> NDArray:
+    """Return (c, m) what `OnlineRows.considered` are off by, in independent errors of unit standard deviation.
 
     They are those of what is known of the arm, and of gains; see `known_errors`. What is known of the arm was found
     with the same gains.

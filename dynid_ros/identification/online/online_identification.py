@@ -14,7 +14,7 @@ from dynid_ros.estimation.recursive_least_squares import EstimateWalk, SquareRoo
 from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.load_change import LoadChange, LoadChangeDetector
 from dynid_ros.identification.online.online_equations import CHANGES, CausalMotion, LinkRows, LoadRows, RowFilter
-from dynid_ros.identification.online.online_estimate import OnlineEstimate, online_estimate
+from dynid_ros.identification.online.online_estimate import OnlineEstimate, online_estimate, systematic_errors
 from dynid_ros.identification.presliding import looseness
 from dynid_ros.identified.links import Identified, KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
@@ -103,6 +103,7 @@ class OnlineIdentification:
         self._filter = RowFilter(cutoff) if cutoff else None
         self._clock, self._motion = SteadySamples(period, max_rate), CausalMotion()
         self._gain_error = torque_gain_error
+        self._systematic_errors = systematic_errors(self._rows, torque_gain_error)
         n, size = robot.n_joints, len(self._rows.names)
         self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
         # Of links, nothing is known whose error would show in the residuals.
@@ -252,9 +253,15 @@ class OnlineIdentification:
         if self.n_equations % REFRESH == 0:
             self._inflation = self._walk.overall
         spread = innovation.spread * self._inflation
-        position = self._moved[: self.robot.n_joints]
         change = self._detector.add(
-            time, rows, innovation.error, spread, looseness=loose, moving=moving, position=position
+            time,
+            rows,
+            innovation.error,
+            spread,
+            systematic=np.sum((innovation.considered @ self._systematic_errors) ** 2, axis=1),
+            looseness=loose,
+            moving=moving,
+            position=self._moved[: self.robot.n_joints],
         )
         if change is not None:
             self.changes.append(change)

@@ -176,3 +176,38 @@ def test_windows_of_all_lengths_share_the_false_alarms(per_hour):
     lengths = 0.04 * np.array([2, 5, 10, 20])
     chances = chi2.sf(detector._hotelling(1e7), STATIC)
     assert np.sum(3600 / lengths * chances) == pytest.approx(per_hour, rel=0.01)
+
+
+@pytest.mark.parametrize(("gain_error", "seen"), [(0.0, True), (0.05, False)])
+def test_a_torque_that_gains_may_feign_is_no_change(gain_error, seen):
+    """A joint whose gain is 5 % off carries twenty times of what it carried before."""
+    rng, detector = np.random.default_rng(0), LoadChangeDetector(4, 0.04)
+    columns, changes = rng.normal(size=(4, 4)), []
+    for k in range(420):
+        torque = np.array([400.0 if k >= 400 else 20.0, 0.0, 0.0, 0.0])
+        error = 0.05 * torque + rng.normal(size=4)
+        rows = np.column_stack([columns, error])
+        change = detector.add(
+            0.04 * k,
+            rows,
+            error,
+            np.zeros(4),
+            systematic=(gain_error * torque) ** 2,
+            looseness=np.ones(4),
+            moving=True,
+            position=np.zeros(4),
+        )
+        changes += [] if change is None else [change]
+    assert bool(changes) == seen
+
+
+def test_rests_of_a_joint_do_not_narrow_what_its_motion_showed():
+    """A joint rests for three quarters of the time while others move."""
+    rng, detector = np.random.default_rng(0), LoadChangeDetector(4, 0.04)
+    for k in range(2000):
+        loose = np.array([1.0 if k % 100 < 25 else 500.0, 1.0, 1.0, 1.0])
+        error = rng.normal(size=4) / loose
+        rows = np.column_stack([np.zeros((4, 4)), error])
+        detector.add(0.04 * k, rows, error, np.zeros(4), looseness=loose, moving=True, position=np.zeros(4))
+    deviation = np.diag(np.linalg.inv(detector._statistics[True].precision)) ** 0.5
+    np.testing.assert_allclose(deviation, 1.0, atol=0.15)
