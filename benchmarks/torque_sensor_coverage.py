@@ -1,6 +1,7 @@
 """Whether 95 % intervals of torque sensors hold the truth, on arms that nothing was tuned on, moved slowly and fast.
 
     python -m benchmarks.torque_sensor_coverage [--repetitions 52] [--arm alex] [--speed slow] [--seed 0]
+        [--coulomb 0.02 0.1]
 
 Calibrations with a mass of unknown centre; friction is not the one that is fitted, see `torque_sensor_experiments`.
 
@@ -18,7 +19,7 @@ from tqdm import tqdm
 from dynid_ros.identification import TorqueSensorCalibration
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from torque_sensor_experiments import FAST, JUDGED, SLOW, SensorConditions, draw
+from torque_sensor_experiments import COULOMB, FAST, JUDGED, SLOW, SensorConditions, draw
 
 SPEEDS = {"slow": SLOW, "fast": FAST}
 
@@ -47,12 +48,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--arm", action="append", help="several; default: those that nothing was tuned on")
     parser.add_argument("--speed", action="append", choices=SPEEDS, help="several; default: all")
+    parser.add_argument(
+        "--coulomb", nargs=2, type=float, default=COULOMB, help="friction in parts of the largest gravity torque"
+    )
     options = parser.parse_args()
     total = []
     for arm in options.arm or JUDGED:
         for name in options.speed or SPEEDS:
             seeds = range(1000 * options.seed, 1000 * options.seed + options.repetitions)
-            found, widths = held(SensorConditions(arm, SPEEDS[name]), tqdm(seeds, disable=None))
+            conditions = SensorConditions(arm, SPEEDS[name], coulomb=tuple(options.coulomb))
+            found, widths = held(conditions, tqdm(seeds, disable=None))
             n = found.shape[1] // 2
             print(
                 f"{arm}, {name}: {_share(found)}; gains {_share(found[:, :n])}, "

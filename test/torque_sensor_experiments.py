@@ -37,6 +37,8 @@ APPROACH = 0.05
 GAIN, OFFSET = 0.1, 0.05
 NOISE = 0.005 / np.sqrt(40)
 """Of the mean of a dwell, as part of the range."""
+COULOMB = (0.02, 0.1)
+"""Smallest and largest friction of a joint, as part of its largest gravity torque."""
 REACH = 0.1
 """Largest distance of the mass's centre from the flange in each direction, m."""
 SLOW, FAST = 0.25, 2.0
@@ -61,7 +63,7 @@ class SensorConditions:
     steps: int = 4
     poses: int = 2
     weight: float = 0.25
-    coulomb: tuple[float, float] = (0.02, 0.1)
+    coulomb: tuple[float, float] = COULOMB
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,11 +81,12 @@ class _Fit:
 
     def solve(self) -> TorqueSensorFit:
         """Alternate between the values and the noises of the joints."""
-        values = self._start()
         sigma = self.spread[self._joint_of_group()]
+        values = min((self._minimum(start, sigma) for start in self._starts()), key=lambda x: self._cost(x, sigma))
         for turn in range(ROUNDS):
-            values = self._minimum(values, sigma)
-            if turn == 0:
+            if turn > 0:
+                values = self._minimum(values, sigma)
+            else:
                 self._leave_out(values)
                 sigma = sigma[np.unique(self.approaches.group[self.kept])]
             updated = self._noise(values)
@@ -141,6 +143,11 @@ class _Fit:
         )
         return found.x
 
+    def _cost(self, values: NDArray, sigma: NDArray) -> float:
+        """Return the sum of the squared weighted residuals."""
+        residual = (self._right() - self._rows(self.model.at(values).readings())) / sigma[self.group]
+        return float(residual @ residual)
+
     def _noise(self, values: NDArray) -> NDArray:
         """(G,) of the groups, from the problem linearised at its minimum."""
         point = self.model.at(values)
@@ -189,8 +196,12 @@ class _Fit:
         rotation[self.approaches.down] = rotation[self.approaches.up]
         return rotation[self.kept]
 
-    def _start(self) -> NDArray:
-        """Values (K,) near the best: positions as read, then gains, then all that is linear once they are known."""
+    def _starts(self) -> Iterator[NDArray]:
+        """Yield values (K,) near the best: positions as read, then gains, then all that is linear once they are known.
+
+        Friction that differs between dwells draws the gains of the linear start towards zero, and some of them beyond
+        it, from where no step leads back. So gains of one sign are tried too.
+        """
         model = self.model
         values = np.zeros(len(model.names))
         values[model.index("position_gain")] = 1.0
@@ -198,7 +209,17 @@ class _Fit:
         if model.known is not None:
             values[model.index("sensitivity")] = self._sensitivity_from_known(values)
         elif model.mass is not None:
-            values[model.index("sensitivity")] = 1 / self._gain_from_mass(values)
+            gain = self._gain_from_mass(values)
+            values[model.index("sensitivity")] = 1 / gain
+            if np.ptp(np.sign(gain)) > 0:
+                same_sign = values.copy()
+                same_sign[model.index("sensitivity")] = np.sign(np.median(gain)) / np.abs(gain)
+                yield self._with_linear_values(same_sign)
+        yield self._with_linear_values(values)
+
+    def _with_linear_values(self, values: NDArray) -> NDArray:
+        """Return values (K,) with all that is linear in the readings fitted to them."""
+        model = self.model
         linear = np.setdiff1d(
             np.arange(len(values)),
             np.concatenate([model.index(label) for label in ("sensitivity", "position_gain", "position_offset")]),
@@ -206,8 +227,9 @@ class _Fit:
         point = model.at(values)
         jacobian = point.jacobian()[self.sample, self.joint][:, linear]
         right = self.readings - point.readings()[self.sample, self.joint]
-        values[linear] += solve(jacobian, right, 1 / self.spread[self.joint] ** 2).solution
-        return values
+        fitted = values.copy()
+        fitted[linear] += solve(jacobian, right, 1 / self.spread[self.joint] ** 2).solution
+        return fitted
 
     def _sensitivity_from_known(self, values: NDArray) -> NDArray:
         """(n,) each joint by itself: readings against the torques without what is unknown of the load."""
