@@ -8,7 +8,15 @@ import pytest
 from scipy.stats import chi2, f, norm, t
 
 import dynid_ros
-from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, normal_score, region_radius
+from dynid_ros.estimation.estimate import (
+    BaseEstimate,
+    Jackknife,
+    half_width,
+    interval,
+    jackknife_variance,
+    normal_score,
+    region_radius,
+)
 
 # One statistic for all intervals: in results, in files, and on every page.
 
@@ -66,3 +74,14 @@ def test_intervals_are_students():
 def test_a_value_of_zero_has_no_finite_relative_error():
     zero = BaseEstimate(("a",), ("a",), np.zeros(1), np.eye(1), np.zeros(1), np.array([5.0]))
     assert np.isinf(zero.relative_standard_errors).all()
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(0).normal(size=(12, 3))
+    means = np.array([np.delete(values, block, axis=0).mean(axis=0) for block in range(12)])
+    expected = np.cov(values.T) / 12
+    found = Jackknife(means)
+    np.testing.assert_allclose(found.covariance, expected)
+    np.testing.assert_allclose(found.standard_errors**2, np.diag(expected))
+    np.testing.assert_allclose(jackknife_variance(means - means.mean(axis=0)), np.diag(expected))
+    assert found.dof == 11
