@@ -10,10 +10,12 @@ rclpy = pytest.importorskip("rclpy")
 
 from compensation_bench import FAULT_RAMP, Bench  # noqa: E402
 from rclpy.node import Node  # noqa: E402
+from scipy.spatial.transform import Rotation  # noqa: E402
 from sensor_msgs.msg import Imu  # noqa: E402
 from waiting import wait  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
+from dynid_ros.nodes.compensation.base_imu import CompensationImu  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
 SETTINGS = {"imu_topic": "imu", "imu_time_constant": 0.02, "imu_timeout": 2.0, "imu_max_rate": 0.2}
@@ -169,3 +171,21 @@ def test_enable_is_refused_by_an_imu_that_cannot_be_believed(bench, fault, says)
     wait(lambda: says in bench.enable().message)
     assert bench.state == "disabled"
     assert not bench.robot.commands
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_orientation_says_where_the_earth_is(seed):
+    """REP 145: it turns vectors of the sensor into the world, whose z points up."""
+    mounting, turned = Rotation.random(2, rng=seed)
+    imu = CompensationImu.__new__(CompensationImu)
+    imu._to_base = mounting.as_matrix()
+    message = Imu()
+    q = message.orientation
+    q.x, q.y, q.z, q.w = turned.as_quat()
+    down = mounting.apply(turned.inv().apply([0.0, 0.0, -1.0]))
+    assert imu._oriented(message) == pytest.approx(down.tolist())
+    message.orientation_covariance[0] = -1.0
+    assert imu._oriented(message) is None
+    message.orientation_covariance[0] = 0.0
+    q.x = q.y = q.z = q.w = 0.0
+    assert imu._oriented(message) is None
