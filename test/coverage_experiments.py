@@ -37,6 +37,7 @@ class Conditions:
         mismatch: size of the friction that Coulomb, viscous and offset terms do not describe.
         gain_error: standard deviation of the relative error of each torque sensor's gain.
         rotors: inertias of the rotors, in parts of the links' at zero.
+        rate: samples per second, Hz; None: one of RATES.
     """
 
     arm: str = "ur10"
@@ -45,6 +46,7 @@ class Conditions:
     mismatch: float = 1.0
     gain_error: float = 0.01
     rotors: float = 0.0
+    rate: float | None = None
 
     @property
     def friction(self) -> JointFriction:
@@ -89,7 +91,7 @@ def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray |
     configured = arm(conditions.arm)
     robot = configured if gravity is None else configured.with_gravity(gravity)
     n = robot.n_joints
-    rate = float(rng.choice(RATES))
+    rate = conditions.rate or float(rng.choice(RATES))
     time = np.arange(0.0, conditions.duration, 1 / rate)
     motion = fourier_motion(robot, time, rng.uniform(*PERIODS) / conditions.duration, rng)
     q, qd, qdd = motion

@@ -17,8 +17,8 @@ REFERENCE_STEPS = 2.0
 BUNCHED_STEP, MAX_BUNCHED = 0.25, 0.3
 """Part of the mean step below which two samples arrived together, and part of the samples that may."""
 MIN_SAMPLES = 50
-MAX_NEIGHBOURHOOD = 12.0
-"""Time from the second sample before to the second after, in median steps, that a cubic may bridge."""
+MIN_NEIGHBOURHOOD, MAX_NEIGHBOURHOOD = 2.0, 12.0
+"""Bounds of the time from the second sample before to the second after, in mean steps, that a cubic may bridge."""
 MAX_SPREAD, MIN_USABLE = 100.0, 0.5
 """Amplification of noise up to which neighbours foretell a position, and part of the samples that must be foretold."""
 MIN_NOISE_SIGMAS = 4.0
@@ -27,8 +27,13 @@ MIN_WEIGHTED = 1e-6
 """Part of the largest power of the velocities below which samples weigh less."""
 VELOCITY_TIME, VELOCITY_REACH = 0.02, (3, 20)
 """Time on each side of a step over which the velocity is taken, s, and bounds of it, in samples."""
-MIN_POWER = 0.05
-"""Part of the mean squared velocity from which a step shows how much time has passed."""
+MIN_POWER, MIN_COUNTED = 0.05, 1e-3
+"""Parts of the mean squared velocity from which a step surely shows how much time has passed, and may."""
+SLOWER_SHARE, MAX_ROUNDED = 0.25, 0.1
+"""Part of the fast steps that says how uncertain slow ones are, and the typical error of a number of steps up to which
+it is believed: rounding fails at 0.5."""
+MAX_SHARED = 0.95
+"""Correlation of successive delays, at most."""
 MAX_MEAN_SIGMAS = 6.0
 """Standard errors of averaged deviations up to which they are the mean of the jitter."""
 SLOPE_TIME = 0.06
@@ -61,22 +66,32 @@ def _numbered_times(time: NDArray, position: NDArray, base: NDArray) -> NDArray 
     reach = int(np.clip(round(VELOCITY_TIME / step), *VELOCITY_REACH))
     if len(time) < MIN_SAMPLES + 2 * reach:
         return None
-    whole = 2 * reach + 1
-    velocity = (position[whole:] - position[:-whole]) / (base[whole:] - base[:-whole])[:, None]
-    moved = np.diff(position, axis=0)[reach:-reach]
+    index = np.arange(len(time) - 1)
+    before = np.maximum(index - reach, 0)
+    after = np.minimum(index + 1 + reach, len(time) - 1)
+    velocity = (position[after] - position[before]) / (base[after] - base[before])[:, None]
     power = np.sum(velocity**2, axis=1)
     fast = power > MIN_POWER * np.mean(power)
     if not fast.any():
         return None
-    passed = np.sum(moved * velocity, axis=1)[fast] / power[fast]
-    lost = np.zeros(len(time) - 1)
-    lost[reach:-reach][fast] = np.maximum(np.round(passed / np.median(passed)) - 1, 0)
+    passed = np.sum(np.diff(position, axis=0) * velocity, axis=1) / np.maximum(power, np.finfo(float).tiny)
+    steps = passed / np.median(passed[fast])
+    # Noise of the encoders makes steps uncertain by a part that grows as the speed falls.
+    slower = fast & (power <= np.quantile(power[fast], SLOWER_SHARE))
+    rounded = np.median((steps - np.round(steps))[slower] ** 2 * power[slower])
+    counted = power > max(float(rounded) / MAX_ROUNDED**2, MIN_COUNTED * float(np.mean(power)))
+    lost = np.where(counted, np.maximum(np.round(steps) - 1, 0), 0)
     number = np.concatenate([[0.0], np.cumsum(1 + lost)])
     period, start = np.polyfit(number, time, 1)
     clock = start + period * number
     slow = _smoothed(time - clock)
-    # Losses while nothing moved, or a clock that drifts, leave more than the mean of the jitter.
-    if np.max(np.abs(slow)) > MAX_MEAN_SIGMAS * np.std(time - clock - slow) / np.sqrt(SMOOTHED):
+    jitter = time - clock - slow
+    # A sample that waits for the one before it shares its delay.
+    shared = float(np.clip(np.mean(jitter[1:] * jitter[:-1]) / max(np.var(jitter), 1e-30), 0.0, MAX_SHARED))
+    independent = SMOOTHED * (1 - shared) / (1 + shared)
+    # Losses while nothing moved, or a clock that drifts, leave more than the mean of the jitter; ends are extrapolated.
+    inside = slow[SMOOTHED // 2 : -(SMOOTHED // 2)] if len(slow) > 2 * SMOOTHED else slow
+    if np.max(np.abs(inside)) > MAX_MEAN_SIGMAS * np.std(jitter) / np.sqrt(independent):
         clock = clock + slow
     return clock
 
@@ -119,9 +134,10 @@ def stamp_noise(time: NDArray, position: NDArray) -> float:
         spread += weight**2
     residual = position[2:-2] - foretold
     velocity = (position[4:] - position[:-4]) / (time[4:] - time[:-4])[:, None]
-    # Samples between far apart neighbours are foretold badly, and so are those of a sudden stop.
-    typical = np.median(np.diff(time))
-    near = ((time[4:] - time[:-4]) < MAX_NEIGHBOURHOOD * typical) & (spread < MAX_SPREAD)
+    # Samples between far apart neighbours are foretold badly, and so are those of a sudden stop. Neighbours that came
+    # together have no velocity.
+    elapsed = (time[4:] - time[:-4]) * (len(time) - 1) / (time[-1] - time[0])
+    near = (elapsed > MIN_NEIGHBOURHOOD) & (elapsed < MAX_NEIGHBOURHOOD) & (spread < MAX_SPREAD)
     if np.mean(near) < MIN_USABLE or is_bunched(time):
         return _noise_between_references(time, position)
     return _shared_noise(residual[near], velocity[near], spread[near])
@@ -130,7 +146,11 @@ def stamp_noise(time: NDArray, position: NDArray) -> float:
 def _noise_between_references(time: NDArray, position: NDArray) -> float:
     """Return the noise of stamps of which many nearly coincide, against a spline through samples that are far apart."""
     step = float(time[-1] - time[0]) / (len(time) - 1)
-    reference = np.append(True, np.diff(np.floor((time - time[0]) / (REFERENCE_STEPS * step))) > 0)
+    reference = np.zeros(len(time), bool)
+    row = 0
+    while row < len(time):
+        reference[row] = True
+        row = int(np.searchsorted(time, time[row] + REFERENCE_STEPS * step))
     if np.count_nonzero(reference) < MIN_SAMPLES or reference.all():
         return 0.0
     spline = CubicSpline(time[reference], position[reference])

@@ -40,6 +40,20 @@ def test_a_steady_clock_is_found_through_lost_samples(rate, jitter, lost):
     assert error(times.time, time) < max(0.2 * jitter, 0.4 / rate)
 
 
+@pytest.mark.parametrize("lost", [0.0, 0.01, 0.03])
+@pytest.mark.parametrize(("rate", "delay"), [(100, 1e-3), (250, 3e-3), (500, 2e-3), (1000, 1e-3), (1000, 3e-3)])
+def test_samples_that_wait_for_one_another(rate, delay, lost):
+    """Delays are exponential, and no sample overtakes another: many stamps nearly coincide."""
+    rng = np.random.default_rng(8)
+    time = np.arange(int(20 * rate)) / rate
+    time = time[rng.random(len(time)) >= lost]
+    stamps = np.maximum.accumulate(time + rng.exponential(delay, len(time))) + 1e-6 * np.arange(len(time))
+    times = sample_times(stamps, positions(time))
+    assert times.mended or times.steady
+    assert not times.fault()
+    assert error(times.time, time) < 0.2 / rate
+
+
 @pytest.mark.parametrize("lost", [0.0, 0.02])
 @pytest.mark.parametrize("burst", [5, 20])
 def test_samples_that_arrive_in_bursts(burst, lost):
