@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check $(CONSTRAINTS:%=--constraint %)
 
-.PHONY: help demo test pytest test-slow test-oldest lint types docs clean
+.PHONY: help demo test pytest test-slow test-oldest lint types docs changelog clean
 
 help:
 	@echo 'make demo          an arm sags, is identified, floats and is led by hand; its links, load and sensors are found; a report in 4 minutes'
@@ -46,7 +46,8 @@ help:
 	@echo 'make test-oldest   tests on the oldest supported numpy, scipy, matplotlib (PYTHON 3.10 to 3.12)'
 	@echo 'make lint          ruff'
 	@echo 'make types         mypy'
-	@echo 'make docs          docs/parameters.md, the floors of docs/architecture.md, CHANGELOG.rst'
+	@echo 'make docs          docs/parameters.md, the floors of docs/architecture.md'
+	@echo 'make changelog     CHANGELOG.rst, for a release with bloom'
 	@echo 'make clean         remove what the other targets made'
 	@echo
 	@echo 'Variables: PYTHON=$(PYTHON)  ROS_DISTRO=$(ROS_DISTRO)  ROS=$(ROS) (sourced or wheels)  WORKERS=$(WORKERS)  DOMAIN=1..100 (of the demo; else one that is free)'
@@ -89,6 +90,8 @@ types: $(VENV)/test.installed
 docs: $(VENV)/test.installed
 	$(BIN)/python docs/generate_parameters.py
 	$(BIN)/python docs/draw_floors.py
+
+changelog: $(VENV)/test.installed
 	$(BIN)/python docs/generate_changelog.py
 
 clean:

@@ -1,4 +1,4 @@
-"""Write CHANGELOG.rst, which bloom reads (REP 132), from CHANGELOG.md: `make docs`."""
+"""Write CHANGELOG.rst, which bloom reads at a release (REP 132), from CHANGELOG.md: `make changelog`."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ TITLE = "Changelog for package dynid_ros"
 
 def page() -> str:
     """The whole file: a section for each version, in it a bullet for each kind of change, in that the changes."""
-    lines = [".. Made of CHANGELOG.md by `make docs`.", "", *underlined(TITLE, "^")]
+    lines = [".. Made of CHANGELOG.md by `make changelog`.", "", *underlined(TITLE, "^")]
     for section in SOURCE.read_text(encoding="utf-8").split("\n## ")[1:]:
         heading, *kinds = section.split("\n### ")
         lines += ["", *underlined("Forthcoming" if heading.startswith("Unreleased") else heading.splitlines()[0], "-")]

@@ -1,15 +1,11 @@
-"""CHANGELOG.rst is CHANGELOG.md, as catkin_pkg, with which bloom reads it, understands it."""
+"""CHANGELOG.md becomes a CHANGELOG.rst that catkin_pkg, with which bloom reads it, understands."""
 
 import io
 import re
 
 import pytest
 
-from docs.generate_changelog import PAGE, SOURCE, page
-
-
-def test_file_is_up_to_date():
-    assert PAGE.read_text(encoding="utf-8") == page(), "run `make docs`"
+from docs.generate_changelog import SOURCE, page
 
 
 def test_bloom_reads_every_change():
