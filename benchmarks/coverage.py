@@ -1,7 +1,7 @@
 """How often 95 % intervals of links, springs, loads and flexible joints hold the truth, with friction of all kinds.
 
     python -m benchmarks.coverage [--repetitions 24] [--first 0] [--processes 2] [--arm talos --arm centauro]
-        [--flexible 24] [--flexible-first 100]
+        [--flexible 24] [--flexible-first 100] [--cameras] [--motor-coulomb 0.015] [--motor-ripple 0.004]
 
 MuJoCo's torques of two arms of package example-robot-data that nothing was developed on: alone (24 s of all joints at
 once and 24 s from pose to pose) and with a load (24 s from pose to pose). Half of the joints have a spring, as a
@@ -13,7 +13,10 @@ to 50 ms, the URDF is off by 20 %. All is identified with default settings, so f
 Flexible joints are single ones like those of table I of Lightcap and Banks (2007), each value up to 49 % off, moved by
 6 to 9 random harmonics for 10 s, the link seen by an encoder or a camera 5 ms off (`test/flexible_draws.py`): k, J, b,
 v, c and I, with friction of the model (a sign), MuJoCo's own, and MuJoCo's as hard as it takes. Seeds from 0 to 29 were
-there for development. Errors beside the share that holds are RMS, in parts of the truth.
+there for development. Errors beside the share that holds are RMS, in parts of the truth. With `--cameras`, friction is
+the model's and rows are by the links' sensor: encoders, and cameras with noise of 0.02°, 0.07° and 0.14°; with
+`--stiffer 6 --harmonics 4` the deflection is as small as that noise. Draws of which a remark says that intervals may not
+hold are counted as named, not as held.
 
 "width" is half an interval in parts of the RMS error: 1.96 is what one needs who knows it. Springs count where one was
 chosen; "missed" is how many there were that were not. Needs `pip install mujoco pytest example-robot-data`.
@@ -37,7 +40,7 @@ from dynid_ros.identification import FlexibleJointIdentification, LinkIdentifica
 from dynid_ros.identification.flexible.flexible_identification import WRONG
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from flexible_draws import FRICTIONS
+from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS, MotorTorques
 from flexible_draws import draw as draw_flexible
 from whole_experiments import ARMS, GAIN_ERROR, draw
 
@@ -56,6 +59,7 @@ class Found:
         names: of base parameters, springs, or places in a load's ten parameters.
         missed: springs that were not chosen.
         refused: what went wrong.
+        terms: of a flexible joint's motor.
     """
 
     ratio: dict[str, np.ndarray] = field(default_factory=dict)
@@ -63,6 +67,7 @@ class Found:
     names: dict[str, list[str]] = field(default_factory=dict)
     missed: int = 0
     refused: str = ""
+    terms: tuple[str, ...] = ()
 
     def add(self, kind: str, names: list[str], interval: np.ndarray, truth: np.ndarray) -> None:
         """Judge intervals (k, 2); those that are not known, and truths, are left out."""
@@ -92,19 +97,21 @@ def measure(arm: str, known: bool, seed: int) -> Found:
     return found
 
 
-def flexible(friction: str, seed: int) -> Found:
-    """One experiment with a flexible joint; parts of `FLEXIBLE` are its kinds, relative to their truths."""
-    experiment, found = draw_flexible(seed, friction), Found()
+def flexible(conditions: dict, seed: int) -> Found:
+    """Identify one flexible joint, drawn under conditions; `FLEXIBLE` are its kinds, relative to their truths."""
+    experiment, found = draw_flexible(seed, **conditions), Found()
     try:
         result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
         intervals = result.confidence_intervals(0.95)
         if any(WRONG in remark for remark in result.remarks):
             raise IdentificationError(next(remark for remark in result.remarks if WRONG in remark))
         for name, truth in experiment.truth.items():
-            at = result.names.index(name)
-            found.add(name.split()[0], [name], intervals[[at]] / truth, np.ones(1))
+            if name.split()[0] in FLEXIBLE:
+                at = result.names.index(name)
+                found.add(name.split()[0], [name], intervals[[at]] / truth, np.ones(1))
+        found.terms = tuple(result.layout.motor_terms)
     except IdentificationError as error:
-        found.refused = f"{friction}, seed {seed}: {error}"
+        found.refused = f"seed {seed}: {error}"
     return found
 
 
@@ -120,21 +127,42 @@ def flexible_row(title: str, found: list[Found]) -> str:
     return f"{title:<28}{len(found):5d}  {' '.join(cells)} {len(ratio):6d} {np.mean(np.abs(ratio) <= 1):6.1%}"
 
 
-def measure_flexible(pool: ProcessPoolExecutor, seeds: range) -> None:
-    """Print a row for each friction, and for all."""
+def flexible_conditions(options: argparse.Namespace) -> dict[str, dict]:
+    """Return arguments of `draw_flexible` by the title of their row."""
+    motor = {
+        "motor": MotorTorques(options.motor_coulomb, options.motor_ripple),
+        "stiffer": options.stiffer,
+        "harmonics": options.harmonics,
+    }
+    if not options.cameras:
+        return {friction: {"friction": friction, **motor} for friction in FRICTIONS}
+    common = {"friction": "coulomb", **motor}
+    rows = {
+        f"camera, {noise:g} deg": {"camera": True, "link_noise": np.deg2rad(noise), **common}
+        for noise in CAMERA_NOISES_DEG
+    }
+    return {"encoders": {"camera": False, **common}, **rows}
+
+
+def measure_flexible(pool: ProcessPoolExecutor, seeds: range, conditions: dict[str, dict]) -> None:
+    """Print a row for each of the conditions, and for all."""
     print(
         f"\n{'flexible joints':<28}{'runs':>5}  "
         + " ".join(f"{kind[:7]:>7} {'error':>6}" for kind in FLEXIBLE)
         + "    all"
     )
     everything: list[Found] = []
-    for friction in FRICTIONS:
-        found = list(pool.map(partial(flexible, friction), seeds))
+    for title, arguments in conditions.items():
+        found = list(pool.map(partial(flexible, arguments), seeds))
         everything += found
-        print(flexible_row(friction, found), flush=True)
-        for one in found:
+        print(flexible_row(title, found), flush=True)
+        print(f"  motor_coulomb chosen in {sum('motor_coulomb' in one.terms for one in found)}")
+        for seed, one in zip(seeds, found, strict=True):
             if one.refused:
-                print(f"  refused: {one.refused}")
+                print(f"  refused or named: {one.refused}")
+            missed = {kind: round(float(r[0]), 1) for kind, r in one.ratio.items() if np.abs(r[0]) > 1}
+            if missed:
+                print(f"  seed {seed}, error in half intervals: {missed}")
     print(flexible_row("all", everything))
 
 
@@ -169,6 +197,11 @@ def main() -> None:
     parser.add_argument("--arm", action="append", choices=ARMS)
     parser.add_argument("--flexible", type=int, default=24, help="experiments with a flexible joint, of each friction")
     parser.add_argument("--flexible-first", type=int, default=100, help="seed of these")
+    parser.add_argument("--cameras", action="store_true", help="flexible joints by the noise of the links' sensor")
+    parser.add_argument("--motor-coulomb", type=float, default=0.0, help="dry friction, in parts of the largest torque")
+    parser.add_argument("--stiffer", type=float, default=1.0, help="factor of all springs")
+    parser.add_argument("--harmonics", type=int, help="number of harmonics of about 1 Hz; default: 6 to 9")
+    parser.add_argument("--motor-ripple", type=float, default=0.0, help="torque ripple, in parts of the largest torque")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.repetitions)
     print(f"{'':<28}{'runs':>5}  " + "  ".join(f"{kind:>7} {'held':>6} {'width':>6}" for kind in KINDS) + "  missed")
@@ -183,7 +216,8 @@ def main() -> None:
                     if one.refused:
                         print(f"  refused: {one.refused}")
         if options.flexible:
-            measure_flexible(pool, range(options.flexible_first, options.flexible_first + options.flexible))
+            drawn = range(options.flexible_first, options.flexible_first + options.flexible)
+            measure_flexible(pool, drawn, flexible_conditions(options))
     for title, found in everything.items():
         print(row(title, found))
     if everything:

@@ -19,8 +19,29 @@ SECONDS, STEP = 10.0, 1e-4
 """Of a recording, and of MuJoCo's simulation."""
 FRICTIONS = {"coulomb": None, "mujoco": (0.02, 0.9), "mujoco, stiff": (2 * STEP, 0.9999)}
 """Time constant, s, and impedance of MuJoCo's friction: its own, and as hard as it takes; None: a sign."""
+CAMERA_NOISES_DEG = (0.02, 0.07, 0.14)
+"""Standard deviations of a camera's link angles."""
+SPARSE_STRIDE = 3
+RIPPLES_PER_TURN = 100
+"""Periods of the motor's torque ripple in one turn of the link: one per turn of the motor behind a gear of 100."""
 ASIDE = 1.0
 """s before the record, while the link swings from rest."""
+
+
+@dataclass(frozen=True)
+class MotorTorques:
+    """Torques of the motor besides inertia and viscous friction, in parts of the largest torque.
+
+    Attributes:
+        coulomb: dry friction.
+        ripple: amplitude of a torque that is periodic in the motor's position.
+    """
+
+    coulomb: float = 0.0
+    ripple: float = 0.0
+
+
+NO_MOTOR_TORQUES = MotorTorques()
 
 
 @dataclass(frozen=True)
@@ -40,27 +61,55 @@ class Draw:
     truth: dict[str, float]
 
 
-def draw(seed: int, friction: str) -> Draw:
-    """A joint like one of table I, moved by random harmonics, its link seen by an encoder or by a camera 5 ms off."""
+def draw(
+    seed: int,
+    friction: str,
+    *,
+    camera: bool | None = None,
+    link_noise: float = LINK_NOISE,
+    motor: MotorTorques = NO_MOTOR_TORQUES,
+    stiffer: float = 1.0,
+    harmonics: int | None = None,
+    sparse: bool = False,
+    motor_noise: float = MOTOR_NOISE,
+) -> Draw:
+    """Return a joint like one of table I, moved by random harmonics, its link seen by an encoder or a camera 5 ms off.
+
+    Args:
+        seed: of all that is random.
+        friction: one of `FRICTIONS`.
+        camera: whether a camera sees the link; None: random.
+        link_noise: standard deviation of the link angles, rad.
+        motor: torques that the usual terms of a motor lack.
+        stiffer: factor of the stiffness: the deflection of a stiff joint is no larger than a camera's noise.
+        harmonics: number of harmonics of about 1 Hz that the motor moves by; None: 6 to 9.
+        sparse: of these the motor moves by every third only.
+        motor_noise: standard deviation of the motor's positions, rad.
+    """
     rng = np.random.default_rng([19, seed])
     joint = 1 + seed % 6
     own = pa10.table_one(joint)
-    stiffness, inertia, coulomb, viscous, motor, braking = np.exp(rng.uniform(-0.4, 0.4, 6)).tolist()
+    stiffness, inertia, coulomb, viscous, rotor, braking = np.exp(rng.uniform(-0.4, 0.4, 6)).tolist()
     row = replace(
         own,
-        stiffness=own.stiffness * stiffness,
+        stiffness=own.stiffness * stiffness * stiffer,
         inertia=own.inertia * inertia,
         coulomb=own.coulomb * coulomb,
         viscous=own.viscous * viscous,
-        motor_inertia=own.motor_inertia * motor,
+        motor_inertia=own.motor_inertia * rotor,
         motor_viscous=own.motor_viscous * braking,
     )
     name = f"joint_{joint}"
-    frequency, harmonics = rng.uniform(0.7, 1.3), int(rng.integers(6, 10))
+    frequency, drawn = rng.uniform(0.7, 1.3), int(rng.integers(6, 10))
+    harmonics = drawn if harmonics is None else harmonics
     speed, pose = np.array([rng.uniform(1.0, 1.8)]), rng.uniform(-0.5, 0.5, 1)
     motor_motion = motor_series((name,), speed, frequency, harmonics, int(rng.integers(2**31)), pose)
+    if sparse:
+        kept = np.arange(harmonics) % SPARSE_STRIDE == 0
+        motor_motion = replace(motor_motion, sine=motor_motion.sine * kept, cosine=motor_motion.cosine * kept)
     time = ASIDE + np.arange(round(SECONDS * RATE)) / RATE
-    camera = bool(rng.random() < 0.5)
+    chance = bool(rng.random() < 0.5)
+    camera = chance if camera is None else camera
     seen = time + CLOCK_OFFSET if camera else time
     if FRICTIONS[friction] is None:
         moved = link_motion(row, motor_motion)
@@ -70,21 +119,27 @@ def draw(seed: int, friction: str) -> Draw:
         exact, link = spline(time)[:, None], spline(seen)[:, None]
     position, velocity, acceleration = motor_motion.at(time)
     torque = row.stiffness * (position - exact) + row.motor_inertia * acceleration + row.motor_viscous * velocity
+    largest = float(np.max(np.abs(torque)))
+    torque += largest * motor.coulomb * np.sign(velocity)
+    torque += largest * motor.ripple * np.sin(RIPPLES_PER_TURN * position)
     torque_noise = TORQUE_NOISE * np.sqrt(np.mean(torque**2))
     position, torque, link = (
         values + size * rng.standard_normal(values.shape)
-        for values, size in ((position, MOTOR_NOISE), (torque, torque_noise), (link, LINK_NOISE))
+        for values, size in ((position, motor_noise), (torque, torque_noise), (link, link_noise))
     )
     robot = RobotModel.from_urdf(pa10.single_joint_urdf(joint, pa10.LIGHTER, row))
     recording = Recording((name,), time, position, np.full_like(position, np.nan), torque, source=f"draw {seed}")
     links = None
     if camera:
-        links = LinkAngles(time, link, np.full_like(link, LINK_NOISE), np.zeros(0), np.nan, (), (), np.zeros(1))
+        links = LinkAngles(time, link, np.full_like(link, link_noise), np.zeros(0), np.nan, (), (), np.zeros(1))
     else:
         recording = replace(recording, link_position=link)
     terms = ("stiffness", "motor_inertia", "motor_viscous", "viscous", "coulomb")
     truth = {f"{term} {name}": getattr(row, term) for term in terms}
-    return Draw(robot, recording, links, truth | {"Iyy1": row.inertia})
+    truth["Iyy1"] = row.inertia
+    if motor.coulomb:
+        truth[f"motor_coulomb {name}"] = largest * motor.coulomb
+    return Draw(robot, recording, links, truth)
 
 
 def by_mujoco(row: FlexibleJoint, motor: FourierSeries, constant: float, impedance: float) -> CubicSpline:

@@ -212,6 +212,106 @@ def hazy(end: End, stiffness: NDArray) -> bool:
     return bool((errors > HAZY * end.solution.values[stiffness]).any())
 
 
+# Dry friction of the motors, which is chosen.
+
+
+USUAL_TERMS = MOTOR_TERMS[:2]
+"""Terms of a motor's torque that are always estimated where terms are chosen."""
+MIN_SCORE = 9.0
+"""Gain of twice the log-likelihood that dry friction of a motor must promise, in parts of the misfit, to be fitted."""
+MIN_ERRORS_ABOVE_ZERO = 3.0
+"""Standard errors, widened by errors of the model, above zero at which dry friction of a motor is significant."""
+
+
+def with_motor_friction(end: End, terms: Sequence[RunTerms]) -> End:
+    """Return the fit with dry friction of the motors where it is significant, else the fit as it was.
+
+    The score test (Rao 1948) needs no search: a step from the fit without the term says how much likelihood it gains.
+    The search that follows where it gains enough starts from there.
+    """
+    layout = replace(end.search.layout, motor_terms=(*end.search.layout.motor_terms, "motor_coulomb"))
+    search = OutputError(layout, end.runs, terms)
+    values, own = extended(end.solution.values, layout), end.solution.runs
+    places = layout.index("motor_coulomb")
+    try:
+        steps, gains = search.score(values, own, places)
+        shown = (steps > 0) & (gains > MIN_SCORE * end.solution.misfit)
+        if not shown.any():
+            return end
+        values[places] = np.maximum(steps, 0.0)
+        solution = search.solve(values, (values, search.named(own)))
+    except IdentificationError:
+        return end
+    friction, errors = solution.values[places], np.sqrt(np.diagonal(solution.covariance)[places])
+    if not (friction > MIN_ERRORS_ABOVE_ZERO * errors).any():
+        return end
+    return End(end.start._replace(values=extended(end.start.values, layout)), search, end.runs, solution)
+
+
+def extended(values: NDArray, layout: Layout) -> NDArray:
+    """Return parameters (p,) of a layout, zero where the given ones, which are its first, have no value."""
+    return np.concatenate([values, np.zeros(len(layout.names) - len(values))])
+
+
+# Torques that are periodic in the motor's position: cogging, ripple of the current sensor or of the gear.
+
+
+MIN_RIPPLE_PERIODS = 3.0
+"""Periods of a ripple within the motor's range: what is slower passes for gravity or friction."""
+MAX_RIPPLE_PHASE_RAD = 1.0
+"""Largest phase that a ripple runs through from one sample to the next."""
+MIN_RIPPLE_GAIN = 30.0
+"""Gain of twice the log-likelihood of a ripple, in parts of the misfit. Noise gains 14 at the best of 1000 periods."""
+
+
+class Ripple(NamedTuple):
+    """Torque ripple of a motor that the model lacks.
+
+    Attributes:
+        remark: that says so.
+        shift: (p,) what the parameters would change by with the ripple in the model.
+    """
+
+    remark: str
+    shift: NDArray
+
+
+def torque_ripples(end: End, joint_names: Sequence[str]) -> list[Ripple]:
+    """Return the largest torque ripple of each motor in each run, where the torque shows it."""
+    found = []
+    for k, (run, channels) in enumerate(zip(end.runs, end.solution.channels, strict=True)):
+        for channel in channels:
+            if channel.kind != "motor":
+                continue
+            position = run.motor.position[:, channel.joint]
+            wavenumber = _ripple_wavenumber(channel.samples, position, run)
+            if not wavenumber:
+                continue
+            waves = np.stack([np.cos(wavenumber * position), np.sin(wavenumber * position)], axis=1)
+            amplitudes, shift, gain = end.search.omitted_torque(end.solution, k, channel.joint, waves)
+            if gain > MIN_RIPPLE_GAIN * end.solution.misfit:
+                joint, size = joint_names[channel.joint], float(np.hypot(*amplitudes))
+                remark = (
+                    f"{run.source}: the torque of {joint} has a ripple of {size:.2g} that repeats every "
+                    f"{2 * np.pi / wavenumber:.3g} of its motor's position, which the model lacks; intervals are wider "
+                    "by what it does to the values"
+                )
+                found.append(Ripple(remark, shift))
+    return found
+
+
+def _ripple_wavenumber(residual: NDArray, position: NDArray, run: Run) -> float:
+    """Return the wavenumber, 1/rad or 1/m, of the largest ripple in a residual (W,) over positions (N,); 0: none."""
+    inside = position[run.compared.window]
+    span, fastest = float(np.ptp(inside)), float(np.abs(np.diff(inside)).max())
+    if not fastest > 0:
+        return 0.0
+    candidates = np.arange(2 * np.pi * MIN_RIPPLE_PERIODS / span, MAX_RIPPLE_PHASE_RAD / fastest, np.pi / span / 2)
+    if not len(candidates):
+        return 0.0
+    return float(max(candidates, key=lambda number: abs(np.exp(1j * number * inside) @ residual)))
+
+
 def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> FlexibleResult:
     """A result with errors as wide as all ends that predict nearly as well lie, and a remark if residuals are large."""
     channels = sum(len(run) for run in best.solution.channels)
@@ -221,8 +321,10 @@ def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> Flexib
             apart = end.solution.values - best.solution.values
             rivals += bool((np.abs(apart) > 2.0 * result.standard_errors).any())
             covariance += np.outer(apart, apart)
+    ripples = torque_ripples(best, result.joint_names)
+    covariance += sum((np.outer(ripple.shift, ripple.shift) for ripple in ripples), np.zeros_like(covariance))
     result = replace(result, covariance=covariance)
-    result = replace(result, remarks=remarks(result))
+    result = replace(result, remarks=(*remarks(result), *(ripple.remark for ripple in ripples)))
     if not doubtful(best):
         return result
     where = f"; {rivals} of {len(ends) - 1} other searches ended elsewhere and nearly as well" if rivals else ""
@@ -242,7 +344,7 @@ def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> Flexib
 BRIEF = 5.0
 """Part of each stretch of motion in which the search for many joints begins, s."""
 AUTO = "auto"
-"""Law of the springs that a job chooses for each joint, see `jobs.flexible_joints`."""
+"""What is chosen from the data: laws of springs, by `jobs.flexible_joints`, and terms of motors."""
 CLOCKS = ("auto", "same", "own")
 UNEXPLAINED = 1.0
 """Part of a torque's standard deviation; a fit that leaves more is worse than none."""
@@ -260,8 +362,8 @@ class FlexibleJointIdentification:
         robot: kinematics and gravity; its nominal links are where the search starts. One joint alone, the others held
             by their brakes: `model.locked`.
         spring: law of all springs, or by joint: "linear", "cubic" or "dead_zone".
-        motor_terms: of the motors' torques: "motor_inertia", "motor_viscous", and where asked for "motor_coulomb" and
-            "torque_offset".
+        motor_terms: of the motors' torques: "motor_inertia", "motor_viscous", "motor_coulomb" and "torque_offset";
+            "auto": the first two, and "motor_coulomb" where the torques show it.
         zero: estimate for every recording a constant between the positions of each link and its motor. Without it the
             deflection is believed to be right by itself.
         clock: of the links' sensor: "own": its offset is estimated; "same": as the robot's; "auto": own, unless the
@@ -278,7 +380,10 @@ class FlexibleJointIdentification:
         read=str,  # programs may give one by joint, so `_springs` checks it
     )
     motor_terms: Sequence[str] = setting(
-        MOTOR_TERMS[:2], f"of the motors' torques, some of {', '.join(MOTOR_TERMS)}", symbol="TERMS"
+        (AUTO,),
+        f"of the motors' torques, some of {', '.join(MOTOR_TERMS)}; auto: the first two, and dry friction where the "
+        "torques show it",
+        symbol="TERMS",
     )
     zero: bool = setting(True, "estimate a constant between each link and its motor", offered=False)
     clock: str = setting(
@@ -294,7 +399,7 @@ class FlexibleJointIdentification:
     def __post_init__(self) -> None:
         check(self, IdentificationError)
         unknown = sorted(set(self.motor_terms) - set(MOTOR_TERMS))
-        if unknown:
+        if unknown and not self._chooses_terms:
             raise IdentificationError(f"motor_terms: no term {', '.join(unknown)}; expected {', '.join(MOTOR_TERMS)}")
         self._springs()
 
@@ -320,7 +425,8 @@ class FlexibleJointIdentification:
         given = read_all(recordings, self.robot.joint_names)
         seen = _each(links, len(given))
         found = [run for recording, angles in zip(given, seen, strict=True) for run in self._runs(recording, angles)]
-        terms = tuple(term for term in MOTOR_TERMS if term in self.motor_terms)
+        asked = USUAL_TERMS if self._chooses_terms else self.motor_terms
+        terms = tuple(term for term in MOTOR_TERMS if term in asked)
         layout = Layout(self.robot, self.robot.base_parameters(), self._springs(), terms)
         own = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in found]
         brief = None
@@ -328,6 +434,10 @@ class FlexibleJointIdentification:
             brief = [run for r, angles in zip(given, seen, strict=True) for run in self._runs(r, angles, BRIEF)]
         first, *others = starts(layout, brief or found, own)
         best = self._ended(layout, first, found, brief, own)
+        if self._chooses_terms:
+            best = with_motor_friction(best, own)
+            layout = best.search.layout
+            others = [start._replace(values=extended(start.values, layout)) for start in others]
         ends, stiffness = [best], layout.index("stiffness")
         if doubtful(best) or hazy(best, stiffness):
             others = others[:OTHER_CLOCKS] if doubtful(best) else []
@@ -352,6 +462,10 @@ class FlexibleJointIdentification:
         if brief is not None:
             near = OutputError(layout, shifted(brief, own, start.shift), own).approach(start.values)
         return End(start, search, found, search.solve(start.values, near))
+
+    @property
+    def _chooses_terms(self) -> bool:
+        return tuple(self.motor_terms) == (AUTO,)
 
     def repeat(
         self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.identifiability import scaled_eigh
-from dynid_ros.identification.flexible.flexible_parameters import Layout
+from dynid_ros.identification.flexible.flexible_parameters import LINK_TERMS, Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
 from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.identification.flexible.spring_fit import white_noise
@@ -181,7 +181,69 @@ class OutputError:
         for weighting in range(APPROACHES):
             weights = self._weights(channels, first=weighting == 0)
             values, own, channels, _ = self._search(values, own, channels, weights)
-        return values, [run.named(mine) for run, mine in zip(self.residuals, own, strict=True)]
+        return values, self.named(own)
+
+    def named(self, own: Sequence[NDArray]) -> list[NDArray]:
+        """Return those parameters of each run that have names."""
+        return [run.named(mine) for run, mine in zip(self.residuals, own, strict=True)]
+
+    def score(self, values: NDArray, own: list[NDArray], places: NDArray) -> tuple[NDArray, NDArray]:
+        """Return what each of some parameters would step by if it were free, and what that gains (s,).
+
+        Args:
+            values: (p,) where the likelihood of all other parameters is largest.
+            own: parameters of each run there.
+            places: (s,) numbers of the parameters, each of which is judged alone.
+
+        Returns:
+            Steps (s,), and gains (s,) of twice the logarithm of the likelihood: 0 and 0 where it hardly depends on one.
+        """
+        for run in self.residuals:
+            run.refine()
+        channels = self._channels(values, own)
+        information, gradient = self._normal(own, channels, self._weights(channels, first=False))
+        others = np.setdiff1d(np.arange(len(gradient)), places)
+        eigenvalues, vectors, scale = scaled_eigh(information[np.ix_(others, others)])
+        kept = eigenvalues > NULL_SPACE
+        basis = vectors[:, kept] / np.sqrt(eigenvalues[kept]) / scale[:, None]
+        across = information[np.ix_(places, others)] @ basis
+        alone = np.diagonal(information)[places]
+        known = alone - (across**2).sum(axis=1)
+        slope = gradient[places] - across @ (basis.T @ gradient[others])
+        shows = known > NULL_SPACE * alone
+        known = np.where(shows, known, np.inf)
+        return slope / known, slope**2 / known
+
+    def omitted_torque(
+        self, solution: Solution, run: int, joint: int, torques: NDArray
+    ) -> tuple[NDArray, NDArray, float]:
+        """Return what torques (N, e) of a motor would do if they were in the model, to first order.
+
+        Returns:
+            Their amplitudes (e,), the change (p,) of the parameters, and the gain of twice the log-likelihood.
+        """
+        p = len(solution.values)
+        weights = self._weights(solution.channels, first=False)
+        information, gradient = self._normal(solution.runs, solution.channels, weights)
+        one = self.residuals[run]
+        begin = p + sum(other.size for other in self.residuals[:run])
+        rows = np.r_[0:p, begin : begin + one.size]
+        joints = _by_joint(solution.channels[run], weights[run], one.run.compared.bins)
+        own, chosen = next(pair for pair in joints if pair[0][0].joint == joint)
+        added = np.zeros((len(chosen.bins), len(own), torques.shape[1]), dtype=complex)
+        added[:, [channel.kind for channel in own].index("motor")] = one.spectrum(torques)
+        added = (chosen.whiteners @ added).reshape(-1, torques.shape[1])
+        residual = _white_residual(own, chosen).ravel()
+        columns = _white_columns(own, chosen).reshape(len(residual), -1)
+        across = np.zeros((torques.shape[1], len(gradient)))
+        across[:, rows] = (added.conj().T @ columns).real
+        eigenvalues, vectors, scale = scaled_eigh(information)
+        kept = eigenvalues > NULL_SPACE
+        basis = vectors[:, kept] / np.sqrt(eigenvalues[kept]) / scale[:, None]
+        reduced = across @ basis
+        slope = (added.conj().T @ residual).real - reduced @ (basis.T @ gradient)
+        amplitudes = np.linalg.lstsq((added.conj().T @ added).real - reduced @ reduced.T, slope, rcond=NULL_SPACE)[0]
+        return amplitudes, -(basis @ (reduced.T @ amplitudes))[:p], float(slope @ amplitudes)
 
     def solve(self, start: NDArray, near: tuple[NDArray, list[NDArray]] | None = None) -> Solution:
         """Search from parameters (p,), or from those that a part of the runs led to, if they predict all runs better.
@@ -277,7 +339,9 @@ class OutputError:
     def _least_values(self, values: NDArray) -> NDArray:
         """(p,) below which a search does not go: dry friction brakes, and springs hold."""
         found = np.full(len(values), -np.inf)
-        found[self.layout.index("coulomb")] = 0.0
+        for term in ("coulomb", "motor_coulomb"):
+            if term in self.layout.motor_terms or term in LINK_TERMS:
+                found[self.layout.index(term)] = 0.0
         stiffness = self.layout.index("stiffness")
         found[stiffness] = SOFTEST * values[stiffness]
         return found

@@ -192,6 +192,11 @@ class RunResiduals:
         motion = self.motion(values, own)
         return [*self._link_channels(motion, own), *self._motor_channels(motion, self.layout.unpack(values), own)]
 
+    def spectrum(self, torques: NDArray) -> NDArray:
+        """Return the spectra (B, e) at the compared frequencies, scaled as residuals are, of torques (N, e)."""
+        inside = torques[self.run.compared.window]
+        return np.fft.rfft(inside, axis=0)[self.run.compared.bins] / np.sqrt(len(inside))
+
     def _link_channels(self, motion: LinkMotion, own: NDArray) -> list[Channel]:
         run, layout, n = self.run, self.layout, self.run.n_joints
         names = self.terms.names(n)
@@ -247,7 +252,7 @@ class RunResiduals:
             residual = (run.torque[:, i] - torque[:, i])[run.compared.window]
             scale = 1 / np.sqrt(len(residual))
 
-            def derive(i: int = i, scale: float = scale) -> NDArray:
+            def derive(i: int = i) -> NDArray:
                 by = -tangent[:, i, None] * motion.by_parameters[:: run.parts, i]
                 by[:, r - springs.shape[2] : r] += springs[:, i]
                 columns = self._columns(by)
@@ -258,7 +263,7 @@ class RunResiduals:
                 count = self._tones.shape[2]
                 columns[:, p + self._named + i * count : p + self._named + (i + 1) * count] += moved
                 columns[:, r + i : p : n] = terms[:, :, i].T
-                return scale * np.fft.rfft(columns[run.compared.window], axis=0)[run.compared.bins]
+                return self.spectrum(columns)
 
             spectrum = scale * np.fft.rfft(residual)[: len(self._transform)]
             found.append(Channel("motor", i, spectrum, residual, derive))

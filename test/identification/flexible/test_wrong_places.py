@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from flexible_draws import draw
+from flexible_draws import MotorTorques, draw
 
+from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, flexible_identification, starting_values
 
 CAMERA_FAR_OFF = 15
@@ -48,4 +49,26 @@ def test_intervals_hold_whichever_way_joints_stick(friction):
         truth = np.array(list(experiment.truth.values()))
         held += ((low <= truth) & (truth <= high)).tolist()
         assert errors(result, experiment.truth).max() < 0.1
+        assert "motor_coulomb" not in result.layout.motor_terms
+        assert not result.remarks
     assert sum(held) >= len(held) - 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [101, 102])
+def test_dry_friction_of_the_motor_is_chosen_and_its_ripple_named(seed):
+    """With neither in the model, the motor's viscous friction was 54 % and the link's dry friction 5 % off."""
+    experiment = draw(seed, "coulomb", motor=MotorTorques(coulomb=0.015, ripple=0.004))
+    result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
+    assert "motor_coulomb" in result.layout.motor_terms
+    low, high = result.confidence_intervals()[[result.names.index(name) for name in experiment.truth]].T
+    truth = np.array(list(experiment.truth.values()))
+    assert ((low <= truth) & (truth <= high)).all()
+    assert any("ripple" in remark for remark in result.remarks)
+
+
+def test_terms_that_are_given_are_not_chosen(by_camera):
+    experiment = by_camera.experiment
+    assert by_camera.result.layout.motor_terms == flexible_identification.USUAL_TERMS
+    with pytest.raises(IdentificationError, match="no term auto"):
+        FlexibleJointIdentification(experiment.robot, motor_terms=("auto", "motor_inertia"))
