@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
-from scipy.ndimage import uniform_filter1d
+from scipy.ndimage import median_filter, uniform_filter1d
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import joint_motions
 from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
 from dynid_ros.signals.periodic import FourierSeries, base_frequency
+from dynid_ros.signals.spectra import power_density, squared_hann
 
 # Motors that repeat a motion: their harmonics, without the noise of all other frequencies.
 
@@ -83,6 +84,12 @@ HIGHEST = 0.8
 """Highest cut-off, in parts of half the rate."""
 LEAST_BAND = 5.0
 """Hz."""
+LINE_WINDOW_S, LINE_NEIGHBOURHOOD_HZ = 8.0, 1.5
+"""Length of the averaged periodograms that show lines; and how far the frequencies to either side of one reach."""
+MIN_LINE_CONTRAST = 100.0
+"""Power density of a line over the median of the frequencies around it: noise alone stays below 15."""
+MIN_LINE_SHARE = 0.999
+"""Part of the acceleration's energy that lines up to the highest that counts must hold."""
 HELD = 0.995
 """Part of the power of each joint's motion that the compared frequencies must hold."""
 LOWEST_BINS = 3
@@ -209,7 +216,8 @@ def runs(
     highest = HIGHEST / step / 2
     if band is None:
         longest = max((segment.values[:, :n] for segment in series.segments), key=len)
-        band = max(BAND_OVER_MOTION * choose_cutoff(longest, series.rate).low_pass.cutoff, LEAST_BAND)
+        motion_end = choose_cutoff(longest, series.rate).low_pass.cutoff
+        band = max(BAND_OVER_MOTION * max(motion_end, highest_line(longest, series.rate)), LEAST_BAND)
     band = min(band, highest / MOTION_OVER_BAND)
     low_pass = LowPass(MOTION_OVER_BAND * band, series.rate)
     edge = low_pass.edge
@@ -262,6 +270,25 @@ def runs(
             f"{recording.source}: no stretch of motion without a gap is longer than {SHORTEST:g} s; record longer"
         )
     return found
+
+
+def highest_line(position: NDArray, rate: float) -> float:
+    """Return the highest frequency of the sinusoids that positions (N, n) at a rate in Hz consist of; 0 for others.
+
+    Between the lines of few sinusoids the spectrum falls to the noise, which passes for the end of the motion where
+    only a smooth spectrum is looked at. A line stands out of the frequencies around it, and lines that hold less than
+    a small share of the acceleration's energy do not count.
+    """
+    length = min(len(position), int(LINE_WINDOW_S * rate))
+    frequency, density = power_density(position, rate, squared_hann(length))
+    around = max(1, round(LINE_NEIGHBOURHOOD_HZ / frequency[1]))
+    floor = median_filter(density, size=(2 * around + 1, 1), mode="nearest")
+    lines = np.where(density > MIN_LINE_CONTRAST * floor, density, 0.0) * frequency[:, None] ** 4
+    energy = np.cumsum(lines, axis=0)
+    if not energy[-1].any():
+        return 0.0
+    ends = [np.searchsorted(own, MIN_LINE_SHARE * own[-1]) for own in energy.T if own[-1] > 0]
+    return float(frequency[max(ends)])
 
 
 def _decimated(torque: NDArray, rate: float, stride: int) -> NDArray:

@@ -7,9 +7,9 @@ import pytest
 from flexible_experiments import single_joint, single_joint_motion
 from pa10 import table_one
 
-from dynid_ros.identification.flexible.runs import moving_rows, runs
+from dynid_ros.identification.flexible.runs import highest_line, moving_rows, runs
 from dynid_ros.recording import Recording
-from dynid_ros.signals import Motion
+from dynid_ros.signals import Motion, choose_cutoff
 
 QUICK = 1000.0
 
@@ -97,3 +97,28 @@ def test_rows_of_rest_and_of_short_motion(size):
     still = np.zeros((size, 2))
     assert moving_rows(motion(still), QUICK) == slice(0, 0)
     assert moving_rows(motion(still + 1.0), QUICK) == slice(0, size)
+
+
+@pytest.mark.parametrize("noise_deg", [0.002, 0.02])
+@pytest.mark.parametrize("lines", [(1.0, 3.0, 5.0, 7.0, 9.0), (0.4, 6.0, 8.0)])
+def test_the_band_reaches_the_highest_of_few_lines(lines, noise_deg):
+    """Between them the spectrum falls to the noise, which is not the end of the motion."""
+    rng = np.random.default_rng(4)
+    time = np.arange(0, 16.0, 0.004)
+    motor = sum(0.2 / line * np.sin(2 * np.pi * line * time + rng.uniform(0, 6)) for line in lines)[:, None]
+    motor = motor + np.deg2rad(noise_deg) * rng.standard_normal(motor.shape)
+    recording = Recording(("joint_1",), time, motor, np.full_like(motor, np.nan), motor.copy(), link_position=motor)
+    (run,) = runs(recording, time, motor, same_clock=True)
+    assert run.band > 1.2 * lines[-1]
+
+
+def test_the_band_of_many_lines_is_that_of_their_spectrum():
+    rng = np.random.default_rng(5)
+    time = np.arange(0, 16.0, 0.004)
+    motor = sum(0.2 / k * np.sin(2 * np.pi * k * time + rng.uniform(0, 6)) for k in range(1, 9))[:, None]
+    motor = motor + 1e-4 * rng.standard_normal(motor.shape)
+    assert highest_line(motor, 250.0) < choose_cutoff(motor, 250.0).low_pass.cutoff
+
+
+def test_noise_alone_has_no_lines():
+    assert highest_line(np.random.default_rng(6).standard_normal((4000, 2)), 250.0) == 0.0
