@@ -14,9 +14,9 @@ Flexible joints are single ones like those of table I of Lightcap and Banks (200
 6 to 9 random harmonics for 10 s, the link seen by an encoder or a camera 5 ms off (`test/flexible_draws.py`): k, J, b,
 v, c and I, with friction of the model (a sign), MuJoCo's own, and MuJoCo's as hard as it takes. Seeds from 0 to 29 were
 there for development. Errors beside the share that holds are RMS, in parts of the truth. With `--cameras`, friction is
-the model's and rows are by the links' sensor: encoders, and cameras with noise of 0.02°, 0.07° and 0.14°; with
-`--stiffer 6 --harmonics 4` the deflection is as small as that noise. Draws of which a remark says that intervals may not
-hold are counted as named, not as held.
+the model's and rows are by the links' sensor: encoders, and cameras with noise of 0.02°, 0.07° and 0.14°. With
+`--stiffer 6 --harmonics 4` the deflection is as small as that noise. Draws of which a remark says that intervals may
+not hold are counted as named, not as held.
 
 "width" is half an interval in parts of the RMS error: 1.96 is what one needs who knows it. Springs count where one was
 chosen; "missed" is how many there were that were not. Needs `pip install mujoco pytest example-robot-data`.
