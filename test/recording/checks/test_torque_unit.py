@@ -1,13 +1,17 @@
 """Torques of one joint, or of all, in another unit."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
+import planar_arm
 import pytest
 import weighed_loads
 from gate_recordings import sound_case
 
+from dynid_ros.model import RobotModel
 from dynid_ros.recording import check
+from dynid_ros.recording.checks.torque_unit import check_torque_sizes
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +75,19 @@ def test_a_torque_of_noise_alone_is_no_unit():
     """In rests the first joint, whose axis is vertical, shows noise: any factor would only give it less weight."""
     findings = check(weighed_loads.resting(), weighed_loads.experiment().robot)
     assert not [it for it in findings if it.kind == "motor current"]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(("size", "severity"), [(120.0, None), (200.0, "warning"), (2000.0, "error")])
+def test_sizes_count_whichever_way_a_torque_acts(sign, size, severity):
+    """Of the three joints, limited to 50 N m, the second has 45 N m."""
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    position, still = np.tile([0.0, 0.3, 1.0], (50, 1)), np.zeros((50, 3))
+    torque = robot.gravity_torque(position)
+    torque[:, :2] = [sign * size, -sign * 45.0]
+    findings = list(
+        check_torque_sizes(
+            robot, SimpleNamespace(position=position, velocity=still, acceleration=still, torque=torque), "run"
+        )
+    )
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
