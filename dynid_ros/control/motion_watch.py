@@ -64,7 +64,8 @@ def explain(verdict: Verdict, joint: str, *, is_change: bool) -> str:
     """
     if verdict is Verdict.SANK_BY_ITSELF:
         return (
-            f"joint '{joint}' sinks by itself: the model is too light, or the arm carries a load that was not announced"
+            f"joint '{joint}' sinks by itself: scale is low, the model is too light, or the arm carries a load that "
+            "was not announced"
         )
     if verdict is not Verdict.ROSE_BY_ITSELF:
         return ""
