@@ -1527,7 +1527,7 @@ def _imu() -> list[Break]:
         ),
         Break(f"{fails}[nan]", "its problems are not heeded", unheeded),
         Break(
-            f"{fails}[units]", "its norm is not looked at", (("BaseGravity.problem", "> NORM:", "> 1e9:"),)
+            f"{fails}[units]", "its norm is not looked at", (("BaseGravity.problem", "> MAX_NORM_ERROR:", "> 1e9:"),)
         ),
         Break(
             f"{fails}[fallen]",

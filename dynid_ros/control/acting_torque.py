@@ -1,30 +1,30 @@
-"""Torque at which a ramp begins where a controller already holds one, as of a process that was killed."""
+"""Start torque of a ramp while the controller still applies the last command of an earlier process."""
 
 from collections.abc import Sequence
 
 from dynid_ros.errors import ControlError
 
 MAX_ACTING_SCALE = 1.1
-"""Largest part of the gravity torque that a process before may have commanded, sensor gains included."""
+"""Largest fraction of the gravity torque that an earlier process may have commanded, sensor gain included."""
 MIN_ACTING_SCALE = 0.05
-"""Part of the gravity torque below which nothing acts."""
+"""Fraction of the gravity torque below which the applied torque counts as zero."""
 
 
 def acting_scale(
     names: Sequence[str], gravity: Sequence[float], effort: Sequence[float], error: Sequence[float]
 ) -> float:
-    """Return the part of the gravity torque that acts: one number for all joints, from their measured efforts.
+    """Return the fraction of the gravity torque that acts, fitted to the measured efforts of all joints.
 
-    Offsets of the sensors therefore never become commands, and light joints begin at their share of nearly nothing.
+    A single fraction for all joints keeps offsets of the sensors out of the commands.
 
     Args:
         names: n joint names.
-        gravity: (n,) torque of the model in this pose, N m (N).
-        effort: (n,) measured, N m (N).
+        gravity: (n,) gravity torque of the model in the measured pose, N m (N).
+        effort: (n,) measured efforts, N m (N).
         error: (n,) largest error of the sensors, N m (N).
 
     Raises:
-        ControlError: the efforts are no part of the gravity torque, so nobody knows what acts.
+        ControlError: the efforts are not proportional to the gravity torque within the sensors' error.
     """
     heavy = [abs(value) > limit for value, limit in zip(gravity, error, strict=True)]
     weight = sum(g * g for g, counts in zip(gravity, heavy, strict=True) if counts)

@@ -1,4 +1,4 @@
-"""Brake and spring that act on an arm besides gravity torque: above its speed limits, in doubt, and on its way down."""
+"""Brake and spring torque added to the gravity torque: above speed limits, after a suspicion, and during a descent."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from dynid_ros.control.compensator_settings import JointSettings
 from dynid_ros.control.joint_motion import JointMotion
 
 ENGAGE_S = 0.1
-"""Time within which brakes are put on, and a spring reaches its largest torque or lets go, s."""
+"""Time in which the brakes reach full damping and the spring reaches or loses its largest torque, s."""
 
 
 class ArmHold:
-    """Damping of the joints, and a spring towards a pose, without steps of the torque.
+    """Damping of the joints and a spring towards a pose; the sum has no steps.
 
     Attributes:
-        pose: (n,) that the spring holds, rad (m); empty: the spring lets go.
+        pose: (n,) equilibrium of the spring, rad (m); empty without a spring.
     """
 
     def __init__(self, joints: int) -> None:
@@ -33,15 +33,15 @@ class ArmHold:
         brakes: bool,
         scale: float,
     ) -> list[float] | None:
-        """Return the torque (n,), N m (N); None where neither acts.
+        """Return the torque (n,) of brake and spring, N m (N); None if both are off.
 
         Args:
             time: s of the steady clock.
             position: (n,) rad (m).
-            motion: velocities and delay.
-            joints: speed limits, damping gains of the feedback, which count as brakes, and what the brakes may do.
-            brakes: whether the joints are braked at any speed; else above their speed limits alone.
-            scale: of the spring, 0 to 1.
+            motion: velocities of the joints and delay of the loop.
+            joints: speed limits, brake limits, and damping gains of the feedback, which reduce the braking needed.
+            brakes: whether to brake at any speed; otherwise only above the speed limits.
+            scale: factor on the spring torque, 0 to 1.
         """
         brake = joints.brake
         if brake is None:
@@ -60,20 +60,20 @@ class ArmHold:
         self._braked_since = min(self._braked_since, time)
         share = min((time - self._braked_since) / ENGAGE_S, 1.0) if brakes else 1.0
         damping = [
-            share * max(coefficient - own, 0.0)
-            for coefficient, own in zip(brake.damping(motion.delay), joints.feedback.damping, strict=True)
+            share * max(coefficient - gain, 0.0)
+            for coefficient, gain in zip(brake.damping(motion.delay), joints.feedback.damping, strict=True)
         ]
         torque = brake.torque(motion.velocity, allowed, damping)
         return [value + scale * more for value, more in zip(torque, self._spring, strict=True)]
 
     def carried(self, joints: JointSettings) -> list[float]:
-        """Return for each joint the torque of the spring as a part of its largest; empty: there is no spring."""
+        """Return the spring torque of each joint as a fraction of its maximum; empty without a spring."""
         if joints.brake is None or not self.pose:
             return []
-        return [abs(torque) / most for torque, most in zip(self._spring, joints.brake.hold_limit, strict=True)]
+        return [abs(torque) / limit for torque, limit in zip(self._spring, joints.brake.hold_limit, strict=True)]
 
     def release(self) -> None:
-        """Let go of the arm at once, where the torque no longer follows the pose."""
+        """Remove brake and spring at once, because the torque no longer follows the pose."""
         self.pose = ()
         self._spring = [0.0] * len(self._spring)
         self._braked_since = math.inf

@@ -1,4 +1,4 @@
-"""What the compensator may command to each joint, and which joint positions it believes."""
+"""Settings of gravity compensation: durations, torque and speed limits of the joints, plausible positions."""
 
 import math
 from collections.abc import Sequence
@@ -9,28 +9,30 @@ from dynid_ros.control.joint_feedback import FeedbackGains, numbers
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
-MAX_FAULT_RAMP_TIME = 3.0  # launch kills a process 5 s after it asked it to end
-MAX_HOLD_ON_SILENCE = 1.0  # s for which a torque may still be right for a pose that nobody sees
+MAX_FAULT_RAMP_TIME = 3.0  # s; launch kills a process 5 s after the request to end
+MAX_HOLD_ON_SILENCE = 1.0  # s; later the unseen pose may have changed so far that the held torque is wrong
 MAX_DESCENT_TIME = 60.0  # s
 MAX_DESCENT_SPEED = 1.0  # rad/s (m/s)
-SPEED_LIMIT_FRACTION = 0.5  # of the URDF's velocity limits, above which a floating arm is braked
-DEFAULT_SPEED_LIMIT = 1.0  # rad/s (m/s), where the URDF has no velocity limit
+SPEED_LIMIT_FRACTION = 0.5  # fraction of the URDF's velocity limits above which a floating arm is braked
+DEFAULT_SPEED_LIMIT = 1.0  # rad/s (m/s), for joints without a velocity limit in the URDF
+START_MARGIN = 0.05  # fraction of its limit by which a measured torque may exceed the limit because of sensor noise
+MAX_GAIN = 1.5  # a feed-forward well above the gravity torque lifts the arm by itself
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Durations in seconds, and what is done in them.
+    """Durations of ramps, holds and timeouts in seconds, and the reactions of the compensation that use them.
 
     Attributes:
-        ramp_time: of a ramp in or out on request.
-        fault_ramp_time: of the way to zero after a fault, or before the process ends.
-        timeout: age of the oldest joint state that may still be acted on.
-        hold_on_silence: for which the torque is held before the way to zero, where joint states are late and nothing
-            else is wrong.
-        descent_time: for which gravity and damping hold the arm after a fault in which the pose is known, before it is
-            lowered; 0: the torque goes to zero within `fault_ramp_time` after every fault.
-        descent_speed: speed of each joint at which the arm is lowered, rad/s (m/s).
-        watch_motion: whether an arm that begins to move by itself while more torque comes in gets it taken back.
+        ramp_time: duration of a requested ramp in or out.
+        fault_ramp_time: duration of the ramp to zero after a fault or before the process ends.
+        timeout: largest age of a joint state that the torque may follow.
+        hold_on_silence: time for which the torque is held before it ramps to zero, if late joint states are the only
+            fault.
+        descent_time: time for which gravity torque and damping hold the arm before it is lowered, after a fault with a
+            known pose; 0: after every fault the torque goes to zero within `fault_ramp_time`.
+        descent_speed: speed of each joint while the arm is lowered, rad/s (m/s).
+        watch_motion: whether to withdraw torque when the arm begins to move by itself while torque is added.
     """
 
     ramp_time: float = 2.0
@@ -62,16 +64,22 @@ class Timing:
             )
 
 
-START_MARGIN = 0.05  # part of its limit by which a torque that acts may exceed it, by noise of its sensor
-MAX_GAIN = 1.5  # a feed-forward well above the gravity torque lifts the arm by itself
-
-
 @dataclass(frozen=True)
 class JointSettings:
-    """One entry per joint, in the model's order; rad, rad/s, N m, N m/s (prismatic: m, m/s, N, N/s).
+    """Limits and gains of n joints, in the model's order; units rad, rad/s, N m, N m/s (prismatic: m, m/s, N, N/s).
 
-    Positions are believed from `lower` to `upper`, which are the robot's limits and a `margin` beyond them. A joint
-    that is faster than its `speed_limit` is braked, as far as `brake` says; without them nothing brakes.
+    Attributes:
+        names: names of the joints.
+        gain: factor on the gravity torque.
+        torque: largest torque.
+        rate: fastest change of the torque.
+        lower: smallest plausible position, `margin` below the robot's limit.
+        upper: largest plausible position, `margin` above the robot's limit.
+        velocity: velocity limit; infinite if unknown.
+        feedback: gains about the desired pose, and friction.
+        margin: distance beyond the robot's position limits that still counts as plausible.
+        speed_limit: speed above which a joint is braked.
+        brake: damping that the loop can apply; None: joints are not braked.
     """
 
     names: tuple[str, ...]
@@ -101,19 +109,19 @@ class JointSettings:
         speed_limit: Sequence[float] = (),
         brake: JointBrake | None = None,
     ) -> "JointSettings":
-        """Settings for `robot`; a sequence of one value holds for all joints.
+        """Derive the settings from a robot; a sequence of one value holds for all joints.
 
         Args:
-            robot: position, velocity and effort limits are those of its URDF; a velocity limit of 0 means unknown.
-            fault_ramp_time: s, in which the largest torque must be able to reach zero.
+            robot: arm whose URDF gives position, velocity and effort limits; a velocity limit of 0 means unknown.
+            fault_ramp_time: time in which the largest torque must be able to reach zero, s.
             gain: factor on the gravity torque, 0 (no compensation) to 1.5.
             torque: largest torques; empty: the URDF's effort limits times `effort_limit_factor`.
-            effort_limit_factor: 0 to 1.
+            effort_limit_factor: factor on the URDF's effort limits, above 0, at most 1.
             rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the slowest that a fault allows.
-            limit_margin: rad or m by which a position may exceed its limits before it counts as a fault.
-            feedback: gains about the desired pose, and friction; None: none.
+            limit_margin: distance by which a position may exceed its limits before it counts as a fault, rad or m.
+            feedback: gains about the desired pose, and friction; None: no feedback.
             speed_limit: speeds above which joints are braked; empty: half of the URDF's velocity limits.
-            brake: damping that the loop can apply; None: none.
+            brake: damping that the loop can apply; None: joints are not braked.
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
@@ -153,22 +161,25 @@ class JointSettings:
         )
 
     def checked_target(self, position: Sequence[float]) -> Sequence[float]:
-        """The position (n,) if the arm may be sent there; NaN: a joint that is not sent anywhere.
+        """Return the position (n,) if the arm may be sent there; NaN for joints without a target.
 
         Raises:
             ControlError: beyond the robot's limits.
         """
         for name, value, lower, upper in zip(self.names, position, self.lower, self.upper, strict=True):
-            least, most = lower + self.margin, upper - self.margin
-            if not (math.isnan(value) or least <= value <= most):
-                raise ControlError(f"joint '{name}' is to go to {value:.4f}; its limits are {least:.4f} to {most:.4f}")
+            smallest = lower + self.margin
+            largest = upper - self.margin
+            if not (math.isnan(value) or smallest <= value <= largest):
+                raise ControlError(
+                    f"joint '{name}' is to go to {value:.4f}; its limits are {smallest:.4f} to {largest:.4f}"
+                )
         return position
 
     def checked_start(self, torque: Sequence[float]) -> list[float]:
-        """Torque (n,), N m (N), that acts before the first command, within the limits.
+        """Return the torque (n,) that acts before the first command, N m (N), clipped to the limits.
 
         Raises:
-            ControlError: it is not finite, or so far beyond them that getting there would be a step.
+            ControlError: the torque is not finite, or so far beyond the limits that clipping it would be a step.
         """
         for name, value, limit in zip(self.names, torque, self.torque, strict=True):
             if not abs(value) <= (1.0 + START_MARGIN) * limit:
@@ -179,15 +190,14 @@ class JointSettings:
         return [min(max(value, -limit), limit) for value, limit in zip(torque, self.torque, strict=True)]
 
 
-def _speed_limits(robot: RobotModel, given: Sequence[float]) -> tuple[float, ...]:
-    """Return the speeds (n,) above which joints are braked: the given ones, or a part of the URDF's limits."""
-    if given:
-        return numbers(given, tuple(robot.joint_names), "speed_limit", least=0.0)
+def _speed_limits(robot: RobotModel, configured: Sequence[float]) -> tuple[float, ...]:
+    """Return the speeds (n,) above which joints are braked: the configured ones, or a fraction of the URDF's limits."""
+    if configured:
+        return numbers(configured, tuple(robot.joint_names), "speed_limit", least=0.0)
     limits = [float(limit) for limit in robot.limits.velocity]
-    known = [math.isfinite(limit) and limit > 0.0 for limit in limits]
     return tuple(
-        SPEED_LIMIT_FRACTION * limit if finite else DEFAULT_SPEED_LIMIT
-        for limit, finite in zip(limits, known, strict=True)
+        SPEED_LIMIT_FRACTION * limit if math.isfinite(limit) and limit > 0.0 else DEFAULT_SPEED_LIMIT
+        for limit in limits
     )
 
 

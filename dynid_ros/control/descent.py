@@ -1,33 +1,33 @@
-"""How an arm that was held by gravity compensation is put down: held for a while, then lowered at a bounded speed."""
+"""Controlled descent of an arm: gravity compensation holds it for a while, then lowers it at a bounded speed."""
 
 import math
 from collections.abc import Sequence
 
 END_SPEED_FACTOR = 2.0
-"""Factor on the descent speed where the process must end soon."""
+"""Factor on the descent speed if the process must end soon."""
 REST_SPEED = 0.02
-"""rad/s (m/s) below which a joint is at rest."""
+"""Speed below which a joint is at rest, rad/s (m/s)."""
 REST_S = 0.3
-"""Time at rest after which nothing needs to be braked any more, s."""
+"""Time at rest after which the brakes are released, s."""
 MAX_BRAKING_S = 5.0
-"""Longest time for which an arm is braked that no gravity torque holds any more, s."""
+"""Longest braking after the gravity torque has reached zero, s."""
 MAX_LOWERING_S = 60.0
-"""Longest time for which a lowering waits for the motion, s; afterwards the torque ramps out whatever the arm does."""
+"""Longest time for which the lowering waits for the motion, s; then the torque ramps out at a fixed pace."""
 MAX_RAMP_S = 10.0
-"""Longest duration of a lowering ramp that the stability of the loop may ask for, s."""
+"""Longest lowering ramp, s, even if stability of the loop needs a slower one."""
 
 
 class Descent:
-    """Pace at which the torque goes to zero, by what the arm does.
+    """Pace at which the torque goes to zero, controlled by the motion of the arm.
 
     The arm is held until `hold_until`. Then the scale of the torque falls at the pace of the ramp while the arm rests,
-    stays where a joint sinks at the descent speed, and rises where it sinks faster. A joint therefore sinks no faster
-    than about that speed, until it hangs or lies on something.
+    stays constant while a joint sinks at the descent speed, and rises while a joint sinks faster. Each joint therefore
+    sinks at about that speed at most, until it hangs or lies on a support.
 
     Args:
-        hold_until: s of the steady clock.
-        ramp_time: duration of the ramp to zero of an arm that does not move, s.
-        speed: rad/s (m/s).
+        hold_until: end of the hold, s of the steady clock.
+        ramp_time: duration of the ramp to zero for an arm at rest, s.
+        speed: descent speed of each joint, rad/s (m/s).
         ends: s of the steady clock, after which the ramp waits no longer; None: a minute after the hold.
     """
 
@@ -45,7 +45,7 @@ class Descent:
         Args:
             time: s of the steady clock.
             velocity: (n,) rad/s (m/s).
-            brakes: whether the arm can be braked; without, the ramp does not follow the motion.
+            brakes: whether the arm can be braked; otherwise the ramp ignores the motion.
         """
         fastest = max(map(abs, velocity), default=0.0)
         if fastest > REST_SPEED:
@@ -56,7 +56,7 @@ class Descent:
         return min(max(ratio - 1.0, -1.0), 1.0) / self._ramp_time
 
     def done(self, time: float, scale: float) -> bool:
-        """Return whether nothing needs to be commanded any more: no gravity torque is left, and the arm rests."""
+        """Return whether the descent has ended: the gravity torque is zero and the arm rests."""
         if scale > 0.0:
             self._empty_since = None
             return False

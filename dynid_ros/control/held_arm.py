@@ -1,4 +1,4 @@
-"""All that gravity compensation needs of an `identified.yaml`, read once."""
+"""Arm model for gravity compensation, read from `identified.yaml`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class HeldArm:
     """An identified arm that a control loop can hold.
 
     Attributes:
-        gravity: torque of the arm and the load in the file.
-        friction: that may be compensated for.
-        brake: damping by the identified inertias, or those of the URDF where the file has no links.
+        gravity: gravity torque of the arm and of the load in the file.
+        friction: friction that may be compensated for.
+        brake: damping computed from the identified inertias, or from the URDF's if the file has no links.
     """
 
     gravity: LoadedGravity
@@ -44,7 +44,7 @@ def load_held_arm(
     held: Mapping[str, float] | None = None,
     **options: Any,
 ) -> HeldArm:
-    """Read an arm; arguments and errors as `load_gravity_torque`."""
+    """Read gravity torque, friction and brake of an arm; see `load_gravity_torque` for arguments and errors."""
     identified, robot = robot_of_file(model_file, urdf, base, tip, gravity=gravity, held=held)
     parameters = None
     if "links" in identified:
@@ -61,7 +61,7 @@ def load_held_arm(
 
 
 def rotor_inertias(identified: Mapping[str, Any], robot: RobotModel) -> list[float]:
-    """Return the rotor inertias (n,) in the section `friction`, kg m^2 (kg); zero where there is none."""
+    """Return the rotor inertias (n,) in the section `friction`, kg m^2 (kg); zero for joints without one."""
     section = identified.get("friction")
     entries = [section.get(name) if isinstance(section, Mapping) else None for name in robot.joint_names]
     values = [entry.get("rotor_inertia") if isinstance(entry, Mapping) else None for entry in entries]

@@ -1,4 +1,4 @@
-"""Joint velocities and the delay of the control loop, estimated from the joint states as they come."""
+"""Joint velocities and the delay of the control loop, estimated from arriving joint states."""
 
 import math
 from collections.abc import Sequence
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 INTERVAL_SHARE = 0.05
 """Weight of the newest interval between two joint states in their mean."""
 MIN_STEP_S = 5e-4
-"""Shortest time between two joint states that are compared, s."""
+"""Shortest time between two joint states whose positions are differentiated, s."""
 FIRST_INTERVAL_S = 0.01
-"""Interval that is assumed before two joint states have come."""
+"""Interval that is assumed before two joint states have arrived, s."""
 DIFFERENCE_FILTER_INTERVALS = 2.0
-"""Time constant of the low-pass for velocities that are differences of positions, in intervals of the joint states."""
+"""Time constant of the low-pass for differentiated positions, in intervals of the joint states."""
 MEASURED_DELAY_INTERVALS = 2.0
-"""Delay of a damping torque by measured velocities, in intervals: one until the controller reads the command, half of
-one for which it holds it, and half of one for the driver's own sampling."""
+"""Delay of a damping torque by measured velocities, in intervals: one until the controller reads the command, half a
+one for the hold of the command, and half a one for the sampling of the driver."""
 DIFFERENCE_DELAY_INTERVALS = MEASURED_DELAY_INTERVALS + DIFFERENCE_FILTER_INTERVALS + 0.5
 
 
@@ -48,10 +48,10 @@ class JointMotion:
         stamp: float | None = None,
         age: float = 0.0,
     ) -> None:
-        """Take one joint state.
+        """Update velocities, interval and delay with one joint state.
 
         Args:
-            time: of its arrival, s of the steady clock.
+            time: arrival of the joint state, s of the steady clock.
             position: (n,) rad (m).
             velocity: (n,) rad/s (m/s); None or not finite: the positions are differentiated.
             stamp: s of the driver's clock; None: unknown.
@@ -59,7 +59,7 @@ class JointMotion:
         """
         step = self._step(time, stamp)
         if self._position and 0.0 <= step < MIN_STEP_S:
-            return  # of a burst, in which differences of positions say nothing
+            return  # in a burst of messages, differences of positions are no velocities
         if self._position and 0.0 < step < math.inf:
             self.interval += INTERVAL_SHARE * (min(step, 3.0 * self.interval) - self.interval)
         self._age += INTERVAL_SHARE * (age - self._age)
@@ -77,12 +77,12 @@ class JointMotion:
         self._position = tuple(position)
 
     def forget(self) -> None:
-        """Forget the last position, as after a joint state that was not believed."""
+        """Forget the last position, after a joint state that was rejected."""
         self._position = ()
         self.velocity = [0.0] * len(self.velocity)
 
     def _step(self, time: float, stamp: float | None) -> float:
-        """Return the time since the last joint state, by the stamps where they go on, else by the arrivals."""
+        """Return the time since the last joint state, s: from the stamps if they advance, else from the arrivals."""
         if stamp is not None and self._stamp is not None and 0.0 < stamp - self._stamp < 1.0:
             return stamp - self._stamp
         return time - self._time

@@ -1,4 +1,4 @@
-"""Whether a joint state can be believed: its values, its age, and how far it is from the one before."""
+"""Plausibility of a joint state: its values, its age, and its distance from the state before."""
 
 import math
 from collections.abc import Sequence
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dynid_ros.control.compensator_settings import JointSettings
 
 STAMP_JITTER_S = 0.05
-"""Time between the stamp and the sample of a driver that is no real-time process, s."""
+"""Jitter between the stamp and the sample in a driver without real-time priority, s."""
 ALTERNATION_S = 1.0
-"""Time within which two jumps are those of two drivers; one alone is of an encoder that was set, s."""
+"""Time within which two jumps indicate two drivers, s; a single jump indicates an encoder that was set."""
 
 
 class JointStateCheck:
-    """Checks joint states against the limits of the joints and against the last good one.
+    """Comparison of joint states with the limits of the joints and with the last good state.
 
-    A position may change as far as the velocity limit allows between the stamps of two states, and some jitter. Without
-    stamps, or where these jump, the limit is loose: a state may be up to `timeout` old when it arrives, so two arrivals
-    dt apart may be `dt + timeout` apart.
+    A position may change by the velocity limit times the time between the stamps of two states, plus some jitter.
+    Without stamps, or if they jump, the limit is loose: a state may be up to `timeout` old when it arrives, so the
+    samples of two arrivals dt apart may be `dt + timeout` apart.
 
     Attributes:
-        position: the last good joint positions (n,), rad (m); empty before the first.
-        unfit: why the newest joint state cannot be used; empty: it can.
+        position: last good joint positions (n,), rad (m); empty before the first.
+        unfit: reason why the newest joint state cannot be used; empty if it can.
     """
 
     def __init__(self) -> None:
@@ -32,14 +32,14 @@ class JointStateCheck:
         self._last_jump = ""
 
     def accept(self, time: float, position: Sequence[float], stamp: float | None) -> None:
-        """Take a joint state as the last good one."""
+        """Store a joint state as the last good one."""
         self.position = tuple(position)
         self.unfit = ""
         self._time = time
         self._stamp = stamp
 
     def stale(self, time: float, timeout: float) -> str:
-        """Say that the last good joint state is too old; empty: it is not."""
+        """Return a message if the last good joint state is older than `timeout`, s; otherwise an empty string."""
         age = time - self._time
         if age <= timeout:
             return ""
@@ -49,11 +49,11 @@ class JointStateCheck:
         )
 
     def alternating(self, time: float) -> str:
-        """Say that joint states of the last second disagree, as those of two drivers; empty: they do not."""
+        """Return a message if joint states of the last second alternate, as with two drivers; otherwise empty."""
         return self._last_jump if time - self._jump_times[0] < ALTERNATION_S else ""
 
     def problem(self, position: Sequence[float], joints: JointSettings) -> str:
-        """Say what is wrong with positions (n,), rad (m); empty: nothing."""
+        """Return the fault of positions (n,), rad (m), as a message; empty if they are plausible."""
         if len(position) != len(joints.names):
             return f"{len(position)} positions for {len(joints.names)} joints ({', '.join(joints.names)})"
         for name, value, lower, upper in zip(joints.names, position, joints.lower, joints.upper, strict=True):
@@ -66,7 +66,7 @@ class JointStateCheck:
     def jump(
         self, time: float, position: Sequence[float], stamp: float | None, joints: JointSettings, timeout: float
     ) -> str:
-        """Say that positions (n,) jumped from the last good ones; empty: they did not."""
+        """Return a message if positions (n,) jumped from the last good ones; otherwise an empty string."""
         span = time - self._time + timeout
         if stamp is not None and self._stamp is not None and stamp > self._stamp:
             span = min(span, stamp - self._stamp + STAMP_JITTER_S)
@@ -81,6 +81,6 @@ class JointStateCheck:
         return ""
 
     def remember(self, time: float, jump: str) -> None:
-        """Remember a jump between joint states that are both taken as good, while no torque follows the pose."""
+        """Remember a jump between two accepted joint states, while no torque follows the pose."""
         self._jump_times = (self._jump_times[1], time)
         self._last_jump = jump

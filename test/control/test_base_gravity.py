@@ -21,7 +21,7 @@ def heard(count=300, start=0.0, base=None, acceleration=None, oriented=None, fre
     base = base or BaseGravity((0.0, 0.0, -G), BaseRules())
     acceleration = up(0.0) if acceleration is None else acceleration
     for now in start + np.arange(1, count + 1) / RATE:
-        base.hear(now, list(acceleration), None if oriented is None else list(oriented))
+        base.add_sample(now, list(acceleration), None if oriented is None else list(oriented))
         base.follow(now, free=free)
     return base, now
 
@@ -86,7 +86,7 @@ def test_shaking_is_taken_out():
     base, start = heard()
     rng = np.random.default_rng(0)
     for now in start + np.arange(1, 300) / RATE:
-        base.hear(now, list(up(0.0) + rng.normal(0, 1.0, 3)), None)
+        base.add_sample(now, list(up(0.0) + rng.normal(0, 1.0, 3)), None)
         base.follow(now, free=False)
         assert not base.problem(now)
         assert abs(tilt(base)) < 0.05

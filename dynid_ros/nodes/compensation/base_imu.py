@@ -109,7 +109,7 @@ class CompensationImu(Listener):
         if self._unmounted:
             return
         felt = message.linear_acceleration
-        self.base.hear(time.monotonic(), self._turned((felt.x, felt.y, felt.z)), self._oriented(message))
+        self.base.add_sample(time.monotonic(), self._turned((felt.x, felt.y, felt.z)), self._oriented(message))
         if (source := self.base.source) != self._source:
             self._source = source
             self._node.get_logger().info(f"gravity follows the base by the IMU on {self.topic}: {source}")
