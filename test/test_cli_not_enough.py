@@ -36,6 +36,7 @@ def test_links_of_a_short_recording(friction, tmp_path, monkeypatch, capsys):
     document = load_identified("out/identified.yaml")
     assert not {"links", "base_covariance"} & set(document)
     assert document["validation"] == []
+    assert any(line.startswith("no validation of torque: not predicted") for line in err.splitlines())
     for joint in PLANAR.joint_names:
         friction = document["friction"][joint]
         known = [friction[term] for term in friction["terms"] if friction[term] is not None]
@@ -72,6 +73,18 @@ def test_gravity_where_some_joints_never_turned(tmp_path, capsys):
     assert [line.split(" is not known")[0] for line in answer["missing"]] == [f"gravity of {j}" for j in unknown]
     assert err.count("not enough: gravity of") == len(unknown)
     assert all(section[joint]["n_x"] is None for joint in unknown)
+
+
+def test_gravity_that_is_not_known_is_not_validated(tmp_path, capsys):
+    whole = planned_recording()
+    whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "run.npz")
+    whole.write_npz(tmp_path / "other.npz")
+    given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--validate", tmp_path / "other.npz")
+    code, out, _ = run(capsys, "identify", "gravity", *given, "--output", tmp_path)
+    assert code == 1
+    assert "nan" not in out
+    (line,) = [line for line in out.splitlines() if line.startswith("no validation of")]
+    assert "joint_2, joint_3, joint_4: not predicted, as gravity of joint_2 is not known" in line
 
 
 def test_gravity_that_is_known_whole(tmp_path, capsys):

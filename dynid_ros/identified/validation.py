@@ -29,12 +29,19 @@ class Validation:
     r2: NDArray
     unit: str = "N m"
 
+    @property
+    def unpredicted(self) -> tuple[str, ...]:
+        """Joints whose torque was not predicted."""
+        return tuple(joint for joint, rms in zip(self.joint_names, self.rms, strict=True) if np.isnan(rms))
+
     def table(self) -> str:
-        """One line per joint, for a terminal."""
+        """Return one line per joint for a terminal, with a dash for each number that there is not."""
         width = max(len("joint"), *(len(joint) for joint in self.joint_names)) + 2
         lines = [f"{'joint':<{width}}{f'RMS [{self.unit}]':>10}{'relative':>10}{'R²':>9}"]
         for joint, rms, relative, r2 in zip(self.joint_names, self.rms, self.relative_rms, self.r2, strict=True):
-            lines.append(f"{joint:<{width}}{rms:>10.4g}{relative:>10.2%}{r2:>9.4f}")
+            cells = [f"{rms:.4g}", f"{relative:.2%}", f"{r2:.4f}"]
+            shown = ["–" if "nan" in cell else cell for cell in cells]
+            lines.append(f"{joint:<{width}}{shown[0]:>10}{shown[1]:>10}{shown[2]:>9}")
         return "\n".join(lines)
 
     def document(self) -> dict:

@@ -188,7 +188,8 @@ def identify(
         missing = tuple(result.missing)
         if validate:
             step("validating")
-        validations = () if missing and own.whole else tuple(result.validate(other) for other in validate)
+        compared = [] if missing and own.whole else [result.validate(other) for other in validate]
+        validations = tuple(one for one in compared if len(one.unpredicted) < robot.n_joints)
         step("writing the report")
         files, remarks = {"identified": result.save(output / "identified.yaml", validations)}, []
         if hasattr(result, "write_urdf"):
@@ -200,7 +201,11 @@ def identify(
                 remarks = [] if missing else [f"no URDF: {error}"]
         files["report"] = own.load("report")(output / "report.html", result, recordings, validate, validations)
     content = validated(result.document(), validations)
-    return Job(result, content, files, findings, validation_lines(validations), missing, remarks)
+    lines = validation_lines(validations)
+    unpredicted = [joint for joint in robot.joint_names if any(joint in one.unpredicted for one in compared)]
+    if validate and missing and (unpredicted or not compared):
+        lines.append(f"no validation of {', '.join(unpredicted) or 'torque'}: not predicted, as {missing[0]}")
+    return Job(result, content, files, findings, lines, missing, remarks)
 
 
 def _checked_all(

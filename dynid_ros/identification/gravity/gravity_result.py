@@ -282,9 +282,8 @@ class GravityResult(Plotted):
             if not state.observable:
                 entries = ["not observable"]
             cells = "".join(f"{entry:>22}" for entry in entries + [""] * (2 - len(entries)))
-            lines.append(
-                f"{joint:<24}{cells}{friction[i, 0]:>+11.3f}{friction[i, 1]:>+10.3f}{self.residual_rms[i]:>11.3f}"
-            )
+            upwards, downwards = ("–" if np.isnan(torque) else f"{torque:+.3f}" for torque in friction[i])
+            lines.append(f"{joint:<24}{cells}{upwards:>11}{downwards:>10}{self.residual_rms[i]:>11.3f}")
         lines += [f"  {joint}: {state.reason}" for joint, state in self.observability.items() if not state.observable]
         lines += [] if self.direction is None else [str(self.direction)]
         lines += [f"warning: {remark}" for remark in self.remarks]
