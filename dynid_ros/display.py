@@ -56,20 +56,23 @@ class Displayed:
 class Plotted(Displayed):
     """One whose table is a series over time, or values with intervals."""
 
+    def _series(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the columns over time by quantity and joint; empty where the table has values with intervals."""
+        return {}
+
     def plot(self) -> Figure:
         """A figure of matplotlib: panels of quantities over time, or of values of one unit with their intervals."""
         from matplotlib.figure import Figure  # noqa: PLC0415 - it takes a second to load, and few plot
 
         table = self._table()
-        axis, *titles = table
-        if "value" not in table:
-            quantities = dict.fromkeys(title.split(" ")[0] for title in titles)
+        axis = next(iter(table))
+        quantities = self._series()
+        if quantities:
             figure = Figure(figsize=(WIDTH, PANEL * len(quantities) + MARGIN), layout="constrained")
-            for place, quantity in enumerate(quantities, 1):
+            for place, (quantity, columns) in enumerate(quantities.items(), 1):
                 axes = figure.add_subplot(len(quantities), 1, place)
-                for title in titles:
-                    if title.split(" ")[0] == quantity:
-                        axes.plot(table[axis], table[title], linewidth=1, label=title.partition(" ")[2])
+                for joint, column in columns.items():
+                    axes.plot(table[axis], column, linewidth=1, label=joint)
                 axes.set_ylabel(quantity)
             axes.set_xlabel(f"{axis} [s]")
             axes.legend(fontsize="x-small", ncols=4)

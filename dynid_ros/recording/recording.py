@@ -215,11 +215,17 @@ class Recording(Plotted):
 
     def _table(self) -> dict[str, Any]:
         columns: dict[str, Any] = {"time": self.time}
-        for name in ("position", "velocity", "torque", "link_position"):
-            values = getattr(self, name)
-            if values is not None and np.isfinite(values).any():
-                columns |= {f"{name} {joint}": own for joint, own in zip(self.joint_names, values.T, strict=True)}
+        for quantity, by_joint in self._series().items():
+            columns |= {f"{quantity} {joint}": column for joint, column in by_joint.items()}
         return columns
+
+    def _series(self) -> dict[str, dict[str, NDArray]]:
+        values = {name: getattr(self, name) for name in ("position", "velocity", "torque", "link_position")}
+        return {
+            name: dict(zip(self.joint_names, rows.T, strict=True))
+            for name, rows in values.items()
+            if rows is not None and np.isfinite(rows).any()
+        }
 
     def _check_names(self) -> None:
         for joint in (*self.joint_names, *self.others):

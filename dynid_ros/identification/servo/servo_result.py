@@ -168,8 +168,7 @@ class ServoJoint:
         rows = dict(zip(self.names, np.eye(len(self.values)), strict=True))
         first = self.names[: self.layout.first]
         own = {name: rows[name] for name in (*first, "offset")}
-        arm = [name for name in self.names if name.split(" ")[-1] == ARMATURE or name.startswith(ARMATURE)]
-        own |= {ARMATURE: rows[arm[0]]} if arm == [ARMATURE] else {}
+        own |= {ARMATURE: rows[ARMATURE]} if ARMATURE in rows else {}  # else it is in a combination with links
         return {**own, **self.rows}
 
     def _combined(self, row: NDArray) -> tuple[float, float]:

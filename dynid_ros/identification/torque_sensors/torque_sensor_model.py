@@ -149,13 +149,17 @@ class TorqueSensorModel:
     @cached_property
     def names(self) -> list[str]:
         """Names of the K unknowns: label and joint, by label; then the moments, then "center x" and so on."""
-        labels = JOINT_LABELS if self.positions else JOINT_LABELS[:3]
-        names = [f"{label} {joint}" for label in labels for joint in self.robot.joint_names]
+        names = [f"{label} {joint}" for label in self.joint_labels for joint in self.robot.joint_names]
         if self.known is None:
             names += [self.gravity.names[c] for c in self.moment_columns]
         if self.mass is not None and self.mass.center is None:
             names += CENTER
         return names
+
+    @property
+    def joint_labels(self) -> tuple[str, ...]:
+        """Labels of the unknowns that each joint has."""
+        return JOINT_LABELS if self.positions else JOINT_LABELS[:3]
 
     @cached_property
     def moment_columns(self) -> NDArray:
@@ -183,13 +187,16 @@ class TorqueSensorModel:
         return np.where(known.any(axis=0), ends[0].max(axis=0) - ends[1].min(axis=0), 0.0)
 
     def index(self, label: str) -> NDArray:
-        """Where the values of all joints of a label are; empty if they are known."""
-        return np.array([i for i, name in enumerate(self.names) if name.split(" ")[0] == label], int)
+        """Return where the values of all joints of a label are; empty if they are known."""
+        if label not in self.joint_labels:
+            return np.zeros(0, int)
+        n = self.robot.n_joints
+        return self.joint_labels.index(label) * n + np.arange(n)
 
     @cached_property
     def free_moments(self) -> NDArray:
         """Where the moments are among the unknowns; empty if they are known."""
-        first = len(JOINT_LABELS if self.positions else JOINT_LABELS[:3]) * self.robot.n_joints
+        first = len(self.joint_labels) * self.robot.n_joints
         return np.arange(first, first + (0 if self.known else len(self.moment_columns)))
 
     @cached_property

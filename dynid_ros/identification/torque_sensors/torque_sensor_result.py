@@ -211,7 +211,8 @@ class TorqueSensorResult(Plotted):
                 for value, error in columns
             ]
             lines.append(f"{joint:<24}" + "".join(f"{cell:>26}" for cell in cells) + f"{self.residual_rms[j]:>11.3g}")
-        known = [name for name in self.reasons if name.split(" ")[0] in labels]
+        in_table = {f"{label} {joint}" for label in labels for joint in self.joint_names}
+        known = [name for name in self.reasons if name in in_table]
         for why in dict.fromkeys(self.reasons[name] for name in known):
             lines.append(f"  {', '.join(name for name in known if self.reasons[name] == why)}: {why}")
         if self.model.mass is not None and self.model.mass.center is None:
@@ -222,7 +223,7 @@ class TorqueSensorResult(Plotted):
             ]
             lines.append(f"Centre of the mass in the frame of '{self.model.robot.tip}' [m]: {', '.join(cells)}")
         for direction in self.freedoms:
-            if any(name.split(" ")[0] in labels for name in direction.changes):
+            if not in_table.isdisjoint(direction.changes):
                 lines.append(f"No reading changes if these change together: {direction}")
         if self.motor_gains is not None:
             gains = ", ".join("?" if gain is None else f"{gain:.5g}" for gain in self.motor_gains)
