@@ -107,6 +107,12 @@ def one(seed: int = 0, **changes: object) -> ServoArm:
     return drawn(RobotModel.from_urdf(ONE), SO101, seed, **changes)
 
 
+def slide(seed: int = 0, **changes: object) -> ServoArm:
+    """A vertical slide."""
+    urdf = ONE.replace('type="revolute"', 'type="prismatic"').replace('axis xyz="0 1 0"', 'axis xyz="0 0 1"')
+    return drawn(RobotModel.from_urdf(urdf), Servos(400.0, 0.0, 0.03, 1.0, 12.0, 0.03), seed, **changes)
+
+
 def drawn(robot: RobotModel, servos: Servos, seed: int, **changes: object) -> ServoArm:
     """An arm whose servos are up to 20 % and whose links are up to 30 % others than is written."""
     rng = np.random.default_rng(seed)

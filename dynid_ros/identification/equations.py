@@ -14,7 +14,7 @@ from scipy.cluster.vq import kmeans, vq
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import AnyColumns, NormalEquations
 from dynid_ros.identified.links import LinkModel
-from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks, joint_samples
 from dynid_ros.model.friction_terms import Memory
@@ -324,4 +324,5 @@ def validate(model: LinkModel, recording: Recording) -> Validation:
         IdentificationError: as `compare`.
     """
     _, measured, predicted = compare(model, recording)
-    return validate_torque(recording.source, model.robot.joint_names, measured, predicted)
+    unit = unit_of_joints(model.robot.chain.prismatic, "N m", "N")
+    return validate_torque(recording.source, model.robot.joint_names, measured, predicted, unit)

@@ -25,8 +25,10 @@ def servo_entry(over_gain: Estimates, in_torque: Estimates, dof: float, undeterm
     """Entry of a joint.
 
     Args:
-        over_gain: delay (s), and all else divided by the gain of the position loop: times, s and s², and angles, rad.
-        in_torque: the gain, N m/rad, and the same in N m, kg m² and N m s/rad; empty: the gain is not known.
+        over_gain: delay (s), and all else divided by the gain of the position loop: times, s and s², and angles, rad,
+            or positions, m, of a prismatic joint.
+        in_torque: the gain, N m/rad, and the same in N m, kg m² and N m s/rad, or in N/m, N, kg and N s/m; empty: the
+            gain is not known.
         dof: degrees of freedom of the errors.
         undetermined: why something is not known, by label.
     """

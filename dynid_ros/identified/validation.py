@@ -19,7 +19,7 @@ class Validation:
         rms: (n,) of measured less predicted, N m.
         relative_rms: (n,) `rms` over the RMS of the measured torque.
         r2: (n,) R² about the mean of the measured torque.
-        unit: of `rms`, where something else than torque is compared.
+        unit: of `rms`; "N m or N" where some joints are prismatic.
     """
 
     recording: str
@@ -37,11 +37,12 @@ class Validation:
     def table(self) -> str:
         """Return one line per joint for a terminal, with a dash for each number that there is not."""
         width = max(len("joint"), *(len(joint) for joint in self.joint_names)) + 2
-        lines = [f"{'joint':<{width}}{f'RMS [{self.unit}]':>10}{'relative':>10}{'R²':>9}"]
+        column = max(10, len(self.unit) + 8)
+        lines = [f"{'joint':<{width}}{f'RMS [{self.unit}]':>{column}}{'relative':>10}{'R²':>9}"]
         for joint, rms, relative, r2 in zip(self.joint_names, self.rms, self.relative_rms, self.r2, strict=True):
             cells = [f"{rms:.4g}", f"{relative:.2%}", f"{r2:.4f}"]
             shown = ["–" if "nan" in cell else cell for cell in cells]
-            lines.append(f"{joint:<{width}}{shown[0]:>10}{shown[1]:>10}{shown[2]:>9}")
+            lines.append(f"{joint:<{width}}{shown[0]:>{column}}{shown[1]:>10}{shown[2]:>9}")
         return "\n".join(lines)
 
     def document(self) -> dict:
@@ -82,6 +83,12 @@ def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validat
         rms, relative, r2 = columns
         found.append(Validation(name, tuple(joint_names), rms, relative, r2, str(entry.get("unit", "N m"))))
     return found
+
+
+def unit_of_joints(prismatic: NDArray, revolute_unit: str, prismatic_unit: str) -> str:
+    """Return the unit of a quantity of joints, or both units where some of them (n,) are prismatic."""
+    units = [revolute_unit] if not np.all(prismatic) else []
+    return " or ".join([*units, *([prismatic_unit] if np.any(prismatic) else [])])
 
 
 ROUNDING = 1e-9

@@ -212,10 +212,15 @@ def described(robot: RobotModel, names: Sequence[str]) -> dict[str, list[str]]:
         term = re.sub(r"^coupling_|_(positive|negative)$", "", first)
         unit = UNITS.get(link[1] if link else "n_" if first.startswith("n_") else term, TORQUE)
         if not link and _slides(robot, owner):
-            unit = {"kg m²": "kg", "rad": "m"}.get(unit, unit.replace("N m", "N").replace("rad", "m"))
+            unit = prismatic_unit(unit)
         owners.append(owner)
         units.append(unit)
     return {"of": owners, "unit": units}
+
+
+def prismatic_unit(unit: str) -> str:
+    """Return the unit that a quantity of a revolute joint has for a prismatic one."""
+    return {"kg m²": "kg", "rad/(N m)": "m/N"}.get(unit, unit.replace("N m", "N").replace("rad", "m"))
 
 
 def _slides(robot: RobotModel, owner: str) -> bool:

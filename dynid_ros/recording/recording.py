@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynid_ros.display import Plotted
 from dynid_ros.errors import RecordingError

@@ -39,9 +39,7 @@ def write_servo_report(
     The same input gives the same file: it holds no date.
     """
     known = [name for name, joint in result.joints.items() if joint.in_torque]
-    sections: list[Section | None] = [_table(result, torque=False)]
-    if known:
-        sections.append(_table(result, torque=True))
+    sections = [_table(result, torque=torque, prismatic=kind) for torque in (False, True) for kind in (False, True)]
     sections += [
         Section(
             "Following error",
@@ -61,7 +59,7 @@ def write_servo_report(
         result.robot,
         sentences=[
             f"Delay, inertia, damping and friction of {counted(len(result.joints), 'servo')} were found from commands "
-            f"and positions; {'all' if len(known) == len(result.joints) else len(known) or 'none'} of them in N m."
+            f"and positions; {'all' if len(known) == len(result.joints) else len(known) or 'none'} of them in N m or N."
         ],
         tiles=_tiles(result),
         sections=[section for section in sections if section is not None],
@@ -70,10 +68,16 @@ def write_servo_report(
     ).write(path)
 
 
-def _table(result: ServoResult, *, torque: bool) -> Section:
-    labels = [label for label in UNITS if any(label in _estimates(joint, torque) for joint in result.joints.values())]
+def _table(result: ServoResult, *, torque: bool, prismatic: bool) -> Section | None:
+    """Return the table of the joints of one kind, or nothing where no such joint has a number."""
+    joints = {name: joint for name, joint in result.joints.items() if result.is_prismatic(name) == prismatic}
+    labels = [label for label in UNITS if any(label in _estimates(joint, torque) for joint in joints.values())]
+    if not labels:
+        return None
+    effort = "N" if prismatic else "N m"
+    units = result.units(next(iter(joints)))
     rows = []
-    for name, joint in result.joints.items():
+    for name, joint in joints.items():
         cells: list[str | Cell] = []
         for label in labels:
             value, error = _estimates(joint, torque).get(label, (np.nan, np.nan))
@@ -83,16 +87,17 @@ def _table(result: ServoResult, *, torque: bool) -> Section:
             )
         rows.append([name, *cells])
     text = (
-        "With the reference mass: gain, and all else in N m. Inertia is the mean of rotor and links in the recorded "
-        "poses, gravity the largest in them."
+        f"With the reference mass: gain, and all else in {effort}. Inertia is the mean of rotor and links in the "
+        "recorded poses, gravity the largest in them."
         if torque
         else "Everything but the delay is divided by the gain of the joint, torque per position error: times and "
-        "angles. Inertia is the mean of rotor and links in the recorded poses, gravity the largest in them. Below each "
-        "number is half its 95 % interval. A dash stands where the data do not determine a number."
+        f"{'positions' if prismatic else 'angles'}. Inertia is the mean of rotor and links in the recorded poses, "
+        "gravity the largest in them. Below each number is half its 95 % interval. A dash stands where the data do not "
+        "determine a number."
     )
     return Section(
-        "In N m" if torque else "Over the gain",
-        [text, Table(["Joint", *((HEADINGS[label], UNITS[label][torque]) for label in labels)], rows)],
+        (f"In {effort}" if torque else "Over the gain") + (", prismatic joints" if prismatic else ""),
+        [text, Table(["Joint", *((HEADINGS[label], units[label][torque]) for label in labels)], rows)],
     )
 
 
@@ -110,8 +115,11 @@ def _tiles(result: ServoResult) -> list[Tile]:
     if gains:
         worst = max(result.joints[name].half(error) / value for name, (value, error) in gains.items())
         found.append(Tile("Gain, worst joint", f"± {percent(worst)}", "95 % interval"))
-    left = max(joint.rms for joint in result.joints.values())
-    found.append(Tile("Simulated positions", f"{significant(1e3 * left, 2)} mrad", "RMS error, worst joint"))
+    for unit in ("rad", "m"):
+        errors = [joint.rms for name, joint in result.joints.items() if result.position_unit(name) == unit]
+        if errors:
+            left = f"{significant(1e3 * max(errors), 2)} m{unit}"
+            found.append(Tile("Simulated positions", left, "RMS error, worst joint"))
     return [*found, condition(result.condition_number).tile]
 
 
@@ -124,6 +132,7 @@ def _panels(result: ServoResult, shown: Recording) -> list[Plot]:
     for j, name in enumerate(result.model.robot.joint_names):
         both = 1e3 * (told - measured)[some, j], 1e3 * (told - simulated)[some, j]
         label = f"Following error of {name} over time, measured and simulated"
-        picture = prediction_plot(label, "error (mrad)", time, *both)
-        panels.append(panel(name, picture, float(np.sqrt(np.mean((both[0] - both[1]) ** 2))), "mrad"))
+        unit = f"m{result.position_unit(name)}"
+        picture = prediction_plot(label, f"error ({unit})", time, *both)
+        panels.append(panel(name, picture, float(np.sqrt(np.mean((both[0] - both[1]) ** 2))), unit))
     return panels

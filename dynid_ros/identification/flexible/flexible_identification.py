@@ -147,7 +147,8 @@ def _why_not(result: FlexibleResult, i: int, low: float) -> str:
             f"its deflection follows the torque, R² {fit.r_squared:.2f}{other}); it is not rigid: see the report's "
             "spring as measured, or take --spring auto"
         )
-    least = f"at least {low:.3g} N m/rad, " if np.isfinite(low) and low > 0 else ""
+    unit = "N/m" if result.layout.robot.chain.prismatic[i] else "N m/rad"
+    least = f"at least {low:.3g} {unit}, " if np.isfinite(low) and low > 0 else ""
     return (
         f"{least}the spring hardly winds up compared with the noise); take the joint as rigid, or move it with "
         "more torque near its resonance"

@@ -20,21 +20,21 @@ from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, 
 from dynid_ros.identified.flexible_joints import LINK_FRICTION, flexible_joint_entry
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.links import base_parameters_section
-from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.mocap.link_angles import LinkAngles
-from dynid_ros.model.base_parameters import parameter_table
+from dynid_ros.model.base_parameters import parameter_table, prismatic_unit
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
 
 HEADS = {
-    "stiffness": "k [N m/rad]",
-    "motor_inertia": "J [kg m²]",
-    "motor_viscous": "b [N m s]",
-    "coulomb": "c [N m]",
-    "viscous": "v [N m s]",
+    "stiffness": ("k", "N m/rad"),
+    "motor_inertia": ("J", "kg m²"),
+    "motor_viscous": ("b", "N m s/rad"),
+    "coulomb": ("c", "N m"),
+    "viscous": ("v", "N m s/rad"),
 }
-"""Columns of the summary."""
+"""Columns of the summary: symbol, and unit of a revolute joint."""
 DETERMINED = 0.25
 """Standard error of a value, in parts of it, up to which it counts as determined: an interval of half the value."""
 
@@ -182,10 +182,11 @@ class FlexibleResult(Plotted):
     def validate(self, *recordings: Recordings) -> list[Validation]:
         """Torques of recordings that were not used, against the model's."""
         found = []
+        unit = unit_of_joints(self.layout.robot.chain.prismatic, "N m", "N")
         for recording in read_all(recordings, self.joint_names):
             prediction = self.predict(recording)
             found.append(
-                validate_torque(recording.source, self.joint_names, prediction.measured_torque, prediction.torque)
+                validate_torque(recording.source, self.joint_names, prediction.measured_torque, prediction.torque, unit)
             )
         return found
 
@@ -243,12 +244,21 @@ class FlexibleResult(Plotted):
     def summary(self) -> str:
         """Text: one line per joint, sums, clocks, remarks."""
         terms_shown = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
-        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for _, head in terms_shown)}{'Hz':>7}"]
+        heads = [f"{symbol} [{unit}]" for _, (symbol, unit) in terms_shown]
+        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for head in heads)}{'Hz':>7}"]
         terms = [self.term(name) for name, _ in terms_shown]
         for i, joint in enumerate(self.joint_names):
             cells = [value_text(term.values[i], term.standard_errors[i]) for term in terms]
             row = "".join(f"{cell:>22}" for cell in cells)
             lines.append(f"{joint:<14}{row}{self.resonances[i]:>7.2f}")
+        prismatic = [
+            joint
+            for joint, kind in zip(self.joint_names, self.layout.robot.joint_types, strict=True)
+            if kind == "prismatic"
+        ]
+        if prismatic:
+            units = ", ".join(f"{symbol} [{prismatic_unit(unit)}]" for _, (symbol, unit) in terms_shown)
+            lines.append(f"units of {', '.join(prismatic)}: {units}")
         lines += ["", *(f"{s.expression} = {value_text(s.value, s.standard_error)}" for s in self.sums), ""]
         for run in self.runs:
             if run.clock_offset:

@@ -100,7 +100,7 @@ def spring_data(
     scatter = float(np.sqrt(np.mean([np.var(d[part]) for part in parts])))
     if not scatter**2 > 2 * noise**2:
         raise IdentificationError(
-            f"spring: the deflection scatters by {scatter:.3g} rad, its noise alone by {noise:.3g} rad, so it does not "
+            f"spring: the deflection scatters {scatter / noise:.3g} times as much as its noise alone, so it does not "
             "show the spring: load the joint more, or measure its link better"
         )
     if not np.std(tau) > 0:
@@ -286,8 +286,8 @@ def fit_spring(
         gain = errors - other_errors
         better = gain.mean() > np.std(gain, ddof=1) / np.sqrt(len(gain))
         reason = (
-            f"torque in blocks that were left out is off by {held_out[law]:.3g} N m with {law}, by "
-            f"{held_out[fit.law]:.3g} N m with {fit.law}: {'a' if better else 'no'} gain beyond chance"
+            f"torque in blocks that were left out is off by {held_out[law]:.3g} (N m or N) with {law}, by "
+            f"{held_out[fit.law]:.3g} with {fit.law}: {'a' if better else 'no'} gain beyond chance"
         )
         fit, errors = (other, other_errors) if better else (fit, errors)
     return replace(fit, held_out_rms=held_out, reason=reason)

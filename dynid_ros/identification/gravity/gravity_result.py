@@ -17,7 +17,7 @@ from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
-from dynid_ros.identified.validation import Validation, validate_torque, validated
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.gravity import GravityModel
@@ -246,7 +246,8 @@ class GravityResult(Plotted):
 
     def validate_samples(self, samples: Samples, name: str = "") -> Validation:
         """Compare with samples that are already extracted."""
-        return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples))
+        unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
+        return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples), unit)
 
     def friction_torque(self) -> tuple[NDArray, NDArray]:
         """(n, 2) torque besides gravity of each joint that moves upwards, and downwards, and its standard error.

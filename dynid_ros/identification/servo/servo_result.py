@@ -24,8 +24,9 @@ from dynid_ros.identification.servo.servo_runs import (
 )
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.servos import servo_entry
-from dynid_ros.identified.validation import Validation, validate_torque, validated
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque, validated
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.recording import Recording
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ UNITS = {
     "offset": ("rad", "N m"),
     "gravity": ("rad", "N m"),
 }
-"""By label, over gain and with the gain known; a joint that slides has m for rad, and N for N m."""
+"""Units of a revolute joint by label: over gain, and with the gain known."""
 LEAST_GRAVITY = 1e-5
 """Gravity over gain, rad or m, of a joint that it does not load: axes of a URDF are not quite upright."""
 UNEXPLAINED = 3.0
@@ -220,6 +221,20 @@ class ServoResult:
         """The whole arm."""
         return self.settings.robot
 
+    def is_prismatic(self, joint: str) -> bool:
+        """Return whether a joint that moved is prismatic."""
+        return bool(self.model.robot.chain.prismatic[self.model.robot.joint_names.index(joint)])
+
+    def position_unit(self, joint: str) -> str:
+        """Return the unit of the position of a joint that moved."""
+        return "m" if self.is_prismatic(joint) else "rad"
+
+    def units(self, joint: str) -> dict[str, tuple[str, str]]:
+        """Return units by label, over gain and with the gain known, of a joint that moved."""
+        if not self.is_prismatic(joint):
+            return UNITS
+        return {label: (prismatic_unit(over), prismatic_unit(full)) for label, (over, full) in UNITS.items()}
+
     @property
     def held(self) -> tuple[str, ...]:
         """Joints that did not move."""
@@ -245,14 +260,15 @@ class ServoResult:
         if unknown:
             found.append(
                 f"without a torque, or a known mass that loads them, the gains of {', '.join(unknown)} stay unknown: "
-                "inertia, friction and gravity are known in proportion to each joint's gain, not in N m, and not in "
-                "proportion to other joints'; viscous friction is not distinguished from damping by the controller"
+                "inertia, friction and gravity are known in proportion to each joint's gain, not in N m or N, and not "
+                "in proportion to other joints'; viscous friction is not distinguished from damping by the controller"
             )
         for name, joint in self.joints.items():
             if joint.rms > UNEXPLAINED * joint.noise:
                 found.append(
-                    f"{name}: the simulation leaves {joint.rms:.2g} of the positions, {joint.rms / joint.noise:.0f} "
-                    "times the encoder's noise: the servo lacks torque (does it saturate?), or has backlash, a dead "
+                    f"{name}: the simulation leaves {joint.rms:.2g} {self.position_unit(name)} of the positions, "
+                    f"{joint.rms / joint.noise:.0f} times the encoder's noise: the servo lacks "
+                    "torque (does it saturate?), or has backlash, a dead "
                     "band or a transmission that bends; the intervals count that as noise"
                 )
         return tuple(found)
@@ -261,13 +277,16 @@ class ServoResult:
         """A line for each joint and number, with 95 % intervals."""
         lines = []
         for name, joint in self.joints.items():
-            lines.append(f"{name}: simulated positions within {joint.rms:.2g} RMS of the measured")
+            lines.append(
+                f"{name}: simulated positions within {joint.rms:.2g} {self.position_unit(name)} RMS of the measured"
+            )
+            units = self.units(name)
             for which, kind in ((joint.over_gain, 0), (joint.in_torque, 1)):
                 for label, (value, error) in which.items():
                     if np.isfinite(error):
                         over = "" if kind or label == "delay" else " / gain"
                         lines.append(
-                            f"  {label + over:<16} {value:>11.5g} ± {joint.half(error):<9.2g} {UNITS[label][kind]}"
+                            f"  {label + over:<16} {value:>11.5g} ± {joint.half(error):<9.2g} {units[label][kind]}"
                         )
             lines += [
                 f"  {label}: not determined, {why}" for label, why in joint.undetermined.items() if label != "gain"
@@ -282,7 +301,13 @@ class ServoResult:
         """
         told, measured, predicted = (np.concatenate(parts) for parts in zip(*self.simulate(other), strict=True))
         names = self.model.robot.joint_names
-        return validate_torque(other.source, names, told - measured, told - predicted, unit="rad")
+        return validate_torque(
+            other.source,
+            names,
+            told - measured,
+            told - predicted,
+            unit=unit_of_joints(self.model.robot.chain.prismatic, "rad", "m"),
+        )
 
     def simulate(self, other: Recording) -> list[tuple[NDArray, NDArray, NDArray]]:
         """Told, measured and simulated positions, (M, n) each, of each stretch of a recording without the mass.

@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.identification.flexible.flexible_identification import remarks
+from dynid_ros.model import RobotModel
 
 
 def with_error_of(result, name, share):
@@ -97,3 +98,19 @@ def test_repeated_estimates_vary_as_they_say():
     values = [result.parameters[at] for result in results]
     said = np.mean([result.standard_errors[at] for result in results])
     assert 0.2 < np.std(values, ddof=1) / said < 5.0
+
+
+def test_missing_names_joints_whose_stiffness_is_not_known(by_camera):
+    result = by_camera.result
+    assert result.missing == ()
+    (sentence,) = with_error_of(result, "stiffness joint_2", 0.8).missing
+    assert "joint_2" in sentence
+
+
+def test_a_slide_has_newtons_and_metres(by_camera):
+    layout = by_camera.result.layout
+    chain = replace(layout.robot.chain, prismatic=np.array([True]))
+    robot = RobotModel(chain, layout.robot.parameters, layout.robot.gravity)
+    result = replace(by_camera.result, layout=replace(layout, robot=robot))
+    assert "units of joint_2: k [N/m], J [kg], b [N s/m]" in result.summary()
+    assert result._table()["unit"][result.names.index("stiffness joint_2")] == "N/m"

@@ -215,3 +215,21 @@ def test_parts_of_a_real_recording_that_contradict_each_other():
     together = TorsionIdentification().fit(*parts).joints["axis_3"].stiffness
     assert any(stiffness.determined for stiffness in alone)
     assert together.determined or "recordings contradict each other: recording 1" in together.reason
+
+
+def test_missing_names_joints_that_hardly_move(soft):
+    """A joint without a link encoder is not among those to be identified."""
+    both = Recording(
+        ("joint", "still", "plain"),
+        soft.time,
+        np.hstack([soft.position, 0 * soft.position, soft.position]),
+        np.hstack([soft.velocity, 0 * soft.velocity, soft.velocity]),
+        np.hstack([soft.torque] * 3),
+        link_position=np.hstack([soft.link_position, 0 * soft.position, np.full_like(soft.position, np.nan)]),
+        source="run",
+    )
+    result = TorsionIdentification().fit(both)
+    assert list(result.joints) == ["joint"]
+    (sentence,) = result.missing
+    assert "still" in sentence
+    assert "moves by" in sentence

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from servo_arms import motion, one, record, so101, truth
+from servo_arms import motion, one, record, slide, so101, truth
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import ServoIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.servos import read_servos
 from dynid_ros.recording import CommandSeries
+from dynid_ros.report.servos import write_servo_report
 
 CENTER = (0.2, 0.0, 0.03)
 MASS = 0.25
@@ -191,3 +192,23 @@ def test_intervals_of_a_whole_arm_hold():
                 total += 1
                 assert value == pytest.approx(right, rel=0.05)
     assert held >= 0.85 * total
+
+
+def test_a_slide_has_newtons_and_metres(tmp_path):
+    arm = slide()
+    told = motion(arm, 12.0, 50.0)
+    recordings = record(arm, told), record(arm, told, mass=MASS, center=CENTER)
+    result = ServoIdentification(arm.robot, reference_mass=MASS, reference_center=CENTER).fit(
+        recordings[0], with_mass=[recordings[1]]
+    )
+    assert result.joints["lift"].in_torque["gain"][0] == pytest.approx(arm.per_joint("stiffness")[0], rel=0.1)
+    validation = result.validate(recordings[0])
+    assert validation.unit == "m"
+    summary = result.summary()
+    assert "N/m" in summary
+    assert "rad" not in summary
+    assert "N m" not in summary.replace("N m or N", "")
+    page = write_servo_report(tmp_path / "report.html", result, recordings[0], [validation]).read_text()
+    assert "In N, prismatic joints" in page
+    assert "N m/rad" not in page
+    assert "mrad" not in page
