@@ -239,7 +239,9 @@ class GuardedExperiment:
         """What is to be said of torques that cannot be checked."""
         if not self.space.unknown:
             return []
-        return [f"torques are not checked: the robot's description has no mass beyond {', '.join(self.space.unknown)}"]
+        return [
+            f"torques are not checked of {', '.join(self.space.unknown)}: the robot's description has no mass there"
+        ]
 
 
 def require(*settings: tuple[str, object, object, str]) -> None:

@@ -1,6 +1,7 @@
 """Where the links may be: above a floor, in a box, clear of obstacles and of each other; with loads they bear."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -233,7 +234,7 @@ class TorqueRoom:
     Args:
         workspace: where the links may be.
         limits: of torque.
-        robot: the arm; torques are not looked at where its description has no mass for them.
+        robot: the arm; the torque of a joint is not looked at where its description has no mass beyond it.
         margin: part of the torque limits that is left to friction and to what the description gets wrong.
 
     Attributes:
@@ -241,16 +242,22 @@ class TorqueRoom:
     """
 
     def __init__(self, workspace: Workspace, limits: MotionLimits, robot: RobotModel, margin: float) -> None:
-        self._workspace, self._limits, self._robot, self._margin = workspace, limits, robot, margin
+        self._workspace, self._robot, self._margin = workspace, robot, margin
         self.unknown = unknown_torques(limits, robot)
+        is_unknown = np.isin(limits.joint_names, self.unknown)
+        self._limits = replace(limits, torque=np.where(is_unknown, np.inf, limits.torque))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence on the joints whose torque is not known, or nothing."""
+        names = ", ".join(self.unknown)
+        return (f"torques are not checked of {names}: the robot's description has no mass there",) if names else ()
 
     def allowed(self, position: ArrayLike) -> NDArray:
         """(N,) bool: whether the arm may rest at positions (N, n)."""
-        allowed = self._workspace.allowed(position)
-        if not self.unknown:
-            bound = (1 - self._margin) * self._limits.torque
-            allowed &= np.all(np.abs(self._robot.gravity_torque(position)) <= bound, axis=1)
-        return allowed
+        bound = (1 - self._margin) * self._limits.torque
+        holds = np.all(np.abs(self._robot.gravity_torque(position)) <= bound, axis=1)
+        return self._workspace.allowed(position) & holds
 
     def check(self, trajectory: Trajectory) -> None:
         """The motion keeps to workspace and torque limits.
@@ -259,5 +266,4 @@ class TorqueRoom:
             TrajectoryError: says where it does not.
         """
         self._workspace.check(trajectory)
-        if not self.unknown:
-            check_torque(trajectory, self._limits, self._robot, self._margin)
+        check_torque(trajectory, self._limits, self._robot, self._margin)

@@ -28,3 +28,14 @@ def test_a_margin_is_left_on_both_sides(margin, fits, pose):
     else:
         with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
             room.check(dwell)
+
+
+def test_a_massless_last_link_leaves_the_other_torques_checked():
+    urdf = planar_arm.urdf().replace(f'<mass value="{planar_arm.MASS[-1]}"/>', '<mass value="0"/>')
+    robot = RobotModel.from_urdf(urdf)
+    limits = MotionLimits(robot.joint_names, ("rad",) * 3, -4.0, 4.0, 3.0, 9.0, torque=[1.0, 1e-3, 99.0])
+    room = TorqueRoom(Workspace(robot), limits, robot, 0.1)
+    assert room.unknown == ["joint_3"]
+    assert not room.allowed(STRETCHED[None]).any()
+    with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
+        room.check(move(robot.joint_names, STRETCHED, STRETCHED, 1.0))

@@ -51,10 +51,7 @@ class Safety:
         )
         self.warnings += self.workspace.crowded
         self._room = TorqueRoom(self.workspace, self.limits, robot, 0.0)
-        if self._room.unknown:
-            self.warnings += (
-                f"torques are not checked: the robot's description has no mass beyond {', '.join(self._room.unknown)}",
-            )
+        self.warnings += self._room.warnings
 
     def check(self, motion: Trajectory) -> None:
         """The motion keeps to limits, workspace and, where the description has masses, torque limits.

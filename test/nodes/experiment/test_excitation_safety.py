@@ -116,7 +116,7 @@ def test_torque_is_checked_where_the_description_has_masses():
     found = Safety(RobotModel.from_urdf(massless), SimpleNamespace(**settings))
     found.check(rest(REST))
     assert found.warnings[-1] == (
-        "torques are not checked: the robot's description has no mass beyond joint_1, joint_2, joint_3"
+        "torques are not checked of joint_1, joint_2, joint_3: the robot's description has no mass there"
     )
 
 
