@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from dynid_ros.display import Plotted
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
 from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
+from dynid_ros.identification.wrench_frame import AXES, UNITS
 from dynid_ros.identified.identified_file import as_number, new_document, save_identified
 from dynid_ros.identified.load import load_section
 from dynid_ros.model import RobotModel
@@ -234,7 +235,22 @@ def load_summary(result: LoadResult) -> str:
         f"{channel} {value:.3g}/{size:.3g}"
         for channel, value, size in zip(result.channels, result.residual_rms, result.signal_rms, strict=True)
     )
-    return "\n".join([*lines, f"  residual/load RMS: {rms}", *(f"  {remark}" for remark in result.remarks)])
+    lines += [f"  residual/load RMS: {rms}", *_sensor_biases(result)]
+    return "\n".join([*lines, *(f"  {remark}" for remark in result.remarks)])
+
+
+def _sensor_biases(result: LoadResult) -> Iterator[str]:
+    """Yield a line with the bias of a wrist sensor for each recording, with the sign of its readings."""
+    sign = -1.0 if result.settings.get("wrench_convention") == "load_on_sensor" else 1.0
+    biases = [k for k, name in enumerate(result.estimate.names) if name.startswith("bias of ")]
+    low, high = result.estimate.confidence_intervals().T
+    for first in range(0, len(biases), len(AXES)):
+        texts = [
+            f"{axis} {sign * result.estimate.values[k]:.3g} ± {(high[k] - low[k]) / 2:.2g} {unit}"
+            for axis, unit, k in zip(AXES, UNITS, biases[first : first + len(AXES)], strict=True)
+        ]
+        which = f", recording {first // len(AXES) + 1}" if len(biases) > len(AXES) else ""
+        yield f"  bias of the sensor{which}: {', '.join(texts)}"
 
 
 def _center_and_moments(result: LoadResult) -> list[str]:

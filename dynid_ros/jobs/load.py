@@ -65,6 +65,12 @@ class LoadSettings:
     wrench_gain_error: float = setting(
         0.005, "standard deviation of the relative error of each axis' gain", least=0, symbol="S"
     )
+    joint_deflection: float = setting(
+        0.001,
+        "RMS over the joints of how far its torque twists each joint at most, rad; for source wrench",
+        least=0,
+        symbol="D",
+    )
 
     def __post_init__(self) -> None:
         check(self, IdentificationError)
@@ -78,6 +84,7 @@ class LoadSettings:
             frame=cast(Frame | None, self.wrench_frame or None),
             convention=ACTS_ON[self.wrench_acts_on],
             gain_error=self.wrench_gain_error,
+            joint_deflection=self.joint_deflection,
         )
         return LoadIdentification(
             robot,

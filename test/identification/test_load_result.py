@@ -1,8 +1,11 @@
 """Bodies that loads can be."""
 
 import numpy as np
+from static_wrench_arms import held_load
 
-from dynid_ros.identification.load_result import possible_load
+from dynid_ros.identification.load.load_identification import LoadIdentification
+from dynid_ros.identification.load.wrench_source import WrenchSource
+from dynid_ros.identification.load_result import LoadResult, possible_load
 from dynid_ros.model.inertia import from_center_of_mass, is_possible
 
 LOAD = from_center_of_mass(2.0, np.array([0.02, 0.05, 0.1]), np.diag([0.01, 0.012, 0.004]))
@@ -39,3 +42,25 @@ def test_open_directions_are_as_in_the_ball():
     found = possible_load(LOAD[:4], covariance)
     assert is_possible(found)
     np.testing.assert_allclose(found[1:4], LOAD[1:4], atol=5e-3)
+
+
+def _weighed(readings: np.ndarray, sensor: WrenchSource) -> LoadResult:
+    held = held_load(0, 10)
+    recording = held.record(readings, np.random.default_rng(0))
+    return LoadIdentification(held.robot, sensor=sensor, motion="static").fit(recording)
+
+
+def test_summary_has_the_bias_that_a_resting_sensor_reads():
+    """Whoever feels the wrench: the sign is that of the readings."""
+    bias = np.array([30.0, -20.0, 10.0, 3.0, -2.0, 1.0])
+    wrench = held_load(0, 10).wrench
+    for convention, sign in (("load_on_sensor", 1.0), ("sensor_on_load", -1.0)):
+        summary = _weighed(sign * wrench + bias, WrenchSource(convention=convention)).summary()
+        assert "bias of the sensor: force x 30 ±" in summary
+        assert "torque y -2 ±" in summary
+
+
+def test_known_errors_leave_a_resting_load_more_degrees_of_freedom():
+    """Gains of known error are no estimate of ten samples: an interval by nine degrees of freedom is too wide."""
+    result = _weighed(held_load(0, 10).wrench, WrenchSource(gain_error=0.05, joint_deflection=0.0))
+    assert result.estimate.dof[0] > 100

@@ -98,6 +98,18 @@ def estimate(columns: LoadColumns, fit: LeastSquaresFit, covariance: NDArray, do
     return BaseEstimate(columns.names, columns.names, values, covariance, np.full(len(values), np.nan), dof)
 
 
+def _joint_dof(seen: NDArray, covariance: NDArray, dof: NDArray) -> NDArray:
+    """Return degrees of freedom (k,) of variances that are partly known (Satterthwaite 1946).
+
+    Args:
+        seen: (k, k) covariance that the residuals show.
+        covariance: (k, k) the same with what is known of gains and arm.
+        dof: (k,) degrees of freedom of `seen`.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.diag(seen) > 0, dof * (np.diag(covariance) / np.diag(seen)) ** 2, dof)
+
+
 # Least squares for a load from few samples that are independent of each other: rests.
 
 
@@ -120,13 +132,13 @@ def fit_rests(
     own = without_rounding(matrix[:, columns.own])
     fit, noise = solve_grouped(own, right.ravel(), group)
     check_freedom(len(group) - fit.rank, n_samples, channels, columns)
-    covariance = _jackknife(own, right.ravel(), group, fit.solution)
+    seen = _jackknife(own, right.ravel(), group, fit.solution)
     whole = np.column_stack([own, matrix[:, columns.of_arm], right.ravel()]) / noise[group, None]
     grams = [whole[group == j].T @ whole[group == j] for j in range(len(channels))]
-    covariance += known_errors(grams, columns.own.size, gain_error, arm)
+    covariance = seen + known_errors(grams, columns.own.size, gain_error, arm)
     residual = fit.residual.reshape(right.shape)
     return LoadFit(
-        estimate=estimate(columns, fit, covariance, np.full(columns.own.size, n_samples - 1.0)),
+        estimate=estimate(columns, fit, covariance, _joint_dof(seen, covariance, np.full(len(seen), n_samples - 1.0))),
         solution=fit.solution,
         condition_number=fit.condition_number,
         noise=noise,
@@ -204,11 +216,8 @@ def fit_load(
     )
     parts = [np.column_stack(both.joint(j)) / sigma for j, sigma in enumerate(noise)]
     covariance = seen + known_errors([part.T @ part for part in parts], size, gain_error, arm)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # What is known of gains and arm leaves the more degrees of freedom, the more it adds (Satterthwaite 1946).
-        dof = np.where(np.diag(seen) > 0, dof * (np.diag(covariance) / np.diag(seen)) ** 2, dof)
     return LoadFit(
-        estimate=estimate(columns, fit, covariance, dof),
+        estimate=estimate(columns, fit, covariance, _joint_dof(seen, covariance, dof)),
         solution=fit.solution,
         condition_number=fit.condition_number,
         noise=noise,

@@ -203,6 +203,7 @@ class LoadIdentification:
                 "source": self.source,
                 "motion": str(self.motion),
                 "torque_gain_error": float(self.torque_gain_error),
+                "wrench_convention": None if self.sensor is None else self.sensor.convention,
                 "tare": None if self.tare is None else list(self.tare.sources),
                 "compensated": self.arm == COMPENSATED,
                 "declared": None if self.declared is None else list(map(float, self.declared)),
