@@ -3,6 +3,7 @@
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import planar_arm
 import pytest
 from c_arm import arm_of
 from pinocchio_arm import example_urdf
@@ -161,3 +162,16 @@ def test_world_of_a_urdf_is_the_world(tmp_path):
     parsing.Parser(plant).AddModels(str(tmp_path / "arm.sdf"))
     plant.Finalize()
     assert plant.num_velocities() == 1
+
+
+def test_limits_of_positions_are_those_of_the_urdf_and_a_continuous_joint_has_none(tmp_path):
+    text = planar_arm.urdf().replace('"joint_2" type="revolute"', '"joint_2" type="continuous"')
+    written(arm_of(RobotModel.from_urdf(text)), tmp_path / "arm.sdf")
+    model = ET.fromstring((tmp_path / "arm.sdf").read_text().split("\n", 1)[1]).find("model")
+    limits = {joint.get("name"): joint.find("axis/limit") for joint in model.findall("joint[axis]")}
+    for name, limit in limits.items():
+        expected = {"effort": "50.0", "velocity": "3.0"}
+        if name != "joint_2":
+            expected |= {"lower": "-2.5", "upper": "2.5"}
+        assert {entry.tag: entry.text for entry in limit} == expected
+    assert set(limits) == {"joint_1", "joint_2", "joint_3"}
