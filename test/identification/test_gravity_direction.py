@@ -18,7 +18,7 @@ from dynid_ros.identification.gravity_direction import imu_direction
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import found_gravity, load_identified
 from dynid_ros.model import RobotModel
-from dynid_ros.model.gravity_direction import angle_between, turned
+from dynid_ros.model.gravity_direction import angle_between, turn_axes, turned
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import ImuSeries
@@ -240,3 +240,24 @@ def test_direction_is_found_with_the_links(tilt):
     truth = experiment.truth(result.base)
     known = np.isfinite(truth)
     assert np.mean((low <= truth)[known] & (truth <= high)[known]) > 0.85
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_errors_of_an_imu_are_in_those_of_the_moments(axis):
+    """Each moment is as uncertain as it moves with gravity."""
+    samples = found("tilted")[0].samples
+    down, std = turned(STANDARD_GRAVITY, MOUNTS["tilted"]), np.radians(0.5)
+    axes = turn_axes(down)
+    identification = GravityIdentification(demo_robot(), gravity_direction="imu")
+
+    def result(gravity, error):
+        covariance = np.diag(error**2 * (np.arange(2) == axis))
+        direction = GravityDirection("imu", gravity, np.array(STANDARD_GRAVITY), axes, covariance, 20.0, "base")
+        return identification.fit_samples(samples, direction=direction)
+
+    exact, unsure = result(down, 0.0), result(down, std)
+    moved = (result(turned(down, 1e-3 * axes[axis]), 0.0).values - exact.values) / 1e-3 * std
+    added = np.diag(unsure.covariance - exact.covariance)
+    known = np.diag(exact.covariance) < 0.02**2  # else weights of the fit change more
+    assert (added > np.diag(exact.covariance))[known].any()
+    np.testing.assert_allclose(np.sqrt(added)[known], np.abs(moved)[known], atol=0.1 * np.abs(moved[known]).max())

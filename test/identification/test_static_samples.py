@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.static_samples import SampleRules, Samples, rotations, slow_samples, static_samples
+from dynid_ros.identification.static_samples import (
+    Approaches,
+    SampleRules,
+    Samples,
+    rotations,
+    slow_samples,
+    static_samples,
+)
 from dynid_ros.recording import Recording
 
 # Single-joint rotations among samples.
@@ -116,3 +123,17 @@ def test_joined_parts_are_numbered():
     one = static_samples(stepping(np.array([0.0, 0.3])), SampleRules())
     both = Samples.join([one, one])
     assert list(both.part) == [0] * len(one) + [1] * len(one)
+
+
+def test_approaches_are_paired_within_a_state():
+    """Poses with and without a load are another's pose no more; each sample is in one pair."""
+    position = np.tile([[0.5, -0.2]], (6, 1))
+    side = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    samples = replace(samples_at(position), direction=np.column_stack([side, side]))
+    sample, joint = np.repeat(np.arange(6), 2), np.tile([0, 1], 6)
+    loaded = np.array([0, 1, 1, 1, 0, 0])
+    pairs = Approaches.among(samples, sample, joint, ("a", "b"), loaded)
+    found = {(int(sample[up]), int(sample[down])) for up, down in zip(pairs.up, pairs.down, strict=True)}
+    assert len(pairs.up) == len(set(pairs.up.tolist())) == 4
+    assert found == {(2, 1), (0, 5)} or found == {(2, 3), (0, 5)}
+    assert all(joint[up] == joint[down] for up, down in zip(pairs.up, pairs.down, strict=True))
