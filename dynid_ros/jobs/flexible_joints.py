@@ -165,7 +165,9 @@ def identify_flexible(
     with progress(5) as step:
         step("looking for faults in the recordings")
         # A rigid model would report all that springs do, so that none is given.
-        findings = checked([recording.select(robot.joint_names) for recording in (*recordings, *validate)], None)
+        findings = checked(
+            [recording.select(robot.joint_names) for recording in (*recordings, *validate)], None, motion=True
+        )
         step("finding the links")
         cameras = [_camera(robot, recording, markers, mocap=mocap) for recording in recordings]
         links = [None if camera is None else camera.angles for camera in cameras]

@@ -20,7 +20,7 @@ from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.all_checks import check
-from dynid_ros.recording.checks.finding import STAMPS, Finding
+from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.effort import EffortConvention
 
 
@@ -142,9 +142,6 @@ def checked(
     else:
         without = [replace(part, torque=np.full_like(part.torque, np.nan)) for part in recordings]
         findings = [finding for finding in check(without, robot, motion) if finding.kind != "missing torque"]
-        if not motion:
-            # Noise of the stamps spoils accelerations, which rests do not have.
-            findings = [replace(each, severity="warning") if each.kind == STAMPS else each for each in findings]
     for finding in findings:
         if finding.severity == "error":
             raise RecordingError(str(finding))

@@ -44,7 +44,7 @@ def identify_torsion(
     output = writable_folder(output, "identified.yaml", "report.html")
     with progress(3) as step:
         step("looking for faults in the recordings")
-        findings = checked([*recordings, *validate], None)
+        findings = checked([*recordings, *validate], None, motion=True)
         step("identifying torsion")
         result = identification.fit(*recordings)
         validations = [result.validate(recording) for recording in validate]

@@ -201,6 +201,9 @@ MAX_HARM = 0.02
 """… and after, in what is identified."""
 MAX_NOISE_STEPS = 0.1
 """Noise of the stamps, in steps, that is never refused: real arms that are identified well have 0.02."""
+MIN_SHIFT = 5e-5
+"""Shift of the fastest joint by noise of the stamps, rad or m (RMS), that is never refused: an encoder of 17 bits has
+such steps. Simulated arms at a tenth of a radian per second are identified as well with it."""
 MAX_DEVIATION = 4.0
 """Deviation of the stamps from a clock that mends them, in parts of their noise: a wrong clock leaves them farther."""
 EVEN_JITTER_STEPS = 1e-3
@@ -264,7 +267,9 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
     harm = acceleration_noise(chosen.time, position, noise)
     if harm < MIN_HARM:
         return chosen
-    kept = chosen._replace(noise=noise, harm=harm)
+    step = (time[-1] - time[0]) / (len(time) - 1)
+    speed = float(np.sqrt(np.mean(np.diff(position, axis=0) ** 2, axis=0).max()) / step)
+    kept = chosen._replace(noise=noise, harm=harm if noise * speed > MIN_SHIFT else 0.0)
     clock = None if held or _is_even(time) else moved_times(time, position)
     if clock is None:
         return kept
@@ -277,7 +282,8 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
         f"its time stamps are off by {1e3 * float(np.std(time - clock)):.2g} ms (RMS), as the positions of all joints "
         f"show; a steady clock of {float(np.median(np.diff(clock))):.6g} s that fits the motion is used in their place"
     )
-    return SampleTimes(clock, True, reason, left, acceleration_noise(clock, position, left), mended=True)
+    harm = acceleration_noise(clock, position, left) if left * speed > MIN_SHIFT else 0.0
+    return SampleTimes(clock, True, reason, left, harm, mended=True)
 
 
 def _is_even(time: NDArray) -> bool:

@@ -9,7 +9,6 @@ from dynid_ros.commands.options import add_reading
 from dynid_ros.errors import RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import checked, joint_values, read_recordings
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.finding import STAMPS, Finding
 
 NAMES = ("base", "elbow", "a=b")
 
@@ -64,12 +63,14 @@ def test_one_motor_gain_is_that_of_all_joints(tmp_path):
     assert (read.torque == -1.0).all()
 
 
-def test_noise_of_stamps_is_a_warning_where_a_sensor_weighs_at_rest(monkeypatch):
-    finding = Finding("error", "run", "the clock of its time stamps is wrong", "mend it", STAMPS)
-    monkeypatch.setattr("dynid_ros.jobs.inputs.check", lambda *_: [finding])
-    q = np.zeros((9, 1))
-    recording = Recording(("joint_1",), np.arange(9.0), q, q, q)
-    (warning,) = checked([recording], None, torque=False)
-    assert warning.severity == "warning"
-    with pytest.raises(RecordingError, match="time stamps is wrong"):
-        checked([recording], None, motion=True, torque=False)
+@pytest.mark.parametrize("torque", [True, False])
+def test_noise_of_stamps_is_an_error_only_where_motion_is_needed(torque):
+    rng = np.random.default_rng(0)
+    time = np.cumsum(rng.uniform(0.002, 0.006, 4000))
+    q = np.sin(np.outer(time, [0.9, 1.3, 1.7])) + rng.normal(0, 1e-5, (4000, 3))
+    stamps = np.sort(time + rng.normal(0, 2e-3, len(time)))
+    recording = Recording(("joint_1", "joint_2", "joint_3"), stamps, q, np.full_like(q, np.nan), np.cos(q))
+    (warning,) = checked([recording], None, torque=torque)
+    assert (warning.kind, warning.severity) == ("time stamps", "warning")
+    with pytest.raises(RecordingError, match="clock of its time stamps is wrong"):
+        checked([recording], None, motion=True, torque=torque)

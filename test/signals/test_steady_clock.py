@@ -118,3 +118,12 @@ def test_even_stamps_are_not_mended(seed):
     times = sample_times(time, stepped(time, seed))
     assert not times.mended
     np.testing.assert_array_equal(times.time, time)
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.02])
+def test_noisy_stamps_do_no_harm_where_next_to_nothing_moves(speed):
+    rng = np.random.default_rng(6)
+    time = np.cumsum(rng.uniform(0.002, 0.006, 5000))
+    stamps = np.sort(time + rng.normal(0, 2e-3, len(time)))
+    slow = positions(speed * time)
+    assert not sample_times(stamps, slow).fault()

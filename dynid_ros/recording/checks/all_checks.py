@@ -43,7 +43,7 @@ def check(
     findings: list[Finding] = []
     for part in recordings:
         findings += [
-            *check_steps(part),
+            *check_steps(part, motion),
             *check_channels(part),
             *check_torque_stretches(part),
             *check_position_steps(part),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.recording.checks.finding import ABSURD, LITTLE_MOTION, STAMPS, Finding
+from dynid_ros.recording.checks.finding import ABSURD, LITTLE_MOTION, STAMPS, Finding, Severity
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals import stale_rows
 from dynid_ros.signals.resampling import STAMPS_FIX, judged_times
@@ -249,8 +249,13 @@ MOVING = 0.02
 NEIGHBOURS = 10
 
 
-def check_steps(recording: Recording) -> Iterator[Finding]:
-    """Too few samples, a file cut off, gaps between samples, rows that repeat the row before."""
+def check_steps(recording: Recording, motion: bool) -> Iterator[Finding]:
+    """Yield findings of too few samples, a file cut off, a wrong clock, gaps, and rows that repeat the row before.
+
+    Args:
+        recording: to look at.
+        motion: whether the fit needs motion; else noise of the stamps does no harm.
+    """
     yield from _check_length(recording)
     if recording.clock_remark:
         yield Finding(
@@ -262,7 +267,7 @@ def check_steps(recording: Recording) -> Iterator[Finding]:
         )
     if recording.n_samples > STEP_CHECKS_MINIMUM_SAMPLES:
         yield from _check_clock(recording)
-        yield from _check_stamps(recording)
+        yield from _check_stamps(recording, motion)
         yield from _check_gaps(recording)
         yield from _check_repetition(recording)
 
@@ -305,13 +310,14 @@ def _check_clock(recording: Recording) -> Iterator[Finding]:
         )
 
 
-def _check_stamps(recording: Recording) -> Iterator[Finding]:
+def _check_stamps(recording: Recording, motion: bool) -> Iterator[Finding]:
     """Noise of the time stamps that another clock mends, or that spoils the motion."""
     times, fresh = judged_times(recording.time, recording.position, recording.torque)
     fault = times.fault()
     off = float(np.std(recording.time[fresh] - times.time)) / float(np.median(np.diff(times.time)))
     if fault or (times.mended and off > MIN_REPORTED_JITTER):
-        yield Finding("error" if fault else "warning", recording.source, fault or times.reason, STAMPS_FIX, STAMPS)
+        severity: Severity = "error" if fault and motion else "warning"
+        yield Finding(severity, recording.source, fault or times.reason, STAMPS_FIX, STAMPS)
 
 
 def _check_gaps(recording: Recording) -> Iterator[Finding]:
