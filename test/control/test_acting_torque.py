@@ -12,9 +12,9 @@ ERROR = [10.0, 5.0, 1.0]
 
 @pytest.mark.parametrize("scale", [1.0, 0.6, 0.2])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-@pytest.mark.parametrize("way", [1.0, -1.0])
-def test_the_scale_of_the_process_before_is_found_through_offsets(scale, sign, way):
-    gravity = [way * torque for torque in GRAVITY]
+@pytest.mark.parametrize("ways", [(1, 1, 1), (-1, 1, -1), (-1, -1, -1), (1, -1, 1)])
+def test_the_scale_of_the_process_before_is_found_through_offsets(scale, sign, ways):
+    gravity = [way * abs(torque) for way, torque in zip(ways, GRAVITY, strict=True)]
     effort = [scale * torque + sign * 0.4 * error for torque, error in zip(gravity, ERROR, strict=True)]
     assert acting_scale(NAMES, gravity, effort, ERROR) == pytest.approx(scale, abs=0.06)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dynid_ros.identification.change_point import FALSE_ALARM, LEAST_PARTS, _Part, likeliest_change
+from dynid_ros.identification.change_point import FALSE_ALARM, LEAST_PARTS, LoadChange, _Part, likeliest_change
 
 COLUMNS, ROWS = 6, 40
 
@@ -56,3 +56,24 @@ def test_few_stretches_have_the_covariance_of_many():
     few = np.mean([np.trace(_Part.of(grams(rng, 5)).clustered) for _ in range(400)])
     many = np.mean([np.trace(_Part.of(grams(rng, 40)).clustered) for _ in range(60)])
     assert 5 * few / (40 * many) == pytest.approx(0.98, abs=0.08)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("mass", "change", "shift", "matters"),
+    [
+        (2.0, 0.055, 0.0, False),
+        (2.0, 0.07, 0.0, True),
+        (0.3, 0.045, 0.0, False),
+        (0.3, 0.06, 0.0, True),
+        (2.0, 0.0, 0.0035, False),
+        (2.0, 0.0, 0.0045, True),
+        (0.02, 0.0, 0.1, False),
+    ],
+)
+def test_small_changes_do_not_matter(sign, mass, change, shift, matters):
+    center = np.array([0.01, -0.02, 0.05])
+    moved = center + np.array([0.0, sign * shift, 0.0])
+    changed = mass + sign * change
+    before, after = (np.array([m, *(m * c)]) for m, c in ((mass, center), (changed, moved)))
+    assert LoadChange(0, 1.0, before, after, 0.0).matters is matters
