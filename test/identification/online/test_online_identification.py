@@ -193,3 +193,16 @@ def test_bad_input_is_one_clear_error(robot):
     assert longer.kinematics_sha256 != robot.kinematics_sha256
     with pytest.raises(IdentificationError, match="its model is of robot 'demo_arm' with joints joint_1"):
         OnlineIdentification(robot, arm=_without_friction(longer, longer.parameters))
+
+
+@pytest.mark.parametrize(("forgetting", "part"), [(0.3, (0.8, 1.01)), (None, (0.3, 0.7))])
+def test_what_is_older_than_the_time_constant_is_forgotten(robot, forgetting, part):
+    """All masses grow by half after 4 of 8 s."""
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 800, robot.n_joints))
+    torque = robot.inverse_dynamics(q, qd, qdd) * (1.0 + 0.5 * (np.arange(800) >= 400))[:, None]
+    online = OnlineIdentification(robot, "links", friction=NONE, cutoff=None, forgetting=forgetting)
+    for k in range(800):
+        online.update(0.01 * k, q[k], qd[k], qdd[k], torque[k])
+    base = robot.base_parameters().project(robot.parameters)
+    grown = (online.estimate().values - base) @ base / (0.5 * base @ base)
+    assert part[0] < grown < part[1]
