@@ -50,11 +50,6 @@ REPEATED = 5.0
 MUCH = 0.5
 """Part of the largest gravity torque of any joint from which a joint is one that gravity loads much."""
 
-MAX_FRICTION_OF_GRAVITY = 0.3
-"""Part of the range of a joint's gravity torque that friction may span, from one direction to the other. In simulations
-with presliding and Stribeck friction it stays below 0.25 where gains are good to 1 %; beyond, all gains can be off by a
-fifth with intervals of a tenth."""
-
 
 @dataclass
 class TorqueSensorCalibration:
@@ -243,18 +238,6 @@ def _check_explained(result: TorqueSensorResult) -> None:
         )
 
 
-def _friction_shares(result: TorqueSensorResult) -> dict[str, float]:
-    """Return the friction of each joint, both directions together, in parts of the range of its gravity torque."""
-    model, values = result.model, result.fit.values
-    gravity = values[model.index("sensitivity")] * model.at(values).torque
-    read = np.isfinite(result.fit.residual)
-    shares = {}
-    for j, (joint, weighed) in enumerate(zip(result.joint_names, model.weighed, strict=True)):
-        if weighed and read[:, j].any() and (size := float(np.ptp(gravity[read[:, j], j]))) > 0.0:
-            shares[joint] = 2 * abs(float(values[model.index("coulomb")[j]])) / size
-    return shares
-
-
 def _remarks(result: TorqueSensorResult) -> list[str]:
     remarks = []
     if result.model.known is not None:
@@ -267,15 +250,6 @@ def _remarks(result: TorqueSensorResult) -> list[str]:
         remarks.append(
             f"the readings of {', '.join(strange)} repeat themselves better than gravity explains them: a cable, a "
             "spring, a sensor that is not linear or feels other joints; the intervals count that as noise"
-        )
-    heavy = [
-        f"{joint} ({share:.0%})" for joint, share in _friction_shares(result).items() if share > MAX_FRICTION_OF_GRAVITY
-    ]
-    if heavy:
-        remarks.append(
-            f"friction of {', '.join(heavy)} is large beside the range of the gravity torque there: a joint may rest "
-            "anywhere within its friction, so gains, of other joints too, may be off by more than their intervals say; "
-            "attach a heavier mass, turn these joints further, and approach each dwell slowly"
         )
     odd = [f"{joint} ({count})" for joint, count in zip(result.joint_names, result.fit.left_out, strict=True) if count]
     if odd:
