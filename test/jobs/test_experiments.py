@@ -15,16 +15,18 @@ from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
+    CLEARANCE,
     KINDS,
     MIN_DURATION_S,
     PRIOR,
     flexible_motion,
     flexible_prior,
     make_experiment,
+    surroundings,
     usual_base_frequency,
 )
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate
+from dynid_ros.simulation import Drives, SimulatedArm, Springs, demo_arm_urdf, simulate
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 # Motions for flexible joints from files and arguments.
@@ -206,3 +208,75 @@ def test_refusals(kind, target, settings, words):
 def test_numbers_that_no_memory_holds_are_refused(kind, name):
     with pytest.raises(TrajectoryError, match=rf"{name} is 4611686018427387904; expected at most (1000|64)"):
         make(kind, **{name: 2**62})
+
+
+# The workspace.
+
+
+LEANING = [0.0, 0.6, 0.4, 0.0, 0.3, 0.0]
+"""Pose of the demo arm whose links are 0.08 m and more apart from each other."""
+
+
+def demo_surroundings(folder, wall=None, **settings):
+    """Return the workspace of the demo arm, with a wall that begins at a place on the x axis of the base."""
+    obstacles = []
+    if wall is not None:
+        obstacles = [folder / "wall.yaml"]
+        obstacles[0].write_text(f"- {{name: wall, size: [0.2, 4, 4], position: [{wall + 0.1}, 0, 0]}}")
+    robot = RobotModel.from_urdf(demo_arm_urdf())
+    return surroundings(robot, folder / "arm.urdf", obstacles=obstacles, **settings)
+
+
+def least_room(workspace, words):
+    """Return the least room in the pose, m, of the checks whose names hold the words."""
+    room = workspace.distances([LEANING]).room[0]
+    return min(value for name, value in zip(workspace.names, room, strict=True) if words in name)
+
+
+def test_the_clearance_to_obstacles_is_kept(tmp_path):
+    far = least_room(demo_surroundings(tmp_path, 1.5, clearance=0.0), "wall")
+    near = 1.5 - far + 0.03
+    assert least_room(demo_surroundings(tmp_path, near, clearance=0.0), "wall") == pytest.approx(0.03)
+    allowed = [
+        demo_surroundings(tmp_path, near, clearance=clearance).allowed([LEANING])[0] for clearance in (0.029, 0.031)
+    ]
+    assert allowed == [True, False]
+
+
+@pytest.mark.parametrize(("settings", "clearance"), [({"clearance": 0.02}, 0.02), ({}, CLEARANCE)])
+def test_the_clearance_between_links_is_kept(tmp_path, settings, clearance):
+    without, kept = (
+        least_room(demo_surroundings(tmp_path, **each), "'link_6' and 'link_3'")
+        for each in ({"clearance": 0.0}, settings)
+    )
+    assert without - kept == pytest.approx(clearance)
+
+
+def test_the_floor_is_where_it_is_said_to_be(tmp_path):
+    usual, low = (
+        least_room(demo_surroundings(tmp_path, **settings), "'tool' and the floor")
+        for settings in ({}, {"floor_height": -0.4})
+    )
+    assert low == pytest.approx(usual + 0.4)
+    assert not any("floor" in name for name in demo_surroundings(tmp_path, floor_height=-np.inf).names)
+
+
+@pytest.mark.parametrize("side", range(6))
+def test_each_side_of_the_box_is_where_it_is_said_to_be(tmp_path, side):
+    sides = [f"'tool' and the {end} {axis} side" for end in ("lower", "upper") for axis in "xyz"]
+    wide = [-9.0] * 3 + [9.0] * 3
+    narrow = list(wide)
+    narrow[side] *= 1 / 3
+    before, after = (demo_surroundings(tmp_path, box=box) for box in (wide, narrow))
+    for each, words in enumerate(sides):
+        change = 6.0 if each == side else 0.0
+        assert least_room(before, words) - least_room(after, words) == pytest.approx(change)
+
+
+def test_pairs_that_may_touch_are_not_kept_apart(tmp_path):
+    """By their names, or by an SRDF."""
+    srdf = tmp_path / "arm.srdf"
+    name = RobotModel.from_urdf(demo_arm_urdf()).name
+    srdf.write_text(f'<robot name="{name}"><disable_collisions link1="link_6" link2="link_3"/></robot>')
+    for settings in ({"allowed": ["link_6:link_3"]}, {"srdf": srdf}):
+        assert "'link_6' and 'link_3'" not in demo_surroundings(tmp_path, **settings).names

@@ -1,0 +1,163 @@
+"""From a designed motion, by MuJoCo's dynamics of an arm that its URDF describes wrongly, to what the motion is for."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import servo_arms
+from command_line import run
+from pinocchio_arm import example_urdf
+
+pytest.importorskip("mujoco")
+
+from dynid_ros.control.gravity_feedforward import load_gravity_torque
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass
+from dynid_ros.model.urdf_export import urdf_with_inertias
+from dynid_ros.recording import CommandSeries
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm
+from dynid_ros.simulation.simulated_recording import measure, simulate
+from dynid_ros.trajectories import Trajectory
+
+pytestmark = pytest.mark.slow
+
+RATE_HZ = 200.0
+LINK_ERROR = 0.25
+"""Largest relative error of each link in the URDF."""
+LOAD = from_center_of_mass(1.5, np.array([0.02, -0.03, 0.08]), np.diag([0.004, 0.005, 0.003]))
+DESIGN = ("--acceleration-limits", "4", "--skip-meshes", "--workers", "1")
+SEARCH = ("--design-time", "10")
+
+
+@pytest.fixture(name="arm", scope="module")
+def fixture_arm(tmp_path_factory):
+    """An xArm 7 whose links, friction and rotors nobody knows."""
+    urdf = example_urdf("xarm_description/urdf/xarm7.urdf")
+    robot = RobotModel.from_urdf(urdf)
+    rng = np.random.default_rng(7)
+    factors = rng.uniform(1 - LINK_ERROR, 1 + LINK_ERROR, robot.n_links)
+    truth = RobotModel.from_urdf(urdf_with_inertias(robot, robot.parameters * np.repeat(factors, PARAMETERS_PER_LINK)))
+    effort = robot.limits.effort
+    drives = Drives(0.02 * effort, 0.015 * effort, 0.003 * effort)
+    noise = {"torque_noise": 0.003, "position_noise": 2e-5, "velocity_noise": 1e-3}
+    sensors = Sensors.draw(effort, rng, torque_offset=0.005, **noise)
+    folder = tmp_path_factory.mktemp("loop")
+    return SimpleNamespace(urdf=urdf, robot=robot, truth=truth, drives=drives, sensors=sensors, folder=folder)
+
+
+def design(capsys, arm, name, *options):
+    """Return the trajectory of a motion that `dynid excite` designs."""
+    folder = arm.folder / name
+    code, _, err = run(capsys, "excite", "--urdf", arm.urdf, *DESIGN, *options, "--output", folder)
+    assert code == 0, err
+    return Trajectory.read(folder / "trajectory.yaml")
+
+
+def record(arm, name, trajectory, load=None):
+    """Return the path of the recording of a motion, with all that sensors get wrong."""
+    plant = SimulatedArm(arm.truth, drives=arm.drives)
+    if load is not None:
+        plant.attach_load(load)
+    recording = measure(simulate(plant, trajectory, RATE_HZ), arm.sensors, np.random.default_rng(len(name)))
+    path = arm.folder / f"{name}.npz"
+    recording.write_npz(path)
+    return path
+
+
+def identify(capsys, arm, kind, name, *options):
+    """Return the file of an identification that accepts the recording."""
+    folder = arm.folder / f"{name}_identified"
+    code, out, err = run(capsys, "identify", kind, "--urdf", arm.urdf, *options, "--output", folder)
+    assert code == 0, f"{out}{err}"
+    return folder / "identified.yaml"
+
+
+def gravity_error(arm, file):
+    """Return the RMS error of the gravity torque in random poses by joint, relative to its RMS or to 1 N m."""
+    robot, torque = load_gravity_torque(file, str(arm.urdf))
+    limits = robot.limits
+    poses = np.random.default_rng(3).uniform(limits.lower, limits.upper, (200, robot.n_joints))
+    true = arm.truth.gravity_torque(poses)
+    error = np.array([torque(pose) for pose in poses]) - true
+    return np.sqrt(np.mean(error**2, axis=0)) / np.maximum(1.0, np.sqrt(np.mean(true**2, axis=0)))
+
+
+@pytest.mark.parametrize("options", [("static_rotation",), ("poses",), ("poses", "--count", "25")])
+def test_motions_for_gravity(arm, capsys, options):
+    name = "_".join(options)
+    path = record(arm, name, design(capsys, arm, name, "--motion", *options))
+    file = identify(capsys, arm, "gravity", name, "--recording", path)
+    assert np.all(gravity_error(arm, file) < 0.05)
+
+
+@pytest.mark.parametrize("target", ["links", "gravity", "load"])
+def test_fourier_motions(arm, capsys, target):
+    name = f"fourier_{target}"
+    trajectory = design(capsys, arm, name, "--target", target, *SEARCH)
+    path = record(arm, name, trajectory)
+    file = identify(capsys, arm, "links", name, "--recording", path)
+    assert np.all(gravity_error(arm, file) < 0.05)
+    document = load_identified(file)
+    undetermined = [each for each in document["base_parameters"] if not np.isfinite(each["std"])]
+    assert not undetermined
+
+
+@pytest.mark.parametrize(
+    ("motion", "options"),
+    [("payload", ()), ("fourier", ("--target", "load", *SEARCH)), ("poses", ("--target", "load"))],
+)
+def test_motions_for_a_load(arm, capsys, motion, options):
+    known = arm.folder / "arm_identified" / "identified.yaml"
+    if not known.exists():
+        path = record(arm, "arm", design(capsys, arm, "arm", "--seed", "1", *SEARCH))
+        identify(capsys, arm, "links", "arm", "--recording", path)
+    name = f"load_{motion}"
+    path = record(arm, name, design(capsys, arm, name, "--motion", motion, *options), LOAD)
+    static = ("--static",) if motion == "poses" else ()
+    file = identify(capsys, arm, "load", name, "--model", known, "--recording", path, *static)
+    load = load_identified(file)["load"]
+    low, high = load["interval"]["mass"]
+    assert low < LOAD[0] < high
+    assert high - low < 0.4 * LOAD[0]
+    assert load["center"] == pytest.approx(LOAD[1:4] / LOAD[0], abs=0.02)
+
+
+@pytest.mark.parametrize("options", [(), ("--steps", "5")], ids=["sines", "steps"])
+def test_motions_joint_by_joint_for_friction(arm, capsys, options):
+    """Links stay as the URDF has them where nothing shows them; friction of every joint is found."""
+    name = f"joint_by_joint{len(options)}"
+    path = record(arm, name, design(capsys, arm, name, "--motion", "joint_by_joint", *options))
+    file = identify(
+        capsys, arm, "links", name, "--recording", path, "--friction", "coulomb,viscous,offset,rotor_inertia"
+    )
+    friction = load_identified(file)["friction"]
+    found = np.array([friction[joint]["coulomb"] for joint in arm.robot.joint_names])
+    np.testing.assert_allclose(found, arm.drives.coulomb, rtol=0.1)
+
+
+def test_motions_joint_by_joint_for_servos(capsys, tmp_path):
+    arm = servo_arms.so101(seed=3)
+    urdf = tmp_path / "arm.urdf"
+    urdf.write_text(arm.robot.urdf)
+    common = ("--urdf", urdf, "--tip", "gripper_link")
+    options = ("--motion", "joint_by_joint", "--frequencies", "0.2,1.0", "--floor-height", "-inf")
+    code, _, err = run(capsys, "excite", *common, *DESIGN, *options, "--output", tmp_path / "motion")
+    assert code == 0, err
+    trajectory = Trajectory.read(tmp_path / "motion" / "trajectory.yaml").select(arm.robot.joint_names).sample(50.0)
+    recording = servo_arms.record(arm, CommandSeries(trajectory.time, trajectory.position))
+    recording.write_npz(tmp_path / "run.npz")
+    folder = tmp_path / "out"
+    code, out, err = run(capsys, "identify", "servos", *common, "--recording", tmp_path / "run.npz", "--output", folder)
+    assert code == 0, f"{out}{err}"
+    servos = load_identified(folder / "identified.yaml")["servos"]
+    truth = servo_arms.truth(arm, recording)
+    for joint, name in enumerate(arm.robot.joint_names):
+        delay = servos[name]["over_gain"]["delay"]
+        print(
+            name,
+            delay,
+            truth["delay"][joint],
+            servos[name]["over_gain"]["coulomb"],
+            truth["coulomb"][joint] / truth["gain"][joint],
+        )
