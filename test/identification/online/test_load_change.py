@@ -211,3 +211,23 @@ def test_rests_of_a_joint_do_not_narrow_what_its_motion_showed():
         detector.add(0.04 * k, rows, error, np.zeros(4), looseness=loose, moving=True, position=np.zeros(4))
     deviation = np.diag(np.linalg.inv(detector._statistics[True].precision)) ** 0.5
     np.testing.assert_allclose(deviation, 1.0, atol=0.15)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_torque_that_rises_before_a_joint_moves_is_no_load(leaves, sign):
+    rng, spacing = np.random.default_rng(0), 0.02
+    detector = LoadChangeDetector(3, spacing)
+    columns = np.random.default_rng(1).normal(size=(3, 4))
+    found = []
+    for k in range(2000):
+        time = k * spacing
+        moves = leaves and time >= 30.16
+        right = rng.normal(size=3) + sign * 20.0 * (time >= 30.0 and not moves) * columns[:, 0]
+        rows, still = np.column_stack([columns, right]), np.zeros(3)
+        change = detector.add(time, rows, right, still, looseness=np.ones(3), moving=k == 0 or moves, position=still)
+        found += [] if change is None else [change]
+    assert bool(found) is not leaves
+    if found:
+        assert 30.15 < found[0].noticed < 30.6
+        assert sign * found[0].mass > 0.0
