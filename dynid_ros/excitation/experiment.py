@@ -237,11 +237,7 @@ class GuardedExperiment:
 
     def torque_warnings(self) -> list[str]:
         """What is to be said of torques that cannot be checked."""
-        if not self.space.unknown:
-            return []
-        return [
-            f"torques are not checked of {', '.join(self.space.unknown)}: the robot's description has no mass there"
-        ]
+        return list(self.space.warnings)
 
 
 def require(*settings: tuple[str, object, object, str]) -> None:

@@ -217,3 +217,40 @@ def test_limits_are_those_of_the_urdf():
     assert numbers
     assert set(numbers[1].split(", ")) <= {"2.0", "INFINITY"}
     assert "arm_effort_limit[ARM_JOINTS] = {40.0, 40.0, 40.0}" in header
+
+
+def test_a_load_at_run_time_changes_friction_with_load(tmp_path):
+    robot = panda()
+    friction = FrictionModel([JointFriction(load=True)] * robot.n_joints, [], robot.parameters)
+    coefficients = np.random.default_rng(5).uniform(0.1, 2.0, len(friction.names(robot)))
+    arm = CArm(arm_of(robot, friction, coefficients), tmp_path)
+    body = transformed(from_center_of_mass(2.5, np.array([0.05, -0.02, 0.1]), 0.02 * np.eye(3)), robot.tip_offset)
+    loaded = robot.parameters.copy()
+    loaded[-10:] += body
+    own = FrictionModel([JointFriction(load=True)] * robot.n_joints, [], loaded)
+    load = arm.load_type(2.5, (0.05, -0.02, 0.1), (0.02, 0.0, 0.0, 0.02, 0.0, 0.02))
+    reference = PinocchioArm(robot.urdf or "", robot.joint_names, robot.gravity)
+    for q, qd, qdd in motions(robot, 6, 10):
+        found = arm.torque("torque", q, qd, qdd, load=load, with_memory=True)
+        wanted = LinkModel(robot, loaded, own, coefficients, None).predict([q], [qd], [qdd])[0]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9)
+        parts = [arm.torque(name, q, qd, qdd, with_memory=True) for name in ("torque", "joint_torque")]
+        np.testing.assert_allclose(parts[0] - parts[1], reference.inverse_dynamics(q, qd, qdd), rtol=0, atol=1e-9)
+
+
+def test_limits_of_continuous_joints_are_infinite(tmp_path):
+    """As C sees them: the joint turns without end, but its velocity and effort are limited."""
+    limit = '<limit lower="-1.5" upper="0.5" velocity="2" effort="40"/>'
+    urdf = (
+        '<robot name="arm"><link name="base"/><link name="a"/><link name="b"/>'
+        '<joint name="turns" type="continuous"><parent link="base"/><child link="a"/>'
+        '<limit velocity="3" effort="50"/></joint>'
+        f'<joint name="bends" type="revolute"><parent link="a"/><child link="b"/>{limit}</joint></robot>'
+    )
+    (tmp_path / "arm.h").write_text(c_header(arm_of(RobotModel.from_urdf(urdf)), "arm"))
+    names = ("position_lower", "position_upper", "velocity_limit", "effort_limit")
+    prints = "".join(f'printf("%g %g ", arm_{name}[0], arm_{name}[1]);' for name in names)
+    (tmp_path / "main.c").write_text(f'#include <stdio.h>\n#include "arm.h"\nint main(void) {{ {prints} return 0; }}\n')
+    subprocess.run(["gcc", "-std=c99", "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    said = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert [float(word) for word in said.split()] == [-np.inf, -1.5, np.inf, 0.5, 3.0, 2.0, 50.0, 40.0]
