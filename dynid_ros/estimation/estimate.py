@@ -15,6 +15,12 @@ from scipy.special import chdtri, fdtri, ndtri, ndtri_exp, stdtrit
 # longer than that correlation nearly are.
 
 
+MAX_RELATIVE_ERROR = 0.25
+"""Standard error of a stiffness or gain, in parts of it, up to which it is given: an interval of half the value."""
+WELL_CONDITIONED = 30.0
+"""Condition number of an experiment up to which it is good, …"""
+ILL_CONDITIONED = 100.0
+"""… and above which it is poor."""
 BLOCKS = 10
 """Few enough to be long, enough for Student's quantile to be below 2.3."""
 

@@ -18,6 +18,10 @@ Frame = Literal["sensor", "base"]
 about the sensor's origin."""
 Convention = Literal["load_on_sensor", "sensor_on_load"]
 """Who exerts the wrench that is read: a load that hangs at rest reads its weight downward, or upward."""
+MAX_UNEXPLAINED_BY_FRAME: Final = 0.1
+"""Part of the variation of the readings that is left, from which on the other frame is tried."""
+MAX_REMAINDER_BY_OTHER: Final = 0.4
+"""Part of what is left that the other frame must leave at most."""
 AXES: Final = WRENCH_AXES
 UNITS: Final = ("N", "N", "N", "N m", "N m", "N m")
 

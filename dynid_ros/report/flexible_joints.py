@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import half_width, interval
+from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width, interval
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
-from dynid_ros.identification.flexible.flexible_result import DETERMINED, FlexibleResult, MeasuredSpring, RunFound
+from dynid_ros.identification.flexible.flexible_result import FlexibleResult, MeasuredSpring, RunFound
 from dynid_ros.mocap.recorded_links import MocapLinks
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import (
@@ -305,7 +305,9 @@ def _unit(term: str, unit: JointUnits) -> str:
     return unit.inertia if term == "motor_inertia" else unit.effort
 
 
-def _cells(value: float, error: float, ends: NDArray, unit: str = "", limit: float = DETERMINED) -> tuple[str, str]:
+def _cells(
+    value: float, error: float, ends: NDArray, unit: str = "", limit: float = MAX_RELATIVE_ERROR
+) -> tuple[str, str]:
     """Return the number and its 95 % interval."""
     if not np.isfinite(error) or (limit < np.inf and not error < limit * abs(value)):
         low, high = ends

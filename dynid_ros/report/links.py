@@ -99,7 +99,7 @@ def _tiles(
     found.append(Tile(f"Largest RMS error, {effort}", value, f"by joint, base to tip: {listing}"))
     values = result.base_parameters.values
     determined = int(np.isfinite(values).sum())
-    note = f"friction included; {weak} with a standard error above 30 %"
+    note = f"friction included; {weak} with a standard error above {percent(WEAK)}"
     found.append(Tile("Base parameters determined", f"{determined} of {len(values)}", note))
     known = [row for row in rows if row.known]
     if known:

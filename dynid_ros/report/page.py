@@ -15,6 +15,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dynid_ros import __version__
+from dynid_ros.estimation.estimate import ILL_CONDITIONED, WELL_CONDITIONED
 from dynid_ros.files import write_atomically
 from dynid_ros.identified.identified_file import RecordedJoints
 from dynid_ros.identified.validation import Validation
@@ -297,10 +298,6 @@ def agreement_table(validation: Validation, units: Sequence[JointUnits] | None =
 def remarks_section(remarks: Sequence[str]) -> Section | None:
     """Return the list, or nothing."""
     return Section("Remarks of the identification", [Bullets(list(remarks))]) if remarks else None
-
-
-WELL_CONDITIONED = 30.0
-ILL_CONDITIONED = 300.0
 
 
 class Condition(NamedTuple):

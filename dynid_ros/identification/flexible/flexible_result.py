@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.display import Plotted
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import half_width
+from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width
 from dynid_ros.identification.flexible.flexible_parameters import Combination, JointParameters, Layout
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction, predict
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
@@ -35,8 +35,6 @@ HEADS = {
     "viscous": ("v", "N m s/rad"),
 }
 """Columns of the summary: symbol, and unit of a revolute joint."""
-DETERMINED = 0.25
-"""Standard error of a value, in parts of it, up to which it counts as determined: an interval of half the value."""
 
 
 class Term(NamedTuple):
@@ -142,7 +140,7 @@ class FlexibleResult(Plotted):
     @property
     def decided(self) -> NDArray:
         """(p,) whether the data determine each parameter."""
-        return self.standard_errors < DETERMINED * np.abs(self.parameters)
+        return self.standard_errors < MAX_RELATIVE_ERROR * np.abs(self.parameters)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -272,7 +270,7 @@ class FlexibleResult(Plotted):
 
 def value_text(value: float, error: float) -> str:
     """Value and half of its 95 % interval, or that it is not determined."""
-    if not error < DETERMINED * abs(value):
+    if not error < MAX_RELATIVE_ERROR * abs(value):
         return "not determined"
     return f"{value:.4g} ± {half_width(error):.2g}"
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import f as f_distribution
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import jackknife_covariance
+from dynid_ros.estimation.estimate import ILL_CONDITIONED, jackknife_covariance
 from dynid_ros.estimation.identifiability import RANK_TOLERANCE
 from dynid_ros.estimation.least_squares import LeastSquaresFit, solve, solve_grouped
 from dynid_ros.identification.force_sensor.force_sensor_result import ForceSensorResult
@@ -139,8 +139,6 @@ class WeightedPoses:
 # What to know of a static calibration beside its numbers.
 
 
-WEAK = 100.0
-"""Condition number from which more poses are advised."""
 FEIGNED = 1e-4
 """Probability with which noise feigns as much of a turn."""
 WORTH = 0.2
@@ -159,7 +157,7 @@ def remarks(
     """
     if not result.mass > 2 * result.mass_error:
         yield "no weight is seen: the centre of mass is open"
-    if result.condition_number > WEAK:
+    if result.condition_number > ILL_CONDITIONED:
         yield f"condition number {result.condition_number:.3g}: poses that differ more would tell more"
     drifts = poses.drifts
     if drifts:

@@ -13,7 +13,13 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import solve
-from dynid_ros.identification.wrench_frame import AXES, Frame, sensor_wrench
+from dynid_ros.identification.wrench_frame import (
+    AXES,
+    MAX_REMAINDER_BY_OTHER,
+    MAX_UNEXPLAINED_BY_FRAME,
+    Frame,
+    sensor_wrench,
+)
 from dynid_ros.model.inertia import skew
 
 LOAD = ("m", "mcx", "mcy", "mcz")
@@ -113,10 +119,6 @@ def _crosses(vectors: NDArray) -> NDArray:
 # Readings that fit poses much better once they are taken to be in another frame, or poses another way round.
 
 
-UNEXPLAINED = 0.1
-"""Part of the variation of the readings that is left, from which on other explanations are looked for."""
-BETTER = 0.4
-"""Part of what is left that another one must leave at most."""
 ENOUGH = 4
 """Poses with which two explanations can be distinguished."""
 
@@ -139,11 +141,11 @@ def refuse_contradiction(
     if len(wrench) < ENOUGH or reading.bends:
         return
     given = _left(reading, rotations, sensor_wrench(wrench, rotations, frame) - bias)
-    if given < UNEXPLAINED:
+    if given < MAX_UNEXPLAINED_BY_FRAME:
         return
     others = {words: _left(reading, poses, own - bias) for words, (poses, own) in _others(rotations, wrench, frame)}
     words = min(others, key=others.__getitem__)
-    if others[words] < BETTER * given:
+    if others[words] < MAX_REMAINDER_BY_OTHER * given:
         raise IdentificationError(
             f"wrench frame '{frame}' contradicts the data: {given:.0%} of the change of the readings from pose to pose "
             f"is left unexplained, but {others[words]:.0%} {words}"

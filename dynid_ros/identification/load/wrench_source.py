@@ -25,7 +25,15 @@ from dynid_ros.identification.load.wrench_equations import (
 )
 from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.wrench_faults import DRIFT_DEGREE, find_faults, refuse_unexplained
-from dynid_ros.identification.wrench_frame import Convention, Frame, chosen_series, frame_of, require_choices
+from dynid_ros.identification.wrench_frame import (
+    MAX_REMAINDER_BY_OTHER,
+    MAX_UNEXPLAINED_BY_FRAME,
+    Convention,
+    Frame,
+    chosen_series,
+    frame_of,
+    require_choices,
+)
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import STATIC
 from dynid_ros.recording import Recording
@@ -35,10 +43,6 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 # Wrenches that are in another frame, or have the other sign, than they are said to.
 
 
-UNEXPLAINED = 0.2
-"""Part of the variation of the readings that is left, from which on the other frame is tried."""
-BETTER = 0.4
-"""Part of what is left that the other frame must leave at most."""
 SEEN = 5.0
 """Standard errors of white noise below zero at which a mass is negative."""
 
@@ -58,10 +62,10 @@ def refuse_contradiction(
         IdentificationError: says what to set.
     """
     given, mass, error = _left(problem)
-    if given > UNEXPLAINED:
+    if given > MAX_UNEXPLAINED_BY_FRAME:
         (other,) = set(get_args(Frame)) - {frame}
         left, *_ = _left(in_frame(other))
-        if left < BETTER * given:
+        if left < MAX_REMAINDER_BY_OTHER * given:
             raise IdentificationError(
                 f"{source}: wrench frame '{frame}' contradicts the data: {given:.0%} of the readings' change is left "
                 f"unexplained, but {left:.0%} if they are in the frame of the {other}: set frame='{other}', or mend "

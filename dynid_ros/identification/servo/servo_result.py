@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.estimate import half_width, jackknife_covariance, left_out_steps
+from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width, jackknife_covariance, left_out_steps
 from dynid_ros.estimation.identifiability import Identifiability
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal
 from dynid_ros.identification.servo.servo_runs import (
@@ -48,8 +48,6 @@ LEAST_GRAVITY = 1e-5
 """Gravity over gain, rad or m, of a joint that it does not load: axes of a URDF are not quite upright."""
 UNEXPLAINED = 3.0
 """RMS residual over the noise of the encoder from which on the model lacks something."""
-UNSURE = 0.25
-"""Standard error of a gain, in parts of it, from which on it is not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +126,7 @@ class ServoJoint:
             return {}
         at = self.names.index(COMPLIANCE)
         compliance, error = self._combined(np.eye(len(self.values))[at])
-        if not (compliance > 0 and error < UNSURE * compliance):
+        if not (compliance > 0 and error < MAX_RELATIVE_ERROR * compliance):
             return {}
         found = {"gain": (1 / compliance, error / compliance**2)}
         for label, row in self._labelled().items():
