@@ -212,3 +212,16 @@ def test_a_slide_has_newtons_and_metres(tmp_path):
     assert "In N, prismatic joints" in page
     assert "N m/rad" not in page
     assert "mrad" not in page
+
+
+def test_the_longest_delay_is_looked_for(arm, told, monkeypatch):
+    """The search begins at the true delay where the setting allows for it."""
+    recording = record(replace(arm, servos=replace(arm.servos, delay=0.22)), told)
+
+    def begin(loops, start, steps):
+        raise IdentificationError(f"begins at {start[0][0]:.3f}")
+
+    monkeypatch.setattr("dynid_ros.identification.servo.servo_identification.output_error", begin)
+    for longest, expected in ((0.3, r"0\.2[12]"), (0.1, r"0\.0")):
+        with pytest.raises(IdentificationError, match=f"begins at {expected}"):
+            ServoIdentification(arm.robot, longest_delay=longest).fit(recording)
