@@ -230,9 +230,9 @@ class OutputError:
         rows = np.r_[0:p, begin : begin + one.size]
         joints = _by_joint(solution.channels[run], weights[run], one.run.compared.bins)
         own, chosen = next(pair for pair in joints if pair[0][0].joint == joint)
-        added = np.zeros((len(chosen.bins), len(own), torques.shape[1]), dtype=complex)
-        added[:, [channel.kind for channel in own].index("motor")] = one.spectrum(torques)
-        added = (chosen.whiteners @ added).reshape(-1, torques.shape[1])
+        spectra = np.zeros((len(chosen.bins), len(own), torques.shape[1]), dtype=complex)
+        spectra[:, [channel.kind for channel in own].index("motor")] = one.spectrum(torques)
+        added = (chosen.whiteners @ spectra).reshape(-1, torques.shape[1])
         residual = _white_residual(own, chosen).ravel()
         columns = _white_columns(own, chosen).reshape(len(residual), -1)
         across = np.zeros((torques.shape[1], len(gradient)))

@@ -141,7 +141,7 @@ class LoadChangeDetector:
         error: NDArray,
         spread: NDArray,
         *,
-        systematic: ArrayLike = 0.0,
+        systematic: NDArray | float = 0.0,
         looseness: NDArray,
         moving: bool,
         position: NDArray,
