@@ -25,7 +25,6 @@ def add_readme(_app: Sphinx, page: str, source: list[str]) -> None:
     """Begin the first page with the README, whose links are from the root of the repository."""
     if page == "index":
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
-        readme = readme.replace("](CHANGELOG.rst", "](docs/changelog.rst")
         readme = re.sub(r"\]\((?!https?:|#|docs/)", f"]({REPOSITORY}/blob/main/", readme)
         source[0] = readme.replace("](docs/", "](") + "\n" + source[0]
 
