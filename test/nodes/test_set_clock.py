@@ -127,7 +127,7 @@ def test_the_compensation_fades(tmp_path, model_file, spinning, how, fault):
     description.write_text(planar_arm.urdf())
     values = {"robot_description": description, "model_file": model_file, "ramp_time": RAMP, "timeout": 1.0}
     values |= {"fault_ramp_time": FAULT_RAMP, "autostart": "true", "enable_on_activate": "true"}
-    values |= {"unchecked_controller": "true"}
+    values |= {"unchecked_controller": "true", "assume_no_effort": "true", "scale": "[1.0]", "descent_time": "0.0"}
     robot = spinning(Driver())
     with FrozenProcess("gravity_compensation", how, values) as node:
         wait(lambda: robot.states and robot.states[-1] == "active", START_TIME)
