@@ -6,8 +6,9 @@ Good recordings: Fourier motions, slow and fast ones, joints turned one by one w
 moves with stops; of arms of package example-robot-data, industrial arms and random chains; with friction of six laws,
 noise, quantisation, jitter and latencies of up to 8 ms, some in MuJoCo's dynamics; the URDF's masses, mass moments and
 inertias that the check is given are wrong by up to 30 %. Arms, laws and seeds are split (test/gate_arms.py): thresholds
-are chosen on `develop`, `held out` is for judging only. The recordings of real arms in the folder that DYNID_DATA names
-are good too, but for what their README says of them. A false alarm is a good recording with any other finding.
+are chosen on `develop`; the others are for judging, by other seeds than 0. The recordings of real arms in the folder
+that DYNID_DATA names are good too, but for what their README says of them. A false alarm is a good recording with any
+other finding.
 
 Each kind of fault is put `--each` times into good recordings of each side, and once into each recording of a real arm
 in motion. Sizes from which a fault matters:

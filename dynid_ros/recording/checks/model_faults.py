@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.polynomial import Legendre
@@ -42,6 +42,7 @@ from dynid_ros.recording.checks.hypotheses import (
     order_explanations,
 )
 from dynid_ros.recording.checks.hypotheses import SEEN as TILT_SEEN
+from dynid_ros.recording.checks.jackknife import Jackknife
 from dynid_ros.recording.checks.link_origin import SEEN as ORIGIN_SEEN
 from dynid_ros.recording.checks.link_origin import origin_columns, origin_explanations
 from dynid_ros.recording.checks.low_pass import check_contents, low_pass_explanation, own_columns, with_presliding
@@ -157,6 +158,9 @@ SEEN = 0.12
 """Drop of log(residual rms) of the joint that shows it: sound recordings of real arms feign up to 0.09."""
 ONE_WAY = 1.5
 """Factor by which a steady course must explain more than one that turns."""
+MIN_DRIFT_SIGMAS = 3.5
+"""Standard errors by which a drift must differ from zero: the quantile for 1 % of Student's t with the 7 degrees of
+freedom of the jackknife."""
 
 
 def check_drift(
@@ -174,8 +178,9 @@ def check_drift(
         # Friction that builds up slowly, or grows less at speed, may be another in motions that differ.
         with_friction = with_friction or _with_thinning(with_presliding(terms, samples), samples)
         built_up = _changes(robot, samples, with_friction, rows, recording)
+        steady = _steady(samples, with_friction, rows, recording)
         for j, ((change, friction), still) in enumerate(zip(changes, built_up, strict=True)):
-            if change and still[0]:
+            if change and still[0] and _is_certain_drift(samples.torque[rows], steady, j, robot.chain.prismatic):
                 unit = "N" if robot.chain.prismatic[j] else "N m"
                 yield Finding(
                     "warning",
@@ -185,6 +190,35 @@ def check_drift(
                     "move the arm until it is warm, then record; or zero the torque sensors and record again",
                     DRIFT,
                 )
+
+
+def _is_certain_drift(torque: NDArray, steady: _Steady, joint: int, prismatic: NDArray) -> bool:
+    """Return whether stretches of the recording agree on the change of a joint's friction and offset.
+
+    In slow motion, where a pose comes once, friction that the model lacks is another at the end.
+    """
+    columns = np.zeros_like(steady.shapes)
+    columns[:, joint] = steady.now[:, None] * steady.shapes[:, joint]
+    change = Jackknife(steady.terms, columns, torque, prismatic).estimate(range(columns.shape[2]))
+    # Squared size of the change and, by the delta method, half of its standard error.
+    shapes = steady.shapes[:, joint]
+    weights = shapes.T @ shapes @ change.values / len(shapes)
+    return bool(weights @ change.values > MIN_DRIFT_SIGMAS * np.sqrt(weights @ change.covariance @ weights))
+
+
+class _Steady(NamedTuple):
+    """Samples of one recording: their terms, shapes (M, n, 3) of what may drift, and time (M,) from -1 to 1."""
+
+    terms: Terms
+    shapes: NDArray
+    now: NDArray
+
+
+def _steady(samples: MotionSamples, terms: Terms, rows: NDArray, recording: Recording) -> _Steady:
+    """Return the samples of a recording, which are these rows (M,)."""
+    steady = Terms(terms.rigid[rows], terms.drive[rows], terms.moving[rows])
+    shapes = np.concatenate([np.ones((*steady.drive.shape[:2], 1)), steady.drive[:, :, :2]], axis=2)
+    return _Steady(steady, shapes, 2 * (samples.time[rows] - recording.time[0]) / recording.duration - 1)
 
 
 def _with_thinning(terms: Terms, samples: MotionSamples) -> Terms:
@@ -198,11 +232,9 @@ def _changes(
     robot: RobotModel, samples: MotionSamples, terms: Terms, rows: NDArray, recording: Recording
 ) -> list[tuple[float, float]]:
     """By how much each joint's friction or offset changes in these rows, and all its friction; 0: it does not."""
-    steady = Terms(terms.rigid[rows], terms.drive[rows], terms.moving[rows])
-    shapes = np.concatenate([np.ones((*steady.drive.shape[:2], 1)), steady.drive[:, :, :2]], axis=2)
+    steady, shapes, now = _steady(samples, terms, rows, recording)
     equations = TorqueEquations(steady, samples.torque[rows], robot.chain.prismatic)
     before = np.hypot(equations.fit().rms, equations.floor)
-    now = 2 * (samples.time[rows] - recording.time[0]) / recording.duration - 1
     courses = [Legendre.basis(degree)(now) for degree in (1, 2, 3)]
     fits = [_changing(steady, course, shapes, samples.torque[rows], robot) for course in courses]
     drops = np.log(before / [np.hypot(fit.rms, equations.floor) for fit in fits])

@@ -8,6 +8,8 @@ import pytest
 pytest.importorskip("mujoco")
 import recording_faults
 from clean_recordings import arm, clean_case, misjudged, turned
+from gate_arms import SPLITS
+from gate_recordings import sound_case
 from gravity_experiment import demo_robot
 from live_load_experiments import friction
 from scipy.spatial.transform import Rotation
@@ -121,6 +123,12 @@ def test_drift_of_friction(case, share):
     assert finding.where == f"demo, joint '{case.robot.joint_names[joint]}'"
     said = float(finding.message.split(" N m")[0].split()[-1])
     assert said == pytest.approx(share * case.friction[joint], rel=0.3)
+
+
+@pytest.mark.parametrize("number", [81, 136])
+def test_slow_motion_in_which_poses_come_once_shows_no_drift(number):
+    case = sound_case(np.random.default_rng([SPLITS["public"].seed, number]), "public")
+    assert check(case.recording, case.robot, motion=True) == []
 
 
 def test_friction_that_thins_at_speed_is_no_drift():
