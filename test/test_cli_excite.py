@@ -1,5 +1,9 @@
 """`dynid excite` as a user calls it, and `judge` of what it planned."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import planar_arm
 import pytest
@@ -145,3 +149,37 @@ def test_meshes_that_are_not_there(excite, tmp_path, capsys):
     code, out, _ = run(capsys, *excite, "--skip-meshes")
     assert code == 0
     assert "No shape is known of" in out
+
+
+def long_urdf(n_joints):
+    """Return the URDF of a chain of rods of 0.1 m, whose joints turn about z and y in turns."""
+    rod = (
+        '<link name="link_{0}"><inertial><origin xyz="0.05 0 0"/><mass value="0.3"/>'
+        '<inertia ixx="1e-4" iyy="4e-4" izz="4e-4" ixy="0" ixz="0" iyz="0"/></inertial><collision>'
+        '<origin xyz="0.05 0 0" rpy="0 1.5708 0"/><geometry><cylinder radius="0.02" length="0.08"/></geometry>'
+        "</collision></link>"
+    )
+    joint = (
+        '<joint name="joint_{0}" type="revolute"><parent link="link_{1}"/><child link="link_{0}"/>'
+        '<origin xyz="0.1 0 0"/><axis xyz="0 {2} {3}"/>'
+        '<limit lower="-0.5" upper="0.5" velocity="2" effort="500"/></joint>'
+    )
+    links = [rod.format(i) for i in range(n_joints + 1)]
+    joints = [joint.format(i, i - 1, (i + 1) % 2, i % 2) for i in range(1, n_joints + 1)]
+    return f'<robot name="long">{"".join(links + joints)}</robot>'
+
+
+MAX_MEMORY_KB = 1_500_000
+
+
+@pytest.mark.slow
+def test_thirty_joints_take_bounded_memory(tmp_path):
+    (tmp_path / "arm.urdf").write_text(long_urdf(30))
+    options = ("--acceleration-limits", "2", "--floor-height", "-inf", "--design-time", "0", "--workers", "1")
+    command = ("-m", "dynid_ros", "excite", "--urdf", tmp_path / "arm.urdf", *options, "--output", tmp_path / "out")
+    process = subprocess.Popen([sys.executable, *map(str, command)], stderr=subprocess.PIPE, text=True)
+    error = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, error
+    assert (tmp_path / "out" / "trajectory.yaml").exists()
+    assert usage.ru_maxrss < MAX_MEMORY_KB
