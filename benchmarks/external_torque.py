@@ -28,7 +28,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 
-from dynid_ros.control.contact import HOLD, ContactMonitor, normal_level, tail_level, tail_levels
+from dynid_ros.control.contact import ALARM_HOLD_S, ContactMonitor, normal_level, tail_level, tail_levels
 from dynid_ros.control.external_torque import MomentumObserver, TorqueUncertainty
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.recording import Recording
@@ -69,7 +69,7 @@ class Found:
 def alarms(time: np.ndarray, ratios: np.ndarray, levels: np.ndarray | float) -> int:
     """How often contact begins."""
     above = time[(ratios > levels).any(axis=1)]
-    return 0 if not len(above) else 1 + int(np.sum(np.diff(above) > HOLD))
+    return 0 if not len(above) else 1 + int(np.sum(np.diff(above) > ALARM_HOLD_S))
 
 
 def measure(arm: str, seed: int, learn: float, work: float, pushed: float) -> Found:
@@ -121,7 +121,7 @@ def left_of(observer: MomentumObserver, recording: Recording) -> np.ndarray:
 def delay(time: np.ndarray, ratios: np.ndarray, push: Push) -> float:
     """Time until contact, s; NaN if there is some already, infinite if there is none while it lasts."""
     above = time[(ratios > 1.0).any(axis=1)]
-    if np.any((above > push.start - HOLD) & (above <= push.start)):
+    if np.any((above > push.start - ALARM_HOLD_S) & (above <= push.start)):
         return np.nan
     after = above[(above > push.start) & (above <= push.start + push.duration)]
     return float(after[0] - push.start) if len(after) else np.inf

@@ -1550,7 +1550,7 @@ def _external_torque() -> list[Break]:
         Break(
             here + "after_a_gap_and_a_clock_set_back_it_settles_anew",
             "what was before a gap counts",
-            (("MomentumObserver.update", "time - before[0] > LONGEST_GAP", "False"),),
+            (("MomentumObserver.update", "time - before[0] > MAX_GAP_S", "False"),),
         ),
         Break(
             here + "velocities_that_no_driver_fills_are_differentiated",

@@ -1,4 +1,4 @@
-"""Contact or not, from external torques: at the rate of false alarms that was asked for."""
+"""Contact detection from external torques, at a chosen rate of false alarms."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.control.external_torque import LONGEST_GAP, MomentumObserver, TorqueUncertainty
+from dynid_ros.control.external_torque import MAX_GAP_S, MomentumObserver, TorqueUncertainty
 from dynid_ros.control.gravity_feedforward import CarriedLoad, LoadFrames, robot_of_file
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.links import known_arm, residual_rms
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.robot import STANDARD_GRAVITY
 
-HOLD = 0.5
-"""s for which an alarm lasts after the last sample above its threshold; what comes meanwhile is the same alarm."""
-RATES = (1e-6, 3600.0)
-"""False alarms an hour: less no arm lives to see, and alarms that last `HOLD` each would be one."""
-UNCERTAINTY_PERIOD = 0.05
-"""s after which the model's uncertainty is worked out for another pose, velocity and acceleration."""
-LEAST_PEAKS = 40
-"""Alarms that a recording without contact must have had at a lower threshold, for its tail to be known."""
+ALARM_HOLD_S = 0.5
+"""Time for which an alarm lasts after the last sample above its threshold, s; exceedances within it are one alarm."""
+MIN_FALSE_ALARMS_PER_HOUR = 1e-6
+"""Lowest rate of false alarms; a lower one exceeds the life of any arm."""
+MAX_FALSE_ALARMS_PER_HOUR = 3600.0
+"""Highest rate of false alarms; at a higher one, alarms of `ALARM_HOLD_S` would merge."""
+UNCERTAINTY_PERIOD_S = 0.05
+"""Time between two computations of the model's uncertainty, s."""
+MIN_PEAKS = 40
+"""Smallest number of peaks of a recording without contact needed to estimate the tail of the residuals."""
 
 
 @dataclass(frozen=True)
 class ExternalTorque:
-    """What one joint state says.
+    """External torque of one joint state, and the contacts that it indicates.
 
     Attributes:
-        torque: (n,) N m (N) from outside, in the positive direction of each joint.
-        threshold: (n,) N m (N) that its size exceeds at contact; infinite while the observer settles.
-        contact: names of the joints at which it does, or did up to `HOLD` ago.
+        torque: (n,) external torque in the positive direction of each joint, N m (N).
+        threshold: (n,) magnitude of the external torque that indicates contact, N m (N); infinite while the observer
+            settles.
+        contact: names of the joints whose torque exceeds its threshold, or exceeded it within `ALARM_HOLD_S`.
     """
 
     torque: list[float]
@@ -43,33 +46,37 @@ class ExternalTorque:
 
 
 class ContactMonitor:
-    """External torques of an arm, and whether something touches it.
+    """External torques of an arm, and detection of contact.
 
-    Contact is a residual of more than `levels` standard deviations. These are those of the model (`TorqueUncertainty`),
-    and what of dry friction is not sure while a joint stands, or bends its friction over. Without a recording of work
-    that nothing touched levels are those of normal noise that passed the observer's low-pass; with one they are what
-    its residuals reached as often as alarms are allowed, see `calibrate`.
+    A residual of more than `levels` standard deviations is a contact. The standard deviation combines the uncertainty
+    of the model (`TorqueUncertainty`) with the unknown dry friction of a joint at standstill or after a reversal. By
+    default the levels are those of normal noise behind the observer's low-pass. `calibrate` takes them from the
+    residuals of a recording without contact instead.
 
     Args:
-        observer: of the arm.
-        uncertainty: of the same model.
-        false_alarms_per_hour: of all joints together.
+        observer: observer of the arm's external torques.
+        uncertainty: uncertainty of the same model.
+        false_alarms_per_hour: rate of false alarms of all joints together.
 
     Attributes:
         robot: the arm.
         joint_names: n names.
-        load: that is counted with; None: none.
-        levels: (n,) in standard deviations.
-        calibrated: whether from a recording.
+        load: load included in the model; None without a load.
+        levels: (n,) thresholds in standard deviations.
+        calibrated: whether the levels are from a recording.
     """
 
     def __init__(
         self, observer: MomentumObserver, uncertainty: TorqueUncertainty, false_alarms_per_hour: float = 1.0
     ) -> None:
-        if not RATES[0] <= false_alarms_per_hour <= RATES[1]:
-            low, high = RATES
-            raise ControlError(f"false_alarms_per_hour is {false_alarms_per_hour:g}; expected {low:g} to {high:g}")
-        self.observer, self._uncertainty, self.robot = observer, uncertainty, observer.robot
+        if not MIN_FALSE_ALARMS_PER_HOUR <= false_alarms_per_hour <= MAX_FALSE_ALARMS_PER_HOUR:
+            raise ControlError(
+                f"false_alarms_per_hour is {false_alarms_per_hour:g}; expected {MIN_FALSE_ALARMS_PER_HOUR:g} to "
+                f"{MAX_FALSE_ALARMS_PER_HOUR:g}"
+            )
+        self.observer = observer
+        self.robot = observer.robot
+        self._uncertainty = uncertainty
         self._rate = false_alarms_per_hour / 3600.0
         self.joint_names = self.robot.joint_names
         n = len(self.joint_names)
@@ -80,10 +87,13 @@ class ContactMonitor:
         self.restart()
 
     def carry(self, load: CarriedLoad | None) -> None:
-        """Count with a load from now on; the observer begins anew.
+        """Include a load in the model and restart the observer.
+
+        Args:
+            load: the load; None without a load.
 
         Raises:
-            ControlError: its frame is not fixed to the arm's last link.
+            ControlError: the frame of the load is not fixed to the arm's last link.
         """
         if load is None:
             self.observer.carry(None)
@@ -95,19 +105,19 @@ class ContactMonitor:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the samples."""
+        """Forget all samples."""
         self.observer.restart()
         self._until = [-math.inf] * len(self.joint_names)
         self._dry = np.zeros(len(self.joint_names))
         self._std = self._dry
-        self._at = -math.inf
-        self._last = -math.inf
-        self._speed = self._dry
+        self._std_time = -math.inf
+        self._last_time = -math.inf
+        self._velocity = self._dry
 
     def update(
         self, time: float, q: Sequence[float], qd: Sequence[float] | None, torque: Sequence[float]
     ) -> ExternalTorque:
-        """External torque with one more sample; arguments and errors as of `MomentumObserver.update`."""
+        """Return the external torque after one more sample; see `MomentumObserver.update` for arguments and errors."""
         residual = self.observer.update(time, q, qd, torque)
         std = self._std_at(time, q, torque)
         if not self.observer.settled:
@@ -115,56 +125,63 @@ class ContactMonitor:
         threshold = (self.levels * std).tolist()
         for i, (value, bound) in enumerate(zip(residual, threshold, strict=True)):
             if abs(value) > bound:
-                self._until[i] = time + HOLD
+                self._until[i] = time + ALARM_HOLD_S
         touched = [name for name, until in zip(self.joint_names, self._until, strict=True) if time <= until]
         return ExternalTorque(residual, threshold, tuple(touched))
 
     def _std_at(self, time: float, q: Sequence[float], torque: Sequence[float]) -> NDArray:
-        """(n,) standard deviations of the residual; the model's are those of some time ago."""
+        """Return the standard deviations (n,) of the residual; the model's part is up to one period old."""
         qd = self.observer.velocity
-        step, self._last = time - self._last, time
-        if not step <= LONGEST_GAP:  # or the first
-            self._dry, self._at = np.zeros(len(q)), -math.inf
+        step = time - self._last_time
+        self._last_time = time
+        if not step <= MAX_GAP_S:  # a gap, or the first sample
+            self._dry = np.zeros(len(q))
+            self._std_time = -math.inf
             step = math.inf
-        if not time - self._at < UNCERTAINTY_PERIOD:
-            speed = np.asarray(qd)
-            # The residual is of the last of its time constants too: accelerations are means over that time.
-            mean = (speed - self._speed) / (time - self._at) if math.isfinite(self._at) else np.zeros(len(q))
-            self._std = self._uncertainty.std(q, qd, mean, torque)[0]
-            self._at, self._speed = time, speed
+        if not time - self._std_time < UNCERTAINTY_PERIOD_S:
+            velocity = np.asarray(qd)
+            # The low-pass averages the residual over about one period; so does this mean acceleration.
+            acceleration = np.zeros(len(q))
+            if math.isfinite(self._std_time):
+                acceleration = (velocity - self._velocity) / (time - self._std_time)
+            self._std = self._uncertainty.std(q, qd, acceleration, torque)[0]
+            self._std_time = time
+            self._velocity = velocity
         kept = math.exp(-self.observer.bandwidth * step)
         self._dry = kept * self._dry + (1.0 - kept) * self._uncertainty.dry(self.observer.directions, torque)
         return np.hypot(self._std, self._dry)
 
     def residuals(self, time: NDArray, q: NDArray, qd: NDArray | None, torque: NDArray) -> tuple[NDArray, NDArray]:
-        """External torques and their standard deviations, N m (N), (N, n) each, of a recording of times (N,).
+        """Return the external torques of a recording and their standard deviations.
 
         Args:
             time: (N,) s.
-            q: (N, n) positions.
-            qd: (N, n) velocities; None: differentiated.
-            torque: (N, n) N m (N).
+            q: (N, n) positions, rad (m).
+            qd: (N, n) velocities, rad/s (m/s); None: positions are differentiated.
+            torque: (N, n) torques of the drives, N m (N).
 
         Returns:
-            Both; while the observer settles the standard deviations are infinite.
+            External torques (N, n) and standard deviations (N, n), N m (N); the latter are infinite while the observer
+            settles.
         """
         self.restart()
-        found, stds = np.zeros(q.shape), np.full(q.shape, np.inf)
+        residuals = np.zeros(q.shape)
+        stds = np.full(q.shape, np.inf)
         velocities = [None] * len(time) if qd is None else qd.tolist()
         rows = zip(time.tolist(), q.tolist(), velocities, torque.tolist(), strict=True)
-        for k, (now, place, speed, drive) in enumerate(rows):
-            found[k] = self.observer.update(now, place, speed, drive)
-            std = self._std_at(now, place, drive)
+        for k, (now, position, velocity, drive_torque) in enumerate(rows):
+            residuals[k] = self.observer.update(now, position, velocity, drive_torque)
+            std = self._std_at(now, position, drive_torque)
             if self.observer.settled:
                 stds[k] = std
         self.restart()
-        return found, stds
+        return residuals, stds
 
     def calibrate(self, time: NDArray, q: NDArray, qd: NDArray | None, torque: NDArray) -> None:
-        """Take the levels from a recording (N, n) of the arm's work, of times (N,), in which nothing touched it.
+        """Estimate the levels from a recording of the arm's work without contact; see `residuals` for the arguments.
 
         Raises:
-            ControlError: too short a recording for the rate to be known.
+            ControlError: the recording is too short for the rate of false alarms.
         """
         residual, std = self.residuals(time, q, qd, torque)
         self.levels = tail_levels(time, np.abs(residual) / std, self._rate)
@@ -184,23 +201,23 @@ def load_contact_monitor(
     false_alarms_per_hour: float = 1.0,
     gain_error: float = 0.01,
 ) -> ContactMonitor:
-    """The monitor of an identified arm, with the load of the file, where it has one.
+    """Return the contact monitor of an identified arm, with the load of the file, if any.
 
     Args:
         model_file: `identified.yaml` of a link identification.
         urdf: path or text.
-        base: first link of the chain; None: that of the file.
-        tip: last link of the chain; None: that of the file.
-        gravity: in the base link's frame, m/s^2; the default gives way to what was found, where the file's was.
-        held: positions of joints that do not move, rad or m; None or empty: those of the file.
-        use_load: False: the arm alone, whatever the file says of a load.
-        bandwidth: of the external torques, rad/s.
-        false_alarms_per_hour: of all joints together.
+        base: first link of the chain; None: from the file.
+        tip: last link of the chain; None: from the file.
+        gravity: (3,) gravity in the base link's frame, m/s^2; the default is replaced by an estimate in the file.
+        held: positions of locked joints by name, rad or m; None or empty: from the file.
+        use_load: whether to include the load of the file.
+        bandwidth: bandwidth of the external torques, rad/s.
+        false_alarms_per_hour: rate of false alarms of all joints together.
         gain_error: standard deviation of the relative error of each joint's torque gain.
 
     Raises:
-        IdentifiedFileError: the file is malformed, of another robot, without links, or says nothing of their residuals.
-        ControlError: a bandwidth or a rate that is none.
+        IdentifiedFileError: the file is malformed, of another robot, or lacks links or their residuals.
+        ControlError: the bandwidth or the rate of false alarms is out of range.
         ModelError: the URDF does not describe such a chain.
     """
     document, robot = robot_of_file(model_file, urdf, base, tip, gravity=gravity, held=held)
@@ -221,10 +238,14 @@ def load_contact_monitor(
 
 
 def normal_level(rate: float, bandwidth: float) -> float:
-    """Standard deviations that normal noise, through a low-pass of first order (rad/s), leaves `rate` times a second.
+    """Return the level that low-passed normal noise exceeds `rate` times a second, in standard deviations.
 
-    Clumps of either sign come at bandwidth · b · φ(b) each (Aldous 1989, "Probability approximations via the Poisson
-    clumping heuristic", D8: the Ornstein-Uhlenbeck process).
+    Clumps of exceedances of either sign of a level b occur at the rate bandwidth · b · φ(b) (Aldous 1989, "Probability
+    approximations via the Poisson clumping heuristic", D8: the Ornstein-Uhlenbeck process).
+
+    Args:
+        rate: exceedances per second.
+        bandwidth: bandwidth of the first-order low-pass, rad/s.
     """
     b = 1.0
     for _ in range(100):
@@ -233,30 +254,40 @@ def normal_level(rate: float, bandwidth: float) -> float:
 
 
 def tail_levels(time: NDArray, ratios: NDArray, rate: float) -> NDArray:
-    """Levels (n,) that `ratios` (N, n) of times (N,) exceed `rate` times a second, all together.
+    """Return the levels (n,) that the ratios of all joints together exceed `rate` times a second.
 
-    Each joint has the same share of the false alarms; as alarms of several joints may be one, all levels are then
-    scaled to the rate that was asked for. How often they are exceeded is counted as alarms are, so whatever correlates
-    residuals in time is in it.
+    Each joint has the same share of the false alarms. Simultaneous alarms of several joints are one alarm, so all
+    levels are then scaled to the rate. Exceedances are counted as alarms are, which accounts for the autocorrelation
+    of the residuals.
+
+    Args:
+        time: (N,) s.
+        ratios: (N, n) magnitudes of the residuals over their standard deviations.
+        rate: alarms per second.
 
     Raises:
-        ControlError: too few peaks.
+        ControlError: less than `MIN_PEAKS` peaks.
     """
-    own = np.array([tail_level(time, ratio, rate / ratios.shape[1]) for ratio in ratios.T])
-    return own * tail_level(time, (ratios / own).max(axis=1), rate)
+    levels = np.array([tail_level(time, ratio, rate / ratios.shape[1]) for ratio in ratios.T])
+    return levels * tail_level(time, (ratios / levels).max(axis=1), rate)
 
 
 def tail_level(time: NDArray, ratio: NDArray, rate: float) -> float:
-    """Level that `ratio` (N,) of times (N,) exceeds `rate` times a second, exceedances within `HOLD` counted as one.
+    """Return the level that a ratio exceeds `rate` times a second; exceedances within `ALARM_HOLD_S` count as one.
 
-    Peaks above a threshold have an exponential tail (Pickands 1975, of shape zero), which says what is rarer than the
-    recording is long.
+    Peaks above a threshold have an exponential tail (generalised Pareto distribution of shape zero, Pickands 1975). It
+    extrapolates to events that are rarer than the recording is long.
+
+    Args:
+        time: (N,) s.
+        ratio: (N,) magnitude of the residual over its standard deviation.
+        rate: exceedances per second.
 
     Raises:
-        ControlError: less than `LEAST_PEAKS` peaks.
+        ControlError: less than `MIN_PEAKS` peaks.
     """
     expected = rate * (time[-1] - time[0])
-    count = max(LEAST_PEAKS, math.ceil(2.0 * expected))
+    count = max(MIN_PEAKS, math.ceil(2.0 * expected))
     peaks = _peaks(time, ratio, count + 1)
     if len(peaks) <= count:
         raise ControlError(
@@ -268,12 +299,15 @@ def tail_level(time: NDArray, ratio: NDArray, rate: float) -> float:
 
 
 def _peaks(time: NDArray, ratio: NDArray, count: int) -> NDArray:
-    """The highest `count` values, or less, that are further than `HOLD` from higher ones; falling."""
-    left, found = ratio.copy(), list[float]()
-    while len(found) < count:
-        k = int(np.argmax(left))
-        if not left[k] > 0.0:
+    """Return up to `count` of the highest peaks in falling order, farther than `ALARM_HOLD_S` from higher ones."""
+    remaining = ratio.copy()
+    peaks: list[float] = []
+    while len(peaks) < count:
+        k = int(np.argmax(remaining))
+        if not remaining[k] > 0.0:
             break
-        found.append(ratio[k])
-        left[np.searchsorted(time, time[k] - HOLD) : np.searchsorted(time, time[k] + HOLD, side="right")] = 0.0
-    return np.array(found)
+        peaks.append(ratio[k])
+        first = np.searchsorted(time, time[k] - ALARM_HOLD_S)
+        end = np.searchsorted(time, time[k] + ALARM_HOLD_S, side="right")
+        remaining[first:end] = 0.0
+    return np.array(peaks)

@@ -7,7 +7,7 @@ import pytest
 from known_arm import BANDWIDTH, model_of, motion
 from planar_arm import urdf as planar_urdf
 
-from dynid_ros.control.contact import HOLD, ContactMonitor, normal_level, tail_level, tail_levels
+from dynid_ros.control.contact import ALARM_HOLD_S, ContactMonitor, normal_level, tail_level, tail_levels
 from dynid_ros.control.external_torque import MomentumObserver, TorqueUncertainty
 from dynid_ros.errors import ControlError
 from dynid_ros.identified.links import KnownArm
@@ -31,7 +31,7 @@ def filtered(duration: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def alarms(time: np.ndarray, ratio: np.ndarray, level: float) -> int:
     above = time[ratio > level]
-    return 0 if not len(above) else 1 + int(np.sum(np.diff(above) > HOLD))
+    return 0 if not len(above) else 1 + int(np.sum(np.diff(above) > ALARM_HOLD_S))
 
 
 def test_levels_of_normal_noise_give_the_rate_that_was_asked_for():
@@ -68,7 +68,7 @@ def test_a_push_is_contact_at_its_joint_and_ends_after_the_hold(sign):
     assert {each.contact for each in found} == {(), ("joint_3",)} or len({each.contact for each in found}) == 2
     began, ended = time[touched][[0, -1]]
     assert 1.0 < began < 1.05
-    assert 1.5 + HOLD < ended < 1.6 + HOLD
+    assert 1.5 + ALARM_HOLD_S < ended < 1.6 + ALARM_HOLD_S
     assert all(math.isinf(bound) for bound in found[0].threshold)
     assert all(0.0 < bound < 5.0 for bound in found[-1].threshold)
 

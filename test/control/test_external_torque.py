@@ -7,7 +7,7 @@ import pytest
 from known_arm import ALL, BANDWIDTH, PLAIN, RATE, model_of, motion
 from planar_arm import urdf as planar_urdf
 
-from dynid_ros.control.external_torque import LONGEST_GAP, MomentumObserver, TorqueUncertainty
+from dynid_ros.control.external_torque import MAX_GAP_S, MomentumObserver, TorqueUncertainty
 from dynid_ros.errors import ControlError
 from dynid_ros.identified.links import KnownArm, LinkModel
 from dynid_ros.model import RobotModel
@@ -103,7 +103,7 @@ def test_it_begins_anew_after_a_gap_and_refuses_time_that_goes_back():
     assert any(observer.residual)
     with pytest.raises(ControlError, match="expected later ones"):
         observer.update(0.01, still, still, still)
-    observer.update(0.02 + LONGEST_GAP, still, still, [50.0] * 3)
+    observer.update(0.02 + MAX_GAP_S, still, still, [50.0] * 3)
     assert not any(observer.residual)
     assert not observer.settled
 
