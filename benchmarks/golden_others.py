@@ -284,8 +284,8 @@ def _loaded() -> Iterator[Case]:
     model = GravityModel(robot)
     nominal = LoadedGravity(model, model.project(robot.parameters))
     found |= {"nominal": np.array([nominal(q) for q in poses]), "moments": [gravity.moments, loaded.moments]}
-    feedback = FeedbackGains.of(robot, stiffness=[50.0], damping=[5.0])
-    settings = JointSettings.of(robot, fault_ramp_time=0.5, effort_limit_factor=0.8, feedback=feedback)
+    feedback = FeedbackGains.from_robot(robot, stiffness=[50.0], damping=[5.0])
+    settings = JointSettings.from_robot(robot, fault_ramp_time=0.5, effort_limit_factor=0.8, feedback=feedback)
     found["settings"] = picked(settings, "names", "gain", "torque", "rate", "lower", "upper", "velocity", "margin")
     yield "demo arm", {"recording": recording}, found
 

@@ -95,7 +95,7 @@ class JointSettings:
     brake: JointBrake | None = None
 
     @classmethod
-    def of(
+    def from_robot(
         cls,
         robot: RobotModel,
         *,
@@ -154,7 +154,7 @@ class JointSettings:
             lower=tuple(float(value) - limit_margin for value in robot.limits.lower),
             upper=tuple(float(value) + limit_margin for value in robot.limits.upper),
             velocity=tuple(float(value) if value > 0.0 else math.inf for value in robot.limits.velocity),
-            feedback=feedback or FeedbackGains.of(robot),
+            feedback=feedback or FeedbackGains.from_robot(robot),
             margin=limit_margin,
             speed_limit=_speed_limits(robot, speed_limit),
             brake=brake,

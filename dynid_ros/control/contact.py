@@ -229,7 +229,7 @@ def load_contact_monitor(
     )
     if use_load and document.get("load") is not None:
         try:
-            monitor.carry(CarriedLoad.of_section(document["load"]))
+            monitor.carry(CarriedLoad.from_section(document["load"]))
         except ControlError as error:
             raise IdentifiedFileError(
                 f"{model_file}: the load in it cannot be used: {error}. Identify it again, or set use_load to false"

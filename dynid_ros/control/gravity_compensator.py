@@ -1,4 +1,4 @@
-"""Gravity feed-forward, one joint state at a time: ramps, limits, and an end to every fault that holds the arm."""
+"""Gravity feed-forward, updated with each joint state: ramps, limits, faults and the controlled descent after them."""
 
 import enum
 import math
@@ -15,15 +15,15 @@ from dynid_ros.control.torque_ramp import TorqueRamp
 from dynid_ros.errors import ControlError
 
 GravityTorque = Callable[..., Sequence[float]]
-"""From positions of the motors, and from those of the links where they are measured."""
+"""Function that maps motor positions, and link positions if measured, to gravity torques."""
 LOAD_CHANGE_S = 0.3
-"""Longest time in which another load comes in, s: an arm that has it in hand must not sink meanwhile."""
+"""Longest ramp after a change of load, s; during a longer one an arm that holds the load would sink."""
 MIN_PUSH_FRACTION = 0.01
-"""Part of its torque limit by which a joint's torque must change for its motion to be watched."""
+"""Smallest change of a joint's torque, as a fraction of its limit, after which its motion is watched."""
 
 
 class State(enum.Enum):
-    """What the compensator does with its torque."""
+    """Phase of the compensation."""
 
     DISABLED = "disabled"
     RAMPING_IN = "ramping in"
@@ -33,7 +33,7 @@ class State(enum.Enum):
 
 
 class GravityCompensator:
-    """Torque from joint positions; the caller passes the time, in seconds of one steady clock.
+    """Compensation torque computed from joint positions; the caller passes the time, in seconds of one steady clock.
 
     While enabled the target is `s · clip(gain · gravity(q) + feedback, ±limit)`, where s runs from 0 to 1 within
     `ramp_time`. Feedback is PD about a desired pose, which is the pose at `enable` until `aim` moves it, and friction,
@@ -54,13 +54,13 @@ class GravityCompensator:
     A torque at its limit is clipped; that is no fault.
 
     Attributes:
-        state: see `State`.
-        fault_reason: of the fault that is not yet acknowledged, else empty.
+        state: phase of the compensation.
+        fault_reason: reason of the fault that is not yet acknowledged; otherwise empty.
         faults: number of faults so far.
-        notice: why the last change of model, load or scale was taken back; empty: it was not.
+        notice: reason why the last change of model, load or scale was withdrawn; otherwise empty.
         limited: joints whose torque would exceed its limit.
         joints: settings in force.
-        motion: velocities and delay of the loop.
+        motion: velocities of the joints and delay of the loop.
     """
 
     def __init__(self, gravity: GravityTorque, joints: JointSettings, timing: Timing) -> None:
@@ -75,11 +75,11 @@ class GravityCompensator:
         self._feedback = JointFeedback()
         self._timing = timing
         self._ramp = TorqueRamp(len(joints.names))
-        self._held: list[float] | None = None  # torque that fades out without regard to the pose
+        self._held: list[float] | None = None  # torque that fades out independently of the pose
         self._descent: Descent | None = None
         self._watch = MotionWatch()
         self._suspicion = Verdict.QUIET
-        self._floor = 0.0  # scale down to which the torque goes back
+        self._floor = 0.0  # scale at which the withdrawal of torque ends
         self._hold = ArmHold(len(joints.names))
         self._process_ends = False
         self._before: tuple[GravityTorque, JointSettings] | None = None  # in force before the change that is watched
@@ -88,7 +88,7 @@ class GravityCompensator:
 
     @property
     def position(self) -> tuple[float, ...]:
-        """The last good joint positions (n,), rad (m); empty before the first."""
+        """Last good joint positions (n,), rad (m); empty before the first."""
         return self._check.position
 
     @property
@@ -98,12 +98,12 @@ class GravityCompensator:
 
     @property
     def torque(self) -> tuple[float, ...]:
-        """The last command, N m (N)."""
+        """Last command (n,), N m (N)."""
         return tuple(self._ramp.torque)
 
     @property
     def desired(self) -> tuple[float, ...]:
-        """Positions that feedback pulls to, rad (m); empty before the arm was first enabled."""
+        """Set-points (n,) of the position feedback, rad (m); empty before the first `enable`."""
         return tuple(self._feedback.desired)
 
     @property
@@ -134,17 +134,17 @@ class GravityCompensator:
         *,
         confirmed: bool = False,
     ) -> None:
-        """Ramp in; also the way out of a fault.
+        """Ramp in; this also acknowledges a fault.
 
         Args:
-            time: now.
-            start: (n,) torque that acts, N m (N), where it is not the last command; None: that, or zero.
+            time: s of the steady clock.
+            start: (n,) torque that the controller applies now, N m (N); None: the last command, or zero.
             desired: (n,) position to hold, rad (m); None: the measured one.
-            confirmed: whether measured effort agrees with the model; a motion is then a hand's, and is not watched.
+            confirmed: whether measured effort confirms the model; motions are then not watched.
 
         Raises:
-            ControlError: the newest joint state is unfit or too old, those of the last second disagree, or the torque
-                that acts is more than may be commanded.
+            ControlError: the newest joint state is unfit or too old, joint states of the last second alternate, or the
+                applied torque exceeds the limits.
         """
         if self._enabled:
             return
@@ -152,9 +152,9 @@ class GravityCompensator:
         if unfit := check.unfit or check.stale(time, self._timing.timeout) or check.alternating(time):
             raise ControlError(f"cannot enable: {unfit}")
         if not self._following:
-            # while it ramps out what acts is its own command, be that zero
-            own = start is None or any(self.torque) or not self.at_rest
-            self._ramp.begin(self.torque if own or start is None else self.joints.checked_start(start))
+            # During a ramp out the applied torque is the last command of this compensator, even if zero.
+            is_commanding = any(self.torque) or not self.at_rest
+            self._ramp.begin(self.torque if start is None or is_commanding else self.joints.checked_start(start))
             self._held = None
         self._feedback.hold(self.position if desired is None else desired)
         self._descent = None
@@ -170,22 +170,29 @@ class GravityCompensator:
             self._watch_change(self._ramp.torque)
 
     def released(self) -> None:
-        """Watch the motion from now on as after `enable`: the arm has just been left to this torque."""
+        """Watch the motion as after `enable`, because another controller has just released the arm to this torque."""
         if self._enabled and self._before is None:
             self._watch_change([0.0] * len(self.joints.names), released=True)
 
     def aim(self, position: Sequence[float]) -> None:
-        """Let the desired pose go to `position` (n,), rad (m), where it is not NaN; raises where it must not."""
+        """Move the desired pose towards a target.
+
+        Args:
+            position: (n,) target, rad (m); NaN for joints that keep theirs.
+
+        Raises:
+            ControlError: the compensation is not enabled, or the target is beyond the robot's limits.
+        """
         if not self._enabled:
             raise ControlError(f"the compensation is {self.state.value}; enable it first, it then holds its pose")
         self._feedback.aim(self.joints.checked_target(position))
         self._watch.end()  # the motion that follows is commanded
 
     def disable(self, time: float = math.nan) -> None:
-        """Ramp out, lowering the arm; acknowledges a fault, whose own ramp goes on.
+        """Ramp out and lower the arm; this also acknowledges a fault, while the ramp of the fault continues.
 
         Args:
-            time: now; without it the ramp does not follow the motion.
+            time: s of the steady clock; NaN: the ramp ignores the motion.
         """
         if self.state is State.DISABLED:
             return
@@ -196,10 +203,10 @@ class GravityCompensator:
             self._descend(time, 0.0)
 
     def stop(self, time: float, within: float = 0.0) -> None:
-        """Take the torque to zero because the process must end.
+        """Bring the torque to zero because the process must end.
 
         Args:
-            time: now.
+            time: s of the steady clock.
             within: time in which the arm may be lowered, s; 0: the last command fades within `fault_ramp_time`.
         """
         self.fault_reason = ""
@@ -215,18 +222,18 @@ class GravityCompensator:
         self._ramp.hold()
 
     def fault(self, time: float, reason: str) -> None:
-        """Note that a joint state cannot be used; while enabled, begin the ramp to zero."""
+        """Reject a joint state; while enabled, begin the ramp to zero."""
         self._check.unfit = reason
         self.motion.forget()
         self.interrupt(time, reason, fade=True)
 
     def interrupt(self, time: float, reason: str, *, fade: bool = False) -> None:
-        """End for a reason other than the joint states: by a descent, or by the ramp to zero.
+        """End the compensation with a fault that is not due to joint states, by a descent or by the ramp to zero.
 
         Args:
-            time: now.
-            reason: of the fault.
-            fade: whether the torque must go to zero at once, as no torque can be right.
+            time: s of the steady clock.
+            reason: reason of the fault.
+            fade: whether to ramp to zero at once, because no torque can be right.
         """
         if not self._following:
             self._ramp.hold()
@@ -245,24 +252,24 @@ class GravityCompensator:
         self._ramp.hold()
 
     def drop(self, time: float, reason: str) -> None:
-        """Be silent from now on, while enabled for this reason: commands do not act, nor would those of a ramp."""
+        """Stop commanding at once, because the controller ignores the commands; if enabled, this is a fault."""
         self.interrupt(time, reason, fade=True)
         self._ramp.clear()
         if self.state is State.RAMPING_OUT:
             self._rest()
 
     def replace(self, gravity: GravityTorque, joints: JointSettings, *, load: bool = False) -> None:
-        """Use another model, or load, and the limits that belong to it.
+        """Change to another model, or to another load.
 
-        Its torque comes in within `ramp_time`, that of another load within `LOAD_CHANGE_S` at most.
+        The torque of another model ramps in within `ramp_time`, that of another load within at most `LOAD_CHANGE_S`.
 
         Args:
-            gravity: torque of the new model.
-            joints: its settings.
-            load: whether the load alone is another.
+            gravity: gravity torque of the new model.
+            joints: limits and gains that belong to the new model.
+            load: whether only the load changes.
 
         Raises:
-            ControlError: the model is of other joints.
+            ControlError: the model has other joints.
         """
         if joints.names != self.joints.names:
             new, old = ", ".join(joints.names), ", ".join(self.joints.names)
@@ -271,10 +278,10 @@ class GravityCompensator:
         self._change(gravity, joints, min(ramp_time, LOAD_CHANGE_S) if load else ramp_time)
 
     def adjust(self, joints: JointSettings, timing: Timing) -> None:
-        """Use other gains, limits and times; a joint that nothing pulled before is pulled to where it is now.
+        """Change gains, limits and durations; the set-point of a joint that gains stiffness is its present position.
 
         Raises:
-            ControlError: a torque limit below the torque that acts, from which a fault could not fade in time.
+            ControlError: a torque limit is below the present torque, from which a fault could not fade in time.
         """
         for name, torque, limit in zip(joints.names, self._ramp.torque, joints.torque, strict=True):
             if abs(torque) > limit:
@@ -299,18 +306,18 @@ class GravityCompensator:
         *,
         age: float = 0.0,
     ) -> list[float] | None:
-        """Torque for one joint state.
+        """Return the torque for one joint state.
 
         Args:
-            time: at which it arrived.
+            time: arrival of the joint state, s of the steady clock.
             position: (n,) rad (m) in the model's joint order.
-            stamp: s of the driver's clock at which it was taken; None: unknown.
-            links: (n,) positions of the links of flexible joints, where they are measured and good.
-            velocity: (n,) rad/s (m/s), where it is measured; the settings say whether it is needed.
-            age: time between its measurement and its arrival, s; 0: unknown.
+            stamp: sampling time by the driver's clock, s; None: unknown.
+            links: (n,) measured link positions of flexible joints, rad (m); None: not measured.
+            velocity: (n,) measured velocities, rad/s (m/s); None: not measured.
+            age: time between measurement and arrival, s; 0: unknown.
 
         Returns:
-            (n,) N m (N), or None if there is nothing to command.
+            Torque (n,), N m (N); None without a command.
         """
         check = self._check
         timeout = self._timing.timeout
@@ -341,7 +348,7 @@ class GravityCompensator:
         return self._step(time, self._clip(gravity, feedback))
 
     def watch(self, time: float) -> list[float] | None:
-        """Torque between joint states, to be asked for regularly: finds stale states and drives the fault ramp."""
+        """Return the torque between joint states, or None; called periodically to detect silence and drive ramps."""
         if self._following and (stale := self._check.stale(time, self._timing.timeout)):
             self.fault(time, stale)
             self._ramp.hold(time + self._timing.hold_on_silence)
@@ -356,7 +363,7 @@ class GravityCompensator:
         return [min(max(value, -limit), limit) for value, limit in zip(wanted, joints.torque, strict=True)]
 
     def _change(self, gravity: GravityTorque, joints: JointSettings, span: float, *, watched: bool = True) -> None:
-        """Use another gravity torque or gain; the difference in the present pose fades within `span`, s."""
+        """Change gravity torque or gain; the difference in the present pose fades within `span`, s."""
         before = (self._gravity, self.joints)
         old = self._gravity_target()
         self._gravity = gravity
@@ -372,7 +379,7 @@ class GravityCompensator:
             self._watch_change(old)
 
     def _gravity_target(self) -> list[float]:
-        """Return the clipped gravity torque (n,) in the last pose; empty where it is not known."""
+        """Return the clipped gravity torque (n,) in the last pose; empty if unknown."""
         if not self.position:
             return []
         try:
@@ -397,7 +404,7 @@ class GravityCompensator:
         self._watch.begin(self.position, self.motion.velocity, push, released=released)
 
     def _look_at_motion(self, time: float) -> None:
-        """Take the torque back, or hold the arm, where it begins to move by itself while more torque comes in."""
+        """Withdraw torque, or hold the arm, if it begins to move by itself while torque is added."""
         if not (self._enabled and (self._watch.is_on or self._hold.pose)):
             self._suspicion = Verdict.QUIET
             return
@@ -422,7 +429,13 @@ class GravityCompensator:
             self.interrupt(time, reason)
 
     def _descend(self, time: float, hold: float, ends: float | None = None) -> None:
-        """Begin to hold and then lower the arm, faster where it must `ends` by a given time."""
+        """Begin to hold and then lower the arm.
+
+        Args:
+            time: s of the steady clock.
+            hold: duration of the hold, s.
+            ends: time by which the descent must end, which makes it faster; None: no such time.
+        """
         timing = self._timing
         speed = timing.descent_speed if ends is None else END_SPEED_FACTOR * timing.descent_speed
         ramp_time = timing.ramp_time
@@ -450,11 +463,11 @@ class GravityCompensator:
         return self._ramp_to(time, self._held, -1.0 / self._timing.fault_ramp_time)
 
     def _step(self, time: float, target: list[float]) -> list[float]:
-        """Move the torque towards its target, or to zero, by what the time since the last command allows."""
+        """Return the next torque (n,) on the way to its target, or to zero."""
         pace = 1.0 / self._timing.ramp_time
         if self._enabled:
             if self._suspicion is not Verdict.RISES:
-                # After a hand was found to lead the arm, it gets its torque back soon.
+                # The watch attributed the motion to a hand: restore the withdrawn torque quickly.
                 led = self.state is State.ACTIVE and not self._watch.is_on
                 return self._ramp_to(time, target, BACK_PACE if led else pace, weight_pace=-1.0 / self._change_time)
             if self._before is None:
@@ -484,7 +497,7 @@ class GravityCompensator:
         return torque
 
     def _rest(self) -> None:
-        """Be at zero for good: disabled, or after a fault until it is acknowledged."""
+        """Stay at zero: disabled, or in a fault until it is acknowledged."""
         self._descent = None
         if self.state is State.FAULT:
             self._held = list(self._ramp.torque)
@@ -493,7 +506,7 @@ class GravityCompensator:
             self._held = None
 
     def _braking(self, time: float) -> list[float] | None:
-        """Return the torque (n,) of brakes and spring, N m (N); None where neither acts."""
+        """Return the torque (n,) of brakes and spring, N m (N); None if both are off."""
         if self._held is not None:
             return None
         brakes = self.descends or self._suspicion is not Verdict.QUIET

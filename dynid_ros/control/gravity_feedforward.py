@@ -1,4 +1,4 @@
-"""From `identified.yaml` and a URDF to the gravity torque of one sample: of the arm, its load and its springs."""
+"""Gravity torque of an identified arm with its load and joint springs, evaluated sample by sample."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.model.spring import Deflection, deflection_by_torque
 from dynid_ros.model.urdf import parse_urdf
 
-SETTLED = 1e-6  # rad or m; the last step of the links that still counts
-STEPS = 20
-LONGEST_LEVER = 2.0  # m; a centre of mass further away is one in millimetres
+FIXED_POINT_TOLERANCE = 1e-6  # rad or m; smaller changes of the link positions end the iteration
+MAX_ITERATIONS = 20
+MAX_LEVER_M = 2.0  # a centre of mass farther away was probably entered in millimetres
 
 
 @dataclass(frozen=True)
 class CarriedLoad:
-    """Mass and place of a rigid body that is fixed to the arm's last link.
+    """Rigid body that is fixed to the arm's last link.
 
     Attributes:
-        mass: kg; 0: none.
-        center: centre of mass in the frame, m.
-        frame: a link that no joint moves against the last one, such as the tip link.
-        inertia: (6,) xx xy xz yy yz zz about the centre, axes of the frame, kg m²; zero where it is not known.
+        mass: mass, kg; 0 for no load.
+        center: (3,) centre of mass in the frame, m.
+        frame: link that is rigidly fixed to the last one, such as the tip link.
+        inertia: (6,) xx xy xz yy yz zz about the centre, axes of the frame, kg m²; zero if unknown.
 
     Raises:
-        ControlError: no load has these numbers; the message is an end of a sentence about the load.
+        ControlError: a value is impossible for a load; the message is the predicate of a sentence about the load.
     """
 
     mass: float
@@ -61,22 +61,23 @@ class CarriedLoad:
             object.__setattr__(self, "inertia", (0.0,) * 6)
         if not (math.isfinite(self.mass) and self.mass >= 0.0):
             raise ControlError(f"its mass is {self.mass} kg; expected a finite number of at least 0")
-        if self.mass > 0.0 and not math.hypot(*self.center) <= LONGEST_LEVER:
+        if self.mass > 0.0 and not math.hypot(*self.center) <= MAX_LEVER_M:
             raise ControlError(
                 f"its centre of mass is {list(self.center)} m from link '{self.frame}'; expected finite numbers, at "
-                f"most {LONGEST_LEVER:g} m in all"
+                f"most {MAX_LEVER_M:g} m in all"
             )
 
     @classmethod
-    def of_section(cls, section: object) -> CarriedLoad:
-        """Load of the section `load` of `identified.yaml`.
+    def from_section(cls, section: object) -> CarriedLoad:
+        """Read the load from the section `load` of `identified.yaml`.
 
         Raises:
-            ControlError: as above, or the section does not say mass, centre and frame.
+            ControlError: mass, centre or frame is missing, or impossible.
         """
         inertia = section.get("inertia") if isinstance(section, dict) else None
-        known = isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia))
-        return cls(*carried_load(section), tuple(map(float, inertia)) if known and inertia else (0.0,) * 6)
+        if isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia)):
+            return cls(*carried_load(section), tuple(map(float, inertia)))
+        return cls(*carried_load(section))
 
     def __str__(self) -> str:
         if not self.mass:
@@ -86,18 +87,19 @@ class CarriedLoad:
 
 
 class LoadFrames:
-    """The links that a load may be fixed to: the last link before the tip, and what no joint moves against it."""
+    """Links that a load may be fixed to: the last moving link and all links fixed to it."""
 
     def __init__(self, robot: RobotModel) -> None:
         last = robot.link_names[robot.chain.tip_link]
         self._poses = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name).fixed_to(last)
-        self._last, self._size = robot.tip_columns, robot.parameters.size
+        self._last = robot.tip_columns
+        self._size = robot.parameters.size
 
     def parameters(self, load: CarriedLoad) -> np.ndarray:
-        """(10 m,) of the load as a part of the last link.
+        """Return the inertial parameters (10 m,) of all links that the load adds to the last one.
 
         Raises:
-            ControlError: the load's frame is none of these links.
+            ControlError: the load's frame is not fixed to the last link.
         """
         pose = self._poses.get(load.frame)
         if pose is None:
@@ -114,18 +116,18 @@ class LoadFrames:
 
 
 class JointSprings:
-    """Springs of n joints; at rest each passes the gravity torque of its link on.
+    """Springs of n joints; at rest each spring carries the gravity torque of its joint.
 
-    A step of the fixed point q = q_m - d(gravity(q)) leaves of an error what gravity changes per radian over the
-    stiffness: 0.01 on a soft industrial arm, where three looks are enough.
+    The link positions solve the fixed point q = q_m - d(gravity(q)), where d is the deflection. One iteration reduces
+    the error by the derivative of gravity over the stiffness, 0.01 for a soft industrial arm: three iterations suffice.
 
     Args:
         joint_names: n names, for messages.
-        springs: by joint name stiffness k (N m/rad), and cubic k3 (N m/rad^3) or dead_zone a (rad) where there is such
-            a term, of the law k e + k3 e^3, e = d beyond a play of -a to +a. Joints that are not named are rigid.
+        springs: stiffness k (N m/rad), and optionally cubic k3 (N m/rad^3) and dead_zone a (rad), by joint name. The
+            torque is k e + k3 e^3, where e is the deflection beyond a play of -a to +a. Other joints are rigid.
 
     Raises:
-        ControlError: a spring that does not hold; the message names the joint.
+        ControlError: a spring parameter is impossible; the message names the joint.
     """
 
     def __init__(self, joint_names: Sequence[str], springs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -136,13 +138,13 @@ class JointSprings:
         self._joints = [(i, _deflection(name, springs[name])) for i, name in enumerate(self._names) if name in springs]
 
     @classmethod
-    def of_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> JointSprings | None:
-        """Springs of the section `flexible_joints` of `identified.yaml`; None without it.
+    def from_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> JointSprings | None:
+        """Read the springs from the section `flexible_joints` of `identified.yaml`; return None without one.
 
-        Joints whose stiffness the data did not determine count as rigid: they hardly wound up.
+        Joints with an undetermined stiffness count as rigid, because they hardly deflected.
 
         Raises:
-            IdentifiedFileError: springs that cannot be counted with.
+            IdentifiedFileError: the springs in the file cannot be used.
         """
         try:
             springs = springs_of(document)
@@ -154,20 +156,24 @@ class JointSprings:
             ) from error
 
     def settled(self, motors: Sequence[float], gravity: Callable[[Sequence[float]], list[float]]) -> list[float]:
-        """Gravity torque (n,) of the links that hang on motors at `motors` (n,) and are at rest.
+        """Return the gravity torque (n,) in equilibrium with the springs, N m (N).
+
+        Args:
+            motors: (n,) positions of the motors, rad (m).
+            gravity: function from link positions (n,) to gravity torques (n,).
 
         Raises:
-            ControlError: there is no such place, for the springs are too soft or the arm is too heavy.
+            ControlError: the iteration does not converge: the springs are too soft or the arm is too heavy.
         """
         links = list(motors)
-        for _ in range(STEPS):
+        for _ in range(MAX_ITERATIONS):
             torque = gravity(links)
-            settled = True
+            converged = True
             for i, deflection in self._joints:
-                place = motors[i] - deflection(torque[i])
-                settled &= abs(place - links[i]) < SETTLED  # not so if it is NaN
-                links[i] = place
-            if settled:
+                position = motors[i] - deflection(torque[i])
+                converged &= abs(position - links[i]) < FIXED_POINT_TOLERANCE  # false for NaN
+                links[i] = position
+            if converged:
                 return torque
         raise self._no_rest(motors)
 
@@ -180,7 +186,7 @@ class JointSprings:
 
 
 def _deflection(joint: str, entry: Mapping[str, Any]) -> Deflection:
-    """Deflection of a joint by torque, the law's inverse."""
+    """Return the deflection of a joint as a function of torque, the inverse of the spring law."""
     stiffness, cubic, play = (entry.get(key, 0.0) for key in ("stiffness", "cubic", "dead_zone"))
     for key, value, good in (
         ("stiffness", stiffness, is_number(stiffness) and stiffness > 0.0),
@@ -195,30 +201,29 @@ def _deflection(joint: str, entry: Mapping[str, Any]) -> Deflection:
 
 
 class LoadedGravity:
-    """Torque (n,) in N m (N) from positions (n,) of the motors in rad (m), for a control loop.
+    """Function from motor positions (n,), rad (m), to gravity torques (n,), N m (N), for a control loop.
 
-    Gravity acts on links, and flexible joints give way: the links are where springs let them sag to, or where they are
-    measured to be.
+    Gravity acts on the links. With flexible joints the link positions are measured, or computed from the springs.
 
     Args:
-        model: of the arm.
-        moments: (k,) minimal moments of the arm alone.
-        frames: links that a load may be fixed to; None: those of the model's robot.
-        load: that is carried; None: none was published.
-        largest_load: largest mass of a load that is believed, kg.
-        springs: between motors and links; None: rigid joints.
-        own_angles: torque (n,) that depends on each joint's own position, of counterbalances and cables; None: none.
-        down: says gravity (3,) in the frame of a base that tilts, m/s^2, at each sample; None: that of the model.
+        model: gravity model of the arm.
+        moments: (k,) minimal moments of the arm without load.
+        frames: links that a load may be fixed to; None: from the model's robot.
+        load: carried load; None without one.
+        largest_load: largest plausible mass of a load, kg.
+        springs: springs between motors and links; None: rigid joints.
+        own_angles: function to the torque (n,) of counterbalances and cables, each from its joint's position only.
+        down: function to gravity (3,) in the frame of a tilting base, m/s^2; None: constant gravity of the model.
 
     Attributes:
-        load: as given.
-        model: as given.
-        arm_moments: as given.
-        moments: (k,) of the arm with its load.
+        load: carried load.
+        model: gravity model of the arm.
+        arm_moments: (k,) minimal moments of the arm without load.
+        moments: (k,) minimal moments of the arm with its load.
 
     Raises:
-        ControlError: the load is heavier, or its frame is not fixed to the arm's last link; the message is an end of a
-            sentence about the load.
+        ControlError: the load is too heavy, or its frame is not fixed to the arm's last link; the message is the
+            predicate of a sentence about the load.
     """
 
     def __init__(
@@ -239,7 +244,9 @@ class LoadedGravity:
             )
         self.load = load
         self._largest_load = largest_load
-        self._springs, self._own_angles, self._down = springs, own_angles, down
+        self._springs = springs
+        self._own_angles = own_angles
+        self._down = down
         self.model = model
         self.arm_moments = np.asarray(moments, dtype=float)
         self._frames = frames or LoadFrames(model.robot)
@@ -248,7 +255,11 @@ class LoadedGravity:
         self._torque = model.bind(self.moments, down)
 
     def __call__(self, position: Sequence[float], links: Sequence[float] | None = None) -> list[float]:
-        """Torque for one sample; `links`: measured positions of the links, None: by the springs.
+        """Return the gravity torque (n,) of one sample, N m (N).
+
+        Args:
+            position: (n,) positions of the motors, rad (m).
+            links: (n,) measured positions of the links, rad (m); None: computed from the springs.
 
         Raises:
             ControlError: the arm is too heavy for its springs.
@@ -259,14 +270,14 @@ class LoadedGravity:
             torque = self._torque(position if links is None else links)
         if self._own_angles is None:
             return torque
-        return [gravity + own for gravity, own in zip(torque, self._own_angles(position), strict=True)]
+        return [gravity + spring for gravity, spring in zip(torque, self._own_angles(position), strict=True)]
 
     def carrying(self, load: CarriedLoad | None) -> LoadedGravity:
-        """The same arm with another load; takes microseconds."""
+        """Return a copy with another load, within microseconds."""
         return self._with(load, self._down)
 
     def tilting(self, down: Callable[[], Sequence[float]] | None) -> LoadedGravity:
-        """The same arm and load, on a base in whose frame gravity is what `down` says, (3,), m/s^2."""
+        """Return a copy on a tilting base; `down` returns gravity (3,) in the frame of the base, m/s^2."""
         return self._with(self.load, down)
 
     def _with(self, load: CarriedLoad | None, down: Callable[[], Sequence[float]] | None) -> LoadedGravity:
@@ -291,7 +302,7 @@ def robot_of_file(
     gravity: Sequence[float],
     held: Mapping[str, float] | None,
 ) -> tuple[dict, RobotModel]:
-    """An `identified.yaml` and the robot that it is of; arguments and errors as of `load_gravity_torque`."""
+    """Return the document of an `identified.yaml` and its robot; see `load_gravity_torque` for arguments and errors."""
     identified = load_identified(model_file)
     ends = {"base": base, "tip": tip}
     for end in [end for end, link in ends.items() if link is None]:
@@ -320,28 +331,28 @@ def load_gravity_torque(
     held: Mapping[str, float] | None = None,
     tilts: bool = False,
 ) -> tuple[RobotModel, LoadedGravity]:
-    """Robot and its identified gravity torque, N m (N) from rad (m), both (n,) in the model's joint order.
+    """Return a robot and its identified gravity torque, a function from positions (n,) to torques (n,), N m (N).
 
-    The torque is that of the arm and of the load in section `load`, where the file has one. Where it has a section
-    `flexible_joints`, positions are those of the motors, from which the links sag. Springs and harmonics of joints'
-    own angles, section `friction`, act at standstill as gravity does, and are in it.
+    The torque includes the load of the section `load`. With a section `flexible_joints`, positions are those of the
+    motors. Terms of the section `friction` that depend on position, such as springs and harmonics, act at standstill
+    like gravity and are included.
 
     Args:
-        model_file: `identified.yaml`.
-        urdf: path or text.
-        base: first link of the chain; None: that of the file.
-        tip: last link of the chain; None: that of the file.
-        gravity: in the base link's frame, m/s^2; the default gives way to what was found, where the file's was.
-        use_load: False: the arm alone, whatever the file says of a load.
-        largest_load: largest mass of a load that is believed, kg.
-        use_springs: False: rigid joints, whatever the file says of springs.
-        held: positions of joints that do not move, rad or m; None or empty: those of the file.
-        tilts: the base does. Then gravity loads joints that it did not load when the arm was identified; what they
-            carry is that of the links in the file, else in the URDF.
+        model_file: path of an `identified.yaml`.
+        urdf: path or text of the URDF.
+        base: first link of the chain; None: from the file.
+        tip: last link of the chain; None: from the file.
+        gravity: (3,) gravity in the base link's frame, m/s^2; the default is replaced by an estimate in the file.
+        use_load: whether to include the load of the file.
+        largest_load: largest plausible mass of a load, kg.
+        use_springs: whether to use the springs of the file; otherwise joints are rigid.
+        held: positions of locked joints by name, rad or m; None or empty: from the file.
+        tilts: whether the base tilts. Gravity may then load joints that it did not load during identification; their
+            torque is computed from the links of the file, or of the URDF if the file has no links.
 
     Raises:
-        IdentifiedFileError: the file is malformed, of another robot, or a joint was not observable in it although its
-            torque is not zero; or its load or its springs are none that can be counted with.
+        IdentifiedFileError: the file is malformed or of another robot, a loaded joint was not observable, or the load
+            or the springs in the file cannot be used.
         ModelError: the URDF does not describe such a chain.
     """
     identified, robot = robot_of_file(model_file, urdf, base, tip, gravity=gravity, held=held)
@@ -359,12 +370,12 @@ def loaded_gravity(
     use_springs: bool = True,
     tilts: bool = False,
 ) -> LoadedGravity:
-    """Return the gravity torque of a document of `identified.yaml`; arguments and errors as `load_gravity_torque`."""
+    """Return the gravity torque of a document of `identified.yaml`; see `load_gravity_torque` for arguments."""
     model = GravityModel(robot)
-    springs = JointSprings.of_document(identified, robot.joint_names) if use_springs else None
+    springs = JointSprings.from_document(identified, robot.joint_names) if use_springs else None
     moments = gravity_moments(identified, model)
     if tilts and (idle := model.unobservable_axes()).any():
-        from dynid_ros.identified.links import link_model  # noqa: PLC0415 - no base that stands still asks
+        from dynid_ros.identified.links import link_model  # noqa: PLC0415 - needed for tilting bases only
 
         links = link_model(identified, robot).parameters if "links" in identified else robot.parameters
         for i in np.flatnonzero(idle).tolist():
@@ -379,7 +390,7 @@ def loaded_gravity(
     if not use_load or identified.get("load") is None:
         return arm
     try:
-        return arm.carrying(CarriedLoad.of_section(identified["load"]))
+        return arm.carrying(CarriedLoad.from_section(identified["load"]))
     except ControlError as error:
         raise IdentifiedFileError(
             f"{file_of(identified)}: the load in it cannot be used: {error}. Identify it again, or do without: "

@@ -1,4 +1,4 @@
-"""What gravity does to an arm at one position, to be shown: centre of mass, torque of each joint, load."""
+"""Centre of mass, gravity torques and load of an arm at one position, for display."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ PROBE_POSES = 200
 
 @dataclass(frozen=True)
 class GravityPicture:
-    """In the base frame, m, kg, N m (N).
+    """Gravity of an arm at one position, in the base frame; units m, kg, N m (N).
 
     Attributes:
-        mass: of all that the joints move, the load with it.
-        center: (3,) its centre; None: it has no mass.
-        rotations: (n, 3, 3) of the joint frames; the columns are their axes, the last is the joint's.
-        origins: (n, 3) of the joint frames.
-        torque: (n,) that holds the arm at rest.
-        load: (3,) centre of the load; None: there is none.
+        mass: mass of all moving links and of the load.
+        center: (3,) centre of that mass; None if the mass is zero.
+        rotations: (n, 3, 3) axes of the joint frames in columns; the last column is the joint axis.
+        origins: (n, 3) origins of the joint frames.
+        torque: (n,) torques that hold the arm at rest.
+        load: (3,) centre of the load; None without a load.
     """
 
     mass: float
@@ -44,20 +44,20 @@ class GravityPicture:
 
 
 class GravityView:
-    """The arm of a model file, or of its URDF alone.
+    """Gravity torques and masses of an arm from a model file, or from its URDF.
 
-    Masses are those of the file's links; a gravity identification does not give them, then they are the URDF's.
+    A gravity identification does not estimate masses; they are then from the URDF.
 
     Args:
         robot: the arm.
-        torque: its gravity torque.
-        parameters: (10 n,) of its links.
-        masses_identified: whether `parameters` are those of a link identification.
-        torque_identified: whether `torque` is of a model file.
+        torque: gravity torque of the arm.
+        parameters: (10 n,) inertial parameters of the links.
+        masses_identified: whether `parameters` are from a link identification.
+        torque_identified: whether `torque` is from a model file.
 
     Attributes:
-        robot, masses_identified, torque_identified: as given.
-        full_scale: (n,) the joints' effort limits, N m (N); where there is none, the largest gravity torque.
+        robot, masses_identified, torque_identified: see Args.
+        full_scale: (n,) effort limits of the joints, N m (N), or the largest gravity torque for a joint without limit.
     """
 
     def __init__(
@@ -70,21 +70,29 @@ class GravityView:
         torque_identified: bool,
     ) -> None:
         self.robot = robot
-        self.masses_identified, self.torque_identified = masses_identified, torque_identified
-        self._torque, self._parameters, self._frames = torque, parameters, LoadFrames(robot)
+        self.masses_identified = masses_identified
+        self.torque_identified = torque_identified
+        self._torque = torque
+        self._parameters = parameters
+        self._frames = LoadFrames(robot)
         poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (PROBE_POSES, robot.n_joints))
         largest = np.abs(robot.gravity_torque(poses, parameters)).max(axis=0)
         limits = robot.limits.effort
         self.full_scale = np.where(np.isfinite(limits) & (limits > 0), limits, np.maximum(largest, 1e-9))
 
     @classmethod
-    def of(cls, settings: SimpleNamespace, urdf: str) -> GravityView:
-        """The arm that `model_file`, `base_link`, `tip_link` and `gravity` of a node name; no model_file: the URDF's.
+    def from_settings(cls, settings: SimpleNamespace, urdf: str) -> GravityView:
+        """Build the view from node parameters; without `model_file`, from the URDF.
+
+        Args:
+            settings: parameters `model_file`, `base_link`, `tip_link`, `gravity` and `held_joints`.
+            urdf: text of the URDF.
 
         Raises:
-            DynidError: as `load_gravity_torque` and `RobotModel.from_urdf` do.
+            DynidError: model file or URDF cannot be used.
         """
-        base, tip = settings.base_link or None, settings.tip_link or None
+        base = settings.base_link or None
+        tip = settings.tip_link or None
         held = held_positions([settings.held_joints])
         if not settings.model_file:
             robot, _ = arm_from_urdf(urdf, tip, base, settings.gravity, held=held)
@@ -100,19 +108,19 @@ class GravityView:
 
     @property
     def load(self) -> CarriedLoad | None:
-        """The load in force; None: none was published."""
+        """Load in force; None before one was published."""
         return self._torque.load
 
     def carry(self, load: CarriedLoad) -> None:
-        """Show the arm with another load.
+        """Change the load.
 
         Raises:
-            ControlError: its frame is not fixed to the arm's last link.
+            ControlError: the frame of the load is not fixed to the arm's last link.
         """
         self._torque = self._torque.carrying(load)
 
     def at(self, position: ArrayLike) -> GravityPicture:
-        """The picture at one position (n,)."""
+        """Return the gravity of the arm at one position (n,), rad (m)."""
         q = np.asarray(position, dtype=float)
         rotations, origins = (frames[..., 0] for frames in joint_frames(self.robot.chain, q[None]))
         carried = np.zeros_like(self._parameters) if self.load is None else self._frames.parameters(self.load)
@@ -123,7 +131,7 @@ class GravityView:
 
 
 def _center(poses: NDArray, parameters: NDArray) -> tuple[float, NDArray | None]:
-    """Mass and centre of links (n, 4, 4) in the base frame."""
+    """Return mass and centre of the links at poses (n, 4, 4), in the base frame; None for the centre of no mass."""
     links = parameters.reshape(-1, PARAMETERS_PER_LINK)
     mass = float(links[:, 0].sum())
     if not mass > 0:

@@ -16,21 +16,21 @@ from dynid_ros.model import RobotModel
 
 MAX_DAMPING_DELAY_RATIO = 0.5
 """Product b T / D of the fastest mode. The limit of stability is pi / 2: inertia or delay may be wrong by 3 times."""
-POSES = 60
-"""Random poses within the joints' limits in which inertias and gravity torques are looked at."""
+SAMPLED_POSES = 60
+"""Number of random poses within the joints' limits at which inertias and gravity torques are evaluated."""
 MIN_INERTIA = 1e-9
-"""kg m^2 (kg), effective inertia below which a description is taken to have no masses."""
+"""Smallest eigenvalue of the mass matrix of a robot with masses, kg m^2 (kg)."""
 HOLD_FRACTION = 0.5
-"""Part of its braking limit, which is the largest gravity torque where there is one, with which a joint is held."""
+"""Largest torque of the holding spring, as a fraction of the joint's braking limit."""
 MIN_SPRING_TRAVEL = 0.05
-"""rad (m), least deflection at which a spring pulls with its largest torque."""
+"""Smallest deflection at which a spring reaches its largest torque, rad (m)."""
 MIN_BRAKE_FRACTION = 0.1
-"""Part of its torque limit that a joint may brake with where gravity loads it less."""
+"""Smallest braking limit, as a fraction of the joint's torque limit."""
 
 
 @dataclass(frozen=True)
 class JointBrake:
-    """What the brake of each joint may do, one entry per joint.
+    """Limits of the brake of each joint, one entry per joint.
 
     Attributes:
         damping_delay: product of damping coefficient and loop delay, N m s^2/rad (N s^2/m); 0: no damping is safe.
@@ -60,7 +60,7 @@ class JointBrake:
             rotor_inertia: (n,) kg m^2 (kg), seen at the joints.
         """
         n = robot.n_joints
-        poses = random_poses(robot, POSES)
+        poses = random_poses(robot, SAMPLED_POSES)
         gravity = np.abs(robot.gravity_torque(poses, parameters)).max(axis=0)
         limits = np.asarray(torque_limits, dtype=float)
         limits = np.where(np.isfinite(limits) & (limits > 0.0), limits, gravity)
@@ -71,7 +71,7 @@ class JointBrake:
             damping = np.zeros(n)
         else:
             compliance = np.linalg.inv(inertia)
-            # With all other joints free a joint has the inertia 1 / (M^-1)_jj, less than M_jj.
+            # If all other joints are free, the inertia of joint j is 1 / (M^-1)_jj, less than M_jj.
             effective = (1.0 / np.diagonal(compliance, axis1=1, axis2=2)).min(axis=0)
             root = np.sqrt(effective)
             fastest = np.linalg.eigvalsh(root[:, np.newaxis] * compliance * root).max()
@@ -106,18 +106,18 @@ class JointBrake:
         return torque
 
     def spring(self, deflection: Sequence[float], delay: float) -> list[float]:
-        """Return the torque (n,) of springs that the damping keeps from swinging, N m (N).
+        """Return the torque (n,) of springs that are stable with the damping, N m (N).
 
-        The stiffness is b / (2 T), or less where the largest torque would come at a deflection below
-        `MIN_SPRING_TRAVEL`. That torque is `HOLD_FRACTION` of the largest gravity torque.
+        The stiffness is b / (2 T), or less, so that the largest torque acts at deflections above `MIN_SPRING_TRAVEL`.
+        The largest torque is `hold_limit`.
 
         Args:
             deflection: (n,) rad (m), pose to be held minus the measured one.
             delay: T of the loop, s.
         """
         return [
-            math.copysign(min(damping / (2.0 * delay) * abs(way), limit * abs(way) / MIN_SPRING_TRAVEL, limit), way)
-            for way, damping, limit in zip(deflection, self.damping(delay), self.hold_limit, strict=True)
+            math.copysign(min(damping / (2.0 * delay) * abs(e), limit * abs(e) / MIN_SPRING_TRAVEL, limit), e)
+            for e, damping, limit in zip(deflection, self.damping(delay), self.hold_limit, strict=True)
         ]
 
     def lowering_time(self, delay: float, speed: float) -> float:
@@ -127,8 +127,8 @@ class JointBrake:
         each joint, with the delay T of the loop. The damping b outweighs that delay twice where K <= b / (2 T).
 
         Args:
-            delay: of the loop, s.
-            speed: at which the arm sinks, rad/s (m/s).
+            delay: delay of the loop, s.
+            speed: speed of the sinking joints, rad/s (m/s).
         """
         times = [
             2.0 * gravity * delay / (damping * speed)

@@ -16,26 +16,26 @@ from dynid_ros.identified.joint_friction import least_friction
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import per_joint
 
-LARGEST_FRICTION_SCALE = 0.8
-"""What is left of a joint's friction must brake it, whatever a delay and an error of the identification make of it."""
+MAX_FRICTION_SCALE = 0.8
+"""Largest compensated fraction of friction; the rest brakes the joint despite delays and identification errors."""
 
 
 def numbers(values: Sequence[float], joints: Sequence[str], what: str, least: float = -math.inf) -> tuple[float, ...]:
-    """Values (n,) of a setting, see `per_joint`, as the control loop takes them; raises `ControlError`."""
+    """Return the values (n,) of a setting as a tuple; see `per_joint`. Invalid values raise `ControlError`."""
     return tuple(per_joint(values, joints, what, error=ControlError, least=least).tolist())
 
 
 @dataclass(frozen=True)
 class FeedbackGains:
-    """One entry per joint, in the model's order.
+    """Gains of position feedback and friction compensation, one entry per joint in the model's order.
 
     Attributes:
         stiffness: torque per position error, N m/rad (N/m).
         damping: torque per velocity error, N m s/rad (N s/m).
-        setpoint_velocity: at which the desired position moves, rad/s (m/s).
-        coulomb: friction that is compensated for, N m (N).
-        viscous: likewise, N m s/rad (N s/m).
-        friction_velocity: rad/s (m/s) from which on all of `coulomb` is; below half of it none.
+        setpoint_velocity: speed of the desired position, rad/s (m/s).
+        coulomb: compensated Coulomb friction, N m (N).
+        viscous: compensated viscous friction, N m s/rad (N s/m).
+        friction_velocity: speed from which `coulomb` is compensated fully, rad/s (m/s); not at all below half of it.
     """
 
     stiffness: tuple[float, ...]
@@ -46,7 +46,7 @@ class FeedbackGains:
     friction_velocity: float = 0.05
 
     @classmethod
-    def of(
+    def from_robot(
         cls,
         robot: RobotModel,
         *,
@@ -57,16 +57,16 @@ class FeedbackGains:
         viscous: Sequence[float] = (0.0,),
         friction_velocity: float = 0.05,
     ) -> FeedbackGains:
-        """Gains for `robot`; a sequence of one value holds for all joints.
+        """Check the gains for a robot; a sequence of one value holds for all joints.
 
         Args:
-            robot: its velocity limits, where it has them, hold for the desired position too.
-            stiffness: as above.
-            damping: as above.
-            setpoint_velocity: as above.
-            coulomb: as above.
-            viscous: as above.
-            friction_velocity: as above.
+            robot: arm whose velocity limits also bound `setpoint_velocity`.
+            stiffness: N m/rad (N/m).
+            damping: N m s/rad (N s/m).
+            setpoint_velocity: rad/s (m/s).
+            coulomb: N m (N).
+            viscous: N m s/rad (N s/m).
+            friction_velocity: rad/s (m/s).
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, or a joint has a
@@ -100,7 +100,7 @@ class FeedbackGains:
 
     @cached_property
     def holds(self) -> bool:
-        """Whether any joint is pulled towards its desired position."""
+        """Whether any joint has stiffness."""
         return any(self.stiffness)
 
     @cached_property
@@ -110,22 +110,21 @@ class FeedbackGains:
 
     @cached_property
     def rows(self) -> tuple[tuple[float, ...], ...]:
-        """(n,) of stiffness, damping, Coulomb and viscous friction."""
+        """Stiffness, damping, Coulomb and viscous friction of each of the n joints."""
         return tuple(zip(self.stiffness, self.damping, self.coulomb, self.viscous, strict=True))
 
 
 class JointFeedback:
-    """The desired pose, and the torque that it and the measured state ask for, one sample at a time.
+    """Desired pose and feedback torque, updated with each sample.
 
-    The desired position goes to its target no faster than the gains allow, so that no target makes the arm jump.
+    The desired position moves to its target at most at `setpoint_velocity`, so a distant target causes no jump.
 
-    Friction is compensated for by the measured velocity: not at all below half the gains' friction velocity, where
-    noise sets its sign, rising to all of it at the friction velocity. Whatever the velocity and its noise, that is
-    only a part of the joint's own friction, so together they always take energy from the motion: neither noise nor
-    delay makes it go on by itself.
+    Friction compensation depends on the measured velocity. It is zero below half the friction velocity, where noise
+    decides the sign, and rises linearly to its full value at the friction velocity. It stays below the friction of the
+    joint, so the sum of both dissipates energy: neither noise nor delay can drive the joint.
 
     Attributes:
-        desired: (n,) position, rad (m); empty before `hold`.
+        desired: (n,) desired position, rad (m); empty before `hold`.
     """
 
     def __init__(self) -> None:
@@ -133,19 +132,20 @@ class JointFeedback:
         self._target: list[float] = []
 
     def hold(self, position: Sequence[float]) -> None:
-        """Take `position` (n,) as desired."""
-        self.desired, self._target = list(position), list(position)
+        """Set the desired position and its target to `position` (n,), rad (m)."""
+        self.desired = list(position)
+        self._target = list(position)
 
     def aim(self, position: Sequence[float]) -> None:
-        """Let the desired position go to `position` (n,); what is NaN stays as it was aimed at."""
+        """Set the target of the desired position to `position` (n,), rad (m); joints with NaN keep theirs."""
         self._target = [old if math.isnan(new) else new for old, new in zip(self._target, position, strict=True)]
 
     def halt(self) -> None:
-        """Keep the desired position where it is on its way."""
+        """Stop the motion of the desired position."""
         self._target = list(self.desired)
 
     def stiffen(self, before: FeedbackGains, gains: FeedbackGains, position: Sequence[float]) -> None:
-        """Take `position` (n,) as desired where there is stiffness that was not there before."""
+        """Set the desired position of each joint that gains stiffness to `position` (n,), rad (m)."""
         for i, (old, new) in enumerate(zip(before.stiffness, gains.stiffness, strict=True)):
             if new and not old:
                 self.desired[i] = self._target[i] = position[i]
@@ -153,10 +153,16 @@ class JointFeedback:
     def torque(
         self, gains: FeedbackGains, elapsed: float, position: Sequence[float], velocity: Sequence[float] | None
     ) -> list[float]:
-        """Torque (n,) N m (N) at `position` and `velocity` (n,), `elapsed` s after the last call.
+        """Return the feedback torque (n,), N m (N).
+
+        Args:
+            gains: gains in force.
+            elapsed: time since the last call, s.
+            position: (n,) rad (m).
+            velocity: (n,) rad/s (m/s); None: not measured.
 
         Raises:
-            ControlError: a velocity is needed and is not given.
+            ControlError: the gains need velocities, and they are not measured.
         """
         if velocity is None:
             if gains.needs_velocity:
@@ -178,24 +184,24 @@ class JointFeedback:
         return torque
 
     def _approach(self, gains: FeedbackGains, elapsed: float) -> list[float]:
-        """Let the desired position go on towards its target; its velocity (n,)."""
+        """Move the desired position towards its target and return its velocity (n,), rad/s (m/s)."""
         speed = [0.0] * len(self.desired)
         if self.desired == self._target or elapsed <= 0.0:
             return speed
         for i, (now, target, limit) in enumerate(zip(self.desired, self._target, gains.setpoint_velocity, strict=True)):
-            way = min(max(target - now, -limit * elapsed), limit * elapsed)
-            self.desired[i] = now + way
-            speed[i] = way / elapsed
+            step = min(max(target - now, -limit * elapsed), limit * elapsed)
+            self.desired[i] = now + step
+            speed[i] = step / elapsed
         return speed
 
 
 @dataclass(frozen=True)
 class IdentifiedFriction:
-    """Friction that each joint of a model has at least, see `least_friction`; it belongs to the model that was read.
+    """Lower bounds of the identified friction of each joint, see `least_friction`.
 
     Attributes:
         joint_names: n names.
-        least: (n,) Coulomb N m and viscous N m s/rad friction, or why it is not known.
+        least: (n,) Coulomb friction, N m (N), and viscous friction, N m s/rad (N s/m), or a message if not identified.
     """
 
     joint_names: tuple[str, ...]
@@ -203,7 +209,7 @@ class IdentifiedFriction:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> IdentifiedFriction:
-        """Read it from the document of `identified.yaml`."""
+        """Read the friction from the document of `identified.yaml`."""
         least: list[tuple[float, float] | str] = []
         for name in joint_names:
             try:
@@ -213,10 +219,10 @@ class IdentifiedFriction:
         return cls(tuple(joint_names), tuple(least))
 
     def compensated(self, scale: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return Coulomb (n,) N m and viscous (n,) N m s/rad friction to compensate for.
+        """Return the Coulomb friction (n,), N m, and viscous friction (n,), N m s/rad, to compensate.
 
         Args:
-            scale: part of the friction, 0 (none) to 0.8; one value, or n.
+            scale: fraction of the friction, 0 (off) to 0.8; one value, or n.
 
         Raises:
             ControlError: a scale out of range.
@@ -224,16 +230,16 @@ class IdentifiedFriction:
         """
         scales = numbers(scale, self.joint_names, "friction_scale", least=0.0)
         for name, value in zip(self.joint_names, scales, strict=True):
-            if value > LARGEST_FRICTION_SCALE:
+            if value > MAX_FRICTION_SCALE:
                 raise ControlError(
-                    f"friction_scale of joint '{name}' is {value:g}; expected at most {LARGEST_FRICTION_SCALE:g}: if "
+                    f"friction_scale of joint '{name}' is {value:g}; expected at most {MAX_FRICTION_SCALE:g}: if "
                     "less friction is left, errors of the identification could drive the joint"
                 )
         coulomb, viscous = [], []
-        for part, least in zip(scales, self.least, strict=True):
-            if part and isinstance(least, str):
+        for factor, least in zip(scales, self.least, strict=True):
+            if factor and isinstance(least, str):
                 raise IdentifiedFileError(least)
             dry, linear = (0.0, 0.0) if isinstance(least, str) else least
-            coulomb.append(part * dry)
-            viscous.append(part * linear)
+            coulomb.append(factor * dry)
+            viscous.append(factor * linear)
         return tuple(coulomb), tuple(viscous)

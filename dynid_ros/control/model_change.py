@@ -1,4 +1,4 @@
-"""Whether another gravity model, or another load, can be meant: how far its torque is from the torque before it."""
+"""Plausibility of a gravity model or a load: comparison with the URDF, the model in force and measured effort."""
 
 import math
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from dynid_ros.errors import ControlError
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 
-POSES = 2000
-"""Random poses within the joints' limits in which torques are compared."""
+COMPARED_POSES = 2000
+"""Number of random poses within the joints' limits at which torques are compared."""
 MIN_SIGN_FRACTION = 0.05
-"""Part of a joint's effort limit from which on the URDF's gravity torque has a sign that a model must have, too."""
+"""Smallest gravity torque of the URDF whose sign a model must share, as a fraction of the joint's effort limit."""
 MIN_CHANGE_FRACTION = 0.02
-"""Part of a joint's effort limit below which a change is hidden by dry friction, and always allowed."""
+"""Change of torque that is always allowed because dry friction hides it, as a fraction of the effort limit."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class MeasuredEffort:
         position: (n,) rad (m).
         effort: (n,) N m (N).
         error: (n,) largest error of the sensors, N m (N).
-        certain: whether the drives surely hold all of the arm's weight, as a position controller makes them.
+        certain: whether the drives hold the whole weight of the arm for sure, as under a position controller.
     """
 
     position: Sequence[float]
@@ -39,21 +39,21 @@ class MeasuredEffort:
 
     @property
     def holds(self) -> bool:
-        """Whether the drives hold the arm; an arm in a strap, or on its brakes, says nothing."""
+        """Whether the drives hold the arm; on its brakes or in a strap, an arm shows no effort."""
         return any(abs(value) > 2.0 * error for value, error in zip(self.effort, self.error, strict=True))
 
 
 class ModelChange:
-    """Compares gravity torques in all poses.
+    """Comparison of gravity torques over the workspace.
 
     Args:
-        model: of the arm, whose robot has the URDF's masses and effort limits.
-        torque: (n,) limits, N m (N), where the URDF has none.
-        max_change: part of a joint's largest gravity torque by which its torque may differ, or change, in any pose;
-            inf: any.
+        model: gravity model of the arm; its robot has the URDF's masses and effort limits.
+        torque: (n,) torque limits for joints without an effort limit in the URDF, N m (N).
+        max_change: largest difference or change of a joint's torque in any pose, as a fraction of its largest gravity
+            torque; infinite to allow any.
 
     Raises:
-        ControlError: `max_change` is no such part.
+        ControlError: `max_change` is not positive.
     """
 
     def __init__(self, model: GravityModel, torque: ArrayLike, max_change: float) -> None:
@@ -67,24 +67,24 @@ class ModelChange:
         effort = np.asarray(robot.limits.effort, dtype=float)
         self._effort = np.where(np.isfinite(effort) & (effort > 0.0), effort, np.asarray(torque, dtype=float))
         self._max_change = max_change
-        self._matrix = model.regressor(random_poses(robot, POSES))
+        self._matrix = model.regressor(random_poses(robot, COMPARED_POSES))
         mass = robot.parameters[::PARAMETERS_PER_LINK]
         self._described = np.cumsum(mass[::-1])[::-1] > 0.0
         self._urdf = model.project(robot.parameters)
 
     def check_arm(self, gravity: LoadedGravity, measured: MeasuredEffort | None = None) -> bool:
-        """Compare the arm without its load with the URDF, where that has masses, and with the effort that holds it.
+        """Compare the arm without its load with the URDF, if that has masses, and with measured effort.
 
         Args:
-            gravity: torque of the arm and its load.
+            gravity: gravity torque of the arm and its load.
             measured: effort that holds the arm; None: unknown.
 
         Returns:
             Whether measured effort confirms the model.
 
         Raises:
-            ControlError: the model contradicts the effort, or is too far off a URDF that the effort does not refute, or
-                a joint's torque has the other sign than by the URDF.
+            ControlError: the model contradicts the effort, differs too much from a URDF that the effort does not
+                refute, or has a torque of the opposite sign.
         """
         if math.isinf(self._max_change):
             return False
@@ -112,14 +112,14 @@ class ModelChange:
         )
 
     def check_load(self, gravity: LoadedGravity, position: Sequence[float] = ()) -> None:
-        """Look at the load: whether the joints could hold it anywhere, and hold the arm with it where it is.
+        """Check that the joints can hold the load in any pose, and the arm with the load in its present pose.
 
         Args:
-            gravity: torque of the arm and its load.
-            position: (n,) pose of an arm that is held by it, rad (m); empty: none is.
+            gravity: gravity torque of the arm and its load.
+            position: (n,) pose of an arm that is held by this torque, rad (m); empty if it is not held.
 
         Raises:
-            ControlError: no joint could hold it.
+            ControlError: the torque of a joint exceeds its effort limit.
         """
         if math.isinf(self._max_change):
             return
@@ -146,9 +146,15 @@ class ModelChange:
         gravity: LoadedGravity,
         measured: MeasuredEffort | None = None,
     ) -> None:
-        """Compare the arm's torque with the one in force, to which `before` belongs, and by which the arm is held.
+        """Compare a new gravity torque with the one that holds the arm.
 
-        A change that brings every joint nearer to the measured effort is always taken.
+        A change that brings every joint closer to the measured effort is always accepted.
+
+        Args:
+            before: comparison of the model in force.
+            in_force: gravity torque in force.
+            gravity: new gravity torque.
+            measured: effort that holds the arm; None: unknown.
 
         Raises:
             ControlError: the change is too large.
@@ -168,7 +174,7 @@ class ModelChange:
         )
 
     def _allowed(self, largest: NDArray) -> NDArray:
-        """Return the torques (n,) by which joints with these largest gravity torques may differ, N m (N)."""
+        """Return the allowed differences (n,) for the largest gravity torques (n,) of the joints, N m (N)."""
         return np.maximum(self._max_change * largest, MIN_CHANGE_FRACTION * self._effort)
 
     def _check_signs(self, expected: NDArray, torque: NDArray) -> None:
@@ -181,7 +187,7 @@ class ModelChange:
             )
 
     def _agrees(self, gravity: LoadedGravity, measured: MeasuredEffort) -> bool:
-        """Return whether the model explains the effort, or raise where it surely does not."""
+        """Return whether the model explains the effort; raise an error if it certainly does not."""
         allowed = self._allowed(np.abs(self._torque(gravity.moments)).max(axis=0))
         torque = gravity(measured.position)
         for name, value, effort, error, more in zip(
@@ -197,7 +203,7 @@ class ModelChange:
         return True
 
     def _refutes_urdf(self, gravity: LoadedGravity, measured: MeasuredEffort, beyond: NDArray) -> bool:
-        """Return whether the effort of each joint `beyond` (n,) is nearer to the model than to the URDF."""
+        """Return whether the effort of all joints in the mask `beyond` (n,) is closer to the model than to the URDF."""
         model = np.asarray(gravity(measured.position))
         urdf = self._model.regressor(np.array([measured.position]))[0] @ self._urdf
         effort = np.asarray(measured.effort)
@@ -205,12 +211,12 @@ class ModelChange:
         return bool(np.all(nearer | ~beyond))
 
     def _relieves(self, in_force: LoadedGravity, gravity: LoadedGravity, measured: MeasuredEffort) -> bool:
-        """Return whether the new torque is nearer to the effort than the old one, within the sensors' error."""
+        """Return whether the new torque is closer to the effort than the old one, within the sensors' error."""
         effort = np.asarray(measured.effort)
         old = np.abs(np.asarray(in_force(measured.position)) - effort)
         new = np.abs(np.asarray(gravity(measured.position)) - effort)
         return bool(measured.holds and np.all(new <= np.maximum(old, measured.error)) and new.sum() < old.sum())
 
     def _torque(self, moments: NDArray) -> NDArray:
-        """Return the torques (N, n) in all poses, N m (N)."""
+        """Return the torques (N, n) at the compared poses, N m (N)."""
         return self._matrix @ moments

@@ -1,66 +1,66 @@
-"""Watch for an arm that begins to move by itself while more torque comes in.
+"""Detection of an arm that begins to move by itself while torque is added.
 
-A model that is too heavy, or a load that is not there, lifts the arm as soon as its excess exceeds dry friction. A hand
-moves the arm as well. The two differ in what happens when the torque goes back: a wrong model stops, and moves again at
-the same torque time after time, while a hand goes on, or has stopped for good.
+A model that is too heavy, or includes a load that the arm does not carry, lifts the arm as soon as the excess torque
+exceeds dry friction. A hand moves the arm as well. The two are told apart by withdrawing torque. If the model is wrong,
+the arm stops, and moves again at the same torque each time. If a hand leads the arm, it continues or stops for good.
 
-A model that is too light, or a load that nobody announced, lets the arm sink. The arm is then held by a spring: where
-it rests in the spring and the spring carries weight, nobody leads it.
+A model that is too light, or an unannounced load, lets the arm sink. A spring then holds the arm. If the arm rests in
+the spring and the spring carries weight, the arm sank by itself.
 """
 
 import enum
 import math
 from collections.abc import Sequence
 
-DEPARTURE = 0.02
-"""rad (m) from the pose of rest beyond which a joint has moved."""
+MIN_DEPARTURE = 0.02
+"""Displacement from the pose of rest beyond which a joint has moved, rad (m)."""
 MIN_SPEED = 0.04
-"""rad/s (m/s) above which a joint moves."""
+"""Speed above which a joint moves, rad/s (m/s)."""
 STOPPED_FRACTION = 0.3
-"""Part of its speed at the suspicion below which a joint has stopped."""
+"""Speed below which a joint has stopped, as a fraction of its speed at the suspicion."""
 BACK_PACE = 3.0
-"""Pace at which the torque goes back while the arm may rise by itself, and comes again where a hand led it, 1/s."""
+"""Pace at which torque is withdrawn during a suspicion, and restored if a hand led the arm, 1/s."""
 MIN_BACK_SCALE = 0.5
-"""Part of its scale to which the torque goes back at most: a hand that leads the arm must not get all of its weight."""
+"""Smallest fraction of the scale that remains after a withdrawal; a hand must not receive the arm's whole weight."""
 PROBE_S = 0.6
-"""Longest time for which the torque goes back, or a spring holds, until the arm stops, s."""
+"""Longest time to wait for the arm to stop after torque is withdrawn or a spring engages, s."""
 SPRING_S = 2.0
-"""Time for which a spring holds an arm that sank; an arm that nobody leads rests in it, s."""
+"""Time for which a spring holds a sinking arm, s; an arm without a leading hand rests in the spring."""
 MIN_CARRIED = 0.2
-"""Part of its largest torque that the spring must carry for a joint to sink by itself."""
+"""Smallest spring torque that indicates sinking, as a fraction of the spring's largest torque."""
 FULL_SPRING = 0.95
-"""Part of its largest torque from which on the spring carries all that it can."""
+"""Spring torque at which the spring is saturated, as a fraction of its largest torque."""
 SETTLE_S = 0.5
-"""Time after the end of a change during which the watch goes on, s."""
+"""Duration of the watch after the end of a change, s."""
 MIN_DEPARTURES = 3
-"""Number of departures of one joint, the last two at the same torque, that a hand hardly makes within the watch."""
+"""Number of departures of one joint, the last two at equal torque, that indicates a motion by itself."""
 MIN_RELEASED_DEPARTURES = 2
-"""The same for an arm that was just released to a torque at full scale, which nobody leads yet."""
+"""Number of departures of an arm that was just released to a torque at full scale, before a hand can lead it."""
 MIN_SINKINGS = 3
-"""Number of times that a joint sinks into the spring."""
+"""Number of times that a joint must sink into the spring."""
 SAME_PROGRESS = 0.06
-"""Difference of the change's progress at two departures with the same cause; a hand pulls differently each time."""
+"""Largest difference in the progress of the change between two departures at equal torque."""
 
 
 class Verdict(enum.Enum):
-    """What the watch sees."""
+    """Verdict of the watch on the motion of the arm."""
 
     QUIET = "quiet"
     RISES = "rises"
-    """A joint moves the way the torque changed: the torque goes back meanwhile."""
+    """A joint moves in the direction of the added torque, which is withdrawn during the suspicion."""
     SINKS = "sinks"
-    """A joint moves the other way: a spring holds the arm meanwhile."""
+    """A joint moves against the added torque; a spring holds the arm during the suspicion."""
     ROSE_BY_ITSELF = "rose by itself"
     SANK_BY_ITSELF = "sank by itself"
 
 
 def explain(verdict: Verdict, joint: str, *, is_change: bool) -> str:
-    """Say why a joint moves by itself; empty: none does.
+    """Return the reason why a joint moves by itself, as a message; empty without such a verdict.
 
     Args:
-        verdict: of the watch.
+        verdict: verdict of the watch.
         joint: name of the joint.
-        is_change: whether a model, a load or a scale came in place of another one.
+        is_change: whether a model, a load or a scale replaced an earlier one.
     """
     if verdict is Verdict.SANK_BY_ITSELF:
         return (
@@ -75,7 +75,7 @@ def explain(verdict: Verdict, joint: str, *, is_change: bool) -> str:
 
 
 class MotionWatch:
-    """Watches the arm through one change of the torque after another.
+    """Watch of the arm's motion during changes of the torque.
 
     Attributes:
         joint: index of the joint that departed last.
@@ -88,7 +88,7 @@ class MotionWatch:
         self._ends = -math.inf
         self._probe: tuple[Verdict, float] | None = None  # what is suspected, and since when
         self._speed = 0.0
-        self._way = 1.0
+        self._direction = 1.0
         self._departures = 0
         self._released = False
         self._sank = 0
@@ -107,9 +107,9 @@ class MotionWatch:
 
         Args:
             position: (n,) rad (m).
-            velocity: (n,) rad/s (m/s); an arm that moves already is led, and is not watched.
-            push: (n,) change of the torque, N m (N), zero where it is too small to move the joint.
-            released: whether the arm was just left to this torque; it may move already before that is known.
+            velocity: (n,) rad/s (m/s); an arm that already moves is led by a hand and is not watched.
+            push: (n,) change of the torque, N m (N); zero for joints that it is too small to move.
+            released: whether another controller just released the arm, which may therefore already move.
         """
         self.end()
         self._released = released
@@ -119,7 +119,7 @@ class MotionWatch:
             self._ends = math.inf
 
     def end(self) -> None:
-        """Watch no longer."""
+        """End the watch."""
         self._push = ()
         self._probe = None
         self._rose = None
@@ -135,14 +135,14 @@ class MotionWatch:
         *,
         carried: Sequence[float] = (),
     ) -> Verdict:
-        """Judge one joint state.
+        """Return the verdict after one joint state.
 
         Args:
             time: s of the steady clock.
             position: (n,) rad (m).
             velocity: (n,) rad/s (m/s).
-            progress: of the change, 0 to 1.
-            carried: (n,) torque of the spring as a part of its largest; empty: there is no spring.
+            progress: progress of the change, 0 to 1.
+            carried: (n,) spring torques as fractions of their maxima; empty without a spring.
         """
         if not self.is_on:
             return Verdict.QUIET
@@ -156,13 +156,13 @@ class MotionWatch:
         return self._look(time, position, velocity, progress)
 
     def _look(self, time: float, position: Sequence[float], velocity: Sequence[float], progress: float) -> Verdict:
-        """Look for a joint that departs from where it rested."""
+        """Detect a joint that departs from its pose of rest."""
         for i, (push, rest, q, v) in enumerate(zip(self._push, self._rest, position, velocity, strict=True)):
-            if not push or abs(q - rest) < DEPARTURE or abs(v) < MIN_SPEED or (q - rest) * v < 0.0:
+            if not push or abs(q - rest) < MIN_DEPARTURE or abs(v) < MIN_SPEED or (q - rest) * v < 0.0:
                 continue
             rises = push * v > 0.0
             if not rises and self._rose is not None:
-                self._rest = tuple(position)  # the torque went back too far, and comes again
+                self._rest = tuple(position)  # too much torque was withdrawn, and it is restored now
                 continue
             self.joint = i
             if rises and self._rose is not None and self._rose[0] == i:
@@ -179,39 +179,39 @@ class MotionWatch:
             suspicion = Verdict.RISES if rises else Verdict.SINKS
             self._probe = (suspicion, time)
             self._speed = abs(v)
-            self._way = math.copysign(1.0, v)
+            self._direction = math.copysign(1.0, v)
             return suspicion
         return Verdict.QUIET
 
     def _end_probe(
         self, time: float, position: Sequence[float], velocity: Sequence[float], carried: Sequence[float]
     ) -> Verdict:
-        """Wait for the arm to stop; a hand does not let it stop."""
+        """Wait for the arm to stop, and return the verdict; a leading hand does not let it stop."""
         assert self._probe is not None
         suspicion, since = self._probe
-        speed = self._way * velocity[self.joint]  # a joint that turns round has stopped
+        speed = self._direction * velocity[self.joint]  # a joint that reverses has stopped
         self._speed = max(self._speed, speed)
         stopped = speed < max(STOPPED_FRACTION * self._speed, MIN_SPEED)
-        part = carried[self.joint] if carried else 0.0
+        spring_share = carried[self.joint] if carried else 0.0
         if suspicion is Verdict.RISES and not stopped and time - since < PROBE_S:
             return suspicion
         if suspicion is Verdict.SINKS:
             rests = abs(speed) < MIN_SPEED
             if time - since < PROBE_S or (rests and time - since < SPRING_S):
                 return suspicion
-            stopped = rests or part > FULL_SPRING  # a hand would have to push it down against all of the spring
+            stopped = rests or spring_share > FULL_SPRING  # a hand hardly pushes against a saturated spring
         self._probe = None
         if not stopped:
             self.end()
-        elif suspicion is Verdict.SINKS and part > MIN_CARRIED:
+        elif suspicion is Verdict.SINKS and spring_share > MIN_CARRIED:
             self._sank = self._sank + 1 if self._sank_joint == self.joint else 1
             self._sank_joint = self.joint
-            if self._sank >= MIN_SINKINGS or part > FULL_SPRING:
+            if self._sank >= MIN_SINKINGS or spring_share > FULL_SPRING:
                 self.end()
                 return Verdict.SANK_BY_ITSELF
             self._rest = tuple(position)
             self._ends = math.inf  # without the spring the arm sinks again soon
         else:
             self._rest = tuple(position)
-            self._ends = math.inf  # the torque comes again, and is watched again
+            self._ends = math.inf  # the torque is restored, and the watch continues
         return Verdict.QUIET

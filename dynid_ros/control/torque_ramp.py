@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dynid_ros.control.compensator_settings import JointSettings
 
 MAX_STEP_PERIODS = 3.0
-"""Periods of the commands that one step may make up for; a longer gap lets the ramp go on later, not faster."""
+"""Largest time step of the ramp, in mean periods of the commands; after a longer gap the ramp continues later."""
 MIN_STEP_PERIOD_S = 0.01
-"""Period that counts at least: that of the watch, which drives ramps where no joint states come."""
+"""Smallest period for that limit, s: the period of the watch, which drives ramps without joint states."""
 PERIOD_SHARE = 0.1
 """Weight of the newest interval in the mean period."""
 
@@ -40,7 +40,7 @@ class TorqueRamp:
         self._period = MIN_STEP_PERIOD_S
 
     def begin(self, start: Sequence[float]) -> None:
-        """Begin at `start` (n,), N m (N), with the next step, however late that is."""
+        """Start the ramp at `start` (n,), N m (N), with the next step."""
         self.torque = list(start)
         self._unbraked = list(start)
         self._start = list(start)
@@ -57,7 +57,7 @@ class TorqueRamp:
         self.weight = 1.0
 
     def fade(self, time: float) -> list[float]:
-        """Begin the ramp to zero and return the torque (n,) that fades."""
+        """Start the ramp to zero and return the torque (n,) that fades, N m (N)."""
         self.scale = 1.0
         self.weight = 0.0
         self._time = time  # the ramp begins now: the time since the last command would be a step
@@ -70,7 +70,7 @@ class TorqueRamp:
         self._held_until = until
 
     def clear(self) -> None:
-        """Set the torque to zero at once, where no command arrives."""
+        """Set the torque to zero at once, because commands have no effect."""
         self.torque = [0.0] * len(self.torque)
         self._unbraked = [0.0] * len(self.torque)
         self.weight = 0.0
@@ -97,8 +97,8 @@ class TorqueRamp:
             target: (n,) torque at scale 1, N m (N).
             joints: limits and rates.
             pace: change of the scale, 1/s; negative: out.
-            weight_pace: change of the weight of the start, 1/s; None: as fast as the scale changes, downwards.
-            brake: (n,) torque that is added without scale and rate limit; None: none.
+            weight_pace: change of the weight of the start, 1/s; None: minus the magnitude of `pace`.
+            brake: (n,) torque that is added without scale and rate limit, N m (N); None without brakes.
         """
         if time < self._held_until:
             self._time = max(time, self._time)

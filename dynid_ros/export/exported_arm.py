@@ -91,7 +91,7 @@ class ExportedArm:
             friction,
             coefficients,
             _load(document.get("load"), robot, path),
-            JointSprings.of_document(document, robot.joint_names),
+            JointSprings.from_document(document, robot.joint_names),
             Path(path).name,
         )
 

@@ -175,7 +175,7 @@ class GravityMarkers(Node):
             if not lowest <= (value := getattr(settings, name)) <= highest:
                 raise DynidError(f"parameter {name} is {value}; expected {lowest:g} to {highest:g}")
         urdf = robot_description(self, settings.robot_description)
-        self.view = GravityView.of(with_group_ends(settings, urdf), urdf)
+        self.view = GravityView.from_settings(with_group_ends(settings, urdf), urdf)
         self._order = JointOrder(self.view.robot.joint_names)
         self._states: deque[bytes] = deque(maxlen=KEPT)
         self._problem = self._load_problem = ""

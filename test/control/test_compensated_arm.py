@@ -25,8 +25,8 @@ class Bench:
         sensors = Sensors.draw(robot.limits.effort, rng, velocity_noise=1e-3, position_noise=2e-5)
         drives = Drives(coulomb=coulomb, rotor_inertia=ROTORS)
         self.arm = SimulatedArm(robot, start=start, drives=drives, sensors=sensors, **settings)
-        feedback = FeedbackGains.of(robot, **gains) if gains else None
-        joints = JointSettings.of(robot, fault_ramp_time=0.5, feedback=feedback)
+        feedback = FeedbackGains.from_robot(robot, **gains) if gains else None
+        joints = JointSettings.from_robot(robot, fault_ramp_time=0.5, feedback=feedback)
         self.compensator = GravityCompensator(gravity, joints, Timing(ramp_time=0.5))
         self.time = 0.0
         self.take = lambda _torque: None

@@ -22,7 +22,7 @@ def robot():
 
 
 def test_limits_come_from_the_urdf(robot):
-    joints = JointSettings.of(robot, fault_ramp_time=0.5, effort_limit_factor=0.5, limit_margin=0.2)
+    joints = JointSettings.from_robot(robot, fault_ramp_time=0.5, effort_limit_factor=0.5, limit_margin=0.2)
     assert joints.names == ("turn", "slide")
     assert joints.gain == (1.0, 1.0)
     assert joints.torque == (20.0, 50.0)
@@ -33,7 +33,7 @@ def test_limits_come_from_the_urdf(robot):
 
 
 def test_given_values_take_precedence(robot):
-    joints = JointSettings.of(robot, fault_ramp_time=0.5, gain=(0.9,), torque=(10.0, 30.0), rate=(60.0,))
+    joints = JointSettings.from_robot(robot, fault_ramp_time=0.5, gain=(0.9,), torque=(10.0, 30.0), rate=(60.0,))
     assert joints.gain == (0.9, 0.9)
     assert joints.torque == (10.0, 30.0)
     assert joints.rate == (60.0, 60.0)
@@ -58,18 +58,18 @@ def test_given_values_take_precedence(robot):
 )
 def test_bad_values_are_refused_by_name(robot, arguments, message):
     with pytest.raises(ControlError, match=message):
-        JointSettings.of(robot, fault_ramp_time=0.5, **arguments)
+        JointSettings.from_robot(robot, fault_ramp_time=0.5, **arguments)
 
 
 def test_an_arm_without_effort_limits_is_refused():
     robot = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
     with pytest.raises(ControlError, match="no torque limit is known"):
-        JointSettings.of(robot, fault_ramp_time=0.5)
+        JointSettings.from_robot(robot, fault_ramp_time=0.5)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_torque_that_acts_is_taken_up_to_the_limit_and_a_little_more(robot, sign):
-    joints = JointSettings.of(robot, fault_ramp_time=0.5)
+    joints = JointSettings.from_robot(robot, fault_ramp_time=0.5)
     assert joints.checked_start([sign * 39.0, sign * 104.0]) == [sign * 39.0, sign * 100.0]
     for torque in ([sign * 43.0, 0.0], [sign * math.inf, 0.0], [math.nan, 0.0]):
         with pytest.raises(ControlError, match=r"on joint 'turn' .* act already, and its limit is 40"):
@@ -77,7 +77,7 @@ def test_a_torque_that_acts_is_taken_up_to_the_limit_and_a_little_more(robot, si
 
 
 def test_a_target_must_be_within_the_limits_without_their_margin(robot):
-    joints = JointSettings.of(robot, fault_ramp_time=0.5, limit_margin=0.2)
+    joints = JointSettings.from_robot(robot, fault_ramp_time=0.5, limit_margin=0.2)
     for target in ([-0.99, 0.01], [1.99, 0.49], [math.nan, 0.2]):
         assert joints.checked_target(target) == target
     for target in ([-1.01, 0.2], [2.01, 0.2]):

@@ -72,7 +72,7 @@ def test_another_frame_is_refused_with_those_that_may_be(frames, frame):
 
 def test_a_section_as_the_load_identification_writes_it():
     section = {"frame": "tool", "loaded": True, "mass": 2, "center": [0, 0.01, 0.1], "inertia": [None] * 6}
-    assert CarriedLoad.of_section(section) == CarriedLoad(2.0, (0.0, 0.01, 0.1), "tool")
+    assert CarriedLoad.from_section(section) == CarriedLoad(2.0, (0.0, 0.01, 0.1), "tool")
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_a_section_as_the_load_identification_writes_it():
 )
 def test_a_section_that_does_not_say_it_is_refused(change, message):
     with pytest.raises(ControlError, match=message):
-        CarriedLoad.of_section({"frame": "tool", "mass": 2.0, "center": [0.0, 0.0, 0.1]} | change)
+        CarriedLoad.from_section({"frame": "tool", "mass": 2.0, "center": [0.0, 0.0, 0.1]} | change)
 
 
 def test_a_section_that_is_no_mapping_is_refused():
     with pytest.raises(ControlError, match="mass is None kg in frame None"):
-        CarriedLoad.of_section([1.0])
+        CarriedLoad.from_section([1.0])
 
 
 def test_in_words():
@@ -190,7 +190,7 @@ def hold(demo_robot, told):
     """
     simulation = pytest.importorskip("dynid_ros.simulation")
     arm = simulation.SimulatedArm(demo_robot, start=START)
-    joints = JointSettings.of(demo_robot, fault_ramp_time=0.5)
+    joints = JointSettings.from_robot(demo_robot, fault_ramp_time=0.5)
     gravity = alone(demo_robot)
     compensator = GravityCompensator(gravity, joints, Timing(ramp_time=0.01))
     compensator.update(0.0, START.tolist())

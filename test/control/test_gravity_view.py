@@ -49,7 +49,7 @@ def poses(arm, q):
 
 @pytest.mark.parametrize("load", [None, LOAD])
 def test_centre_and_torque_are_those_of_pinocchio(load):
-    view, arm = GravityView.of(settings(), URDF), pinocchio(load)
+    view, arm = GravityView.from_settings(settings(), URDF), pinocchio(load)
     if load is not None:
         view.carry(load)
     for q in np.random.default_rng(0).uniform(-2, 2, (20, 6)):
@@ -70,20 +70,20 @@ def test_centre_and_torque_are_those_of_pinocchio(load):
 
 @pytest.mark.parametrize(("base", "tip", "first"), [("link_2", "", 2), ("", "link_4", 0), ("link_1", "link_3", 1)])
 def test_the_part_of_the_arm_between_base_and_tip(base, tip, first):
-    view = GravityView.of(settings(base_link=base, tip_link=tip), URDF)
+    view = GravityView.from_settings(settings(base_link=base, tip_link=tip), URDF)
     count = (int(tip[-1]) if tip else 6) - first
     assert view.robot.joint_names == RobotModel.from_urdf(URDF).joint_names[first : first + count]
 
 
 def test_a_small_load_has_a_place():
-    view = GravityView.of(settings(), URDF)
+    view = GravityView.from_settings(settings(), URDF)
     view.carry(CarriedLoad(0.2, (0.0, 0.0, 0.1), "link_6"))
     pose = poses(pinocchio(), np.zeros(6))[-1]
     np.testing.assert_allclose(view.at(np.zeros(6)).load, pose.act(np.array([0.0, 0.0, 0.1])), atol=1e-12)
 
 
 def test_load_that_is_put_down():
-    view = GravityView.of(settings(), URDF)
+    view = GravityView.from_settings(settings(), URDF)
     view.carry(LOAD)
     view.carry(CarriedLoad(0.0, (0.0, 0.0, 0.0), "link_6"))
     picture = view.at(np.zeros(6))
@@ -96,7 +96,9 @@ def test_load_that_is_put_down():
 def test_gravity_identification_tells_torques_not_masses(tmp_path):
     path = tmp_path / "identified.yaml"
     path.write_text(yaml.safe_dump(planar_arm.document(1.3)))
-    view = GravityView.of(settings(model_file=str(path), gravity=(0.0, 0.0, -planar_arm.G)), planar_arm.urdf())
+    view = GravityView.from_settings(
+        settings(model_file=str(path), gravity=(0.0, 0.0, -planar_arm.G)), planar_arm.urdf()
+    )
     assert (view.torque_identified, view.masses_identified) == (True, False)
     q = [0.4, 0.3, -0.2]
     picture = view.at(q)
@@ -105,8 +107,8 @@ def test_gravity_identification_tells_torques_not_masses(tmp_path):
 
 
 def test_full_scale_is_the_limit_or_what_gravity_can_do():
-    np.testing.assert_array_equal(GravityView.of(settings(), URDF).full_scale[0], 230.0)
+    np.testing.assert_array_equal(GravityView.from_settings(settings(), URDF).full_scale[0], 230.0)
     without = planar_arm.urdf(effort=0.0)
-    view = GravityView.of(settings(gravity=(0.0, 0.0, -planar_arm.G)), without)
+    view = GravityView.from_settings(settings(gravity=(0.0, 0.0, -planar_arm.G)), without)
     most = planar_arm.G * (planar_arm.MOMENTS["joint_2"] + planar_arm.MOMENTS["joint_3"])
     assert 0.9 * most < view.full_scale[1] <= most

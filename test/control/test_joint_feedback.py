@@ -67,7 +67,7 @@ ROBOT = RobotModel.from_urdf(urdf())
 
 
 def gains(**settings):
-    return FeedbackGains.of(ROBOT, **settings)
+    return FeedbackGains.from_robot(ROBOT, **settings)
 
 
 def held(position=(0.0, 0.0, 0.0)):
@@ -108,7 +108,7 @@ def test_velocity_limits_of_the_robot_hold_for_the_desired_pose():
     assert gains(setpoint_velocity=[9.0]).setpoint_velocity == (3.0, 3.0, 3.0)
     unknown = RobotModel.from_urdf(urdf().replace('velocity="3', 'velocity="0'))
     assert not unknown.limits.velocity.any()
-    assert FeedbackGains.of(unknown, setpoint_velocity=[9.0]).setpoint_velocity == (9.0, 9.0, 9.0)
+    assert FeedbackGains.from_robot(unknown, setpoint_velocity=[9.0]).setpoint_velocity == (9.0, 9.0, 9.0)
 
 
 def test_friction_is_none_at_rest_and_all_from_its_velocity_on():

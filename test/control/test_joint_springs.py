@@ -123,7 +123,7 @@ def test_an_arm_too_heavy_for_its_springs_is_a_fault_and_no_guess():
     model = GravityModel(robot)
     weak = springs(joint_2={"stiffness": 4.0}, joint_3={"stiffness": 4.0})
     gravity = LoadedGravity(model, model.project(robot.parameters), springs=weak)
-    compensator = GravityCompensator(gravity, JointSettings.of(robot, fault_ramp_time=0.5), Timing())
+    compensator = GravityCompensator(gravity, JointSettings.from_robot(robot, fault_ramp_time=0.5), Timing())
     compensator.update(0.0, [0.0, 1.2, 0.1])
     compensator.enable(0.0)
     compensator.update(0.01, [0.0, 1.2, 0.1])
@@ -172,7 +172,7 @@ def test_springs_that_cannot_be_used_are_refused_with_the_way_out(tmp_path, sect
 def test_a_stiffness_that_the_data_did_not_decide_is_not_used():
     section = {joint: {"stiffness": 500.0, "decided": {"stiffness": True}} for joint in planar_arm.JOINTS}
     section["joint_2"]["decided"]["stiffness"] = False
-    found = JointSprings.of_document({"flexible_joints": section}, planar_arm.JOINTS)
+    found = JointSprings.from_document({"flexible_joints": section}, planar_arm.JOINTS)
     place = []
 
     def gravity(links):

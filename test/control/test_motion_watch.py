@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynid_ros.control.motion_watch import DEPARTURE, MIN_SPEED, MotionWatch, Verdict
+from dynid_ros.control.motion_watch import MIN_DEPARTURE, MIN_SPEED, MotionWatch, Verdict
 
 STEP_S = 0.01
 SPEED = 3.0 * MIN_SPEED
@@ -91,6 +91,6 @@ def test_an_arm_that_rests_in_its_spring_again_and_again_sinks(push, carried):
 @pytest.mark.parametrize("way", [1.0, -1.0])
 def test_small_motion_is_none(way):
     watched = Watched(2.0)
-    assert [watched.step(way * SPEED, 0.5) for _ in range(int(DEPARTURE / SPEED / STEP_S))] == [Verdict.QUIET] * 16
+    assert [watched.step(way * SPEED, 0.5) for _ in range(int(MIN_DEPARTURE / SPEED / STEP_S))] == [Verdict.QUIET] * 16
     slow = Watched(2.0)
     assert all(slow.step(way * 0.9 * MIN_SPEED, 0.5) is Verdict.QUIET for _ in range(200))

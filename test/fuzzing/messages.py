@@ -32,7 +32,7 @@ from dynid_ros.nodes.shared.robot_description import described  # noqa: E402
 NAMES = list(planar_arm.JOINTS)
 ROBOT = arms.robot()
 TIMING = Timing(ramp_time=0.2, fault_ramp_time=0.1, timeout=0.1)
-SETTINGS = JointSettings.of(ROBOT, fault_ramp_time=TIMING.fault_ramp_time)
+SETTINGS = JointSettings.from_robot(ROBOT, fault_ramp_time=TIMING.fault_ramp_time)
 MODEL = GravityModel(ROBOT)
 MOMENTS = MODEL.project(ROBOT.parameters)
 HEAVIEST = 5.0

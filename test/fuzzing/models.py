@@ -129,7 +129,7 @@ def _view(path: Path, _robot: RobotModel) -> None:
     settings = SimpleNamespace(
         model_file=str(path), base_link="", tip_link="", held_joints="", gravity=[0.0, 0.0, -planar_arm.G]
     )
-    view = GravityView.of(settings, planar_arm.urdf())
+    view = GravityView.from_settings(settings, planar_arm.urdf())
     try:
         picture = view.at(POSES[0])
     except ControlError:  # too heavy for its springs

@@ -97,7 +97,7 @@ class FloatingArm:
 
     def settings(self, scale: float = 1.0) -> JointSettings:
         """Return the joints' settings at a scale."""
-        return JointSettings.of(self.robot, fault_ramp_time=0.5, gain=[scale], brake=self.brake)
+        return JointSettings.from_robot(self.robot, fault_ramp_time=0.5, gain=[scale], brake=self.brake)
 
     def let_go(self) -> "FloatingArm":
         """Leave the arm to the compensator."""

@@ -25,7 +25,7 @@ from dynid_ros.control.compensator_settings import (
     MAX_GAIN,
     MAX_HOLD_ON_SILENCE,
 )
-from dynid_ros.control.joint_feedback import LARGEST_FRICTION_SCALE
+from dynid_ros.control.joint_feedback import MAX_FRICTION_SCALE
 from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU, CompensationImu
@@ -122,7 +122,7 @@ LIVE = (
         [0.0],
         "part of the identified friction to compensate for; likewise",
         least=0.0,
-        most=LARGEST_FRICTION_SCALE,
+        most=MAX_FRICTION_SCALE,
     ),
     NodeParameter(
         "friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none", above=0.0
@@ -214,7 +214,7 @@ def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
     """Return limits and gains; raises as `IdentifiedFriction.compensated` does where friction is compensated for."""
     robot = arm.robot
     coulomb, viscous = arm.friction.compensated(settings.friction_scale)
-    feedback = FeedbackGains.of(
+    feedback = FeedbackGains.from_robot(
         robot,
         stiffness=settings.stiffness,
         damping=settings.damping,
@@ -223,7 +223,7 @@ def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
         viscous=viscous,
         friction_velocity=settings.friction_velocity,
     )
-    joints = JointSettings.of(
+    joints = JointSettings.from_robot(
         robot,
         fault_ramp_time=timing(settings).fault_ramp_time,
         gain=settings.scale,

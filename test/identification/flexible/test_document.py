@@ -49,7 +49,7 @@ def test_sums_and_clocks_are_told(saved, by_camera):
 
 
 def test_gravity_compensation_reads_its_springs(saved, by_camera):
-    springs = JointSprings.of_document(load_identified(saved), by_camera.experiment.robot.joint_names)
+    springs = JointSprings.from_document(load_identified(saved), by_camera.experiment.robot.joint_names)
     places = []
 
     def gravity(links):
