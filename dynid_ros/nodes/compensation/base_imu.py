@@ -1,4 +1,4 @@
-"""What `gravity_compensation` hears of a base that tilts: an IMU on it."""
+"""IMU on a tilting base as an input of `gravity_compensation`."""
 
 import math
 import time
@@ -14,15 +14,15 @@ from dynid_ros.errors import ControlError, ModelError
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import mount_rotation
 from dynid_ros.model.urdf import Origin, pose
-from dynid_ros.nodes.compensation.inputs import QUEUE, Listener
+from dynid_ros.nodes.compensation.inputs import QUEUE_DEPTH, Listener
 from dynid_ros.nodes.shared.joint_states import nanoseconds, newest_states
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
-BY_URDF = [math.nan] * 3
+MOUNTING_BY_URDF = [math.nan] * 3
 IMU = (
     NodeParameter("imu_topic", "", "sensor_msgs/Imu of an IMU on a base that tilts; empty: the base stands as gravity"),
     NodeParameter(
-        "imu_mounting", BY_URDF, "roll, pitch, yaw of the IMU in the base link, rad; nan: by its frame's link"
+        "imu_mounting", MOUNTING_BY_URDF, "roll, pitch, yaw of the IMU in the base link, rad; nan: by its frame's link"
     ),
     NodeParameter("imu_time_constant", 0.5, "s, of the low-pass of its accelerations", above=0.0),
     NodeParameter("imu_timeout", 0.2, "s, oldest message of it that is still acted on", above=0.0),
@@ -31,18 +31,18 @@ IMU = (
         "imu_largest_tilt", 0.5, "rad between the parameter gravity and what it says, to be believed", above=0.0
     ),
 )
-ORIENTED = 0.01
-"""By how much the length of a quaternion may differ from one."""
+MAX_QUATERNION_NORM_ERROR = 0.01
+"""Largest difference between the norm of an orientation quaternion and one."""
 
 
 class CompensationImu(Listener):
-    """Gravity in the frame of a base, by the IMU on it; without a topic, as it is configured.
+    """Gravity in the frame of the base, measured by an IMU; without a topic, the configured gravity.
 
-    Unlike links and loads it is a condition: nobody knows which torque holds an arm whose base may be anywhere.
+    Without valid messages the compensation ends, because the torque depends on the orientation of the base.
     """
 
     def __init__(self, node: LifecycleNode, settings: SimpleNamespace, model: GravityModel) -> None:
-        super().__init__(node, Imu, settings.imu_topic, self._on_message, newest_states(QUEUE))
+        super().__init__(node, Imu, settings.imu_topic, self._on_message, newest_states(QUEUE_DEPTH))
         self.topic = settings.imu_topic
         self._robot = model.robot
         self._mounting = settings.imu_mounting
@@ -65,26 +65,31 @@ class CompensationImu(Listener):
             )
 
     def tilting(self, gravity: LoadedGravity) -> LoadedGravity:
-        """The gravity torque on this base."""
+        """Return the gravity torque on this base."""
         return gravity.tilting(lambda: self.base.down) if self.topic else gravity
 
     def follow(self, now: float, *, free: bool) -> None:
-        """Turn gravity towards what the IMU says, `now`, s of the monotonic clock; `free`: no torque hangs on it."""
+        """Turn gravity towards the direction measured by the IMU.
+
+        Args:
+            now: s of the monotonic clock.
+            free: whether no torque depends on gravity, so that it may turn at once.
+        """
         if self.topic:
             self.base.follow(now, free=free)
 
     def doubt(self, now: float) -> str:
-        """Why the direction of gravity is not known; empty: it is."""
+        """Return why the direction of gravity is unknown; empty if it is known."""
         if not self.topic:
             return ""
         problem = self._unmounted or self.base.problem(now)
         return problem and f"the IMU on {self.topic} {problem}"
 
     def check(self) -> None:
-        """Before the arm is held by it.
+        """Check that the direction of gravity is known before the compensation begins.
 
         Raises:
-            ControlError: the direction of gravity is not known, or not yet.
+            ControlError: the direction of gravity is unknown, or the low-pass has not settled yet.
         """
         if problem := self.doubt(now := time.monotonic()):
             raise ControlError(problem)
@@ -95,27 +100,29 @@ class CompensationImu(Listener):
 
     @property
     def described(self) -> str:
-        """Gravity in force and where it is from."""
+        """Gravity in force and its source, for display."""
         down = ", ".join(f"{value:.3f}" for value in self.base.down)
         return f"({down}) m/s^2 by {self.base.source if self.topic else 'the configuration'}"
 
     def _on_message(self, message: Imu) -> None:
         stamp = nanoseconds(message.header)
         if stamp and stamp == self._stamp:
-            return  # the same one sent again is no news
+            return  # a repeated message
         self._stamp = stamp
         if message.header.frame_id != self._frame:
             self._mount(message.header.frame_id)
         if self._unmounted:
             return
-        felt = message.linear_acceleration
-        self.base.add_sample(time.monotonic(), self._turned((felt.x, felt.y, felt.z)), self._oriented(message))
+        measured = message.linear_acceleration
+        acceleration = self._in_base_frame((measured.x, measured.y, measured.z))
+        self.base.add_sample(time.monotonic(), acceleration, self._gravity_by_orientation(message))
         if (source := self.base.source) != self._source:
             self._source = source
             self._node.get_logger().info(f"gravity follows the base by the IMU on {self.topic}: {source}")
 
     def _mount(self, frame: str) -> None:
-        self._frame, self._unmounted = frame, ""
+        self._frame = frame
+        self._unmounted = ""
         try:
             if any(map(math.isnan, self._mounting)):
                 self._to_base = mount_rotation(self._robot, frame, "it cannot be used")
@@ -124,15 +131,15 @@ class CompensationImu(Listener):
         except ModelError as error:
             self._unmounted = f"is mounted nobody knows how: {error}, or set imu_mounting"
 
-    def _oriented(self, message: Imu) -> list[float] | None:
-        """Gravity (3,) in the base frame by the orientation, of length one; None: it has none (REP 145)."""
+    def _gravity_by_orientation(self, message: Imu) -> list[float] | None:
+        """Return the unit vector (3,) of gravity in the base frame; None without an orientation (REP 145)."""
         q = message.orientation
         length = math.hypot(q.x, q.y, q.z, q.w)
-        if message.orientation_covariance[0] == -1.0 or not abs(length - 1.0) < ORIENTED:
+        if message.orientation_covariance[0] == -1.0 or not abs(length - 1.0) < MAX_QUATERNION_NORM_ERROR:
             return None
-        # The world's z axis in the sensor's frame, turned round.
+        # The z axis of the world in the frame of the sensor; gravity has the opposite direction.
         up = (2 * (q.x * q.z - q.w * q.y), 2 * (q.y * q.z + q.w * q.x), 1 - 2 * (q.x * q.x + q.y * q.y))
-        return self._turned([-value for value in up])
+        return self._in_base_frame([-value for value in up])
 
-    def _turned(self, vector: Sequence[float]) -> list[float]:
+    def _in_base_frame(self, vector: Sequence[float]) -> list[float]:
         return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in self._to_base.tolist()]

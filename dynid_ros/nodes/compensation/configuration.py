@@ -1,4 +1,4 @@
-"""From the parameters of `gravity_compensation` to its control loop."""
+"""Parameters of `gravity_compensation`, and the control loop built from them."""
 
 import math
 from collections.abc import Callable
@@ -158,13 +158,13 @@ PARAMETERS = (
     *STARTED,
     *(replace(parameter, adjustable=True) for parameter in LIVE),
 )
-"""Those that each configuration reads anew (`MODEL`: and each ~/reload), those of the start, those that act at once."""
+"""Parameters: read at each configuration (`MODEL` also at each ~/reload), read at the start, and adjustable."""
 
 FROM_URDF = [0.0]
 
 
 def timing(settings: SimpleNamespace) -> Timing:
-    """Return the durations; only an arm that hangs on the torque alone is held and lowered after a fault."""
+    """Return the durations; only with output effort is the arm lowered after a fault."""
     descends = settings.output == "effort"
     return Timing(
         settings.ramp_time,
@@ -178,10 +178,10 @@ def timing(settings: SimpleNamespace) -> Timing:
 
 
 def parameter_load(settings: SimpleNamespace, frame: str) -> CarriedLoad | None:
-    """Return the load of the parameter `carried_load`, in the tip link's `frame`; None: it says nothing.
+    """Return the load of the parameter `carried_load` in the tip link's `frame`; None if the parameter is not set.
 
     Raises:
-        ControlError: no load has these numbers.
+        ControlError: a value is impossible for a load.
     """
     values = list(settings.carried_load)
     if len(values) == 1 and math.isnan(values[0]):
@@ -193,7 +193,7 @@ def parameter_load(settings: SimpleNamespace, frame: str) -> CarriedLoad | None:
 
 
 def read_arm(settings: SimpleNamespace, urdf: str) -> HeldArm:
-    """Read the model file; raises as `load_held_arm` does."""
+    """Return the arm of the model file; see `load_held_arm` for errors."""
     if not settings.model_file:
         raise ControlError("parameter model_file is empty; give the identified.yaml of this robot")
     return load_held_arm(
@@ -211,7 +211,7 @@ def read_arm(settings: SimpleNamespace, urdf: str) -> HeldArm:
 
 
 def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
-    """Return limits and gains; raises as `IdentifiedFriction.compensated` does where friction is compensated for."""
+    """Return limits and gains of the joints; see `IdentifiedFriction.compensated` for errors of `friction_scale`."""
     robot = arm.robot
     coulomb, viscous = arm.friction.compensated(settings.friction_scale)
     feedback = FeedbackGains.from_robot(
@@ -248,12 +248,15 @@ def _unless(unset: list[float], values: list[float]) -> list[float]:
 
 
 class CompensationModel:
-    """Reads the model; a URDF that comes on the topic is kept, for a transition cannot wait for it.
+    """Reader of the model; it stores the URDF from the topic, because a transition cannot wait for a message.
 
-    Then `changed` is called.
+    Args:
+        node: node that subscribes to robot_description.
+        settings: parameters of the node.
+        changed: called when another URDF arrives.
 
     Attributes:
-        robot: name of the robot whose model was read last; empty: none.
+        robot: name of the robot whose model was read last; empty before.
     """
 
     def __init__(self, node: LifecycleNode, settings: SimpleNamespace, changed: Callable[[], None]) -> None:
@@ -266,11 +269,15 @@ class CompensationModel:
 
     @property
     def waits(self) -> bool:
-        """Whether no URDF is there yet."""
+        """Whether no URDF has arrived yet."""
         return not (self._settings.robot_description or self._description)
 
     def read(self) -> ReadModel:
-        """Read the model file; raises as `read_arm` and `ModelChange` do, and without a URDF."""
+        """Return the model of the file.
+
+        Raises:
+            DynidError: no URDF has arrived, or the model file or a parameter cannot be used.
+        """
         if self.waits:
             raise ControlError(
                 "no URDF has arrived on the topic robot_description yet; start robot_state_publisher or set the "
@@ -301,10 +308,17 @@ def make_loop(
     controller: CompensationController,
     changed: Callable[[], None],
 ) -> CompensationLoop:
-    """The loop, with its topics.
+    """Return the control loop with its topics.
+
+    Args:
+        node: node of the topics.
+        settings: parameters of the node.
+        model: model to compensate with.
+        controller: controller that receives the torque.
+        changed: called when the state of the compensation may have changed.
 
     Raises:
-        ControlError: parameters, or a controller, that do not fit.
+        ControlError: a parameter or the controller does not fit the model.
     """
     joints = model.joints
     answer = controller.answer()
@@ -364,7 +378,7 @@ def _commands(
 def _checked_joints(
     refusal: str, controller: ControllerAnswer, joints: JointSettings, expected: list[str]
 ) -> list[str]:
-    """The controller's joints in its order: a command of another size deactivates it, and the arm falls."""
+    """Return the controller's joints in its order; a command of another size would deactivate it, and drop the arm."""
     if refusal:
         raise ControlError(f"controller '{controller.name}' {refusal}")
     if expected and expected != list(controller.joints):

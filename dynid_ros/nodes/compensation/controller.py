@@ -1,4 +1,4 @@
-"""The controller that takes the torque of `gravity_compensation`: what it is, and what it does at the moment."""
+"""Controller that receives the torque of `gravity_compensation`: its interfaces, its state and its output."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,21 +24,26 @@ from dynid_ros.nodes.shared.controllers import (
 )
 from dynid_ros.nodes.shared.topics import require_topic
 
-MOVED = 0.1
-"""rad (m) from the pose that was desired last, beyond which somebody has moved the arm."""
+MAX_POSE_CHANGE = 0.1
+"""Largest distance from the last desired pose at which the arm counts as unmoved, rad (m)."""
 
 
 class CompensationController:
-    """Asks the controller, listens to it, and refuses or interrupts where its answers are not those that are needed.
+    """Client of the controller, which refuses or interrupts the compensation if the controller cannot take the torque.
 
-    `changed` is called when the controller answers something else, `interrupt` with the reason when an enabled
-    compensation must end because its commands no longer act, `activated` when the controller begins to act on them.
+    Args:
+        node: node that queries the controller.
+        settings: parameters of `gravity_compensation`.
+        changed: called when the answer of the controller changes.
+        interrupt: called with the reason when an enabled compensation must end, because its commands have no effect.
+        activated: called when the controller becomes active.
 
     Attributes:
-        name: of the controller's node; empty: there is none that can be asked.
-        watch: of its lifecycle; None without a name.
-        position: watch of the position controller beside it; None: there is none.
-        output: what it puts out, where a loop is configured and the controller reports it.
+        name: name of the controller's node; empty without a controller that can be queried.
+        watch: watch of the controller's lifecycle; None without a name.
+        position: watch of a parallel position controller; None without one.
+        output: reported output of the controller; None without a configured loop or a report.
+        acting: torque that the controller applies already; None without a configured loop.
     """
 
     def __init__(
@@ -56,7 +61,7 @@ class CompensationController:
         self._route = ROUTES.get(settings.output, ForwardedEffort)
         self._used: ControllerAnswer | None = None
         self._order: tuple[str, ...] = ()
-        self._left: list[float] | None = None  # desired pose of the last command, while nobody else may have commanded
+        self._last_desired: list[float] | None = None  # pose of the last command, if no other command can have followed
         self.output: ControllerOutput | None = None
         self.acting: ActingTorque | None = None
         self.name = settings.controller or settings.command_topic.rpartition("/")[0].strip("~")
@@ -73,54 +78,55 @@ class CompensationController:
 
     @property
     def follows_trajectories(self) -> bool:
-        """Whether the torque goes in trajectories."""
+        """Whether the torque is sent in trajectories."""
         return self._route is not ForwardedEffort
 
     @property
     def missing(self) -> str:
-        """Why it cannot be configured for yet; empty: it can."""
+        """Reason why a loop cannot be configured yet; empty if it can."""
         return "" if self._settings.unchecked_controller else self._problem
 
     @property
     def described(self) -> str:
-        """Its name, or why it is not known."""
+        """Name of the controller, or why it is unknown."""
         return self._problem or self.name
 
     @property
     def inactive(self) -> str:
-        """That it is inactive, in words; empty: it is active, or nobody knows."""
-        inactive = self.watch is not None and self.watch.state == INACTIVE
-        return f"controller '{self.name}' is inactive: the torque goes nowhere" * inactive
+        """Message that the controller is inactive; empty if it is active or its state is unknown."""
+        if self.watch is None or self.watch.state != INACTIVE:
+            return ""
+        return f"controller '{self.name}' is inactive: the torque goes nowhere"
 
     @property
     def other_controller(self) -> str:
-        """Whether it is no longer the one that was configured for; empty: it is."""
+        """Message that the controller differs from the configured one; empty if it does not."""
         latest = self._query.latest if self._query else None
         if latest is None or not self._order:
             return ""
         if self._used is None and latest.joints == self._order and not self._route.refusal(latest):
-            self._used = latest  # answers at last, and is what it was taken for
+            self._used = latest  # the first answer confirms the configuration
         if self._used is not None and latest.claims == self._used.claims:
             return ""
         return f"controller '{self.name}' has other joints or interfaces now; configure anew"
 
     @property
     def commanded_joints(self) -> tuple[str, ...]:
-        """Joints in the order of its last answer, where it takes the torque; else none."""
+        """Joints in the order of the controller's last answer; empty if it does not take the torque."""
         latest = self._query.latest if self._query else None
         return () if latest is None or self._route.refusal(latest) else latest.joints
 
     @property
     def warning(self) -> str:
-        """What is to be mended before it does harm; empty: nothing."""
+        """Warning about the position controller; empty without one."""
         answer = self._position_query.latest if self._position_query else None
         return self._restores(answer) if answer and answer.restores_last_command else ""
 
     def answer(self) -> ControllerAnswer | None:
-        """What it is; None: it could not be asked, and need not.
+        """Return the answer of the controller; None if it cannot be queried and `unchecked_controller` allows that.
 
         Raises:
-            ControlError: it did not answer.
+            ControlError: the controller did not answer.
         """
         if self._settings.unchecked_controller and self._problem:
             return None
@@ -135,26 +141,36 @@ class CompensationController:
             ) from error
 
     def use(self, answer: ControllerAnswer | None, order: Sequence[str], joints: JointSettings) -> None:
-        """Be configured for this answer, and for the order of its joints."""
+        """Prepare for a loop with this controller.
+
+        Args:
+            answer: answer of the controller; None if it could not be queried.
+            order: names of its joints.
+            joints: limits and gains of the model's joints.
+        """
         self.release()
-        self._used, self._order = answer, tuple(order)
+        self._used = answer
+        self._order = tuple(order)
         claimed = answer is not None and set(answer.interfaces) == {"position", "effort"}
         if self.follows_trajectories and claimed:
             self.output = ControllerOutput(self._node, self.name, joints, order)
         self.acting = ActingTorque(self._settings, self.watch, self.position, self.output, joints.names)
 
     def release(self) -> None:
-        """Be configured for none."""
+        """Forget the controller of the last loop."""
         if self.output is not None:
             self.output.destroy()
-        self.output = self.acting = self._used = self._left = None
+        self.output = None
+        self.acting = None
+        self._used = None
+        self._last_desired = None
         self._order = ()
 
     def check(self) -> None:
-        """Before it is commanded.
+        """Check the controller before commands are sent.
 
         Raises:
-            ControlError: it is another than before, or what it keeps of others' commands would spoil these.
+            ControlError: the controller has changed, or leftovers of an action goal would spoil the commands.
         """
         if other_controller := self.other_controller:
             raise ControlError(f"cannot enable: {other_controller}")
@@ -172,7 +188,7 @@ class CompensationController:
 
     @property
     def unheeded(self) -> str:
-        """How what it puts out differs from what it was sent; empty: it does not, or nobody knows."""
+        """Message that the controller's output differs from the commands; empty if it agrees or is unknown."""
         problem = self.output.problem if self.output else ""
         return problem and f"controller '{self.name}' does not put out what it is sent, as after an abort: {problem}"
 
@@ -184,40 +200,59 @@ class CompensationController:
         return self.acting.start(now, gravity, measured)
 
     def acts(self, now: float, measured: Callable[[], Sequence[float]]) -> Sequence[float]:
-        """Torques (n,) that it puts out, N m (N), as far as it is active and that is known; else none."""
+        """Return the torques (n,) that an active controller applies, N m (N); empty if unknown.
+
+        Args:
+            now: s of the monotonic clock.
+            measured: returns the measured efforts (n,), and may raise `DynidError`.
+        """
         if self.output is not None and (effort := self.output.effort(now)) is not None:
             return effort
-        known = self.acting is not None and self.acting.is_measured and self.watch is not None
-        if known and self.watch is not None and self.watch.state == ACTIVE:
+        is_measured = self.acting is not None and self.acting.is_measured
+        if is_measured and self.watch is not None and self.watch.state == ACTIVE:
             with suppress(DynidError):
                 return measured()
         return ()
 
     def pose(self, now: float, position: Sequence[float]) -> tuple[list[float] | None, list[float] | None]:
-        """Pose (n,) to begin at, and the one to go to slowly from there, rad (m); None: the measured one, and nowhere.
+        """Return the first desired pose (n,) and the pose (n,) to approach afterwards, rad (m).
 
-        On route trajectory the controller holds its reference, and the arm sags below it: to begin at the measured pose
-        would sink by that at each time.
+        With output trajectory, the controller holds its reference and the arm sags below it. A start at the measured
+        pose would therefore lower the arm by its sag each time.
+
+        Args:
+            now: s of the monotonic clock.
+            position: (n,) measured positions, rad (m).
+
+        Returns:
+            First pose, None for the measured one; and the pose to approach, None to stay.
         """
         if not self.follows_trajectories:
             return None, None
-        if self._left and any(abs(q - left) > MOVED for q, left in zip(position, self._left, strict=True)):
-            self._left = None
+        if self._last_desired and any(
+            abs(q - desired) > MAX_POSE_CHANGE for q, desired in zip(position, self._last_desired, strict=True)
+        ):
+            self._last_desired = None
         reference = self.output.positions(now) if self.output else None
-        return (reference, self._left) if reference else (self._left, None)
+        return (reference, self._last_desired) if reference else (self._last_desired, None)
 
     def sent(self, now: float, torque: Sequence[float], desired: Sequence[float]) -> None:
-        """Take note of a command."""
-        self._left = list(desired)
+        """Record a command."""
+        self._last_desired = list(desired)
         if self.acting is not None:
             self.acting.sent(now, torque)
         if self.output is not None:
             self.output.sent(now, torque)
 
     def look(self, *, commands: bool, others: bool) -> None:
-        """Look from time to time who has a publisher: this node, or others while it has none."""
+        """Update the watch of commands; called periodically.
+
+        Args:
+            commands: whether this node has a publisher of commands.
+            others: whether another node may have sent commands.
+        """
         if others and not commands:
-            self._left = None
+            self._last_desired = None
         if not commands and self.output is not None:
             self.output.rest()
 
@@ -229,7 +264,7 @@ class CompensationController:
 
     def _on_event(self, event: str) -> None:
         if event != NOTHING:
-            self._left = None
+            self._last_desired = None
         if event == ACTIVATED:
             self._activated()
         if event == DEACTIVATED or (event == GOAL and self.follows_trajectories):
@@ -238,7 +273,7 @@ class CompensationController:
 
     @property
     def effort_is_torque(self) -> bool:
-        """Whether effort in the joint states is the torque of drives that hold the arm by position."""
+        """Whether the effort in joint states is the torque of drives that may hold the arm by position."""
         return self._settings.effort_convention == "torque" and self.holds_by_position is not False
 
     @property

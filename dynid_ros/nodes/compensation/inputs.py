@@ -58,7 +58,7 @@ class PromptWait:
 
 MAX_AGE_S = 0.1
 """Age beyond which the stamps of joint states are those of another clock, s."""
-QUEUE = 10
+QUEUE_DEPTH = 10
 # Deeper than one only because a gripper's states, on the same topic, would otherwise push out the arm's.
 
 
@@ -82,7 +82,9 @@ class JointStateInput:
         self._node = node
         self._message: JointState | None = None
         self._age = 0.0
-        self._subscription = node.create_subscription(JointState, "joint_states", on_message, newest_states(QUEUE))
+        self._subscription = node.create_subscription(
+            JointState, "joint_states", on_message, newest_states(QUEUE_DEPTH)
+        )
         self._comes = PromptWait(node, self._subscription)
 
     @property
@@ -106,7 +108,7 @@ class JointStateInput:
     def waiting(self, message: JointState | None) -> list[JointState]:
         """Queued states that speak of this arm, `message` the first of them, the newest last."""
         states = []
-        for _ in range(QUEUE + 1):
+        for _ in range(QUEUE_DEPTH + 1):
             if message is not None and self.order.concerns(message):
                 states.append(message)
             with self._subscription.handle:
@@ -192,7 +194,7 @@ class CompensationLinks(Listener):
     def __init__(
         self, node: LifecycleNode, topic: str, joint_names: Sequence[str], *, timeout: float, largest_deflection: float
     ) -> None:
-        super().__init__(node, JointState, topic, self._on_state, newest_states(QUEUE))
+        super().__init__(node, JointState, topic, self._on_state, newest_states(QUEUE_DEPTH))
         self.timeout, self.largest = timeout, largest_deflection
         self.problem = f"no state of the links has come on {topic} yet" if topic else ""
         self.topic = topic

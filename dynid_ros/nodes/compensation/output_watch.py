@@ -1,6 +1,6 @@
-"""Compares the torques that a controller puts out with those that were sent to it.
+"""Comparison of the torques that a controller applies with the commands sent to it.
 
-`joint_trajectory_controller` says what it commands to the hardware, where `control_msgs` is installed.
+`joint_trajectory_controller` publishes its commands to the hardware, if `control_msgs` is installed.
 """
 
 import math
@@ -15,49 +15,49 @@ from rclpy.qos import QoSProfile
 from dynid_ros.control import JointSettings
 from dynid_ros.nodes.shared.controllers import message_type
 
-WINDOW = 0.1
-"""s for which a command may be on its way; what is put out lies between the commands of that time."""
-GRACE = 0.1
-"""s for which it may lie elsewhere."""
-PART = 0.05
-"""Largest deviation of the output, in parts of a joint's torque limit."""
-SAMPLES = 3
-"""Least number of samples that must agree; two may be of one late moment each."""
+MAX_COMMAND_DELAY_S = 0.1
+"""Longest delay of a command, s; the output must lie between the commands of that time."""
+MIN_DEVIATION_S = 0.1
+"""Duration of a deviation before it is reported, s."""
+MAX_DEVIATION_FRACTION = 0.05
+"""Largest tolerated deviation of the output, as a fraction of a joint's torque limit."""
+MIN_DEVIATING_SAMPLES = 3
+"""Number of deviating samples before a deviation is reported; two may both be late."""
 
 
 class OutputWatch:
-    """Knows commands and outputs of one controller, each (n,) N m (N), and says when they part."""
+    """Comparison of commands and outputs of one controller, each (n,), N m (N)."""
 
     def __init__(self, names: Sequence[str], limits: Sequence[float]) -> None:
         self._names = list(names)
-        self._allowed = [PART * limit for limit in limits]
+        self._allowed = [MAX_DEVIATION_FRACTION * limit for limit in limits]
         self._sent: deque[tuple[float, list[float]]] = deque()
-        self._apart: tuple[float, int] | None = None  # since when, and in how many samples
+        self._deviation: tuple[float, int] | None = None  # time of the first deviating sample, and their number
 
     def sent(self, time: float, torque: Sequence[float]) -> None:
-        """Take note of a command."""
+        """Record a command."""
         self._sent.append((time, list(torque)))
         self._forget(time)
 
     def clear(self) -> None:
-        """Forget all commands, as nothing is commanded."""
+        """Forget all commands."""
         self._sent.clear()
-        self._apart = None
+        self._deviation = None
 
     def seen(self, time: float, output: Sequence[float]) -> str:
-        """Take what is put out now; what is wrong in words, empty: nothing, or not for long enough."""
+        """Compare an output with the commands; return a message after a persistent deviation, otherwise empty."""
         self._forget(time)
         problem = self._difference(output) if self._sent else ""
         if not problem:
-            self._apart = None
+            self._deviation = None
             return ""
-        since, count = self._apart or (time, 0)
-        self._apart = since, count + 1
-        return problem if time - since >= GRACE and count + 1 >= SAMPLES else ""
+        since, count = self._deviation or (time, 0)
+        self._deviation = since, count + 1
+        return problem if time - since >= MIN_DEVIATION_S and count + 1 >= MIN_DEVIATING_SAMPLES else ""
 
     def _forget(self, time: float) -> None:
-        """Keep the commands of the last while, and the one that was in force when it began."""
-        while len(self._sent) > 1 and self._sent[1][0] <= time - WINDOW:
+        """Drop commands older than the delay, except the one in force at its beginning."""
+        while len(self._sent) > 1 and self._sent[1][0] <= time - MAX_COMMAND_DELAY_S:
             self._sent.popleft()
 
     def _difference(self, output: Sequence[float]) -> str:
@@ -71,19 +71,25 @@ class OutputWatch:
         return ""
 
 
-FRESH = 0.5
-"""s for which a message says what acts; while the controller is active there is one in each of its periods."""
-NEWEST = QoSProfile(depth=1)
+MAX_REPORT_AGE_S = 0.5
+"""Largest age of a report of the output, s; an active controller publishes one in each of its periods."""
+NEWEST_ONLY = QoSProfile(depth=1)
 
 
 class ControllerOutput:
-    """Listens to `<controller>/controller_state`, whose `output` is read back from the command interfaces.
+    """Output of a controller, from `<controller>/controller_state`.
 
-    ros2_controllers 4.42.1, joint_trajectory_controller.cpp, `publish_state`. `controlled` names the joints that the
-    controller has.
+    Its field `output` is read back from the command interfaces (ros2_controllers 4.42.1,
+    joint_trajectory_controller.cpp, `publish_state`).
+
+    Args:
+        node: node that subscribes.
+        controller: name of the controller.
+        joints: limits of the model's joints.
+        controlled: names of the controller's joints.
 
     Attributes:
-        problem: how the torques that act differ from those that were sent; empty: they do not, or nobody knows.
+        problem: message that the output differs from the commands; empty if it agrees or is unknown.
     """
 
     def __init__(self, node: Node, controller: str, joints: JointSettings, controlled: Sequence[str]) -> None:
@@ -92,38 +98,40 @@ class ControllerOutput:
         self._joints = list(joints.names)
         self._index = [self._joints.index(name) for name in controlled]
         self._watch = OutputWatch(controlled, [joints.torque[i] for i in self._index])
-        self._heard = -math.inf
+        self._received = -math.inf
         self._effort: list[float] | None = None
         self._positions: list[float] | None = None
         kind = message_type("control_msgs", "JointTrajectoryControllerState")
         topic = f"{controller}/controller_state"
-        self._subscription = None if kind is None else node.create_subscription(kind, topic, self.on_state, NEWEST)
+        self._subscription = None if kind is None else node.create_subscription(kind, topic, self.on_state, NEWEST_ONLY)
 
     def on_state(self, message: Any) -> None:
-        """Take `control_msgs/JointTrajectoryControllerState`."""
-        self._heard = now = time.monotonic()
-        names, output = list(message.joint_names), message.output
+        """Process a message `control_msgs/JointTrajectoryControllerState`."""
+        now = time.monotonic()
+        self._received = now
+        names = list(message.joint_names)
+        output = message.output
         self._effort = self._picked(names, output.effort)
         self._positions = self._picked(names, output.positions)
         if self._effort is not None:
             self.problem = self._watch.seen(now, [self._effort[i] for i in self._index])
 
     def sent(self, now: float, torque: Sequence[float]) -> None:
-        """Take note of a command."""
+        """Record a command."""
         self._watch.sent(now, [torque[i] for i in self._index])
 
     def rest(self) -> None:
-        """Nothing is commanded any longer."""
+        """Forget the commands, because no command is sent any longer."""
         self.problem = ""
         self._watch.clear()
 
     def effort(self, now: float) -> list[float] | None:
-        """Torques (n,) that act, N m (N); None: nobody knows."""
-        return self._effort if now - self._heard < FRESH and finite(self._effort) else None
+        """Return the torques (n,) that the controller applies, N m (N); None if unknown."""
+        return self._effort if now - self._received < MAX_REPORT_AGE_S and finite(self._effort) else None
 
     def positions(self, now: float) -> list[float] | None:
-        """Positions (n,) that are commanded, rad (m); None: nobody knows."""
-        return self._positions if now - self._heard < FRESH and finite(self._positions) else None
+        """Return the positions (n,) that the controller commands, rad (m); None if unknown."""
+        return self._positions if now - self._received < MAX_REPORT_AGE_S and finite(self._positions) else None
 
     def destroy(self) -> None:
         """Remove the topic from the node."""
@@ -131,13 +139,13 @@ class ControllerOutput:
             self._node.destroy_subscription(self._subscription)
 
     def _picked(self, names: list[str], values: Sequence[float]) -> list[float] | None:
-        """In the model's order; None where they are not there. A joint that the controller lacks has zero."""
+        """Return values in the model's joint order, zero for joints that the controller lacks; None without values."""
         if len(values) != len(names):
             return None
-        found = dict(zip(names, values, strict=True))
-        return [found.get(name, 0.0) for name in self._joints]
+        by_name = dict(zip(names, values, strict=True))
+        return [by_name.get(name, 0.0) for name in self._joints]
 
 
 def finite(values: Sequence[float] | None) -> bool:
-    """Whether they are there, and each is a number."""
+    """Return whether values exist and all of them are finite."""
     return values is not None and all(map(math.isfinite, values))

@@ -1,4 +1,4 @@
-"""A gravity model with all that the control loop takes from the same file."""
+"""Gravity model of the control loop with settings that belong to the same file."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from dynid_ros.control import HeldArm, JointSettings, LoadedGravity, ModelChange
 
 @dataclass(frozen=True)
 class ReadModel:
-    """A model that was read, and all that belongs to it.
+    """Model read from a file, with the settings that belong to it.
 
     Attributes:
-        arm: gravity, friction and inertias.
-        joints: settings of its joints.
-        change: by which it is compared with others.
-        gravity: torque of the arm with its load, on a base that tilts where there is an IMU.
+        arm: gravity torque, friction and brake of the arm.
+        joints: limits and gains of the joints.
+        change: comparison with the URDF and with other models.
+        gravity: gravity torque of the arm with its load, on a tilting base if there is an IMU.
     """
 
     arm: HeldArm

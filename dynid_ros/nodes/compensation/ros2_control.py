@@ -1,4 +1,4 @@
-"""The ways of a feed-forward torque to ros2_controllers, and which controllers can take it."""
+"""Routes of a feed-forward torque to ros2_controllers, and the controllers that accept it."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -18,27 +18,27 @@ from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerAnswer, ControllerWatch
 
 CONVENTIONS = ("", "torque")
-ALL_OF_GRAVITY = 0.98
-"""Part of the gravity torque that counts as all of it."""
+FULL_GRAVITY_SCALE = 0.98
+"""Fraction of the gravity torque that is reported as the whole gravity torque."""
 
 
 class ActingTorque:
-    """Knows what a controller holds from commands of others, or of a process that was killed.
+    """Torque that a controller applies because of an earlier command, perhaps of a process that was killed.
 
     `forward_command_controller` writes nothing when it is activated or deactivated: its effort interface keeps the last
     torque. `joint_trajectory_controller` writes zero when it is deactivated, and begins with the effort of its hold
-    message, which is zero but after action goals (ros2_controllers 4.42.1, forward_controllers_base.cpp and
+    message, which is zero except after action goals (ros2_controllers 4.42.1, forward_controllers_base.cpp and
     joint_trajectory_controller.cpp, `on_activate`, `on_deactivate`).
 
     Args:
         settings: `output`, `controller`, `effort_convention` and `assume_no_effort`.
-        watch: of the controller; None: nobody knows its state.
-        position: of the position controller that may hold the arm beside it; None: there is none.
-        output: what the controller puts out; None: it does not report it.
+        watch: watch of the controller's lifecycle; None if its state is unknown.
+        position: watch of a parallel position controller that may hold the arm; None without one.
+        output: reported output of the controller; None without a report.
         joints: n names, in the model's order.
 
     Raises:
-        ControlError: an effort convention that is none of `CONVENTIONS`.
+        ControlError: the effort convention is not in `CONVENTIONS`.
     """
 
     def __init__(
@@ -55,29 +55,31 @@ class ActingTorque:
                 "effort in joint_states is not the torque that the controller puts out"
             )
         self._settings = settings
-        self._watch, self._position, self._output = watch, position, output
+        self._watch = watch
+        self._position = position
+        self._output = output
         self._joints = tuple(joints)
-        self._sent: tuple[float, bool] | None = None  # when the last command went out, and whether it was zero
+        self._sent: tuple[float, bool] | None = None  # time of the last command, and whether it was zero
 
     def sent(self, now: float, torque: Sequence[float]) -> None:
-        """Take note of a command."""
+        """Record a command."""
         self._sent = now, not any(torque)
 
     def start(
         self, now: float, gravity: Sequence[float], measured: Callable[[], MeasuredEffort]
     ) -> tuple[list[float] | None, str]:
-        """Find the torque at which a ramp begins.
+        """Determine the torque at which a ramp begins.
 
         Args:
             now: s of the steady clock.
-            gravity: (n,) torque of the model in this pose, N m (N).
-            measured: returns the efforts of the newest joint state, and may raise.
+            gravity: (n,) gravity torque of the model in this pose, N m (N).
+            measured: returns the efforts of the newest joint state, and may raise `DynidError`.
 
         Returns:
-            The torque (n,), N m (N), None for zero; and where the ramp begins, in words.
+            Torque (n,), N m (N), None for zero; and a description of that torque.
 
         Raises:
-            ControlError: the controller may hold a torque that is not known.
+            ControlError: the controller may apply an unknown torque.
         """
         if self._output is not None and (effort := self._output.effort(now)) is not None:
             return effort, "from the torque that the controller reports"
@@ -99,7 +101,7 @@ class ActingTorque:
         scale = acting_scale(self._joints, gravity, held.effort, held.error)
         if scale == 0.0:
             return None, "from zero, as no torque is measured"
-        part = "the gravity torque" if scale > ALL_OF_GRAVITY else f"{scale:.0%} of the gravity torque"
+        part = "the gravity torque" if scale > FULL_GRAVITY_SCALE else f"{scale:.0%} of the gravity torque"
         return [scale * value for value in gravity], f"from {part}, with which measured effort agrees"
 
     @property
@@ -108,17 +110,17 @@ class ActingTorque:
 
     @property
     def is_measured(self) -> bool:
-        """Whether effort in joint_states is the torque that this controller puts out, and no other beside it."""
-        beside = self._position is not None and self._position.state == ACTIVE
-        return self._settings.effort_convention == "torque" and self._settings.output == "effort" and not beside
+        """Whether the effort in joint_states is the torque of this controller alone."""
+        is_shared = self._position is not None and self._position.state == ACTIVE
+        return self._settings.effort_convention == "torque" and self._settings.output == "effort" and not is_shared
 
     def _is_zero(self) -> bool:
-        """Whether it is known to hold no torque, or to let none out."""
+        """Return whether the controller certainly applies no torque."""
         if self._watch is not None and self._watch.state == INACTIVE:
             return True
         since = self._watch.transitioned if self._watch is not None else None
         if self._sent is not None and self._sent[1] and (since is None or since < self._sent[0]):
-            return True  # zero was the last command, and it was active then
+            return True  # the last command was zero, and the controller was active then
         activated = self._watch.activated if self._watch is not None else None
         return (
             self._settings.output == "trajectory"
@@ -144,13 +146,13 @@ class ActingTorque:
         )
 
 
-NEWEST = QoSProfile(depth=1)
-FOR_GOOD = Duration(seconds=1e6).to_msg()
-"""Eleven days."""
+NEWEST_ONLY = QoSProfile(depth=1)
+HOLD_DURATION = Duration(seconds=1e6).to_msg()
+"""Time from start of a second trajectory point that keeps the pose: 1e6 s, eleven days."""
 
 
 class EffortCommands(Protocol):
-    """Publishes torques that come in the model's joint order."""
+    """Publisher of torques in the model's joint order."""
 
     topic: CommandTopic
     order: list[int]
@@ -165,8 +167,8 @@ class EffortCommands(Protocol):
 class ForwardedEffort:
     """`std_msgs/Float64MultiArray` for `forward_command_controller` on the effort interface.
 
-    That controller keeps the last command for ever. It cannot tell a process that was killed (SIGKILL, power) from one
-    that is silent, so the hardware below must have a command timeout or brakes of its own.
+    That controller keeps the last command forever. It cannot distinguish a killed process (SIGKILL, power) from a
+    silent one, so the hardware must have a command timeout or brakes.
     """
 
     CONTROLLER = "forward_effort_controller"
@@ -175,7 +177,7 @@ class ForwardedEffort:
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
         self._joints = list(joints)
         self.order = command_order(joints, controller_joints)
-        self.topic = CommandTopic(node, Float64MultiArray, topic, NEWEST, watched=True)
+        self.topic = CommandTopic(node, Float64MultiArray, topic, NEWEST_ONLY, watched=True)
 
     def use_order(self, controller_joints: Sequence[str]) -> None:
         """Send the torques in the order of these joints from now on; raises as `command_order` does."""
@@ -183,7 +185,7 @@ class ForwardedEffort:
 
     @staticmethod
     def refusal(answer: ControllerAnswer) -> str:
-        """Why a controller does not take the torque; empty: it does."""
+        """Return why a controller cannot take the torque; empty if it can."""
         if answer.follows_trajectories:
             return "follows trajectories; set output to trajectory"
         if answer.interfaces == ("effort",):
@@ -198,15 +200,14 @@ class ForwardedEffort:
 class TrajectoryEffort:
     """`points[0].effort` of a one-point `trajectory_msgs/JointTrajectory` that takes effect at once.
 
-    Needs `joint_trajectory_controller` 4.22 or newer with the command interfaces position and effort, on hardware that
-    sums them, or effort alone, to which it adds its own PID. The point's positions are the desired pose, the one
-    measured when the compensation was enabled until it is aimed elsewhere, so the arm stays there: other motions must
-    not be sent to the controller meanwhile. An arm that sags under its position controller sags once more by the same
-    angle before the ramp has lifted it.
+    It requires `joint_trajectory_controller` 4.22 or newer with the command interfaces position and effort, on hardware
+    that sums them, or with effort alone, to which the controller adds its PID. The positions of the point are the
+    desired pose: the measured pose at `enable`, until a set-point changes it. Other motions must not be sent to the
+    controller meanwhile. An arm that sags under its position controller sags by the same angle again before the ramp
+    has lifted it.
 
-    What the controller does with the effort after an abort is not for it to hold an arm: it falls to zero at once, or
-    stays at the last one of an action goal that succeeded before. Nor does it know a publisher that was killed. So this
-    route must never be the only thing that holds the arm.
+    After an abort the effort falls to zero at once, or stays at the last effort of an earlier action goal. The
+    controller also does not notice a killed publisher. This route must therefore never be the only support of the arm.
     """
 
     CONTROLLER = "joint_trajectory_controller"
@@ -216,7 +217,7 @@ class TrajectoryEffort:
         self._joints = list(joints)
         self.order = command_order(joints, controller_joints)
         self._names = [joints[i] for i in self.order]
-        self.topic = CommandTopic(node, JointTrajectory, topic, NEWEST, watched=True)
+        self.topic = CommandTopic(node, JointTrajectory, topic, NEWEST_ONLY, watched=True)
         node.get_logger().warning(
             "output trajectory must not be the only thing that holds the arm: joint_trajectory_controller drops the "
             "effort, or keeps a stale one, when it aborts a trajectory"
@@ -229,7 +230,7 @@ class TrajectoryEffort:
 
     @staticmethod
     def refusal(answer: ControllerAnswer) -> str:
-        """Why a controller does not take the torque; empty: it does."""
+        """Return why a controller cannot take the torque; empty if it can."""
         if not answer.follows_trajectories:
             return "follows no trajectories; set output to effort"
         if not answer.tolerant:
@@ -244,13 +245,13 @@ class TrajectoryEffort:
     def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Send torques, N m (N), at the desired positions, rad (m).
 
-        Without any torque, as the last command is, the pose stays for good: `cmd_timeout` would have the controller
-        hold the place measured then, to which the arm has sagged, with a jump of its command.
+        A command without torque, such as the last one, keeps the pose with a second point. Otherwise `cmd_timeout`
+        would make the controller hold the measured pose, to which the arm has sagged, with a jump of its command.
         """
         positions, effort = ([values[i] for i in self.order] for values in (desired, torque))
         points = [JointTrajectoryPoint(positions=positions, effort=effort)]
         if not any(torque):
-            points.append(JointTrajectoryPoint(positions=positions, effort=effort, time_from_start=FOR_GOOD))
+            points.append(JointTrajectoryPoint(positions=positions, effort=effort, time_from_start=HOLD_DURATION))
         self.topic.publish(JointTrajectory(joint_names=self._names, points=points))
 
 
@@ -261,10 +262,10 @@ ROUTES: dict[str, type[ForwardedEffort] | type[TrajectoryEffort]] = {
 
 
 def command_order(joints: Sequence[str], controller_joints: Sequence[str]) -> list[int]:
-    """Index into `joints` for each of the controller's joints; none given: those of the model.
+    """Return the index into `joints` of each of the controller's joints; without any, of the model's joints.
 
     Raises:
-        ControlError: the controller has a joint that the model does not know, or has it twice.
+        ControlError: the controller has a joint that the model lacks, or names a joint twice.
     """
     names = list(controller_joints) or list(joints)
     unknown = [name for name in names if name not in joints]

@@ -183,9 +183,9 @@ def test_an_orientation_says_where_the_earth_is(seed):
     q = message.orientation
     q.x, q.y, q.z, q.w = turned.as_quat()
     down = mounting.apply(turned.inv().apply([0.0, 0.0, -1.0]))
-    assert imu._oriented(message) == pytest.approx(down.tolist())
+    assert imu._gravity_by_orientation(message) == pytest.approx(down.tolist())
     message.orientation_covariance[0] = -1.0
-    assert imu._oriented(message) is None
+    assert imu._gravity_by_orientation(message) is None
     message.orientation_covariance[0] = 0.0
     q.x = q.y = q.z = q.w = 0.0
-    assert imu._oriented(message) is None
+    assert imu._gravity_by_orientation(message) is None

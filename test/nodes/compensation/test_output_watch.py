@@ -4,7 +4,12 @@ import math
 
 import pytest
 
-from dynid_ros.nodes.compensation.output_watch import GRACE, PART, WINDOW, OutputWatch
+from dynid_ros.nodes.compensation.output_watch import (
+    MAX_COMMAND_DELAY_S,
+    MAX_DEVIATION_FRACTION,
+    MIN_DEVIATION_S,
+    OutputWatch,
+)
 
 NAMES, LIMITS = ("shoulder", "elbow"), (100.0, 20.0)
 PERIOD = 0.004
@@ -26,7 +31,7 @@ def ramp(time):
     return [200.0 * time, -40.0 * time]
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.004, 0.05, WINDOW])
+@pytest.mark.parametrize("delay", [0.0, 0.004, 0.05, MAX_COMMAND_DELAY_S])
 def test_a_delay_is_no_difference(delay):
     assert first_problem(1.0, ramp, lambda time: ramp(max(time - delay, 0.0))) is None
 
@@ -35,7 +40,9 @@ def test_nor_are_few_commands():
     assert first_problem(1.0, ramp, lambda time: ramp(time // 0.1 * 0.1), sent_every=25) is None
 
 
-@pytest.mark.parametrize(("part", "found"), [(0.9 * PART, False), (1.1 * PART, True)])
+@pytest.mark.parametrize(
+    ("part", "found"), [(0.9 * MAX_DEVIATION_FRACTION, False), (1.1 * MAX_DEVIATION_FRACTION, True)]
+)
 @pytest.mark.parametrize("joint", [0, 1])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_difference_beyond_the_part_of_the_limit_is_found(part, found, joint, sign):
@@ -47,19 +54,19 @@ def test_a_difference_beyond_the_part_of_the_limit_is_found(part, found, joint, 
     problem = first_problem(1.0, lambda _: [-50.0, 5.0], put_out)
     assert (problem is not None) == found
     if problem:
-        assert problem[0] == pytest.approx(GRACE, abs=2 * PERIOD)
+        assert problem[0] == pytest.approx(MIN_DEVIATION_S, abs=2 * PERIOD)
         assert f"joint '{NAMES[joint]}' gets" in problem[1]
 
 
 def test_an_effort_that_is_dropped_is_found_in_time():
     time, words = first_problem(2.0, lambda _: [-50.0, 5.0], lambda time: [-50.0, 5.0] if time < 1.0 else [0.0, 0.0])
-    assert time == pytest.approx(1.0 + GRACE, abs=2 * PERIOD)
+    assert time == pytest.approx(1.0 + MIN_DEVIATION_S, abs=2 * PERIOD)
     assert words == "joint 'shoulder' gets 0 N m (N), not the -50 that were sent"
 
 
 def test_one_that_comes_back_within_the_grace_is_none():
     def put_out(time):
-        return [0.0, 0.0] if (time % 0.2) < 0.9 * GRACE else [-50.0, 5.0]
+        return [0.0, 0.0] if (time % 0.2) < 0.9 * MIN_DEVIATION_S else [-50.0, 5.0]
 
     assert first_problem(2.0, lambda _: [-50.0, 5.0], put_out) is None
 
