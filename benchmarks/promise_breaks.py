@@ -446,7 +446,7 @@ def _compensation() -> list[Break]:
         Break(
             node + "test_a_load_that_cannot_be_meant_is_refused_and_the_one_in_force_stays",
             "stamps of loads may be in the future",
-            (("published_load", "if stamp and ahead > AHEAD:", "if False:"),),
+            (("published_load", "if stamp and ahead > MAX_CLOCK_DIFFERENCE_NS:", "if False:"),),
         ),
         Break(
             node + "test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration",
@@ -563,7 +563,7 @@ def _compensation() -> list[Break]:
             (
                 (
                     "GravityCompensation.__init__",
-                    "SteadyThread(self, self._watch, WATCH_PERIOD)",
+                    "SteadyThread(self, self._watch, WATCH_PERIOD_S)",
                     "SteadyThread(self, self._watch, 1e5)",
                 ),
             ),
@@ -785,7 +785,7 @@ def _controllers() -> list[Break]:
         Break(
             activity + "test_a_torque_that_acts_although_disabled_is_told_of",
             "it is not looked at",
-            (("CompensationStatus._acting", "if abs(effort) > FELT * limit:", "if False:"),),
+            (("CompensationStatus._acting", "if abs(effort) > MIN_REPORTED_FRACTION * limit:", "if False:"),),
         ),
         Break(
             activity + "test_silence_alone_may_hold_the_torque_for_a_while",

@@ -203,7 +203,7 @@ class GravityCompensator:
             self._descend(time, 0.0)
 
     def stop(self, time: float, within: float = 0.0) -> None:
-        """Bring the torque to zero because the process must end.
+        """Ramp the torque to zero because the process must end.
 
         Args:
             time: s of the steady clock.

@@ -1,18 +1,18 @@
-"""Lifecycle node `gravity_compensation`: takes gravity off the controller's shoulders.
+"""Lifecycle node `gravity_compensation`: feed-forward of the gravity torque to a controller.
 
-One command for each joint state, from `identified.yaml`, the URDF, the load that the arm carries and, where joints are
-flexible, where its links are: as springs let them sag, or as a topic tells. Where there are gains, PD about a desired
-pose and friction come with it. The commands have the joint order of the controller, which is asked for it.
+The node sends one command for each joint state. The torque is computed from `identified.yaml`, the URDF, the load and,
+for flexible joints, the link positions (measured, or computed from the springs). With gains, PD feedback about a
+desired pose and friction compensation are added. The commands have the joint order of the controller.
 
-The rules for ramps, limits and faults are those of `dynid_ros.control.GravityCompensator`. While disabled, and after a
-fault has reached zero, it is no publisher, so that somebody else may command; while enabled nobody else may. The end of
-the process (SIGINT, SIGTERM, an exception) brings the output to zero by the fault ramp first. SIGKILL and a loss of
-power cannot be answered here: the controller or the hardware below must drop its last command after a timeout
-(`forward_command_controller` does not).
+`dynid_ros.control.GravityCompensator` documents ramps, limits and faults. The node has no publisher of commands while
+disabled and after a fault has reached zero, so that another node may command. While enabled, no other node may command.
+At the end of the process (SIGINT, SIGTERM, an exception) the output first ramps to zero. After SIGKILL or a loss of
+power, the controller or the hardware must drop the last command after a timeout (`forward_command_controller` does
+not).
 
-`~/gravity_torque` (sensor_msgs/JointState, 25 Hz, once configured, enabled or not) is the model's torque where the arm
-is, with its load and without `scale`, as `effort`; `~/state` (latched) is a line; `~/load_in_force` (latched) is the
-load that it counts with.
+Topics: `~/gravity_torque` (sensor_msgs/JointState, 25 Hz once configured) has the gravity torque of the present pose
+with the load and without `scale`, as `effort`. `~/state` (latched) has the state as one line. `~/load_in_force`
+(latched) has the load in the model.
 """
 
 import functools
@@ -44,7 +44,7 @@ from dynid_ros.nodes.compensation.configuration import (
     timing,
 )
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.loop import WATCH_PERIOD, CompensationLoop, CompensationStatus
+from dynid_ros.nodes.compensation.loop import WATCH_PERIOD_S, CompensationLoop, CompensationStatus
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import declare, renew
 from dynid_ros.nodes.shared.process import answer, run_undisturbed
@@ -57,9 +57,9 @@ NodeType = TypeVar("NodeType", bound=LifecycleNode)
 def transition(
     action: Callable[[NodeType], None],
 ) -> Callable[[NodeType, LifecycleState], TransitionCallbackReturn]:
-    """Transition callback for a method: a `DynidError` is logged and means failure, any other exception an error.
+    """Return a transition callback for a method; a `DynidError` is logged as failure, another exception as error.
 
-    rclpy would drop them silently, or let them end the process.
+    Without it, rclpy would ignore exceptions, or end the process.
     """
 
     @functools.wraps(action)
@@ -78,7 +78,7 @@ def transition(
 
 
 def guard_transitions(node: LifecycleNode) -> None:
-    """Answer `success = False` to a transition that the present state does not allow; rclpy raises out of `spin`."""
+    """Answer a forbidden transition with `success = False`, for which rclpy would raise an exception out of `spin`."""
     service = next(service for service in node.services if service.srv_name.endswith("/change_state"))
     change = service.callback
 
@@ -93,12 +93,12 @@ def guard_transitions(node: LifecycleNode) -> None:
     service.callback = callback
 
 
-def serve_ready(executor: Executor, most: int) -> int:
-    """Run the callbacks of what is ready, of one message each, but no more than `most`; returns how many.
+def serve_ready(executor: Executor, max_callbacks: int) -> int:
+    """Run up to `max_callbacks` ready callbacks, one message each, and return their number.
 
-    What they raise is raised.
+    Exceptions of the callbacks are raised.
     """
-    for count in range(most):
+    for count in range(max_callbacks):
         try:
             handler, *_ = executor.wait_for_ready_callbacks(timeout_sec=0.0)
         except TimeoutException:
@@ -106,20 +106,21 @@ def serve_ready(executor: Executor, most: int) -> int:
         handler()
         if (error := handler.exception()) is not None:
             raise error
-    return most
+    return max_callbacks
 
 
-AUTOSTART_PERIOD = UNCONFIGURED_PERIOD = 0.1
-REMINDER_PERIOD = 5.0
-SERVE_PERIOD = 0.001
-REST_PERIOD = 0.004  # s between looks at all but the joint states
-REST_CALLBACKS = 10  # before the next joint state is looked for
-TORQUE_PERIOD = 0.04
-LISTENER_TIMEOUT = 1.0  # s; a controller that runs is found sooner
+AUTOSTART_PERIOD_S = 0.1
+UNCONFIGURED_PERIOD_S = 0.1
+REMINDER_PERIOD_S = 5.0
+SERVE_PERIOD_S = 0.001
+OTHER_CALLBACKS_PERIOD_S = 0.004  # between two polls of all callbacks except joint states
+MAX_OTHER_CALLBACKS = 10  # between two polls of joint states
+TORQUE_PERIOD_S = 0.04
+LISTENER_TIMEOUT_S = 1.0  # the discovery of a running controller takes less
 
 
 class GravityCompensation(LifecycleNode):
-    """The node; see the module."""
+    """Lifecycle node of gravity compensation; see the module."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("gravity_compensation", **arguments)
@@ -131,8 +132,8 @@ class GravityCompensation(LifecycleNode):
         self._status_of_loop = CompensationStatus()
         self._state_publisher = self.create_publisher(String, "~/state", LATCHED)
         self._torque_publisher = self.create_publisher(JointState, "~/gravity_torque", 10)
-        steady_timer(self, TORQUE_PERIOD, self._publish_torque)
-        steady_timer(self, REMINDER_PERIOD / 50.0, self._restore_scale)
+        steady_timer(self, TORQUE_PERIOD_S, self._publish_torque)
+        steady_timer(self, REMINDER_PERIOD_S / 50.0, self._restore_scale)
         guard_transitions(self)
         self.create_service(SetBool, "~/enable", self._on_enable)
         self.create_service(Trigger, "~/reload", answer(self, self._reload))
@@ -142,14 +143,14 @@ class GravityCompensation(LifecycleNode):
         )
         Diagnostics(self, self._status, hardware=lambda: self._model.robot)
         if self._settings.autostart:
-            self._autostart_timer = steady_timer(self, AUTOSTART_PERIOD, self._autostart)
+            self._autostart_timer = steady_timer(self, AUTOSTART_PERIOD_S, self._autostart)
         self._due = 0.0
         self._report()
-        self.steady = SteadyThread(self, self._watch, WATCH_PERIOD)
+        self.steady = SteadyThread(self, self._watch, WATCH_PERIOD_S)
 
     @transition
     def on_configure(self) -> None:
-        """Load the model, prepare inputs and outputs."""
+        """Load the model and create inputs and outputs."""
         try:
             self._configure()
         except Exception as error:
@@ -161,20 +162,20 @@ class GravityCompensation(LifecycleNode):
         renew(self, self._settings, PARAMETERS)
         model = self._model.read()
         self._loop = make_loop(self, self._settings, model, controller=self._controller, changed=self._report)
-        self._told_load = list(self._settings.carried_load)
+        self._applied_load = list(self._settings.carried_load)
         if (load := parameter_load(self._settings, model.arm.robot.tip)) is not None:
             self._loop.load.take(load)
         self._enter("inactive")
 
     @transition
     def on_activate(self) -> None:
-        """Watch, and publish once enabled."""
+        """Watch joint states, and publish once enabled."""
         self._configured_loop().start(self._settings.enable_on_activate)
         self._enter("active")
 
     @transition
     def on_deactivate(self) -> None:
-        """Bring the output to zero within the fault ramp, then be silent."""
+        """Ramp the output to zero within the fault ramp, then stop publishing."""
         self.end()
         self._enter("inactive")
 
@@ -185,30 +186,30 @@ class GravityCompensation(LifecycleNode):
 
     @transition
     def on_shutdown(self) -> None:
-        """End for good, from any state: zero first."""
+        """Ramp the output to zero and release the model, from any state."""
         self._release("finalized")
 
     @transition
     def on_error(self) -> None:
-        """After an unexpected exception: zero, and back to unconfigured."""
+        """Ramp the output to zero after an unexpected exception, and return to unconfigured."""
         self._release("unconfigured", self._refusal)
 
     def turn(self, executor: SingleThreadedExecutor) -> None:
-        """Act on the next joint state ahead of everything else."""
+        """Process the next joint state before all other callbacks."""
         if self._loop is None:
-            executor.spin_once(timeout_sec=UNCONFIGURED_PERIOD)
-        elif not self._loop.follow(REST_PERIOD) or time.monotonic() >= self._due:
-            # Right after a joint state there is time for the rest, which would keep one waiting.
-            served = serve_ready(executor, REST_CALLBACKS)
-            self._due = time.monotonic() + (0.0 if served else REST_PERIOD)
+            executor.spin_once(timeout_sec=UNCONFIGURED_PERIOD_S)
+        elif not self._loop.follow(OTHER_CALLBACKS_PERIOD_S) or time.monotonic() >= self._due:
+            # Right after a joint state, other callbacks delay no other joint state.
+            served = serve_ready(executor, MAX_OTHER_CALLBACKS)
+            self._due = time.monotonic() + (0.0 if served else OTHER_CALLBACKS_PERIOD_S)
 
     def wake(self) -> None:
-        """End a wait of `turn` for joint states that is under way, from another thread."""
+        """End a wait of `turn` for joint states from another thread."""
         if (loop := self._loop) is not None:
             loop.wake()
 
     def end(self) -> None:
-        """Bring the output to zero; the process may end afterwards."""
+        """Ramp the output to zero; the process may end afterwards."""
         if self._loop is not None:
             self._loop.end()
 
@@ -223,7 +224,7 @@ class GravityCompensation(LifecycleNode):
             loop.look()
 
     def _restore_scale(self) -> None:
-        """Set the parameter `scale` back where the compensator took a higher one back."""
+        """Reset the parameter `scale` after the compensator withdrew a higher one."""
         if (loop := self._loop) is not None and loop.compensator.notice:
             gain = list(loop.compensator.joints.gain)
             wanted = list(self._settings.scale)
@@ -231,7 +232,7 @@ class GravityCompensation(LifecycleNode):
                 self.set_parameters([Parameter("scale", value=gain)])
 
     def _publish_torque(self) -> None:
-        """Tell who listens what the model says, to compare with effort before the arm is given to it."""
+        """Publish the gravity torque of the model, for comparison with effort before `enable`."""
         loop = self._loop if self._torque_publisher.get_subscription_count() else None
         if loop is not None and (torque := loop.gravity_torque()) is not None:
             self._torque_publisher.publish(torque)
@@ -244,13 +245,14 @@ class GravityCompensation(LifecycleNode):
         self._enter(phase, refusal)
 
     def _enter(self, phase: str, refusal: str = "") -> None:
-        self._phase, self._refusal = phase, refusal
+        self._phase = phase
+        self._refusal = refusal
         self._report()
 
     def _autostart(self) -> None:
         if waits := self._missing():
             self.get_logger().warning(
-                f"autostart waits: {waits}", throttle_duration_sec=REMINDER_PERIOD, skip_first=True
+                f"autostart waits: {waits}", throttle_duration_sec=REMINDER_PERIOD_S, skip_first=True
             )
             return
         self._autostart_timer.cancel()
@@ -258,7 +260,7 @@ class GravityCompensation(LifecycleNode):
             self.trigger_activate()
 
     def _missing(self) -> str:
-        """What a configuration would lack; empty: nothing."""
+        """Return what a configuration still lacks; empty if complete."""
         if self._model.waits:
             return "there is no URDF on the topic robot_description yet"
         return self._controller.missing
@@ -292,15 +294,15 @@ class GravityCompensation(LifecycleNode):
             self._start_again()
 
     def _adjust(self, settings: SimpleNamespace) -> None:
-        """Take parameters that were set, see `declare`."""
+        """Apply changed parameters; see `declare`."""
         times = timing(settings)
         if (loop := self._loop) is None:
             return
         arm = loop.load.model.arm
         joints = joint_settings(settings, arm)
-        if repr(list(settings.carried_load)) != repr(self._told_load):
+        if repr(list(settings.carried_load)) != repr(self._applied_load):
             loop.announce(parameter_load(settings, arm.robot.tip))
-            self._told_load = list(settings.carried_load)
+            self._applied_load = list(settings.carried_load)
         loop.adjust(joints, times, settings.largest_deflection, settings.effort_tolerance)
 
     def _reload(self) -> str:
@@ -318,11 +320,12 @@ class GravityCompensation(LifecycleNode):
         return f"{self._settings.model_file} is in force"
 
     def _serve_until(self, done: Callable[[], bool], timeout: float = math.inf) -> None:
-        """Wait within a callback; the torque goes on meanwhile."""
-        loop, deadline = self._configured_loop(), time.monotonic() + timeout
+        """Wait within a callback until `done`, at most `timeout` s, while the control loop continues."""
+        loop = self._configured_loop()
+        deadline = time.monotonic() + timeout
         while not done() and time.monotonic() < deadline:
             loop.serve()
-            time.sleep(SERVE_PERIOD)
+            time.sleep(SERVE_PERIOD_S)
 
     def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         return answer(self, self._enable if request.data else self._disable)(request, response)
@@ -330,9 +333,9 @@ class GravityCompensation(LifecycleNode):
     def _enable(self) -> str:
         loop = self._active_loop()
         self._controller.check()
-        self._serve_until(lambda: loop.has_listener and not loop.commands.topic.unnamed, LISTENER_TIMEOUT)
+        self._serve_until(lambda: loop.has_listener and not loop.commands.topic.unnamed, LISTENER_TIMEOUT_S)
         loop.prepare()
-        self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT)
+        self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT_S)
         loop.enable()
         scale = ", ".join(f"{value:g}" for value in sorted({*loop.compensator.joints.gain}))
         ramp = f"{loop.began}; scale {scale} acts in {self._settings.ramp_time:g} s"
@@ -348,10 +351,10 @@ class GravityCompensation(LifecycleNode):
     def _configured_loop(self) -> CompensationLoop:
         if self._loop is None:
             reason = self._refusal or (self._missing() if self._settings.autostart else "")
-            told = f"no model is loaded: {reason}; mend that, then configure again" if reason else ""
-            raise ControlError(
-                f"{told or 'no model is loaded yet; configure first'}: {self._command_line('configure')}"
-            )
+            problem = "no model is loaded yet; configure first"
+            if reason:
+                problem = f"no model is loaded: {reason}; mend that, then configure again"
+            raise ControlError(f"{problem}: {self._command_line('configure')}")
         return self._loop
 
     def _active_loop(self) -> CompensationLoop:
@@ -397,12 +400,12 @@ class GravityCompensation(LifecycleNode):
         limited = bool(self._loop.limited)
         level, message, values = self._status_of_loop.of(self._loop, state)
         if limited:
-            self.get_logger().warning(message, throttle_duration_sec=REMINDER_PERIOD)
+            self.get_logger().warning(message, throttle_duration_sec=REMINDER_PERIOD_S)
         return level, message, model | values
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the node; it outlives SIGINT and SIGTERM for as long as its output needs to reach zero."""
+    """Run the node; after SIGINT or SIGTERM it continues until its output has reached zero."""
     run_undisturbed(
         GravityCompensation,
         arguments,

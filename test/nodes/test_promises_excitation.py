@@ -36,7 +36,7 @@ from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
 from dynid_ros.nodes.experiment.motion_pieces import trajectory_message  # noqa: E402
 from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
-from dynid_ros.nodes.shared.command_topic import LEASE  # noqa: E402
+from dynid_ros.nodes.shared.command_topic import DDS_LEASE_S  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
@@ -413,7 +413,7 @@ def test_killed_the_controller_ends_the_motion_at_rest_and_a_new_node_waits_for_
         assert f"somebody else publishes on {TOPIC}: node /excitation (of the same name)" in refused.message
         wait(lambda: robot.now() - robot.spline_start > robot.spline_end)
         check_smooth(robot)
-        wait(lambda: ask(robot, "start").success, 2 * LEASE)
+        wait(lambda: ask(robot, "start").success, 2 * DDS_LEASE_S)
     finally:
         threads.close()
         again.destroy_node()

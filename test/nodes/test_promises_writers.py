@@ -22,7 +22,7 @@ from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
-from dynid_ros.nodes.shared.command_topic import LEASE  # noqa: E402
+from dynid_ros.nodes.shared.command_topic import DDS_LEASE_S  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 EFFORTS, TRAJECTORIES = compensation_bench.EFFORT_TOPIC, excitation_bench.TOPIC
@@ -262,7 +262,7 @@ def test_a_killed_one_is_named_until_the_middleware_finds_out(arm, model_file, t
     answer = arm.enable()
     assert not answer.success
     assert "node /first/gravity_compensation [" in answer.message
-    assert f"one that was killed counts until the middleware finds out, up to {LEASE} s" in answer.message
-    wait(lambda: publishers(arm, EFFORTS) == 0, 2 * LEASE)
-    assert time.monotonic() - killed < LEASE + 5.0
+    assert f"one that was killed counts until the middleware finds out, up to {DDS_LEASE_S} s" in answer.message
+    wait(lambda: publishers(arm, EFFORTS) == 0, 2 * DDS_LEASE_S)
+    assert time.monotonic() - killed < DDS_LEASE_S + 5.0
     arm.enabled()

@@ -1,6 +1,6 @@
-"""What `gravity_compensation` listens to: joint states, links of flexible joints, set-points and loads.
+"""Inputs of `gravity_compensation`: joint states, link positions of flexible joints, set-points and loads.
 
-Joint states are conditions: without them the torque fades. The other three help, and what cannot be meant is refused.
+Joint states are required: without them the torque fades. The other inputs are optional; implausible ones are refused.
 """
 
 import dataclasses
@@ -26,15 +26,15 @@ from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
 
-LOG_PERIOD = 5.0
-"""s between two lines of the log on what is refused."""
+LOG_PERIOD_S = 5.0
+"""Shortest time between two log messages about refused inputs, s."""
 
 
 class PromptWait:
-    """Waits for a message of one subscription, which stays in reach of the executor as well.
+    """Wait for a message of one subscription, which the executor serves as well.
 
-    The executor of rclpy gathers everything that a node has each time it waits, some 0.4 ms for a node with services.
-    At 1 kHz that is nearly half the time, and a message that comes meanwhile has to wait. This takes some 0.05 ms.
+    The executor of rclpy collects all entities of a node before each wait, which takes 0.4 ms for a node with services.
+    At 1 kHz that is nearly half the time, and messages that arrive meanwhile are late. This wait takes 0.05 ms.
     """
 
     def __init__(self, node: Node, subscription: Subscription) -> None:
@@ -43,7 +43,7 @@ class PromptWait:
         self._guard = GuardCondition(None, None, context=node.context)
 
     def __call__(self, seconds: float) -> bool:
-        """Whether there is a message; waits for one at most so long."""
+        """Wait for a message for at most `seconds` and return whether one has arrived."""
         with self._subscription.handle:
             self._wait_set.clear_entities()
             self._wait_set.add_subscription(self._subscription.handle)
@@ -52,25 +52,25 @@ class PromptWait:
             return bool(self._wait_set.get_ready_entities("subscription"))
 
     def wake(self) -> None:
-        """End a wait that is under way, from another thread."""
+        """End a wait from another thread."""
         self._guard.trigger()
 
 
 MAX_AGE_S = 0.1
-"""Age beyond which the stamps of joint states are those of another clock, s."""
+"""Age beyond which the stamps of joint states must come from another clock, s."""
 QUEUE_DEPTH = 10
-# Deeper than one only because a gripper's states, on the same topic, would otherwise push out the arm's.
+# With a depth of one, the states of a gripper on the same topic would displace those of the arm.
 
 
 class JointStateInput:
     """Topic `joint_states` of one arm.
 
     Attributes:
-        order: of its joints.
-        stamp: of the last state, s of the driver's clock; None: it has none.
-        heard: when the last one came, or when it began to be listened for, s of the monotonic clock.
-        states: that came; may be set back.
-        longest_gap: between two that came, s.
+        order: order of the arm's joints in the messages.
+        stamp: stamp of the last state, s of the driver's clock; None without one.
+        heard: arrival of the last state, or begin of the subscription, s of the monotonic clock.
+        states: number of states since the last reset.
+        longest_gap: longest time between two states, s.
     """
 
     def __init__(self, node: Node, joint_names: Sequence[str], on_message: Callable[[JointState], None]) -> None:
@@ -89,24 +89,24 @@ class JointStateInput:
 
     @property
     def topic(self) -> str:
-        """Full name."""
+        """Full name of the topic."""
         return self._subscription.topic_name
 
     @property
     def header(self) -> Header:
-        """Of the last state."""
+        """Header of the last state."""
         return self._message.header if self._message is not None else Header()
 
     def wait(self, seconds: float) -> bool:
-        """Whether there is a state; waits for one at most so long."""
+        """Wait for a state for at most `seconds` and return whether one has arrived."""
         return self._comes(seconds)
 
     def wake(self) -> None:
-        """End a wait that is under way, from another thread."""
+        """End a wait from another thread."""
         self._comes.wake()
 
     def waiting(self, message: JointState | None) -> list[JointState]:
-        """Queued states that speak of this arm, `message` the first of them, the newest last."""
+        """Return the queued states of this arm, oldest first; `message` is the oldest one, if already taken."""
         states = []
         for _ in range(QUEUE_DEPTH + 1):
             if message is not None and self.order.concerns(message):
@@ -119,24 +119,26 @@ class JointStateInput:
         return states
 
     def is_news(self, message: JointState, now: float) -> bool:
-        """Whether it is news of the arm; the same state sent again is none."""
+        """Store a state that arrived at `now`, s; return False for a repeated one."""
         stamp = 1e-9 * nanoseconds(message.header) or None
         if stamp is not None and stamp == self.stamp:
             return False
         if self._message is not None:
             self.longest_gap = max(self.longest_gap, now - self.heard)
-        self.stamp, self._message, self.heard = stamp, message, now
+        self.stamp = stamp
+        self._message = message
+        self.heard = now
         self.states += 1
         age = 0.0 if stamp is None else 1e-9 * self._node.get_clock().now().nanoseconds - stamp
         self._age = age if 0.0 < age < MAX_AGE_S else 0.0
         return True
 
     def measured(self, limits: Sequence[float], tolerance: float, *, certain: bool = False) -> MeasuredEffort:
-        """Return position and effort of the last state; raises as `JointOrder.pick` does.
+        """Return position and effort of the last state; see `JointOrder.pick` for errors.
 
         Args:
             limits: (n,) torque limits, N m (N).
-            tolerance: largest error of the efforts, as a part of the limits.
+            tolerance: largest error of the efforts, as a fraction of the limits.
             certain: whether a position controller holds the arm.
         """
         error = [tolerance * limit for limit in limits]
@@ -144,11 +146,11 @@ class JointStateInput:
 
     @property
     def age(self) -> float:
-        """Time between the stamp of the last state and its arrival, s; 0 where the clocks do not agree."""
+        """Time between the stamp of the last state and its arrival, s; 0 if the clocks disagree."""
         return self._age
 
     def last(self, field: str) -> list[float]:
-        """Values (n,) of a field of the last state; raises as `JointOrder.pick` does."""
+        """Return the values (n,) of a field of the last state; see `JointOrder.pick` for errors."""
         if self._message is None:
             raise ControlError("no joint state has arrived yet")
         return self.order.pick(self._message, field)
@@ -159,11 +161,11 @@ class JointStateInput:
 
 
 class Listener:
-    """Listens to one topic of a node; to none where its name is empty.
+    """Subscription to one topic of a node; no subscription if the name is empty.
 
     Attributes:
-        problem: what is wrong with what came last; empty: nothing.
-        refused: number of messages refused.
+        problem: fault of the last message; empty without one.
+        refused: number of refused messages.
     """
 
     def __init__(self, node: Node, kind: type, topic: str, act: Callable[[Any], None], qos: QoSProfile | int) -> None:
@@ -180,22 +182,29 @@ class Listener:
     def _refuse(self, problem: str) -> None:
         self.refused += 1
         self.problem = problem
-        self._node.get_logger().warning(problem, throttle_duration_sec=LOG_PERIOD)
+        self._node.get_logger().warning(problem, throttle_duration_sec=LOG_PERIOD_S)
 
 
 class CompensationLinks(Listener):
-    """Positions of the links as a topic has them; none where they cannot be believed.
+    """Measured link positions of flexible joints, by link encoders or a camera.
 
-    What a link encoder or a camera says is a help, not a condition: without it the links are where the springs of the
-    model file let them sag to, and where it has no springs, where the motors are. States older than `timeout`, s, and
-    links further than `largest_deflection`, rad (m), from their motors are not believed.
+    The input is optional. Without it, link positions follow from the springs of the model file, or equal the motor
+    positions if the file has no springs.
+
+    Args:
+        node: node that subscribes.
+        topic: name of the topic; empty without one.
+        joint_names: n names.
+        timeout: largest age of a state, s.
+        largest_deflection: largest distance of a link from its motor, rad (m).
     """
 
     def __init__(
         self, node: LifecycleNode, topic: str, joint_names: Sequence[str], *, timeout: float, largest_deflection: float
     ) -> None:
         super().__init__(node, JointState, topic, self._on_state, newest_states(QUEUE_DEPTH))
-        self.timeout, self.largest = timeout, largest_deflection
+        self.timeout = timeout
+        self.largest = largest_deflection
         self.problem = f"no state of the links has come on {topic} yet" if topic else ""
         self.topic = topic
         self._names = list(joint_names)
@@ -205,7 +214,12 @@ class CompensationLinks(Listener):
         self._received = 0.0
 
     def at(self, now: float, motors: Sequence[float]) -> list[float] | None:
-        """Positions (n,) of the links at `now`, s of the monotonic clock, while the motors are at `motors` (n,)."""
+        """Return the link positions (n,), rad (m); None if they are unknown or implausible.
+
+        Args:
+            now: s of the monotonic clock.
+            motors: (n,) positions of the motors, rad (m).
+        """
         if self._message is None:
             return None
         try:
@@ -219,8 +233,10 @@ class CompensationLinks(Listener):
     def _on_state(self, message: JointState) -> None:
         stamp = nanoseconds(message.header)
         if not self._order.concerns(message) or (stamp and stamp == self._stamp):
-            return  # of another arm, or the same state sent again
-        self._message, self._stamp, self._received = message, stamp, time.monotonic()
+            return  # a state of another arm, or a repeated one
+        self._message = message
+        self._stamp = stamp
+        self._received = time.monotonic()
 
     def _doubt(self, age: float, links: Sequence[float], motors: Sequence[float]) -> str:
         if age > self.timeout:
@@ -235,11 +251,17 @@ class CompensationLinks(Listener):
 
 
 class CompensationSetpoint(Listener):
-    """Aims `compensator` where `sensor_msgs/JointState` on a topic says; joints that it does not name stay.
+    """Set-points of the desired pose from a topic `sensor_msgs/JointState`; joints without a set-point keep theirs.
 
-    What cannot be meant is refused as a whole, and the pose before stays desired: joints of another robot, numbers that
-    are none, positions beyond limits, and set-points for an arm that nothing pulls there, or that is not enabled.
-    `follows`: whether the desired pose has an effect.
+    A message is refused as a whole, and the desired pose stays, for unknown joints, positions that are not finite or
+    beyond limits, and for an arm without stiffness or without enabled compensation.
+
+    Args:
+        node: node that subscribes.
+        topic: name of the topic; empty without one.
+        compensator: compensator that receives the set-points.
+        joint_names: n names.
+        follows: whether the desired pose has an effect.
     """
 
     def __init__(
@@ -265,10 +287,11 @@ class CompensationSetpoint(Listener):
             self.problem = ""
 
     def _target(self, message: JointState) -> list[float]:
-        """(n,) NaN where the message does not name the joint."""
+        """Return the set-points (n,), rad (m); NaN for joints that the message does not name."""
         if not self.follows:
             raise ControlError("nothing pulls the arm there; give it stiffness and damping")
-        names, positions = list(message.name), list(message.position)
+        names = list(message.name)
+        positions = list(message.position)
         unknown = [name for name in names if name not in self._names]
         if unknown or not names:
             raise ControlError(
@@ -283,28 +306,28 @@ class CompensationSetpoint(Listener):
         return [target.get(name, math.nan) for name in self._names]
 
 
-AHEAD = 10**9  # ns by which the clocks of two computers may differ
+MAX_CLOCK_DIFFERENCE_NS = 10**9  # largest difference between the clocks of two computers
 LOAD_TOPIC = NodeParameter(
     "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
 )
 
 
 def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[CarriedLoad, int]:
-    """The load that a message tells of, and the time that it speaks of, ns; 0 if it does not say.
+    """Return the load of a message and its stamp, ns; 0 without a stamp.
 
     Args:
-        node: whose clock counts.
+        node: node whose clock is compared with the stamp.
         message: the message.
-        newest: time of the load in force.
+        newest: stamp of the load in force, ns.
 
     Raises:
-        ControlError: no such load can be, or the message is of the future, or older than the load in force.
+        ControlError: the load is impossible, or its stamp is in the future or older than that of the load in force.
     """
     stamp = nanoseconds(message.header)
     ahead = stamp - node.get_clock().now().nanoseconds
     if stamp < 0:
         raise ControlError(f"its stamp is {stamp / 1e9:.1f} s, before the clock began; expected 0 or a time")
-    if stamp and ahead > AHEAD:
+    if stamp and ahead > MAX_CLOCK_DIFFERENCE_NS:
         raise ControlError(f"its stamp is {ahead / 1e9:.1f} s in the future; set the clocks")
     if stamp and stamp < newest:
         raise ControlError(f"its stamp is {(newest - stamp) / 1e9:.3f} s older than that of the load in force")
@@ -315,11 +338,11 @@ def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[Ca
 
 
 class CompensationLoad(Listener):
-    """Keeps `compensator` supplied with the gravity torque of the arm and of the load that was announced last.
+    """Load from a topic, whose gravity torque is added to that of the arm.
 
-    A load that the joints cannot carry is refused, and the one in force stays. Any other comes in at once, but without
-    a step. The load in force stays, too, when its publisher is gone: the arm does not fall because a program ended.
-    Inertias are not used, as gravity does not depend on them.
+    A load that the joints cannot carry is refused, and the one in force stays. Any other load ramps in at once. The
+    load in force also stays after its publisher has ended, so that the arm does not fall. Inertias have no effect on
+    gravity and are ignored.
     """
 
     def __init__(self, node: LifecycleNode, topic: str, compensator: GravityCompensator, model: ReadModel) -> None:
@@ -332,21 +355,21 @@ class CompensationLoad(Listener):
 
     @property
     def load(self) -> CarriedLoad | None:
-        """The load in force; None if none was announced."""
+        """Load in force; None before the first one."""
         return self.gravity.load
 
     @property
     def gravity(self) -> LoadedGravity:
-        """Torque of the arm with the load in force."""
+        """Gravity torque of the arm with the load in force."""
         return self._model.gravity
 
     @property
     def model(self) -> ReadModel:
-        """The model in force."""
+        """Model in force."""
         return self._model
 
     def check(self, measured: MeasuredEffort | None) -> bool:
-        """Look at model and load before the arm is held by them.
+        """Check model and load before the compensation holds the arm.
 
         Args:
             measured: effort that holds the arm; None: unknown.
@@ -355,7 +378,7 @@ class CompensationLoad(Listener):
             Whether measured effort confirms the model.
 
         Raises:
-            ControlError: model or load cannot be right.
+            ControlError: the model or the load is implausible.
         """
         if not self._compensator.at_rest:
             return False
@@ -363,10 +386,14 @@ class CompensationLoad(Listener):
         return self._model.change.check_arm(self.gravity, measured)
 
     def replace(self, model: ReadModel, measured: MeasuredEffort | None) -> None:
-        """Use another model, and its load; the load in force if it tells of none.
+        """Change to another model and its load; a model without a load keeps the one in force.
+
+        Args:
+            model: the new model.
+            measured: effort that holds the arm; None: unknown.
 
         Raises:
-            ControlError: the model does not fit, or cannot be right; the one in force stays.
+            ControlError: the model does not fit, or is implausible; the one in force stays.
         """
         gravity = model.gravity
         if gravity.load is None:
@@ -382,10 +409,13 @@ class CompensationLoad(Listener):
         self.problem = ""
 
     def take(self, load: CarriedLoad | None) -> None:
-        """Count with another load from now on.
+        """Change the load.
+
+        Args:
+            load: the new load; None without one.
 
         Raises:
-            ControlError: the arm cannot carry it; the load in force stays.
+            ControlError: the arm cannot carry the load; the one in force stays.
         """
         gravity = self.gravity.carrying(load)
         position = () if self._compensator.at_rest else self._compensator.position
@@ -395,7 +425,7 @@ class CompensationLoad(Listener):
         self.problem = ""
 
     def take_back(self) -> None:
-        """Go back to the gravity torque that the compensator uses, after it took a change back."""
+        """Return to the gravity torque of the compensator, after it withdrew a change."""
         gravity = self._compensator.gravity
         if isinstance(gravity, LoadedGravity) and gravity is not self.gravity:
             self._use(dataclasses.replace(self._model, gravity=gravity))
@@ -410,7 +440,7 @@ class CompensationLoad(Listener):
         self._publish()
 
     def _publish(self) -> None:
-        """Publish the load in force; a mass of 0 is none."""
+        """Publish the load in force; a mass of 0 means no load."""
         message = InertiaStamped()
         message.header.stamp = self._node.get_clock().now().to_msg()
         load = self.load or CarriedLoad(0.0, (0.0, 0.0, 0.0), self._model.arm.robot.tip)
@@ -427,4 +457,4 @@ class CompensationLoad(Listener):
             self._refuse(f"a load was refused, the one in force stays ({self.load or 'none'}): {error}")
             return
         self._stamp = stamp or self._stamp
-        self._node.get_logger().info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD)
+        self._node.get_logger().info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD_S)

@@ -1,4 +1,4 @@
-"""The control loop of `gravity_compensation`: one joint state in, one command out, and a watch in between."""
+"""Control loop of `gravity_compensation`: one command for each joint state, and a periodic watch."""
 
 import dataclasses
 import time
@@ -27,21 +27,23 @@ from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Status, silence
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 
-WATCH_PERIOD = 0.01
-END_PERIOD = 0.002
-LEAVE_PERIOD = 0.05
-ACKNOWLEDGEMENT = 0.5
+WATCH_PERIOD_S = 0.01
+END_PERIOD_S = 0.002
+LEAVE_PERIOD_S = 0.05
+ACKNOWLEDGEMENT_TIMEOUT_S = 0.5
 END_DESCENT_S = 8.0
-"""Time within which an arm is lowered where the process must end, s: launch kills a process 10 s after Ctrl-C."""
+"""Time in which the arm is lowered if the process must end, s; launch kills a process 10 s after Ctrl-C."""
 MAX_SINK_FRACTION = 0.1
-"""Part of the gravity torque by which the torque that acts may exceed the one that is to act after `enable`."""
+"""Largest loss of support at `enable`, as a fraction of the gravity torque."""
+MIN_REPORTED_FRACTION = 0.05
+"""Smallest torque that is reported although disabled, as a fraction of the joint's limit."""
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def locked(method: F) -> F:
-    """One thread at a time: what follows joint states and what watches them are two."""
+    """Return the method under the loop's lock; one thread processes joint states, another one watches them."""
 
     @wraps(method)
     def call(loop: "CompensationLoop", *arguments: Any) -> Any:
@@ -52,14 +54,26 @@ def locked(method: F) -> F:
 
 
 class CompensationLoop:
-    """Runs `compensator` on the topic `joint_states`; `changed` is called after every step that may change its state.
+    """Compensation driven by the topic `joint_states`.
 
-    Nothing is published before `start`, while disabled, nor after a fault has reached zero; nor has it a publisher
-    then. `load`, `links`, `setpoint` and `imu` end with the loop. `tolerance` is the largest error of effort in the
-    joint states, as a part of the effort limits.
+    The loop has no publisher of commands before `start`, while disabled, and after a fault has reached zero. It owns
+    `load`, `links`, `setpoint` and `imu`, and destroys them at its end.
+
+    Args:
+        node: node of the topics.
+        compensator: compensator that computes the torque.
+        joint_names: n names.
+        commands: publisher of the torque.
+        changed: called after each step that may change the state of the compensator.
+        controller: controller that receives the torque.
+        imu: direction of gravity.
+        load: load of the arm.
+        links: measured link positions.
+        setpoint: set-points of the desired pose.
+        tolerance: largest error of effort in joint states, as a fraction of the effort limits.
 
     Attributes:
-        began: where the last ramp in began, in words.
+        began: description of the torque at which the last ramp in began.
     """
 
     def __init__(
@@ -98,7 +112,7 @@ class CompensationLoop:
         self._tolerance = tolerance
         self._foreign = 0
         self.began = ""
-        self._timer = steady_timer(node, LEAVE_PERIOD, self._leave)
+        self._timer = steady_timer(node, LEAVE_PERIOD_S, self._leave)
         self.states = JointStateInput(node, joint_names, self._on_joint_state)
 
     @property
@@ -108,14 +122,18 @@ class CompensationLoop:
 
     @locked
     def start(self, enable: bool) -> None:
-        """Allow commands; `enable`: ramp in with the first good joint state."""
+        """Allow commands.
+
+        Args:
+            enable: whether to ramp in with the first good joint state.
+        """
         self.states.heard = time.monotonic()
         self._enable_pending = enable
         self._running = True
 
     @locked
     def end(self) -> None:
-        """Lower the arm, bring the output to zero, see it delivered, and publish no more; blocks meanwhile."""
+        """Lower the arm, bring the output to zero and stop publishing; block until zero was delivered."""
         if not self.running:
             return
         self._enable_pending = False
@@ -124,14 +142,14 @@ class CompensationLoop:
         while not self.compensator.at_rest:
             try:
                 self._act_on(self.states.waiting(None) if follows else ())
-            except Exception:  # a fault of the code: no torque can be right, and the last one must not stay
+            except Exception:  # a programming error: no torque can be right, and the last one must not remain
                 follows = False
                 self.compensator.stop(time.monotonic())
             if (torque := self.compensator.watch(time.monotonic())) is not None:
                 self._publish(torque)
-            time.sleep(END_PERIOD)
+            time.sleep(END_PERIOD_S)
         self._running = False
-        if not self.commands.topic.acknowledged(ACKNOWLEDGEMENT):
+        if not self.commands.topic.acknowledged(ACKNOWLEDGEMENT_TIMEOUT_S):
             self._node.get_logger().warning("the controller did not acknowledge the last command, which was zero")
         self.commands.topic.close()
 
@@ -149,15 +167,15 @@ class CompensationLoop:
 
     @property
     def has_listener(self) -> bool:
-        """Whether anybody listens to the commands."""
+        """Whether the commands have a subscriber."""
         return self.commands.topic.listeners > 0
 
     @locked
     def prepare(self) -> None:
-        """Become the publisher of the commands, until `enable` fails or the torque is zero again.
+        """Create the publisher of commands, until `enable` fails or the torque is zero again.
 
         Raises:
-            ControlError: somebody else publishes there, or nobody listens: a torque would step for the one who comes.
+            ControlError: the topic has another publisher, or no subscriber; a late subscriber would see a step.
         """
         topic = self.commands.topic
         if not self.has_listener or topic.others:
@@ -184,44 +202,44 @@ class CompensationLoop:
 
     @locked
     def interrupt(self, reason: str) -> None:
-        """Go to zero at once, as commands do not act, or act elsewhere."""
+        """Ramp to zero, because commands have no effect or reach another controller."""
         self.compensator.interrupt(time.monotonic(), reason, fade=True)
         self._changed()
 
     @locked
     def announce(self, load: CarriedLoad | None) -> None:
-        """Count with another load from now on; raises as `CompensationLoad.take` does."""
+        """Change the load; see `CompensationLoad.take` for errors."""
         self.load.take(load)
         self._changed()
 
     @locked
     def use(self, model: ReadModel) -> None:
-        """Use another model; raises as `CompensationLoad.replace` does."""
+        """Change the model; see `CompensationLoad.replace` for errors."""
         gravity = self.imu.tilting(model.gravity)
         self.load.replace(dataclasses.replace(model, gravity=gravity), self.measured())
 
     @locked
     def follow_controller(self, reason: str, joints: Sequence[str]) -> None:
-        """End because the controller is another than the one that was configured for.
+        """End with a fault because the controller differs from the configured one.
 
         Args:
-            reason: of the fault.
-            joints: its joints, where it still commands efforts; those of the model in another order get their torques.
+            reason: reason of the fault.
+            joints: joints of the controller if it commands efforts; if only their order changed, the arm descends.
         """
-        known = sorted(joints) == sorted(self.joint_names[i] for i in self.commands.order)
-        if known:
+        has_same_joints = sorted(joints) == sorted(self.joint_names[i] for i in self.commands.order)
+        if has_same_joints:
             self.commands.use_order(joints)
-        self.compensator.interrupt(time.monotonic(), reason, fade=not known)
+        self.compensator.interrupt(time.monotonic(), reason, fade=not has_same_joints)
         self._changed()
 
     @locked
     def released(self) -> None:
-        """Watch the arm, which the controller has just been given."""
+        """Watch the motion of the arm after the controller became active."""
         self.compensator.released()
 
     @locked
     def measured(self) -> MeasuredEffort | None:
-        """Return the effort that holds the arm; None where it is not known."""
+        """Return the effort that holds the arm; None if unknown."""
         if not self.controller.effort_is_torque:
             return None
         try:
@@ -232,33 +250,35 @@ class CompensationLoop:
 
     @locked
     def adjust(self, joints: JointSettings, timing: Timing, largest_deflection: float, tolerance: float) -> None:
-        """Use other gains, limits and times; the torque goes where they have it no faster than `max_rate`.
+        """Change gains, limits and durations; the torque changes by at most `max_rate`.
 
         Args:
-            joints: settings.
+            joints: limits and gains.
             timing: durations.
-            largest_deflection: of measured links from their motors that is believed, rad (m).
-            tolerance: largest error of effort in the joint states, as a part of the effort limits.
+            largest_deflection: largest plausible distance of a measured link from its motor, rad (m).
+            tolerance: largest error of effort in joint states, as a fraction of the effort limits.
 
         Raises:
-            DynidError: they need a velocity that no joint state has, or as `GravityCompensator.adjust`.
+            DynidError: the gains need velocities that joint states lack, or as in `GravityCompensator.adjust`.
         """
         if joints.feedback.needs_velocity and not self.compensator.at_rest:
             self.states.last("velocity")
         self.compensator.adjust(joints, timing)
         self._tolerance = tolerance
-        self.links.timeout, self.links.largest = timing.timeout, largest_deflection
+        self.links.timeout = timing.timeout
+        self.links.largest = largest_deflection
         self.setpoint.follows = joints.feedback.holds or self.controller.follows_trajectories
 
     @locked
     def gravity_torque(self) -> JointState | None:
-        """Torque by which the model holds the arm, and what it carries, where it is now; None: nobody knows where."""
-        now, position = time.monotonic(), self.compensator.position
+        """Return the gravity torque of arm and load in the present pose, as `effort`; None if the pose is unknown."""
+        now = time.monotonic()
+        position = self.compensator.position
         if not position or now - self.states.heard > self.links.timeout:
             return None
         try:
             effort = self.load.gravity(position, self.links.at(now, position))
-        except ControlError:  # no place at which the springs carry it
+        except ControlError:  # the springs have no equilibrium
             return None
         return JointState(header=self.states.header, name=self.joint_names, position=position, effort=effort)
 
@@ -270,36 +290,36 @@ class CompensationLoop:
         self._changed()
 
     def follow(self, seconds: float) -> bool:
-        """Act on the next joint state as soon as it comes, no later than after `seconds`; whether one came."""
+        """Wait for the next joint state for at most `seconds`, process it, and return whether one arrived."""
         if not self.states.wait(seconds):
             return False
         self._act_on(self.states.waiting(None))
         return True
 
     def serve(self) -> None:
-        """Act on what is queued, from within a callback that takes long."""
+        """Process queued joint states, from within a long callback."""
         self._act_on(self.states.waiting(None))
         self.watch()
 
     @locked
     def look(self) -> None:
-        """Watch, where commands may be published; asked for at a steady rate, by a thread of its own."""
+        """Watch while commands may be published; a separate thread calls this periodically."""
         if self.running:
             self.watch()
 
     def wake(self) -> None:
-        """End a wait of `follow` that is under way, from another thread."""
+        """End a wait of `follow` from another thread."""
         self.states.wake()
 
     @locked
     def watch(self) -> None:
-        """Find stale states, a controller that is gone and others who command, drive the fault ramp."""
+        """Detect stale states, a missing controller and other publishers of commands, and drive the fault ramp."""
         now = time.monotonic()
         if self.running and self.commands.topic.is_open:
             if not self.has_listener:
                 self.compensator.interrupt(now, self._no_subscriber(), fade=True)
             elif (foreign := self.commands.topic.count_foreign()) > self._foreign:
-                # A stray message is overwritten by the next command. Of two that go on, one has to leave.
+                # The next command overwrites a stray message. Two continuous publishers cannot both command.
                 self.compensator.interrupt(now, self._foreign_commands(), fade=self._foreign > 0)
                 self._foreign = foreign
             elif problem := self.imu.doubt(now):
@@ -313,12 +333,13 @@ class CompensationLoop:
 
     @locked
     def _act_on(self, messages: Sequence[JointState]) -> None:
-        """On the newest; at rest on each, by which two drivers that disagree are found."""
+        """Process the newest joint state; at rest process all, to detect two drivers that disagree."""
         for message in messages if self.compensator.at_rest else messages[-1:]:
             self._act_on_one(message)
 
     def _act_on_one(self, message: JointState) -> None:
-        now, order = time.monotonic(), self.states.order
+        now = time.monotonic()
+        order = self.states.order
         if not self.states.is_news(message, now):
             return
         try:
@@ -330,7 +351,7 @@ class CompensationLoop:
             self._command(self.compensator.watch(now))
             return
         if velocity is None:
-            with suppress(DynidError):  # a help to the brakes; without it positions are differentiated
+            with suppress(DynidError):  # only the brakes use it; without it positions are differentiated
                 velocity = order.pick(message, "velocity")
         links = self.links.at(now, position)
         self.imu.follow(now, free=self.compensator.at_rest)
@@ -340,7 +361,7 @@ class CompensationLoop:
             self._enable_when_fit()
 
     def _begin(self, now: float) -> None:
-        """Enable from the torque that acts, at the pose that the controller holds."""
+        """Enable the compensator at the present torque and at the pose that the controller holds."""
         compensator = self.compensator
         if compensator.state in (State.RAMPING_IN, State.ACTIVE):
             return
@@ -352,12 +373,12 @@ class CompensationLoop:
                 now, gravity, lambda: self.states.measured(compensator.joints.torque, self._tolerance)
             )
             self._check_support(start, gravity)
-        begin, then = self.controller.pose(now, compensator.position)
-        compensator.enable(now, start, begin, confirmed=self._confirmed)
+        first_pose, next_pose = self.controller.pose(now, compensator.position)
+        compensator.enable(now, start, first_pose, confirmed=self._confirmed)
         self._foreign = 0
-        if then is not None:
-            with suppress(ControlError):  # it is where the limits are
-                compensator.aim(then)
+        if next_pose is not None:
+            with suppress(ControlError):  # the pose may be at the limits
+                compensator.aim(next_pose)
 
     def _publish(self, torque: Sequence[float]) -> None:
         self.commands.publish(torque, self.compensator.desired)
@@ -367,13 +388,13 @@ class CompensationLoop:
         return f"no controller listens on {self.commands.topic.name}; start it, or set command_topic"
 
     def _foreign_commands(self) -> str:
-        """Name who else publishes commands."""
+        """Return a message that names the other publishers of commands."""
         if others := self.commands.topic.others:
             return others
         return f"somebody else published on {self.commands.topic.name}; end it, as two would command in turn"
 
     def _check_support(self, start: Sequence[float] | None, gravity: Sequence[float]) -> None:
-        """Refuse a ramp that would take support away from an arm that hangs on the torque that acts."""
+        """Raise an error if the ramp would lower the torque that supports the arm now."""
         joints = self.compensator.joints
         for name, acting, torque, gain in zip(joints.names, start or (), gravity, joints.gain, strict=False):
             scale = acting / torque if torque else 0.0
@@ -392,17 +413,18 @@ class CompensationLoop:
 
     @locked
     def _leave(self) -> None:
-        """Have no publisher where there is nothing to command, as soon as the last command, zero, has arrived.
+        """Remove the publisher while there is nothing to command, once the last command, zero, has arrived.
 
-        In the executor's thread, which may be about to wait for an event of the publisher.
+        The executor's thread must call this, because it may be about to wait for an event of the publisher.
         """
-        now, topic = time.monotonic(), self.commands.topic
+        now = time.monotonic()
+        topic = self.commands.topic
         self.controller.look(commands=topic.is_open, others=not topic.is_open and bool(topic.others))
         if not topic.is_open or self._enabling or self._enable_pending or not self.compensator.at_rest:
             self._rests_since = None
         elif self._rests_since is None:
             self._rests_since = now
-        elif now - self._rests_since > ACKNOWLEDGEMENT or topic.acknowledged():
+        elif now - self._rests_since > ACKNOWLEDGEMENT_TIMEOUT_S or topic.acknowledged():
             topic.close()
 
     def _enable_when_fit(self) -> None:
@@ -421,20 +443,17 @@ class CompensationLoop:
         self._changed()
 
 
-FELT = 0.05
-"""Part of its limit from which on a torque that nobody commanded is reported."""
-
-
 class CompensationStatus:
-    """Looks at the loop; rates and largest values are those since the last look."""
+    """Diagnostic status of the loop; rates and largest values cover the time since the last status."""
 
     def __init__(self) -> None:
         self._time = time.monotonic()
 
     def of(self, loop: CompensationLoop, state: str) -> Status:
-        """Status while the node is in `state`."""
+        """Return the status of the loop while the node is in `state`."""
         now = time.monotonic()
-        seconds, self._time = now - self._time, now
+        seconds = now - self._time
+        self._time = now
         commands = loop.commands.topic
         values: dict[str, object] = {
             "joint_states_per_second": f"{loop.states.states / max(seconds, 1e-3):.1f}",
@@ -455,36 +474,37 @@ class CompensationStatus:
         for name, torque in zip(loop.joint_names, loop.compensator.torque, strict=True):
             values[f"torque {name}"] = f"{torque:.3f}"
         warning = self._warning(loop)
-        loop.states.states, loop.largest = 0, 0.0
+        loop.states.states = 0
+        loop.largest = 0.0
         loop.limited.clear()
         if loop.compensator.state is State.FAULT:
             return ERROR, state, values
         return (WARN, f"{state}; {warning}", values) if warning else (OK, state, values)
 
     def _warning(self, loop: CompensationLoop) -> str:
-        """What is wrong and is no fault; empty: nothing."""
+        """Return a warning about the loop; empty without one."""
         if loop.limited:
             return f"torque exceeds the torque limit of {', '.join(sorted(loop.limited))}"
         if problem := loop.compensator.notice or loop.load.problem or loop.setpoint.problem:
             return problem
         if loop.links.problem:
             return f"links not measured: {loop.links.problem}"
-        unheard = loop.compensator.state is not State.DISABLED and loop.controller.inactive
-        if unheard:
-            return unheard
         commands = loop.commands.topic
-        if loop.compensator.state is not State.DISABLED and not commands.listeners:
-            return f"nobody listens on {commands.name}: the torque reaches no controller"
-        quiet = loop.running and silence(loop.states.topic, loop.states.heard)
-        return quiet or commands.others or self._acting(loop) or loop.controller.warning
+        if loop.compensator.state is not State.DISABLED:
+            if inactive := loop.controller.inactive:
+                return inactive
+            if not commands.listeners:
+                return f"nobody listens on {commands.name}: the torque reaches no controller"
+        silent = loop.running and silence(loop.states.topic, loop.states.heard)
+        return silent or commands.others or self._acting(loop) or loop.controller.warning
 
     def _acting(self, loop: CompensationLoop) -> str:
-        """Torque that acts although none is commanded, in words; empty: none, or nobody knows."""
+        """Return a message about torque that acts although disabled; empty without one."""
         if loop.compensator.state is not State.DISABLED:
             return ""
         joints = loop.compensator.joints
         efforts = loop.controller.acts(time.monotonic(), lambda: loop.states.last("effort"))
         for name, effort, limit in zip(joints.names, efforts, joints.torque, strict=False):
-            if abs(effort) > FELT * limit:
+            if abs(effort) > MIN_REPORTED_FRACTION * limit:
                 return f"{effort:.3g} N m (N) act on joint '{name}' although disabled, from a command before"
         return ""

@@ -1,4 +1,4 @@
-"""A topic that commands a robot: whoever publishes there has to be alone, and is there only while it commands."""
+"""Command topic of a robot with a single publisher, which exists only while its node commands."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from rclpy.subscription import Subscription
 if TYPE_CHECKING:
     from dynid_ros.nodes.shared.topics import TopicEndpointInfo
 
-NAMING = 0.5
-"""s for which the name of somebody's node may still be on its way when it is seen that there is somebody."""
-UNNAMED = "(name not known)"
-LEASE = 20
-"""s for which Fast DDS takes a process that was killed for one that lives."""
-
-
-SENT_MESSAGES = 200
-"""Messages that are remembered, to tell them from those of others: more than come between two looks at 1 kHz."""
+NAME_DISCOVERY_TIMEOUT_S = 0.5
+"""Longest time between the discovery of a publisher and that of its node's name, s."""
+UNKNOWN_NAME = "(name not known)"
+DDS_LEASE_S = 20
+"""Time after which Fast DDS removes a killed process, s."""
+MAX_SENT_MESSAGES = 200
+"""Number of sent messages that are stored for comparison, more than are sent at 1 kHz between two comparisons."""
 
 
 class PolledGroup(CallbackGroup):
@@ -44,21 +42,21 @@ class PolledGroup(CallbackGroup):
 
 
 class CommandTopic:
-    """Commands of one node; others see an endpoint there from `open` to `close`, and no longer.
+    """Publisher of commands, which exists from `open` to `close`.
 
-    Any endpoint of another publisher counts, whatever the type of its messages and however silent it is: of two
-    that command, the controller obeys both in turn.
+    Any other publisher of the topic counts as a conflict, even a silent one or one of another type, because a
+    controller obeys two publishers in turn.
 
     Args:
-        node: publishes.
+        node: node that publishes.
         kind: type of the messages.
         topic: name of the topic.
-        qos: of the publisher.
-        watched: whether messages of others are counted.
+        qos: quality of service of the publisher.
+        watched: whether to count messages of other publishers.
 
     Attributes:
         name: full name of the topic.
-        foreign: number of messages of other publishers since it was opened, see `count_foreign`.
+        foreign: number of messages of other publishers since `open`, see `count_foreign`.
     """
 
     def __init__(self, node: Node, kind: type, topic: str, qos: QoSProfile | int, *, watched: bool = False) -> None:
@@ -71,7 +69,7 @@ class CommandTopic:
         self._publisher: Publisher | None = None
         self._unnamed_since: float | None = None
         self._echo: Subscription | None = None
-        self._own_messages: deque[bytes] = deque(maxlen=SENT_MESSAGES)
+        self._sent_messages: deque[bytes] = deque(maxlen=MAX_SENT_MESSAGES)
         self.foreign = 0
 
     @property
@@ -81,49 +79,52 @@ class CommandTopic:
 
     @property
     def listeners(self) -> int:
-        """How many others listen to the commands; while closed, how many listen on the topic at all."""
+        """Number of subscribers, without the one of this object."""
         if self._publisher is None:
             return self._node.count_subscribers(self.name)
         return self._publisher.get_subscription_count() - int(self._echo is not None)
 
     @property
     def others(self) -> str:
-        """Who else publishes on the topic, and what to do; empty: nobody."""
-        if self._node.count_publishers(self.name) <= int(self.is_open):  # which takes far less time
+        """Message that names other publishers of the topic; empty without any."""
+        if self._node.count_publishers(self.name) <= int(self.is_open):  # much faster than the query below
             return ""
         publishers = [
             (_node_of(info), info.topic_type) for info in self._node.get_publishers_info_by_topic(self._topic)
         ]
-        own = self._node.get_fully_qualified_name(), _type_name(self._kind)
-        if self.is_open and own in publishers:
-            publishers.remove(own)
+        this_node = self._node.get_fully_qualified_name()
+        this_publisher = (this_node, _type_name(self._kind))
+        if self.is_open and this_publisher in publishers:
+            publishers.remove(this_publisher)
         if not publishers:
             return ""
-        names = ", ".join(f"{name}{' (of the same name)' * (name == own[0])} [{kind}]" for name, kind in publishers)
+        names = ", ".join(
+            f"{name}{' (of the same name)' if name == this_node else ''} [{kind}]" for name, kind in publishers
+        )
         return (
             f"somebody else publishes on {self.name}: node {names}; end it, as two would command in turn (one that was "
-            f"killed counts until the middleware finds out, up to {LEASE} s)"
+            f"killed counts until the middleware finds out, up to {DDS_LEASE_S} s)"
         )
 
     @property
     def unnamed(self) -> bool:
-        """Whether there is somebody else whose name will be known in a moment."""
-        if UNNAMED not in self.others:
+        """Whether another publisher exists whose name is still being discovered."""
+        if UNKNOWN_NAME not in self.others:
             self._unnamed_since = None
             return False
         if self._unnamed_since is None:
             self._unnamed_since = time.monotonic()
-        return time.monotonic() - self._unnamed_since < NAMING
+        return time.monotonic() - self._unnamed_since < NAME_DISCOVERY_TIMEOUT_S
 
     def open(self) -> None:
-        """Begin to be a publisher of the topic."""
+        """Create the publisher."""
         if self._publisher is None:
             self._publisher = self._node.create_publisher(self._kind, self._topic, self._qos)
-            self._own_messages.clear()
+            self._sent_messages.clear()
             self.foreign = 0
             if self._watched:
                 self._echo = self._node.create_subscription(
-                    self._kind, self._topic, lambda _: None, SENT_MESSAGES, callback_group=PolledGroup(), raw=True
+                    self._kind, self._topic, lambda _: None, MAX_SENT_MESSAGES, callback_group=PolledGroup(), raw=True
                 )
 
     def publish(self, message: Any) -> None:
@@ -133,32 +134,31 @@ class CommandTopic:
             self._publisher.publish(message)
             return
         data = serialize_message(message)
-        self._own_messages.append(data)
+        self._sent_messages.append(data)
         self._publisher.publish(data)
 
     def count_foreign(self) -> int:
-        """Return how many messages on the open topic came from somebody else.
+        """Return the number of messages of other publishers since `open`.
 
-        An endpoint that is silent does no harm, and a message does, so the messages themselves are compared with those
-        that were sent from here.
+        Messages on the topic are compared with the sent ones, because only messages do harm, not silent publishers.
         """
-        for _ in range(SENT_MESSAGES):
+        for _ in range(MAX_SENT_MESSAGES):
             if self._echo is None:
                 break
             with self._echo.handle:
                 taken = self._echo.handle.take_message(self._kind, True)
             if taken is None:
                 break
-            if bytes(taken[0]) not in self._own_messages:
+            if bytes(taken[0]) not in self._sent_messages:
                 self.foreign += 1
         return self.foreign
 
     def acknowledged(self, seconds: float = 0.0) -> bool:
-        """Whether all messages have arrived; waits for that at most so long."""
+        """Wait for at most `seconds` and return whether all messages have arrived."""
         return self._publisher is None or self._publisher.wait_for_all_acked(Duration(seconds=seconds))
 
     def close(self) -> None:
-        """Leave the topic to others; messages that were not acknowledged may be lost."""
+        """Destroy the publisher; messages that were not acknowledged may be lost."""
         if self._publisher is not None:
             self._node.destroy_publisher(self._publisher)
             self._publisher = None
@@ -168,14 +168,14 @@ class CommandTopic:
 
 
 def publishers_of(node: Node, topic: str) -> str:
-    """Nodes that publish on a topic, in words and brackets; empty if they are fewer than two."""
+    """Return a note in brackets that names the publishers of a topic; empty for fewer than two."""
     names = sorted(_node_of(info) for info in node.get_publishers_info_by_topic(topic))
     return f" ({topic} is published by {' and '.join(names)})" if len(names) > 1 else ""
 
 
 def _node_of(publisher: TopicEndpointInfo) -> str:
-    if "UNKNOWN" in publisher.node_name:  # found before its node was
-        return UNNAMED
+    if "UNKNOWN" in publisher.node_name:  # the node of the publisher is not discovered yet
+        return UNKNOWN_NAME
     return f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
 
 
