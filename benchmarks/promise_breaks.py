@@ -122,7 +122,7 @@ def _writers() -> list[Break]:
                 (
                     "CommandTopic.others",
                     "        if not publishers:",
-                    "        if own[1] not in [kind for _, kind in publishers]:",
+                    "        if this_publisher[1] not in [kind for _, kind in publishers]:",
                 ),
             ),
         ),
@@ -134,7 +134,7 @@ def _writers() -> list[Break]:
                 (
                     "CommandTopic.others",
                     "        if not publishers:",
-                    "        if own[1] not in [kind for _, kind in publishers]:",
+                    "        if this_publisher[1] not in [kind for _, kind in publishers]:",
                 ),
             ),
         ),
@@ -142,7 +142,7 @@ def _writers() -> list[Break]:
         Break(
             here + "test_another_publisher_that_is_silent_is_told_of_while_enabled",
             "others are not looked for",
-            (("CompensationStatus._warning", "return quiet or commands.others or", "return quiet or"),),
+            (("CompensationStatus._warning", "return silent or commands.others or", "return silent or"),),
         ),
         Break(
             here + "test_another_publisher_that_commands_is_a_fault",
@@ -297,7 +297,13 @@ def _motion() -> list[Break]:
         Break(
             floating + "test_at_a_low_scale_the_arm_sinks_slowly",
             "no joint sinks by itself",
-            (("MotionWatch._end_probe", "elif suspicion is Verdict.SINKS and part > MIN_CARRIED:", "elif False:"),),
+            (
+                (
+                    "MotionWatch._end_probe",
+                    "elif suspicion is Verdict.SINKS and spring_share > MIN_CARRIED:",
+                    "elif False:",
+                ),
+            ),
         ),
         Break(
             floating + "test_a_change_that_lifts_the_arm_is_taken_back",
@@ -698,8 +704,8 @@ def _controllers() -> list[Break]:
             (
                 (
                     "CompensationStatus._warning",
-                    "        if unheard:",
-                    "        if False:",
+                    "if inactive := loop.controller.inactive:",
+                    "if inactive := '':",
                 ),
             ),
         ),
@@ -730,8 +736,8 @@ def _controllers() -> list[Break]:
             (
                 (
                     "CompensationLoop._begin",
-                    "compensator.enable(now, start, begin,",
-                    "compensator.enable(now, None, begin,",
+                    "compensator.enable(now, start, first_pose,",
+                    "compensator.enable(now, None, first_pose,",
                 ),
             ),
         ),
@@ -772,7 +778,7 @@ def _controllers() -> list[Break]:
             (
                 (
                     "CompensationLoop._begin",
-                    "compensator.enable(now, start, begin,",
+                    "compensator.enable(now, start, first_pose,",
                     "compensator.enable(now, start, None,",
                 ),
             ),
