@@ -34,8 +34,8 @@ SLOWER_SHARE, MAX_ROUNDED = 0.25, 0.1
 it is believed: rounding fails at 0.5."""
 MAX_SHARED = 0.95
 """Correlation of successive delays, at most."""
-MAX_MEAN_SIGMAS = 6.0
-"""Standard errors of averaged deviations up to which they are the mean of the jitter."""
+MAX_MEAN_SIGMAS = 8.0
+"""Standard errors of averaged deviations up to which they are the mean of the jitter; delays that pile up reach 6.2."""
 SLOPE_TIME = 0.06
 """Time on each side over which velocity and acceleration are taken, s."""
 CUTOFF_HZ = 17.5
