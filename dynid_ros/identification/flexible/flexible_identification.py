@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,13 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout, resonances, rigid_sums
 from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured
+from dynid_ros.identification.flexible.motor_friction import (
+    USUAL_TERMS,
+    End,
+    extended,
+    torque_ripples,
+    with_motor_friction,
+)
 from dynid_ros.identification.flexible.output_error import OutputError, Solution
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, MOVING, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, runs
@@ -173,15 +179,6 @@ NEARLY = 1.5
 """RMS residuals by those of the best, on average, up to which another end may be the right one."""
 
 
-class End(NamedTuple):
-    """Where a search ended, that began at a start with these runs."""
-
-    start: Start
-    search: OutputError
-    runs: list[Run]
-    solution: Solution
-
-
 def doubtful(end: End) -> bool:
     """Return whether residuals are more than noise."""
     return end.solution.misfit > MISFIT or unexplained_fraction(end) > UNCLEAR
@@ -211,106 +208,6 @@ def hazy(end: End, stiffness: NDArray) -> bool:
     """
     errors = np.sqrt(np.diagonal(end.solution.covariance))[stiffness]
     return bool((errors > HAZY * end.solution.values[stiffness]).any())
-
-
-# Dry friction of the motors, which is chosen.
-
-
-USUAL_TERMS = MOTOR_TERMS[:2]
-"""Terms of a motor's torque that are always estimated where terms are chosen."""
-MIN_SCORE = 9.0
-"""Gain of twice the log-likelihood that dry friction of a motor must promise, in parts of the misfit, to be fitted."""
-MIN_ERRORS_ABOVE_ZERO = 3.0
-"""Standard errors, widened by errors of the model, above zero at which dry friction of a motor is significant."""
-
-
-def with_motor_friction(end: End, terms: Sequence[RunTerms]) -> End:
-    """Return the fit with dry friction of the motors where it is significant, else the fit as it was.
-
-    The score test (Rao 1948) needs no search: a step from the fit without the term says how much likelihood it gains.
-    The search that follows where it gains enough starts from there.
-    """
-    layout = replace(end.search.layout, motor_terms=(*end.search.layout.motor_terms, "motor_coulomb"))
-    search = OutputError(layout, end.runs, terms)
-    values, own = extended(end.solution.values, layout), end.solution.runs
-    places = layout.index("motor_coulomb")
-    try:
-        steps, gains = search.score(values, own, places)
-        shown = (steps > 0) & (gains > MIN_SCORE * end.solution.misfit)
-        if not shown.any():
-            return end
-        values[places] = np.maximum(steps, 0.0)
-        solution = search.solve(values, (values, search.named(own)))
-    except IdentificationError:
-        return end
-    friction, errors = solution.values[places], np.sqrt(np.diagonal(solution.covariance)[places])
-    if not (friction > MIN_ERRORS_ABOVE_ZERO * errors).any():
-        return end
-    return End(end.start._replace(values=extended(end.start.values, layout)), search, end.runs, solution)
-
-
-def extended(values: NDArray, layout: Layout) -> NDArray:
-    """Return parameters (p,) of a layout, zero where the given ones, which are its first, have no value."""
-    return np.concatenate([values, np.zeros(len(layout.names) - len(values))])
-
-
-# Torques that are periodic in the motor's position: cogging, ripple of the current sensor or of the gear.
-
-
-MIN_RIPPLE_PERIODS = 3.0
-"""Periods of a ripple within the motor's range: what is slower passes for gravity or friction."""
-MAX_RIPPLE_PHASE_RAD = 1.0
-"""Largest phase that a ripple runs through from one sample to the next."""
-MIN_RIPPLE_GAIN = 30.0
-"""Gain of twice the log-likelihood of a ripple, in parts of the misfit. Noise gains 14 at the best of 1000 periods."""
-
-
-class Ripple(NamedTuple):
-    """Torque ripple of a motor that the model lacks.
-
-    Attributes:
-        remark: that says so.
-        shift: (p,) what the parameters would change by with the ripple in the model.
-    """
-
-    remark: str
-    shift: NDArray
-
-
-def torque_ripples(end: End, joint_names: Sequence[str]) -> list[Ripple]:
-    """Return the largest torque ripple of each motor in each run, where the torque shows it."""
-    found = []
-    for k, (run, channels) in enumerate(zip(end.runs, end.solution.channels, strict=True)):
-        for channel in channels:
-            if channel.kind != "motor":
-                continue
-            position = run.motor.position[:, channel.joint]
-            wavenumber = _ripple_wavenumber(channel.samples, position, run)
-            if not wavenumber:
-                continue
-            waves = np.stack([np.cos(wavenumber * position), np.sin(wavenumber * position)], axis=1)
-            amplitudes, shift, gain = end.search.omitted_torque(end.solution, k, channel.joint, waves)
-            if gain > MIN_RIPPLE_GAIN * end.solution.misfit:
-                joint, size = joint_names[channel.joint], float(np.hypot(*amplitudes))
-                remark = (
-                    f"{run.source}: the torque of {joint} has a ripple of {size:.2g} that repeats every "
-                    f"{2 * np.pi / wavenumber:.3g} of its motor's position, which the model lacks; intervals are wider "
-                    "by what it does to the values"
-                )
-                found.append(Ripple(remark, shift))
-    return found
-
-
-def _ripple_wavenumber(residual: NDArray, position: NDArray, run: Run) -> float:
-    """Return the wavenumber, 1/rad or 1/m, of the largest ripple in a residual (W,) over positions (N,); 0: none."""
-    inside = position[run.compared.window]
-    span, fastest = float(np.ptp(inside)), float(np.abs(np.diff(inside)).max())
-    if not fastest > 0:
-        return 0.0
-    candidates = np.arange(2 * np.pi * MIN_RIPPLE_PERIODS / span, MAX_RIPPLE_PHASE_RAD / fastest, np.pi / span / 2)
-    if not len(candidates):
-        return 0.0
-    return float(max(candidates, key=lambda number: abs(np.exp(1j * number * inside) @ residual)))
 
 
 def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> FlexibleResult:

@@ -104,6 +104,9 @@ LIVE = (
         above=0.0,
     ),
     NodeParameter(
+        "watch_motion", True, "take the torque back where the arm begins to move by itself while more of it comes in"
+    ),
+    NodeParameter(
         "descent_time",
         5.0,
         "s for which the arm is held after a fault in which its pose is known, before it is lowered; 0: neither; for "
@@ -126,9 +129,6 @@ LIVE = (
     ),
     NodeParameter(
         "friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none", above=0.0
-    ),
-    NodeParameter(
-        "watch_motion", True, "take the torque back where the arm begins to move by itself while more of it comes in"
     ),
     NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF", above=0.0),
     NodeParameter(
