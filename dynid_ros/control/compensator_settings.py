@@ -1,7 +1,7 @@
 """Settings of gravity compensation: durations, torque and speed limits of the joints, plausible positions."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dynid_ros.control.joint_brake import JointBrake
@@ -159,6 +159,23 @@ class JointSettings:
             speed_limit=_speed_limits(robot, speed_limit),
             brake=brake,
         )
+
+    def clipped_gravity(self, gravity: Callable[..., Sequence[float]], position: Sequence[float]) -> list[float]:
+        """Return the gravity torque (n,), times the gains and within the limits, N m (N); empty where it is not known.
+
+        Args:
+            gravity: gravity torque (n,) of a position.
+            position: (n,) rad (m); empty: not known.
+        """
+        if not position:
+            return []
+        try:
+            torque = gravity(position)
+        except ControlError:
+            return []
+        rows = zip(self.gain, torque, self.torque, strict=True)
+        target = [min(max(gain * value, -limit), limit) for gain, value, limit in rows]
+        return target if all(map(math.isfinite, target)) else []
 
     def checked_target(self, position: Sequence[float]) -> Sequence[float]:
         """Return the position (n,) if the arm may be sent there; NaN for joints without a target.

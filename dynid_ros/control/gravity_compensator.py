@@ -10,16 +10,12 @@ from dynid_ros.control.descent import END_SPEED_FACTOR, MAX_RAMP_S, Descent
 from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_motion import JointMotion
 from dynid_ros.control.joint_state_check import JointStateCheck
-from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MotionWatch, Verdict, explain
-from dynid_ros.control.torque_ramp import TorqueRamp
+from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MIN_PUSH_FRACTION, MotionWatch, Verdict, explain
+from dynid_ros.control.torque_ramp import LOAD_CHANGE_S, TorqueRamp
 from dynid_ros.errors import ControlError
 
 GravityTorque = Callable[..., Sequence[float]]
 """Function that maps motor positions, and link positions if measured, to gravity torques."""
-LOAD_CHANGE_S = 0.3
-"""Longest ramp after a change of load, s; during a longer one an arm that holds the load would sink."""
-MIN_PUSH_FRACTION = 0.01
-"""Smallest change of a joint's torque, as a fraction of its limit, after which its motion is watched."""
 
 
 class State(enum.Enum):
@@ -379,16 +375,8 @@ class GravityCompensator:
             self._watch_change(old)
 
     def _gravity_target(self) -> list[float]:
-        """Return the clipped gravity torque (n,) in the last pose; empty if unknown."""
-        if not self.position:
-            return []
-        try:
-            gravity = self._gravity(self.position)
-        except ControlError:
-            return []
-        rows = zip(self.joints.gain, gravity, self.joints.torque, strict=True)
-        target = [min(max(gain * value, -limit), limit) for gain, value, limit in rows]
-        return target if all(map(math.isfinite, target)) else []
+        """Return the clipped gravity torque (n,) in the last pose; empty where it is not known."""
+        return self.joints.clipped_gravity(self._gravity, self.position)
 
     def _watch_change(self, before: Sequence[float], *, released: bool = False) -> None:
         """Watch the motion while the torque goes from `before` (n,) to its target."""
@@ -450,12 +438,13 @@ class GravityCompensator:
         self._watch.end()
         self.limited = ()
 
-    def _fade_out(self, time: float) -> None:
+    def _fade_out(self, time: float) -> list[float]:
         self._held = self._ramp.fade(time)
         self._descent = None
         self._hold.release()
         self._watch.end()
         self.limited = ()
+        return list(self._ramp.torque)
 
     def _fade(self, time: float) -> list[float] | None:
         if self._held is None or self.at_rest:
@@ -476,8 +465,7 @@ class GravityCompensator:
         if self._descent is None:
             return self._ramp_to(time, target, -pace)
         if time > self._descent.ends and self.state is State.RAMPING_OUT and self._process_ends:
-            self._fade_out(time)
-            return list(self._ramp.torque)
+            return self._fade_out(time)
         pace = self._descent.pace(time, self.motion.velocity, self.joints.brake is not None)
         torque = self._ramp_to(time, target, pace)
         if self._descent is not None and self._descent.done(time, self._ramp.scale):

@@ -22,6 +22,8 @@ BACK_PACE = 3.0
 """Pace at which torque is withdrawn during a suspicion, and restored if a hand led the arm, 1/s."""
 MIN_BACK_SCALE = 0.5
 """Smallest fraction of the scale that remains after a withdrawal; a hand must not receive the arm's whole weight."""
+MIN_PUSH_FRACTION = 0.01
+"""Smallest change of a joint's torque, as a fraction of its limit, after which its motion is watched."""
 PROBE_S = 0.6
 """Longest time to wait for the arm to stop after torque is withdrawn or a spring engages, s."""
 SPRING_S = 2.0

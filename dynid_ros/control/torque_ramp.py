@@ -7,6 +7,8 @@ from dynid_ros.control.compensator_settings import JointSettings
 
 MAX_STEP_PERIODS = 3.0
 """Largest time step of the ramp, in mean periods of the commands; after a longer gap the ramp continues later."""
+LOAD_CHANGE_S = 0.3
+"""Longest ramp after a change of load, s; during a longer one an arm that holds the load would sink."""
 MIN_STEP_PERIOD_S = 0.01
 """Smallest period for that limit, s: the period of the watch, which drives ramps without joint states."""
 PERIOD_SHARE = 0.1

@@ -44,7 +44,8 @@ from dynid_ros.nodes.compensation.configuration import (
     timing,
 )
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.loop import WATCH_PERIOD_S, CompensationLoop, CompensationStatus
+from dynid_ros.nodes.compensation.loop import WATCH_PERIOD_S, CompensationLoop
+from dynid_ros.nodes.compensation.status import CompensationStatus
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import declare, renew
 from dynid_ros.nodes.shared.process import answer, run_undisturbed

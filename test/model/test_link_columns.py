@@ -88,7 +88,7 @@ def test_terms_that_candidates_share_are_one_column():
     assert columns.size - columns.n_inertial == 3 * 20
     grid = LinkColumns(robot, [FrictionMenu.of(1.0).candidates] * 3)
     # two viscous, offset, rotor, spring; for each of seven directions coulomb, three Stribeck, load
-    assert grid.size - grid.n_inertial == 3 * (5 + 7 * 5)
+    assert grid.size - grid.n_inertial == 3 * (5 + 9 * 5)
 
 
 def test_windows_of_a_run_know_what_was_before():
