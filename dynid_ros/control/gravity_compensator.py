@@ -120,7 +120,7 @@ class GravityCompensator:
 
     @property
     def _enabled(self) -> bool:
-        return self.state in (State.RAMPING_IN, State.ACTIVE)
+        return self.state in {State.RAMPING_IN, State.ACTIVE}
 
     def enable(
         self,
@@ -148,7 +148,6 @@ class GravityCompensator:
         if unfit := check.unfit or check.stale(time, self._timing.timeout) or check.alternating(time):
             raise ControlError(f"cannot enable: {unfit}")
         if not self._following:
-            # During a ramp out the applied torque is the last command of this compensator, even if zero.
             is_commanding = any(self.torque) or not self.at_rest
             self._ramp.begin(self.torque if start is None or is_commanding else self.joints.checked_start(start))
             self._held = None
