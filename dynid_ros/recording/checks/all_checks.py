@@ -22,17 +22,17 @@ def check(
     motion: bool = False,
     undecided: list[str] | None = None,
 ) -> list[Finding]:
-    """Faults found, each with a way out; empty for sound recordings. docs/checks.md lists them.
+    """Return the faults of recordings, each with a remedy; empty for sound recordings. docs/checks.md lists them.
 
-    With a robot, whose joints are selected by name, positions are also compared with its limits, and the torques with
-    what its model can explain. Recordings that are fitted together should be checked together: one pose shows nothing
-    about the effort, several recordings of one pose each do (see `check_effort`).
+    With a robot, positions are also compared with its limits, and torques with its model; joints are selected by name.
+    Recordings that are fitted together should be checked together: a single pose does not show the convention of the
+    effort, while several recordings of one pose each do (see `check_effort`).
 
     Args:
-        recording: one, or all that are to be fitted together.
-        robot: the arm as it is mounted: with its gravity.
-        motion: whether the fit needs motion, as that of inertias and friction does; gravity can be found from poses.
-        undecided: gets the faults that would not show in these recordings, one text each; None: nobody asks.
+        recording: recording, or all recordings that are fitted together.
+        robot: robot model with the gravity of its mounting; None: the recordings are checked alone.
+        motion: whether the fit needs motion, as for inertias and friction; gravity can be estimated from poses.
+        undecided: list to which the faults that these recordings cannot show are appended; None to omit them.
 
     Raises:
         RecordingError: a joint of the robot is not in a recording.
@@ -54,7 +54,7 @@ def check(
         if motion:
             findings += check_motion(recordings, robot)
         findings += check_hand(recordings, robot)
-        # What a broken channel does to a model says nothing about the model.
+        # The model cannot be judged with torques or positions of a broken channel.
         if not any(finding.severity == "error" for finding in findings):
             findings += check_model(recordings, robot, undecided)
     return findings

@@ -19,17 +19,17 @@ MINIMUM_SAMPLES = 10
 CLIPPED_RUN = 10
 """This many equal samples in a row at the extreme are a limit, if the value next to it comes a tenth as often and the
 arm moved meanwhile: noise never repeats so, and a noise-free rest does not move."""
-BEYOND = 0.01
+MIN_EXCESS_SPEED_FRACTION = 0.01
 """A velocity is cut off if the positions change faster, by this part of the joint's typical speed."""
-ABRUPT = 0.5
+MIN_STOP_SPEED_FRACTION = 0.5
 """A position is cut off if it stops from one sample to the next from more than this part of its speed."""
-COUNTS = 4.0
+MIN_STOP_COUNTS = 4.0
 """… and by more than so many counts of the encoder."""
-CREEPING = 0.1
+CREEP_SPEED_FRACTION = 0.1
 """A joint that reaches its limit at less than this part of its typical speed comes to rest there."""
-WINDOW = 0.1
+FIT_WINDOW_S = 0.1
 """Length of the local fit that gives the velocity of the positions, s."""
-FAST = 0.05
+MIN_COMPARED_SPEED = 0.05
 """Mean speed from which a recorded velocity is compared with the positions, rad/s or m/s."""
 GAIN, CORRELATION = (0.8, 1.25), 0.9
 """What a recorded velocity may have against that of the positions."""
@@ -60,7 +60,7 @@ def check_channels(recording: Recording) -> Iterator[Finding]:
         return
     speeds = None
     if moved.any() and recording.n_samples >= MINIMUM_SAMPLES:
-        speeds = differentiate(recording.time, recording.position, WINDOW)[0]
+        speeds = differentiate(recording.time, recording.position, FIT_WINDOW_S)[0]
     for j, joint in enumerate(recording.joint_names):
         where = f"{recording.source}, joint '{joint}'"
         yield from _check_torque(recording, j, where, bool(moved.any()), bool(dead[j]))
@@ -144,9 +144,9 @@ def _check_velocity(velocity: NDArray, speed: NDArray, where: str) -> Iterator[F
         return
     size = np.sqrt(np.mean(speed**2))
     for limit, toward, at_limit in held_extremes(velocity):
-        if np.mean(toward * (speed[at_limit] - limit)) > BEYOND * size:
+        if np.mean(toward * (speed[at_limit] - limit)) > MIN_EXCESS_SPEED_FRACTION * size:
             yield _clipped(where, "velocity", limit, at_limit, fix)
-    if size < FAST:
+    if size < MIN_COMPARED_SPEED:
         return
     gain = np.mean(velocity * speed) / size**2
     correlation = gain * size / np.sqrt(np.mean(velocity**2))
@@ -197,8 +197,8 @@ def _stops_abruptly(recording: Recording, j: int, at_limit: NDArray) -> bool:
             typical = np.median(speeds)
             # The step at the limit is cut anywhere, the next one is whole; a coarse encoder's are rounded.
             neighbour = near + int(np.argmax(moved[[near, near - 1 if near else 1]])) * (-1 if near else 1)
-            full = speeds[neighbour] > max(ABRUPT * typical, CREEPING * typical_speed)
-            if typical > MOVED and full and moved[neighbour] > COUNTS * count:
+            full = speeds[neighbour] > max(MIN_STOP_SPEED_FRACTION * typical, CREEP_SPEED_FRACTION * typical_speed)
+            if typical > MOVED and full and moved[neighbour] > MIN_STOP_COUNTS * count:
                 return not _rests_with_others(recording.position, j, rows, held)
     return False
 
@@ -210,9 +210,9 @@ def _rests_with_others(position: NDArray, j: int, moving: slice, held: slice) ->
 
 
 WRENCH_AXES = ("force x", "force y", "force z", "torque x", "torque y", "torque z")
-LEAST = 10
+MIN_READINGS = 10
 """Readings that make a series."""
-FROZEN = 0.3
+MAX_FROZEN_S = 0.3
 """Longest time for which all six readings may stay the same while the arm moves, s: no sensor is so slow."""
 
 
@@ -229,7 +229,7 @@ def check_wrench(
     """
     values = np.hstack([series.force, series.torque])
     good = np.isfinite(values).all(axis=1) & np.isfinite(series.time)
-    if np.sum(good) < LEAST:
+    if np.sum(good) < MIN_READINGS:
         yield Finding(
             "error",
             where,
@@ -301,7 +301,11 @@ def _frozen(values: NDArray, time: NDArray, recording: Recording, where: str) ->
         )
     for first, last in true_runs(np.all(values[1:] == values[:-1], axis=1)):
         rows = (recording.time >= time[first]) & (recording.time <= time[last])
-        if time[last] - time[first] >= FROZEN and rows.any() and np.ptp(recording.position[rows], axis=0).max() > MOVED:
+        if (
+            time[last] - time[first] >= MAX_FROZEN_S
+            and rows.any()
+            and np.ptp(recording.position[rows], axis=0).max() > MOVED
+        ):
             yield Finding(
                 "error",
                 where,

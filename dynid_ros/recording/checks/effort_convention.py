@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 
-WINDOW = 0.1
+FIT_WINDOW_S = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
 AT_REST = 0.01
 """Below this speed the sign of friction is not known, rad/s or m/s."""
 MINIMUM_SAMPLES = 10
 MAXIMUM_SAMPLES = 20_000
-LEVER = 0.01
+MIN_LEVER_M = 0.01
 """Gravity is seen in a joint if its torque varies by the weight of the arm on a lever of 1 cm, …"""
-SHARE = 0.2
+MIN_LOAD_SHARE = 0.2
 """… and by a fifth of what the most loaded joint sees: the torques of the small joints are mostly friction."""
-PROPORTIONAL = 0.9
+MIN_GRAVITY_CORRELATION = 0.9
 """Correlation above which effort follows gravity; true torques have 0.96 and more."""
-ABSENT = 0.3
+MAX_ABSENT_SHARE = 0.3
 """Below this share of the nominal gravity torque, if it is not scaled by the unit, gravity is not in the effort,
 provided that it would stand out from what the fit does not explain."""
-FELT, FOLLOWED = 0.1, 0.6
+MIN_OTHER_LOAD_SHARE, MIN_OTHER_CORRELATION = 0.1, 0.6
 """Part of what the most loaded joint sees, and correlation, from which another joint shows that gravity is in the
 effort: a counterbalance may carry the most loaded joint; a driver compensates all of them."""
-PLAUSIBLE = (0.5, 4.0)
+PLAUSIBLE_GRAVITY_SHARES = (0.5, 4.0)
 """Share of the nominal gravity torque that true torques can show: URDF masses may be wrong, a payload adds to them."""
 
 
@@ -71,9 +71,9 @@ def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
 
 def _felt(fit: GravityShare, all_fits: Sequence[GravityShare]) -> bool:
     """Whether gravity is in the effort of a joint that is not the most loaded one."""
-    low, high = PLAUSIBLE
-    enough = fit.variation > FELT * max(each.variation for each in all_fits)
-    return enough and low < fit.share < high and fit.correlation > FOLLOWED
+    low, high = PLAUSIBLE_GRAVITY_SHARES
+    enough = fit.variation > MIN_OTHER_LOAD_SHARE * max(each.variation for each in all_fits)
+    return enough and low < fit.share < high and fit.correlation > MIN_OTHER_CORRELATION
 
 
 class GravityShare(NamedTuple):
@@ -92,12 +92,12 @@ def loaded_joints(robot: RobotModel, fits: Sequence[GravityShare]) -> np.ndarray
     """Indices of the joints in which gravity varies enough to be seen, from the fits of all joints."""
     variations = np.array([fit.variation for fit in fits])
     weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * np.linalg.norm(robot.gravity)
-    return np.flatnonzero(variations > max(LEVER * weight, SHARE * np.max(variations)))
+    return np.flatnonzero(variations > max(MIN_LEVER_M * weight, MIN_LOAD_SHARE * np.max(variations)))
 
 
 def _terms(recording: Recording, robot: RobotModel) -> tuple[np.ndarray, ...]:
     """Effort, nominal gravity and inertial torque, and velocity: (M, n) each, M <= MAXIMUM_SAMPLES."""
-    velocity, acceleration = differentiate(recording.time, recording.position, WINDOW)
+    velocity, acceleration = differentiate(recording.time, recording.position, FIT_WINDOW_S)
     rows = slice(None, None, -(-recording.n_samples // MAXIMUM_SAMPLES))
     q, velocity, acceleration = recording.position[rows], velocity[rows], acceleration[rows]
     gravity = robot.gravity_torque(q)
@@ -134,7 +134,7 @@ def check_scale(robot: RobotModel, samples: MotionSamples, terms: Terms, source:
             others = np.column_stack([np.ones(len(rows)), terms.drive[:, j]])[rows]
             fits[joint] = partial_fit(samples.torque[rows, j], nominal[rows, j], others)
     largest = max((fit.variation for fit in fits.values()), default=0.0)
-    loaded = {joint: fit for joint, fit in fits.items() if fit.variation > SHARE * largest}
+    loaded = {joint: fit for joint, fit in fits.items() if fit.variation > MIN_LOAD_SHARE * largest}
     if loaded:
         yield from (finding for finding in _judge(source, loaded) if finding.kind == CURRENT)
 
@@ -143,8 +143,8 @@ def _judge(source: str, fits: Mapping[str, GravityShare]) -> Iterator[Finding]:
     shares, correlations, variations, rests = np.array(list(fits.values())).T
     found = ", ".join(f"{joint} {fit.share:.2g}" for joint, fit in fits.items())
     found = f"(share of the URDF's torque: {found})"
-    low, high = PLAUSIBLE
-    proportional = np.all(np.abs(correlations) > PROPORTIONAL)
+    low, high = PLAUSIBLE_GRAVITY_SHARES
+    proportional = np.all(np.abs(correlations) > MIN_GRAVITY_CORRELATION)
     if proportional and np.all(shares > 0) and (np.all(shares < low) or np.all(shares > high)):
         yield Finding(
             "error",
@@ -161,7 +161,7 @@ def _judge(source: str, fits: Mapping[str, GravityShare]) -> Iterator[Finding]:
             "the driver reports the reaction: use effort_convention motor_current with gains of -1",
             SIGN,
         )
-    elif np.all(np.abs(shares) < ABSENT) and np.all(rests < variations):
+    elif np.all(np.abs(shares) < MAX_ABSENT_SHARE) and np.all(rests < variations):
         yield Finding(
             "error",
             source,
@@ -172,7 +172,7 @@ def _judge(source: str, fits: Mapping[str, GravityShare]) -> Iterator[Finding]:
         )
 
 
-FOLLOWS = 0.5
+MIN_SIGN_CORRELATION = 0.5
 """Correlation of a torque with the URDF's gravity torque from which its sign is known: sound torques of arms whose
 masses are wrong by 30 % have 0.85 and more, and 0.57 where an arm jumps after stalls."""
 NOT_SEEN = GravityShare(0.0, 0.0, 0.0, 0.0)
@@ -230,5 +230,5 @@ class GravitySigns:
         seen = np.zeros(robot.n_joints)
         for j in loaded_joints(robot, fits):
             correlation = fits[j].correlation
-            seen[j] = np.sign(correlation) * (abs(correlation) >= FOLLOWS)
+            seen[j] = np.sign(correlation) * (abs(correlation) >= MIN_SIGN_CORRELATION)
         return seen

@@ -1,4 +1,4 @@
-"""Is the zero of each encoder that of the URDF? Judged by the offset of one joint that fits the torques best."""
+"""Detection of encoder zeros that differ from the URDF, from the position offset that fits the torques best."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ ZERO: Final = "encoder zero"
 STEP_RAD = 1e-4
 """Step of the numerical derivative with respect to an offset."""
 MIN_OFFSET_RAD = np.radians(3.0)
-"""Smallest offset to report: errors of torque gains and delays of sound recordings feign up to 2 degrees."""
+"""Smallest offset to report: torque gains and delays of sound recordings simulate up to 2 degrees."""
 MAX_OFFSET_RAD = np.radians(100.0)
-"""Largest offset: more is an offset of which nothing shows."""
+"""Largest offset to report; a larger estimate means that the offset has no effect on the torques."""
 MIN_GAIN = 0.005
-"""Gain from which an offset is believed: sound recordings reach it with less certainty only."""
-MIN_PREFERENCE, MIN_PREFERENCE_SHARE = 0.05, 0.1
-"""Gain, and part of the best gain, by which one joint must be better than another: joints with parallel axes share an
-offset, which the parameters of the link in between absorb."""
+"""Smallest gain of an offset; sound recordings exceed it only with a large standard error."""
+MIN_PREFERENCE = 0.05
+"""Smallest difference of gains that prefers one joint to another. Joints with parallel axes share an offset, because
+the parameters of the link in between absorb it."""
+MIN_PREFERENCE_SHARE = 0.1
+"""Smallest difference of gains that prefers one joint to another, as a fraction of the best gain."""
 MAX_ITERATIONS = 6
-CONVERGED_RAD = np.radians(0.2)
+CONVERGENCE_RAD = np.radians(0.2)
 MAX_STEP_RAD = 0.4
 MAX_PARAMETER = 1e6
-"""kg, kg m or kg m² that no arm has."""
+"""Largest plausible inertial parameter, kg, kg m or kg m²."""
 HIDDEN_RAD = np.radians(5.0)
-"""An offset that should show."""
+"""Offset that a recording should be able to show; joints that cannot show it are named."""
 
 
 def offset_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray) -> NDArray:
     """Return the derivatives (M, n, n) of the torques with respect to a position offset of each joint."""
     parameters = np.zeros(model.robot.parameters.size)
-    # Where few joints move, columns that differ by rounding have values of any size, which say nothing.
+    # If few joints move, columns that differ by rounding errors have arbitrarily large parameters.
     parameters[model.columns] = np.where(np.abs(rigid) < MAX_PARAMETER, rigid, 0.0)
 
     def torque(offset: NDArray) -> NDArray:
@@ -50,23 +52,24 @@ def offset_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray) -
 
 
 class OffsetHypotheses:
-    """Offsets of single encoders, beside friction that builds up slowly.
+    """Hypotheses that one encoder has an offset, with a model that includes presliding friction.
 
     Args:
-        model: of the torques.
-        samples: of the motion.
-        terms: of the model on them.
-        equations: of the terms.
+        model: torque model.
+        samples: samples of the motion.
+        terms: regressors of the model at the samples.
+        equations: normal equations of these terms.
 
     Attributes:
-        equations: of the model with friction that builds up slowly.
-        fit: of these equations.
+        equations: normal equations of the model with presliding friction.
+        fit: least-squares fit of these equations.
     """
 
     def __init__(self, model: TorqueModel, samples: MotionSamples, terms: Terms, equations: TorqueEquations):
         chain = model.robot.chain
         built_up = with_presliding(terms, samples)
-        self._model, self._samples = model, samples
+        self._model = model
+        self._samples = samples
         self._joints = [int(j) for j in equations.judged if not chain.prismatic[j]]
         self.equations = TorqueEquations(built_up, samples.torque, chain.prismatic)
         self.fit = self.equations.fit()
@@ -75,7 +78,7 @@ class OffsetHypotheses:
         self._changes = {j: jackknife.estimate([j]) for j in self._joints}
 
     def explanations(self) -> Iterator[Explanation]:
-        """Yield the offset that fits best, if it is certain."""
+        """Yield the offset that fits best, if it is significant."""
         certain = [j for j, change in self._changes.items() if change.gain >= MIN_GAIN and change.certain]
         if not certain:
             return
@@ -100,7 +103,7 @@ class OffsetHypotheses:
         yield Explanation(ZERO, best, message, fix, names, severity="warning")
 
     def undecided(self) -> Iterator[str]:
-        """Name the joints whose encoder may be 5 degrees off unseen, with the smallest offset that would show."""
+        """Yield the joints that cannot show an offset of 5 degrees, with the smallest offset that they can show."""
         hidden = []
         for j, change in self._changes.items():
             smallest = max(MIN_OFFSET_RAD, change.smallest_certain)
@@ -112,8 +115,10 @@ class OffsetHypotheses:
 
 
 def _refined_offset(model: TorqueModel, samples: MotionSamples, joint: int, first_step: float) -> tuple[float, float]:
-    """Return the offset that fits best, and its standard error, rad, by Gauss-Newton steps."""
-    offset, step, sigma = 0.0, first_step, np.inf
+    """Return the least-squares offset and its standard error, rad, after Gauss-Newton iterations."""
+    offset = 0.0
+    step = first_step
+    sigma = np.inf
     for _ in range(MAX_ITERATIONS):
         offset += float(np.clip(step, -MAX_STEP_RAD, MAX_STEP_RAD))
         moved = copy(samples)
@@ -122,7 +127,8 @@ def _refined_offset(model: TorqueModel, samples: MotionSamples, joint: int, firs
         fit = TorqueEquations(terms, moved.torque, model.robot.chain.prismatic).fit()
         columns = offset_columns(model, moved, fit.rigid[: len(model.columns)])[:, :, [joint]]
         change = Jackknife(terms, columns, moved.torque, model.robot.chain.prismatic).estimate([0])
-        step, sigma = float(change.values[0]), change.sigma
-        if abs(step) < CONVERGED_RAD:
+        step = float(change.values[0])
+        sigma = change.sigma
+        if abs(step) < CONVERGENCE_RAD:
             break
     return offset + step, sigma

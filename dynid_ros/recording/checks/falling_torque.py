@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.recording.checks.finding import CLEAR, Explanation, Finding
+from dynid_ros.recording.checks.finding import MIN_ERROR_GAIN, Explanation, Finding
 from dynid_ros.recording.checks.torque_fit import MotionSamples, TorqueEquations, TorqueFit, TorqueModel
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 FALLING: Final = "falling torque"
-BETTER = 0.2
+MIN_GAIN_ADVANTAGE = 0.2
 """Gain over the best of signs, orders and ratios from which it is the torque that falls: those explain all of what
 they are about, so that where they are true this cannot explain more."""
 
@@ -51,7 +51,7 @@ def _pushes(samples: MotionSamples, fit: TorqueFit) -> NDArray:
 
 def explains_more(gain: float, explanations: Sequence[Explanation]) -> bool:
     """Whether torque that falls is clear, and explains more than every exchange."""
-    return gain > CLEAR and gain > BETTER + max((each.gain for each in explanations), default=0.0)
+    return gain > MIN_ERROR_GAIN and gain > MIN_GAIN_ADVANTAGE + max((each.gain for each in explanations), default=0.0)
 
 
 def falling_findings(robot: RobotModel, fit: TorqueFit, falling: NDArray, source: str) -> Iterator[Finding]:

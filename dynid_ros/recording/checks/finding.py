@@ -1,4 +1,4 @@
-"""A fault of a recording; one that would make the torque model fit better."""
+"""Findings about a recording, and explanations: faults whose correction lets the torque model fit better."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong and what to do about it.
+    """Fault of a recording and its remedy.
 
     Attributes:
-        severity: "error": nothing should be fitted to this; "warning": look at it first.
-        where: the file, and the joint or topic in it.
-        message: what was found.
-        fix: the way out.
+        severity: "error" for a recording that must not be fitted, "warning" for one to be examined first.
+        where: file, and the joint or topic in the file.
+        message: description of the fault.
+        fix: remedy.
         kind: name of this kind of fault, as in docs/checks.md.
     """
 
@@ -91,22 +91,23 @@ class Finding:
         return f"{self.where}: {self.message}; {self.fix}"
 
 
-LIKELY, CLEAR = 0.5, 0.8
-"""Gains from which a fault of the arm's model is worth a warning and an error: sound recordings of real arms stay below
-0.45, faults that matter are above 1."""
+MIN_WARNING_GAIN = 0.5
+"""Smallest gain of an explanation for a warning: sound recordings of real arms stay below 0.45."""
+MIN_ERROR_GAIN = 0.8
+"""Smallest gain of an explanation for an error: faults that matter exceed 1."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One hypothesis and what speaks for it.
+    """Hypothesis about a fault, with its gain in fit.
 
     Attributes:
-        kind: of the finding.
-        gain: how much it lowers the sum over joints of log(residual rms).
-        message: what is wrong.
-        fix: the way out.
-        joints: names of the joints it is about; none: all.
-        severity: of the finding.
+        kind: kind of the finding.
+        gain: decrease of the sum over joints of log(residual rms).
+        message: description of the fault.
+        fix: remedy.
+        joints: names of the affected joints; empty for all.
+        severity: severity of the finding.
     """
 
     kind: Kind
@@ -117,8 +118,11 @@ class Explanation:
     severity: Severity = "error"
 
     def finding(self, source: str) -> Finding:
-        """What to report."""
-        where = f"{source}, joint{'s' * (len(self.joints) > 1)} {_listed(self.joints)}" if self.joints else source
+        """Return the finding to report for the recording `source`."""
+        where = source
+        if self.joints:
+            noun = "joints" if len(self.joints) > 1 else "joint"
+            where = f"{source}, {noun} {_listed(self.joints)}"
         return Finding(self.severity, where, self.message, self.fix, self.kind)
 
 

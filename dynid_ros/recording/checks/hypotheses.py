@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.recording.checks.effort_convention import GravitySigns
-from dynid_ros.recording.checks.finding import COMPENSATED, DIRECTION, LAG, LIKELY, SIGN, SWAP, Explanation, Kind
+from dynid_ros.recording.checks.finding import (
+    COMPENSATED,
+    DIRECTION,
+    LAG,
+    MIN_WARNING_GAIN,
+    SIGN,
+    SWAP,
+    Explanation,
+    Kind,
+)
 from dynid_ros.recording.checks.jackknife import Change, Jackknife
 from dynid_ros.recording.checks.low_pass import shows_in_rigid_torques, with_presliding
 from dynid_ros.recording.checks.torque_fit import (
@@ -73,7 +82,7 @@ def order_explanations(
     for choice in _choices(robot.n_joints, moving):
         changed = model.terms(samples, choice.order, choice.signs)
         gains = _gains(equations, TorqueEquations(changed, samples.torque, robot.chain.prismatic), choice, given)
-        if choice.kind == SWAP and max(gains.values()) > LIKELY:
+        if choice.kind == SWAP and max(gains.values()) > MIN_WARNING_GAIN:
             # Where one joint moves at a time, the torque of one that rests is the easier to explain; but then it must
             # also do without the friction of the one that moves.
             if held is None:
@@ -153,13 +162,13 @@ def _choices(n: int, moving: Sequence[int]) -> Iterator[_Choice]:
 
 LONGEST, STEP = 0.3, 0.03
 """Lags that are tried, s."""
-REFINED = 0.2
+REFINED_STEP_FRACTION = 0.2
 """Steps of the second round, in parts of STEP."""
-SMALLEST = 0.01
+MIN_LAG_S = 0.01
 """Smallest lag to report, s: filters in the drives of sound recordings make up to 7 ms."""
 LAG_CHECK_SEEN = 0.04
 """Gain from which a lag is looked at more closely: friction that the model lacks can feign it."""
-SHARED = 0.15
+MIN_SECOND_JOINT_GAIN = 0.15
 """Gain of the second joint from which it is a lag."""
 MIN_CERTAIN_GAIN = 1.2
 """Gain, beside friction that builds up, of a lag whose jackknife is asked: in slow motion friction feigns 0.8."""
@@ -167,7 +176,7 @@ HALF_STEP = 0.005
 """Half of the time over which torques are differentiated, s."""
 FIRST_ORDER_SHARE = 0.5
 """Least part of a lag that its first-order estimate has: of a fast motion it is too small."""
-JOINTS = 2
+MIN_MOVING_JOINTS = 2
 """One moving joint alone shows no lag, but its friction's."""
 
 
@@ -176,18 +185,18 @@ def lag_explanation(
 ) -> Iterator[Explanation]:
     """The lag of the torques that fits them best, if it is long enough to matter."""
     prismatic = model.robot.chain.prismatic
-    if np.count_nonzero(np.isfinite(given.rms)) < JOINTS:
+    if np.count_nonzero(np.isfinite(given.rms)) < MIN_MOVING_JOINTS:
         return
     lag, found = _best_lag(terms, samples, prismatic)
     gain = given.misfit - found.misfit
-    if abs(lag) < SMALLEST or gain < LAG_CHECK_SEEN:
+    if abs(lag) < MIN_LAG_S or gain < LAG_CHECK_SEEN:
         return
     # Is it one of all that moves, or of friction alone?
     columns = terms.rigid
     terms = with_presliding(terms, samples)
     given = TorqueEquations(terms, samples.torque, prismatic).fit()
     lag, found = _best_lag(terms, samples, prismatic)
-    if abs(lag) < SMALLEST or given.shared_gain(found) < SHARED:
+    if abs(lag) < MIN_LAG_S or given.shared_gain(found) < MIN_SECOND_JOINT_GAIN:
         return
     rigid = columns @ found.rigid[: columns.shape[2]]
     if shows_in_rigid_torques(samples.shifted(rigid, lag), rigid, found, terms.moving) or (
@@ -226,7 +235,7 @@ def _best_lag(terms: Terms, samples: MotionSamples, prismatic: NDArray) -> tuple
         return fit(lag).misfit
 
     lag = _lowest(misfit, STEP * np.arange(-round(LONGEST / STEP), round(LONGEST / STEP) + 1))
-    lag = _lowest(misfit, lag + REFINED * STEP * np.arange(-4, 5))
+    lag = _lowest(misfit, lag + REFINED_STEP_FRACTION * STEP * np.arange(-4, 5))
     return lag, fit(lag)
 
 
@@ -240,20 +249,22 @@ def _lowest(misfit: Callable[[float], float], lags: NDArray) -> float:
     return float(lags[k] + (lags[k + 1] - lags[k]) * 0.5 * (left - right) / (left - 2 * middle + right))
 
 
-TILTED = 10.0
+TILT_ERROR_DEG = 10.0
 """Smallest angle that is an error, degrees."""
-SLIGHT, SEEN = 3.0, 0.1
-"""A smaller one is worth a warning from this angle, degrees, and this gain on."""
-PARTS = 8
+TILT_WARNING_DEG = 3.0
+"""Smallest angle that is a warning, degrees."""
+TILT_MIN_GAIN = 0.1
+"""Smallest gain of a tilt that is a warning."""
+JACKKNIFE_BLOCKS = 8
 """Stretches of the samples that are left out in turn."""
-REGION = 12.0
+HOTELLING_95 = 12.0
 """Squared distance, in standard deviations, of the 95 % region of a turn about two axes by so many stretches
 (Hotelling: 2 · 7 / 6 times the quantile of F(2, 6))."""
 STEPS, LARGEST = 4, 0.5
 """Number of steps of the search, and the longest of them, rad."""
-SAMPLES = 800
+MAX_SAMPLES = 800
 """Enough to prefer one hypothesis to another."""
-LEFT = 0.4
+MAX_GRAVITY_LEFT = 0.4
 """Most of the nominal gravity torque that a driver's compensation leaves."""
 
 
@@ -262,7 +273,7 @@ def best_gravity(recordings: Sequence[Recording], robot: RobotModel) -> NDArray 
     everything = motion_samples(recordings)
     if everything is None or not robot.gravity.any():
         return None
-    samples, model = everything.thinned(SAMPLES), TorqueModel(robot)
+    samples, model = everything.thinned(MAX_SAMPLES), TorqueModel(robot)
     return _fitted_gravity(model, samples, model.terms(samples))[0]
 
 
@@ -277,9 +288,9 @@ def gravity_explanations(
     gravity, fit = _fitted_gravity(model, samples, terms)
     angle = np.degrees(angle_between(gravity, robot.gravity))
     gain = given.misfit - fit.misfit
-    if angle >= SLIGHT and gain >= SEEN:
+    if angle >= TILT_WARNING_DEG and gain >= TILT_MIN_GAIN:
         gain = _believed(model, samples, terms, gravity, gain)
-    if angle >= TILTED or (angle >= SLIGHT and gain >= SEEN):
+    if angle >= TILT_ERROR_DEG or (angle >= TILT_WARNING_DEG and gain >= TILT_MIN_GAIN):
         found = ", ".join(f"{value:.2f}" for value in gravity)
         yield Explanation(
             DIRECTION,
@@ -288,7 +299,7 @@ def gravity_explanations(
             f"of '{robot.base}' fits the torques best",
             "give the gravity of the robot as it is mounted (--gravity, parameter gravity), or have it found with its "
             "interval, along with gravity or links: gravity_direction estimated",
-            severity="error" if angle >= TILTED else "warning",
+            severity="error" if angle >= TILT_ERROR_DEG else "warning",
         )
 
 
@@ -301,7 +312,7 @@ def _believed(model: TorqueModel, samples: MotionSamples, terms: Terms, gravity:
     turned = Terms(np.concatenate([there, own], axis=2), beside.drive, beside.moving)
     misfits = [TorqueEquations(each, samples.torque, prismatic).fit().misfit for each in (beside, turned)]
     gain = min(gain, misfits[0] - misfits[1])
-    if gain >= SEEN and _within(model, samples, Terms(there, terms.drive, terms.moving), gravity):
+    if gain >= TILT_MIN_GAIN and _within(model, samples, Terms(there, terms.drive, terms.moving), gravity):
         return 0.0
     return gain
 
@@ -310,7 +321,7 @@ def _within(model: TorqueModel, samples: MotionSamples, terms: Terms, gravity: N
     """Whether the 95 % region of this gravity (3,) holds the given one: by what stretches of the samples say.
 
     What no model has of friction lasts for a stretch, so that residuals of single samples would say too much: each of
-    PARTS stretches is left out once, and the turn that the others ask for is compared (jackknife).
+    JACKKNIFE_BLOCKS stretches is left out once, and the turn that the others ask for is compared (jackknife).
     """
     robot = model.robot
     size = float(np.linalg.norm(gravity))
@@ -319,14 +330,14 @@ def _within(model: TorqueModel, samples: MotionSamples, terms: Terms, gravity: N
     columns = np.moveaxis(size * np.tensordot(tangents, model.rigid_of_gravity(samples) @ parameters, 1), 0, 2)
     rigid = np.concatenate([terms.rigid, columns], axis=2)
     turns = []
-    for part in np.array_split(np.arange(len(samples)), PARTS):
+    for part in np.array_split(np.arange(len(samples)), JACKKNIFE_BLOCKS):
         rows = np.delete(np.arange(len(samples)), part)
         others = Terms(rigid[rows], terms.drive[rows], terms.moving[rows])
         turns.append(TorqueEquations(others, samples.torque[rows], robot.chain.prismatic).fit().rigid[-2:])
-    covariance = (PARTS - 1) * np.cov(turns, rowvar=False, bias=True)
+    covariance = (JACKKNIFE_BLOCKS - 1) * np.cov(turns, rowvar=False, bias=True)
     away = tangents @ robot.gravity
     away *= angle_between(gravity, robot.gravity) / max(float(np.linalg.norm(away)), np.finfo(float).tiny)
-    return bool(away @ np.linalg.lstsq(covariance, away, rcond=None)[0] < REGION)
+    return bool(away @ np.linalg.lstsq(covariance, away, rcond=None)[0] < HOTELLING_95)
 
 
 def _fitted_gravity(model: TorqueModel, samples: MotionSamples, terms: Terms) -> tuple[NDArray, TorqueFit]:
@@ -368,7 +379,7 @@ def _compensated(
     found = gravity @ fit.rigid[weightless.shape[2] :]
     nominal = robot.gravity_torque(samples.position)
     sizes = [np.sqrt(np.mean(terms.moving * (torque - torque.mean(axis=0)) ** 2)) for torque in (found, nominal)]
-    if sizes[0] < LEFT * sizes[1]:
+    if sizes[0] < MAX_GRAVITY_LEFT * sizes[1]:
         yield Explanation(
             COMPENSATED,
             given.misfit - fit.misfit,

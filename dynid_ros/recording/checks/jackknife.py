@@ -1,7 +1,7 @@
-"""How certain a small change of the torque model is: its size, and its standard error by leaving out stretches.
+"""Estimate and standard error of a small change of the torque model, by the delete-a-group jackknife.
 
-What no model has of friction makes neighbouring samples alike, so residuals of single samples would say too much. The
-delete-a-group jackknife leaves out each of a few stretches in turn, and compares what the others say.
+Unmodelled friction correlates the residuals of neighbouring samples, so standard errors from single samples would be
+too small. The jackknife omits each of a few blocks of samples in turn, and compares the estimates from the others.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from dynid_ros.recording.checks.torque_fit import RIDGE, Terms, TorqueEquations, TorqueFit
 
 BLOCKS = 8
-"""Stretches of the samples that are left out in turn."""
+"""Number of blocks of samples that are omitted in turn."""
 MIN_SIGMAS = 5.0
-"""Standard errors, from so few stretches, by which a change must differ from zero to be certain."""
-
-NO_EFFECT = 1e-6
-"""A column that is smaller than this part of the torque, per rad, s or m, has no effect."""
+"""Smallest ratio of a significant change to its standard error, which is uncertain with so few blocks."""
+MIN_COLUMN_FRACTION = 1e-6
+"""Smallest column with an effect, as a fraction of the torque, per rad, s or m."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +28,9 @@ class Change:
     """Estimated coefficients of columns that are added to a torque model.
 
     Attributes:
-        values: (k,) coefficients.
-        covariance: (k, k) by the jackknife.
-        gain: how much better the model fits with them.
+        values: (k,) estimated coefficients.
+        covariance: (k, k) covariance of the coefficients, by the jackknife.
+        gain: decrease of the misfit by the added columns.
     """
 
     values: NDArray
@@ -40,17 +39,17 @@ class Change:
 
     @property
     def sigma(self) -> float:
-        """Standard error of the coefficient, of one column; infinite where the column has no effect."""
+        """Standard error of the first coefficient; infinite if its column has no effect."""
         return float(np.sqrt(self.covariance[0, 0]))
 
     @property
     def smallest_certain(self) -> float:
-        """Smallest size of the coefficient, of one column, that would be certain."""
+        """Smallest magnitude of the first coefficient that would be significant."""
         return MIN_SIGMAS * self.sigma
 
     @property
     def certain(self) -> bool:
-        """True where the coefficient of one column differs from zero for certain."""
+        """Whether the first coefficient differs significantly from zero."""
         return bool(abs(self.values[0]) > self.smallest_certain)
 
 
@@ -58,16 +57,16 @@ class Jackknife:
     """Torque equations with candidate columns, any of which can be added to the model.
 
     Args:
-        terms: of the model.
+        terms: regressors of the model.
         columns: (M, n, c) derivatives of the torques with respect to c candidate changes.
-        torque: (M, n) N m.
-        prismatic: (n,) mask of the joints.
+        torque: (M, n) recorded torques, N m (N).
+        prismatic: (n,) mask of the prismatic joints.
     """
 
     def __init__(self, terms: Terms, columns: NDArray, torque: NDArray, prismatic: NDArray):
         rigid = np.concatenate([terms.rigid, columns], axis=2)
         size = np.sqrt(np.mean(columns**2, axis=(0, 1)))
-        self._without_effect = size <= NO_EFFECT * np.sqrt(np.mean(torque**2))
+        self._without_effect = size <= MIN_COLUMN_FRACTION * np.sqrt(np.mean(torque**2))
         self._n_rigid = terms.rigid.shape[2]
         self._whole = TorqueEquations(Terms(rigid, terms.drive, terms.moving), torque, prismatic)
         self._others = []
@@ -93,9 +92,9 @@ class Jackknife:
         return Change(fit.rigid[-count:], covariance, self._without.misfit - fit.misfit)
 
     def _white_covariance(self, chosen: Sequence[int], fit: TorqueFit) -> NDArray:
-        """Return the covariance (k, k) as if residuals were independent.
+        """Return the covariance (k, k) for independent residuals.
 
-        It is large where the other columns have nearly the same effect, which stretches that are alike do not show.
+        It is large if other columns have nearly the same effect, which a comparison of similar blocks cannot show.
         """
         equations = self._with(self._whole, chosen)
         judged = equations.judged
@@ -116,5 +115,6 @@ class Jackknife:
         ]
         fewer = copy(equations)
         fewer.n_rigid = self._n_rigid + len(chosen)
-        fewer.normal, fewer.right = equations.normal[:, kept][:, :, kept], equations.right[:, :, kept]
+        fewer.normal = equations.normal[:, kept][:, :, kept]
+        fewer.right = equations.right[:, :, kept]
         return fewer

@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 ORIGIN: Final = "link origin"
-SEEN = 0.2
+ORIGIN_MIN_GAIN = 0.2
 """Gain from which a shift is worth a warning: less than other hypotheses need, since its size must be plausible too."""
-SMALLEST, LARGEST = 0.05, 0.3
-"""Shifts that are reported, m: a larger one stands for something else that the model lacks."""
-COST = 0.1
-"""Gain that a shift of LARGEST must bring: else one that hardly shows, as along the joint's axis, grows to any size."""
-SMALL = 1e-4
+MIN_SHIFT_M = 0.05
+"""Smallest shift to report, m."""
+MAX_SHIFT_M = 0.3
+"""Largest shift to report, m; a larger one has another cause, which the model lacks."""
+MAX_SHIFT_COST = 0.1
+"""Smallest gain of the largest shift; it bounds shifts with little effect, such as along the joint's axis."""
+DERIVATIVE_STEP_M = 1e-4
 """Shift of the numerical derivative, m."""
-SAMPLES = 400
-STEPS = 2
-BEYOND = 1e6
+MAX_SAMPLES = 400
+MAX_ITERATIONS = 2
+MAX_PARAMETER = 1e6
 """kg, kg m or kg m² that no arm has."""
 
 
@@ -35,27 +37,27 @@ def origin_explanations(model: TorqueModel, samples: MotionSamples) -> Iterator[
 
     Gravity alone never shows it: the parameters of the link before absorb it. Only fast motion does.
     """
-    few = samples.thinned(SAMPLES)
+    few = samples.thinned(MAX_SAMPLES)
     terms = model.terms(few)
     before = TorqueEquations(terms, few.torque, model.robot.chain.prismatic).fit()
     n = model.robot.n_joints
     if not np.any(np.isfinite(before.rms)) or n < 2:
         return
     shifts = _shift_columns(model, few, before.rigid, range(1, n))
-    if before.misfit - _with(model.robot, terms, shifts, few).misfit < SEEN:
+    if before.misfit - _with(model.robot, terms, shifts, few).misfit < ORIGIN_MIN_GAIN:
         return
     gains = [
         before.misfit - _with(model.robot, terms, shifts[:, :, 3 * k : 3 * k + 3], few).misfit for k in range(n - 1)
     ]
     joint = 1 + int(np.argmax(gains))
     shift, found, fit = np.zeros(3), model, before
-    for _ in range(STEPS):
+    for _ in range(MAX_ITERATIONS):
         columns = _shift_columns(found, few, fit.rigid, [joint])
         shift = shift + _step(found, columns, few, fit, shift)
         found = TorqueModel(_shifted(model.robot, joint, shift))
         fit = TorqueEquations(found.terms(few), few.torque, model.robot.chain.prismatic).fit()
     gain, size = before.misfit - fit.misfit, float(np.linalg.norm(shift))
-    if gain >= SEEN and SMALLEST <= size <= LARGEST:
+    if gain >= ORIGIN_MIN_GAIN and MIN_SHIFT_M <= size <= MAX_SHIFT_M:
         yield Explanation(
             ORIGIN,
             gain,
@@ -80,7 +82,7 @@ def _step(model: TorqueModel, columns: NDArray, samples: MotionSamples, now: Tor
     # A sum of squares of a joint that is 1 + x times as large is a misfit that is x / 2 more.
     judged = equations.judged
     squares = equations.count[judged] * np.hypot(now.rms, equations.floor)[judged] ** 2
-    costs = 2 * COST / LARGEST**2 / len(judged) * squares
+    costs = 2 * MAX_SHIFT_COST / MAX_SHIFT_M**2 / len(judged) * squares
     for k in range(3):
         at = equations.n_rigid - 3 + k
         equations.normal[judged, at, at] += costs
@@ -105,10 +107,11 @@ def _shift_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray, j
     motion = samples.position, samples.velocity, samples.acceleration
     parameters = np.zeros(model.robot.parameters.size)
     # Where few joints move, columns that differ by rounding have values of any size, which say nothing.
-    parameters[model.columns] = np.where(np.abs(rigid) < BEYOND, rigid, 0.0)
+    parameters[model.columns] = np.where(np.abs(rigid) < MAX_PARAMETER, rigid, 0.0)
     now = model.robot.inverse_dynamics(*motion, parameters)
     columns = [
-        (_shifted(model.robot, joint, SMALL * axis).inverse_dynamics(*motion, parameters) - now) / SMALL
+        (_shifted(model.robot, joint, DERIVATIVE_STEP_M * axis).inverse_dynamics(*motion, parameters) - now)
+        / DERIVATIVE_STEP_M
         for joint in joints
         for axis in np.eye(3)
     ]

@@ -26,18 +26,18 @@ from dynid_ros.signals.spectra import power_density, squared_hann
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-DISTANCES = (0.003, 0.02)
+PRESLIDING_DISTANCES = (0.003, 0.02)
 """Distances over which friction may build up after a reversal, rad or m."""
-WITHIN = 0.01
+FRICTION_STEP_S = 0.01
 """Friction is followed at steps of this time, s."""
-SHOWN = 1.9
+MIN_RIGID_GAIN = 1.9
 """Gain that what is done to the torques must bring in two joints by rigid motion alone. In slow motion, friction that
 no model has gets as far as 1.8; faults that matter bring 2 and more."""
 
 
 def with_presliding(terms: Terms, samples: MotionSamples) -> Terms:
     """The terms, and friction of each joint that builds up slowly, comes at another time, or differs by direction."""
-    built_up = np.stack([_dahl(samples, distance) for distance in DISTANCES], axis=2)
+    built_up = np.stack([_dahl(samples, distance) for distance in PRESLIDING_DISTANCES], axis=2)
     later = _rates(samples)
     own = np.stack([later, np.abs(samples.velocity)], axis=2)
     rigid = np.concatenate([terms.rigid, own_columns(own)], axis=2)
@@ -53,7 +53,7 @@ def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, mov
     square = np.mean((changed - rigid)[:, judged] ** 2, axis=0, where=moving[:, judged])
     gains = np.zeros(len(judged))
     gains[judged] = 0.5 * np.log1p(square / np.maximum(fit.rms[judged] ** 2, np.finfo(float).tiny))
-    return bool(np.sort(gains)[-2:][0] > SHOWN)
+    return bool(np.sort(gains)[-2:][0] > MIN_RIGID_GAIN)
 
 
 def own_columns(values: NDArray) -> NDArray:
@@ -74,7 +74,7 @@ def _dahl(samples: MotionSamples, distance: float) -> NDArray:
     parts = []
     for stretch in samples.stretches:
         step = float(stretch.time[1] - stretch.time[0])
-        every = max(1, round(WITHIN / step))
+        every = max(1, round(FRICTION_STEP_S / step))
         moves = np.diff(stretch.position[::every], axis=0, prepend=stretch.position[:1])
         direction, forget = np.sign(moves), np.exp(-np.abs(moves) / distance)
         friction = np.zeros_like(moves)
@@ -87,9 +87,9 @@ def _dahl(samples: MotionSamples, distance: float) -> NDArray:
     return np.concatenate(parts)
 
 
-CUTOFFS = (0.25, 0.5, 1.0)
+CUTOFF_FRACTIONS = (0.25, 0.5, 1.0)
 """Cut-offs that are tried first, in parts of the bandwidth of the positions."""
-FINER = (1.4, 1.2, 1.1, 1.05)
+CUTOFF_REFINEMENTS = (1.4, 1.2, 1.1, 1.05)
 """Factors by which the best of each kind is then moved, either way, one after the other."""
 FILTERS = (
     DriverFilter(1.0, order=1, zero_phase=True),
@@ -98,29 +98,29 @@ FILTERS = (
     DriverFilter(1.0, order=2),
 )
 """Kinds that are tried, each at cut-offs of its own."""
-SEEN = 0.3
+MIN_FILTER_GAIN = 0.3
 """Gain from which the model fits better through a low-pass; sound recordings stay below 0.06."""
-SURE = 1.0
+MIN_SURE_GAIN = 1.0
 """Gain, with friction that builds up allowed for, from which no noise of positions explains it."""
-SHARED = 0.1
+MIN_SECOND_JOINT_GAIN = 0.1
 """Gain of the second joint from which it is a filter and not one joint's friction."""
 SURE_BETTER, SURE_SHARED = 0.8, 0.4
 """The two gains, friction that builds up and noise of positions allowed for, from which a model is passed through a
 filter that nobody asked for. Of 250 sound recordings, of friction that no model has too, none has more than 0.6 and
 0.3."""
-SAMPLES = 1500
+MAX_SAMPLES = 1500
 """More than elsewhere: thinning would fold what is above the cut-off."""
-MOST = 0.99
+MOTION_POWER_SHARE = 0.99
 """Part of the power of the velocities that is the motion."""
-NOISY = 2.5
+NOISE_BANDWIDTH_RATIO = 2.5
 """Accelerations hold noise if they reach so many times further."""
-NOTHING = 1e-9
+ZERO_POWER_SHARE = 1e-9
 """Part of the power that counts as none: sensors have more noise."""
-CLOSE = 4.0
+MAX_CUTOFF_RATIO = 4.0
 """A low-pass does harm if it ends so close above the motion, in parts of the positions' bandwidth."""
 MAX_CONTENTS_OF_NYQUIST = 0.8
 """… and below this part of half the sampling rate."""
-RESOLUTION = 8.0
+PERIODOGRAM_S = 8.0
 """Length of the averaged periodograms, s."""
 
 
@@ -130,7 +130,7 @@ def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
     Half of the sampling rate is no low-pass: nothing can be held above.
     """
     highest, part = max(((_contents(part), part) for part in samples.uniform.values()), key=lambda pair: pair[0])
-    if highest < min(CLOSE * samples.bandwidth, MAX_CONTENTS_OF_NYQUIST * part.rate / 2):
+    if highest < min(MAX_CUTOFF_RATIO * samples.bandwidth, MAX_CONTENTS_OF_NYQUIST * part.rate / 2):
         yield Finding(
             "warning",
             source,
@@ -172,10 +172,10 @@ def low_pass_explanation(model: TorqueModel, samples: MotionSamples) -> Iterator
 
 def find_low_pass(model: TorqueModel, samples: MotionSamples) -> FoundLowPass | None:
     """The low-pass that cut the torques; None where friction, noise of positions or nothing at all explains as much."""
-    samples = samples.thinned(SAMPLES)
+    samples = samples.thinned(MAX_SAMPLES)
     plain = _Search(model.terms(samples), samples, model.robot.chain.prismatic)
     gain = plain.given.misfit - plain.best()[1].misfit
-    if gain <= SEEN:
+    if gain <= MIN_FILTER_GAIN:
         return None
     # Friction that builds up slowly looks low-passed, and nothing else does.
     search = _Search(with_presliding(plain.terms, samples), samples, model.robot.chain.prismatic)
@@ -189,11 +189,18 @@ def find_low_pass(model: TorqueModel, samples: MotionSamples) -> FoundLowPass | 
         rigid = plain.terms.rigid @ fit.rigid[: plain.terms.rigid.shape[2]]
         if not shows_in_rigid_torques(search.filtered(rigid, found), rigid, fit, search.terms.moving):
             return None
-        if search.given.misfit - fit.misfit <= SURE and not (better > SEEN and shared > SHARED):
+        if search.given.misfit - fit.misfit <= MIN_SURE_GAIN and not (
+            better > MIN_FILTER_GAIN and shared > MIN_SECOND_JOINT_GAIN
+        ):
             return None
     # Noise of positions may be most of their accelerations: what cuts that does not cut the motion.
     band = _motion_band(samples)
-    if not sure and found.cutoff is not None and found.cutoff > band and samples.bandwidth > NOISY * band:
+    if (
+        not sure
+        and found.cutoff is not None
+        and found.cutoff > band
+        and samples.bandwidth > NOISE_BANDWIDTH_RATIO * band
+    ):
         return None
     return FoundLowPass(found, max(gain, plain.given.misfit - plain.through(found).misfit), sure)
 
@@ -227,7 +234,7 @@ class _Search:
         found = []
         for kind in FILTERS:
             best = self._best_of(kind)
-            for factor in FINER:
+            for factor in CUTOFF_REFINEMENTS:
                 cutoff = best[0].cutoff or np.inf
                 best = min(best, *self._fits(kind, (cutoff * factor, cutoff / factor)), key=lambda it: it[1].misfit)
             found.append(best)
@@ -235,7 +242,7 @@ class _Search:
         return replace(best[0], cutoff=float(f"{best[0].cutoff:.3g}")), best[1]
 
     def _best_of(self, kind: DriverFilter) -> tuple[DriverFilter, TorqueFit]:
-        cutoffs = [share * self._samples.bandwidth for share in CUTOFFS]
+        cutoffs = [share * self._samples.bandwidth for share in CUTOFF_FRACTIONS]
         return min(self._fits(kind, cutoffs), key=lambda it: it[1].misfit)
 
     def _fits(self, kind: DriverFilter, cutoffs: Sequence[float]) -> list[tuple[DriverFilter, TorqueFit]]:
@@ -269,14 +276,14 @@ def _motion_band(samples: MotionSamples) -> float:
         rate = 1 / (stretch.time[1] - stretch.time[0])
         frequency, density = power_density(stretch.velocity[:, [j]], rate, np.ones(len(stretch.time)), degree=0)
         power = np.cumsum(density)
-        bands.append(float(frequency[np.searchsorted(power, MOST * power[-1])]))
+        bands.append(float(frequency[np.searchsorted(power, MOTION_POWER_SHARE * power[-1])]))
     return max(bands, default=0.0)
 
 
 def _contents(uniform: Resampled) -> float:
     """Frequency above which no channel holds anything, Hz."""
     longest = max((s.values for s in uniform.segments), key=len)
-    window = squared_hann(min(len(longest), int(RESOLUTION * uniform.rate)))
+    window = squared_hann(min(len(longest), int(PERIODOGRAM_S * uniform.rate)))
     frequency, density = power_density(longest, uniform.rate, window)
-    above = np.cumsum(density[::-1], axis=0)[::-1] > NOTHING * density.sum(axis=0)
+    above = np.cumsum(density[::-1], axis=0)[::-1] > ZERO_POWER_SHARE * density.sum(axis=0)
     return float(frequency[np.max(np.flatnonzero(above.any(axis=1)), initial=0)])

@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf
-from dynid_ros.recording.checks import hypotheses as lag_check
 from dynid_ros.recording.checks.effort_convention import GravitySigns, check_effort, check_scale
 from dynid_ros.recording.checks.encoder_zero import OffsetHypotheses
 from dynid_ros.recording.checks.falling_torque import explains_more, falling_findings, falling_joints
 from dynid_ros.recording.checks.finding import (
-    CLEAR,
     CURRENT,
     DIRECTION,
     DRIFT,
     LAG,
-    LIKELY,
+    MIN_ERROR_GAIN,
+    MIN_WARNING_GAIN,
     OTHER_ROBOT,
     SIGN,
     SWAP,
@@ -35,16 +34,16 @@ from dynid_ros.recording.checks.finding import (
     Finding,
 )
 from dynid_ros.recording.checks.hypotheses import (
+    MAX_SAMPLES,
+    MIN_SECOND_JOINT_GAIN,
     RATIO,
-    SAMPLES,
+    TILT_MIN_GAIN,
     gravity_explanations,
     lag_explanation,
     order_explanations,
 )
-from dynid_ros.recording.checks.hypotheses import SEEN as TILT_SEEN
 from dynid_ros.recording.checks.jackknife import Jackknife
-from dynid_ros.recording.checks.link_origin import SEEN as ORIGIN_SEEN
-from dynid_ros.recording.checks.link_origin import origin_columns, origin_explanations
+from dynid_ros.recording.checks.link_origin import ORIGIN_MIN_GAIN, origin_columns, origin_explanations
 from dynid_ros.recording.checks.low_pass import check_contents, low_pass_explanation, own_columns, with_presliding
 from dynid_ros.recording.checks.motion import REST
 from dynid_ros.recording.checks.torque_fit import (
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
 # What a recording leaves undecided: faults that would not show in it, so that nobody takes silence for a proof.
 
 
-TILT = 5.0
+HIDDEN_TILT_DEG = 5.0
 """Tilt of the base that should show, degrees."""
 HIDDEN_LAGS_S = (0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2)
 """Lags of which the smallest that would show is said, unless it is the first."""
@@ -76,7 +75,7 @@ PUSHING = (
     "another time than position"
 )
 """Said where gravity says that signs are right, and friction that they are not."""
-MOST = 6
+MAX_LISTED_NAMES = 6
 """Names in a line."""
 SUBJECTS = {
     SIGN: "sign of torque or position",
@@ -88,7 +87,7 @@ SUBJECTS = {
 def undecided_hypotheses(explanations: Sequence[Explanation]) -> Iterator[str]:
     """Hypotheses that explain the torques about as well as the recording as it is."""
     for kind, subject in SUBJECTS.items():
-        joints = [e.joints for e in explanations if e.kind == kind and e.joints and e.gain > -LIKELY]
+        joints = [e.joints for e in explanations if e.kind == kind and e.joints and e.gain > -MIN_WARNING_GAIN]
         named = dict.fromkeys(" and ".join(names) if kind == SWAP else names[0] for names in joints)
         if named:
             yield f"{subject}: {_listed(list(named))}"
@@ -115,9 +114,9 @@ def undecided_geometry(
     if size:
         of_gravity = model.rigid_of_gravity(samples) @ given.rigid
         tangents = np.linalg.svd((robot.gravity / size)[None])[2][1:]
-        changes = np.radians(TILT) * size * np.tensordot(tangents, of_gravity, 1)
-        if min(_harm(equations, given, samples.torque + change) for change in changes) < TILT_SEEN:
-            yield f"a base that is tilted by {TILT:.0f} degrees"
+        changes = np.radians(HIDDEN_TILT_DEG) * size * np.tensordot(tangents, of_gravity, 1)
+        if min(_harm(equations, given, samples.torque + change) for change in changes) < TILT_MIN_GAIN:
+            yield f"a base that is tilted by {HIDDEN_TILT_DEG:.0f} degrees"
     hidden = []
     for joint, columns in origin_columns(model, samples, given.rigid):
         shown = next(
@@ -132,7 +131,9 @@ def undecided_geometry(
 
 def _shift_shows(samples: MotionSamples, equations: TorqueEquations, given: TorqueFit, changes: NDArray) -> bool:
     """Whether a shift along any axis would show, given the changes (M, n, 3) of the torques by it."""
-    return any(_harm(equations, given, samples.torque + change) >= ORIGIN_SEEN for change in np.moveaxis(changes, 2, 0))
+    return any(
+        _harm(equations, given, samples.torque + change) >= ORIGIN_MIN_GAIN for change in np.moveaxis(changes, 2, 0)
+    )
 
 
 def _harm(equations: TorqueEquations, given: TorqueFit, torque: NDArray) -> float:
@@ -143,18 +144,20 @@ def _harm(equations: TorqueEquations, given: TorqueFit, torque: NDArray) -> floa
 def _lag_shows(samples: MotionSamples, equations: TorqueEquations, given: TorqueFit, lag: float) -> bool:
     """Whether torques that come this much later, or earlier, would fit worse in two joints."""
     shifted = [equations.explaining(samples.delayed_torque(shift)).fit() for shift in (-lag, lag)]
-    return min(fit.shared_gain(given) for fit in shifted) >= lag_check.SHARED
+    return min(fit.shared_gain(given) for fit in shifted) >= MIN_SECOND_JOINT_GAIN
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names[:MOST]) + (f" and {len(names) - MOST} more" if len(names) > MOST else "")
+    return ", ".join(names[:MAX_LISTED_NAMES]) + (
+        f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    )
 
 
-SHORTEST = 5.0
+MIN_DRIFT_RECORDING_S = 5.0
 """A recording must move for so long to show a drift, s."""
 OF_FRICTION, OF_TORQUE = 0.15, 0.03
 """Smallest change to report, as a part of the joint's friction and of its torque."""
-SEEN = 0.12
+MIN_DRIFT_GAIN = 0.12
 """Drop of log(residual rms) of the joint that shows it: sound recordings of real arms feign up to 0.09."""
 ONE_WAY = 1.5
 """Factor by which a steady course must explain more than one that turns."""
@@ -170,7 +173,7 @@ def check_drift(
     with_friction: Terms | None = None
     for part, recording in enumerate(recordings):
         rows = samples.part == part
-        if not rows.any() or np.ptp(samples.time[rows]) < SHORTEST:
+        if not rows.any() or np.ptp(samples.time[rows]) < MIN_DRIFT_RECORDING_S:
             continue
         changes = _changes(robot, samples, terms, rows, recording)
         if not any(change for change, _ in changes):
@@ -239,7 +242,7 @@ def _changes(
     fits = [_changing(steady, course, shapes, samples.torque[rows], robot) for course in courses]
     drops = np.log(before / [np.hypot(fit.rms, equations.floor) for fit in fits])
     # What is wrong with the model can look like any course; drifts go one way.
-    seen = (drops[0] > SEEN) & (drops[0] > ONE_WAY * np.max(drops[1:], axis=0))
+    seen = (drops[0] > MIN_DRIFT_GAIN) & (drops[0] > ONE_WAY * np.max(drops[1:], axis=0))
     rates = 2 * fits[0].rigid[-shapes[0].size :].reshape(robot.n_joints, -1)
     change = np.sqrt(np.mean(np.einsum("mjk,jk->mj", shapes, rates) ** 2, axis=0))
     friction = np.sqrt(np.mean(np.einsum("mjk,jk->mj", shapes[:, :, 1:], fits[0].drive[:, :2]) ** 2, axis=0))
@@ -254,7 +257,7 @@ def _changing(terms: Terms, course: NDArray, shapes: NDArray, torque: NDArray, r
 
 
 MOVING_HAND: Final = "moving hand"
-HELD = 0.02
+MAX_HELD_DISTANCE = 0.02
 """Largest distance of a held joint from where it is held, rad or m."""
 
 
@@ -268,7 +271,9 @@ def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[F
         return
     for name, at in robot.held.items():
         seen = [part.others[name] for part in recordings if name in part.others]
-        away = [position for position in (np.concatenate(seen) if seen else []) if abs(position - at) > HELD]
+        away = [
+            position for position in (np.concatenate(seen) if seen else []) if abs(position - at) > MAX_HELD_DISTANCE
+        ]
         if away:
             yield Finding(
                 "error",
@@ -303,12 +308,12 @@ def _carried(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
                 yield joint.name, REST[slides], "m" if slides else "rad"
 
 
-PREFERRED = 0.2
+MIN_GAIN_ADVANTAGE = 0.2
 """Gain that decides between gravity upside down and torques of the wrong sign."""
-INCONSISTENT = 1.7
+MAX_RESIDUAL_RATIO = 1.7
 """Residual, over that with parameters of each joint's own, from which the joints do not belong to one arm. Sound
 recordings of real arms have up to 1.3."""
-UNEXPLAINED = (0.08, 0.15)
+MAX_UNEXPLAINED_FRACTIONS = (0.08, 0.15)
 """Part of the torques that is then left unexplained, for a warning and an error: friction that depends on load leaves
 some too."""
 
@@ -330,7 +335,7 @@ def check_model(
     if everything is None:
         unknown.append("signs, order, ratios and lags of the joints: nothing moves")
         return effort
-    samples = everything.thinned(SAMPLES)
+    samples = everything.thinned(MAX_SAMPLES)
     model = TorqueModel(robot)
     terms = model.terms(samples)
     equations = TorqueEquations(terms, samples.torque, robot.chain.prismatic)
@@ -406,17 +411,17 @@ def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], sourc
     if not explanations:
         return effort
     best = max(explanations, key=lambda explanation: explanation.gain)
-    structural = best.severity == "error" and best.gain > CLEAR
+    structural = best.severity == "error" and best.gain > MIN_ERROR_GAIN
     if effort:
         gain = max((e.gain for e in explanations if e.kind == effort[0].kind and not e.joints), default=-np.inf)
         # Gravity upside down looks like a reaction but for friction.
-        upside_down = best.kind == DIRECTION and best.gain > PREFERRED and effort[0].kind == SIGN
-        better = best.kind != LAG and best.gain > max(0.0, gain) + CLEAR
-        which_unit = best.kind == effort[0].kind == CURRENT and best.gain > CLEAR
+        upside_down = best.kind == DIRECTION and best.gain > MIN_GAIN_ADVANTAGE and effort[0].kind == SIGN
+        better = best.kind != LAG and best.gain > max(0.0, gain) + MIN_ERROR_GAIN
+        which_unit = best.kind == effort[0].kind == CURRENT and best.gain > MIN_ERROR_GAIN
         return [best.finding(source)] if upside_down or better or which_unit else effort
     if structural:
         return [best.finding(source)]
-    if best.severity == "error" and best.gain > LIKELY:
+    if best.severity == "error" and best.gain > MIN_WARNING_GAIN:
         return [replace(best, severity="warning").finding(source)]
     # A low-pass with a delay shows as both: the likelier.
     lesser = [e for e in explanations if e.severity == "warning"]
@@ -427,11 +432,11 @@ def _inconsistent(equations: TorqueEquations, given: TorqueFit, source: str) -> 
     own = equations.own_rms()
     ratio = np.exp(np.nanmean(np.log(np.hypot(given.rms, equations.floor) / np.hypot(own, equations.floor))))
     left = np.sqrt(np.nansum(given.rms**2) / np.sum(equations.size[equations.judged] ** 2))
-    if ratio < INCONSISTENT or left < UNEXPLAINED[0]:
+    if ratio < MAX_RESIDUAL_RATIO or left < MAX_UNEXPLAINED_FRACTIONS[0]:
         return []
     return [
         Finding(
-            "warning" if left < UNEXPLAINED[1] else "error",
+            "warning" if left < MAX_UNEXPLAINED_FRACTIONS[1] else "error",
             source,
             f"the torques do not fit the arm of the URDF: {100 * left:.0f} % of them are left, {ratio:.2g} times more "
             "than if each joint had links of its own, and neither signs, order, gravity nor lag mend it",

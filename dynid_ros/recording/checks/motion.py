@@ -23,7 +23,7 @@ REST = (0.02, 0.005)
 """A joint that covers less rests: rad, m."""
 RANGE = (0.08, 0.02)
 """A joint should cover as much: rad, m."""
-DURATION = 3.0
+MIN_DURATION_S = 3.0
 """Shortest motion that several harmonics fit into, s."""
 
 
@@ -52,7 +52,7 @@ def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
             LITTLE_MOTION,
         )
     duration = sum(_moving_time(part, rest) for part in recordings)
-    if duration < DURATION:
+    if duration < MIN_DURATION_S:
         yield Finding(
             "warning", source, f"it moves for {duration:.1f} s only", f"{fix}, for 20 s and more", LITTLE_MOTION
         )
@@ -84,7 +84,7 @@ POSITION_STEP_CHECK_FASTEST = 40.0
 """Acceleration that an arm may reach, rad/s^2 or m/s^2: what it makes within a sample is no step."""
 ROUNDED = 1.5
 """… and than so many times what the rounding of the encoder can make."""
-SMALLEST = 1e-3
+MIN_POSITION_STEP = 1e-3
 """Smaller ones do no harm, rad or m."""
 MINIMUM_SAMPLES = 100
 
@@ -133,7 +133,7 @@ def _steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
     bound = np.maximum(NOISE * np.median(least, axis=0), USUAL * typical)
     # What an arm can do within a sample: by its acceleration, or by stopping dead.
     dead = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * step
-    bound = np.maximum(bound, np.maximum(SMALLEST, np.minimum(POSITION_STEP_CHECK_FASTEST * step**2, dead)))
+    bound = np.maximum(bound, np.maximum(MIN_POSITION_STEP, np.minimum(POSITION_STEP_CHECK_FASTEST * step**2, dead)))
     # Rounding of all samples by half a count can add up to so much.
     bound = np.maximum(bound, ROUNDED * np.abs(_ahead()).sum() * _resolution(position))
     # A sample lost somewhere near makes any curve step.
@@ -188,10 +188,10 @@ def _together(velocity: NDArray, jump: NDArray) -> NDArray:
     """(N, n) True where another joint jumps as well, both as far as they go in the same time: read late together."""
     found = np.zeros(jump.shape, bool)
     for j in range(jump.shape[1]):
-        moving = np.abs(velocity[:, j]) > MOVING
+        moving = np.abs(velocity[:, j]) > MIN_MOVING_SPEED
         time = np.divide(jump[:, j], velocity[:, j], out=np.zeros(len(jump)), where=moving)
         travel = velocity * time[:, None]
-        alike = (np.abs(jump - travel) < MISSED * np.abs(travel)) & (np.abs(travel) > SMALLEST / 2)
+        alike = (np.abs(jump - travel) < MISSED * np.abs(travel)) & (np.abs(travel) > MIN_POSITION_STEP / 2)
         found[:, j] = np.delete(alike, j, axis=1).any(axis=1)
     return found
 
@@ -242,9 +242,9 @@ MIN_REPORTED_JITTER = 0.1
 """Deviation of the stamps from the clock that is used, RMS, in steps, from which it is reported."""
 UNITS = {"ms": 1e3, "µs": 1e6, "ns": 1e9}
 """Units of time that are met in place of s, in one of which it is."""
-REPEATED = 0.02
+MAX_REPEATED_SHARE = 0.02
 """Share of the rows that may repeat the row before while the arm moves."""
-MOVING = 0.02
+MIN_MOVING_SPEED = 0.02
 """An arm moves if a joint is faster over some rows, rad/s or m/s."""
 NEIGHBOURS = 10
 
@@ -343,9 +343,9 @@ def _check_repetition(recording: Recording) -> Iterator[Finding]:
     values = np.hstack([recording.position, recording.velocity, recording.torque])
     values = values[:, np.isfinite(values).all(axis=0)]
     travel = np.abs(recording.position[NEIGHBOURS:] - recording.position[:-NEIGHBOURS]).max(axis=1)
-    moving = travel > MOVING * (recording.time[NEIGHBOURS:] - recording.time[:-NEIGHBOURS])
+    moving = travel > MIN_MOVING_SPEED * (recording.time[NEIGHBOURS:] - recording.time[:-NEIGHBOURS])
     repeated = stale_rows(values)[NEIGHBOURS:][moving]
-    if repeated.size >= FEW_SAMPLES and np.mean(repeated) > REPEATED:
+    if repeated.size >= FEW_SAMPLES and np.mean(repeated) > MAX_REPEATED_SHARE:
         yield Finding(
             "warning",
             recording.source,
@@ -355,7 +355,7 @@ def _check_repetition(recording: Recording) -> Iterator[Finding]:
         )
 
 
-TOLERANCE = 0.1
+MAX_LIMIT_EXCESS = 0.1
 """How far positions may pass the limits of the URDF, rad or m."""
 FAR = np.pi
 """So far beyond them they are something else than rad or m, …"""
@@ -365,7 +365,7 @@ JUMP = 0.1
 FASTEST, STRETCH = 25.0, 0.1
 """Speed over a stretch of time, s, that no joint of an arm has, rad/s or m/s: positions in degrees, where a joint has
 no limits that matter."""
-GLITCH = 5
+MAX_GLITCH_SAMPLES = 5
 """Most samples that a glitch of an encoder lasts."""
 WILD_TORQUE = 100.0
 """Torque in parts of the arm's weight at its full length: three orders above what arms have."""
@@ -394,7 +394,7 @@ def check_values(recording: Recording, robot: RobotModel) -> Iterator[Finding]:
                 "positions must go on continuously, not wrap at a full turn; remove glitches of the encoder",
                 ABSURD,
             )
-        elif beyond[j] > TOLERANCE:
+        elif beyond[j] > MAX_LIMIT_EXCESS:
             yield Finding(
                 "error" if beyond[j] > FAR else "warning",
                 where,
@@ -441,7 +441,7 @@ def _jumps(recording: Recording) -> np.ndarray:
     wrapped = np.abs(np.abs(steps) - 2 * np.pi) < JUMP
     taken_back = np.zeros_like(wild)
     for rows, j in zip(*np.nonzero(wild), strict=True):
-        next_steps = steps[rows + 1 : rows + 1 + GLITCH, j]
+        next_steps = steps[rows + 1 : rows + 1 + MAX_GLITCH_SAMPLES, j]
         taken_back[rows, j] = np.any(np.abs(next_steps + steps[rows, j]) < 0.1 * np.abs(steps[rows, j]))
     return wild & (wrapped | taken_back)
 

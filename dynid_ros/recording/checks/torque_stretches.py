@@ -14,11 +14,13 @@ from dynid_ros.recording.recording import Recording
 from dynid_ros.signals.spectra import true_runs
 
 FROZEN: Final = "frozen torque"
-SHORTEST, SAMPLES = 0.05, 10
-"""A stretch lasts at least so long, s, and so many samples; drops to zero may be shorter."""
-MOVED = 0.01
+MIN_STRETCH_S = 0.05
+"""Shortest stretch, s; drops to zero may be shorter."""
+MIN_STRETCH_SAMPLES = 10
+"""Smallest number of samples in a stretch; drops to zero may have fewer."""
+MIN_MOTION = 0.01
 """The arm moves by more meanwhile, rad or m."""
-AROUND = 40
+NEIGHBOURING_SAMPLES = 40
 """Samples on each side that say how the channel varies there."""
 ORDER, ZIGZAG = 3, 0.5
 """Noise is what the differences of this order show; they are noise where more of them turn back."""
@@ -29,17 +31,17 @@ FEWEST_STEPS = 2.5
 JUMP, TURN = 4.0, 3
 """With less noise: after a stretch the torque jumps by more than so many of its typical steps, and no joint that could
 make it jump turns back, starts or stops within so many samples."""
-FAR = 8.0
+MIN_DROP_STEPS = 8.0
 """Drops to zero come from torques so many typical steps away."""
-DROPS = 3
+MIN_DROPS = 3
 """So many drops to zero are not by chance."""
-SIZE = 0.02
+MIN_DROP_FRACTION = 0.02
 """They come from torques beyond this part of the joint's largest."""
 
 
 def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
     """A warning for each joint whose torque stands still while the arm moves, or drops to zero."""
-    if recording.n_samples < 2 * AROUND:
+    if recording.n_samples < 2 * NEIGHBOURING_SAMPLES:
         return
     for j, joint in enumerate(recording.joint_names):
         torque = recording.torque[:, j]
@@ -68,16 +70,16 @@ def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
 
 def _is_frozen(recording: Recording, j: int, resolution: float, first: int, last: int) -> bool:
     """Whether joint j's torque, in steps of `resolution` N m, stands still from one sample to another by a fault."""
-    if last - first < SAMPLES or recording.time[last - 1] - recording.time[first] < SHORTEST:
+    if last - first < MIN_STRETCH_SAMPLES or recording.time[last - 1] - recording.time[first] < MIN_STRETCH_S:
         return False
     torque, position = recording.torque[:, j], recording.position[first:last]
     moved = np.ptp(position, axis=0)
     # A row that only comes again is no news of this channel.
-    fresh = np.count_nonzero(np.any(np.diff(position, axis=0) != 0, axis=1)) >= SAMPLES // 2
-    if not fresh or moved.max() < MOVED:
+    fresh = np.count_nonzero(np.any(np.diff(position, axis=0) != 0, axis=1)) >= MIN_STRETCH_SAMPLES // 2
+    if not fresh or moved.max() < MIN_MOTION:
         return False
-    around = [torque[max(0, first - AROUND) : first], torque[last : last + AROUND]]
-    around = [values for values in around if len(values) > AROUND // 4 and np.isfinite(values).all()]
+    around = [torque[max(0, first - NEIGHBOURING_SAMPLES) : first], torque[last : last + NEIGHBOURING_SAMPLES]]
+    around = [values for values in around if len(values) > NEIGHBOURING_SAMPLES // 4 and np.isfinite(values).all()]
     if not around:
         return False
     if max(_chance(values, resolution, last - first) for values in around) < BY_CHANCE:
@@ -88,7 +90,7 @@ def _is_frozen(recording: Recording, j: int, resolution: float, first: int, last
         return False
     near = np.diff(recording.position[max(first, last - TURN) : last + TURN], axis=0)
     turns = (near.min(axis=0) * near.max(axis=0) <= 0) & (near.min(axis=0) < near.max(axis=0))
-    quiet = not turns[j] if moved[j] > MOVED else not turns.any()
+    quiet = not turns[j] if moved[j] > MIN_MOTION else not turns.any()
     # Not for a sample alone, after which it rests as before.
     jump = np.min(np.abs(torque[last : last + 2] - torque[first]))
     return bool(quiet and jump > JUMP * np.median(steps[steps > 0]))
@@ -128,15 +130,15 @@ def _drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:
         return []
     steps = np.abs(np.diff(torque[~zero]))
     typical = float(np.nanmedian(steps[steps > 0])) if np.any(steps > 0) else 0.0
-    far = max(FAR * typical, SIZE * float(np.nanmax(np.abs(torque))))
+    far = max(MIN_DROP_STEPS * typical, MIN_DROP_FRACTION * float(np.nanmax(np.abs(torque))))
     found = []
     for first, last in true_runs(zero):
         around = [torque[k] for k in (first - 1, last) if 0 <= k < len(torque)]
         # Not where it passes through zero.
         if not (min(around) > far or max(around) < -far):
             continue
-        near = slice(max(0, first - AROUND), last + AROUND)
-        if np.ptp(recording.position[near], axis=0).max() > MOVED:
+        near = slice(max(0, first - NEIGHBOURING_SAMPLES), last + NEIGHBOURING_SAMPLES)
+        if np.ptp(recording.position[near], axis=0).max() > MIN_MOTION:
             found.append((int(first), int(last)))
-    long = any(last - first >= SAMPLES for first, last in found)
-    return found if len(found) >= DROPS or long else []
+    long = any(last - first >= MIN_STRETCH_SAMPLES for first, last in found)
+    return found if len(found) >= MIN_DROPS or long else []
