@@ -1,4 +1,4 @@
-"""Files that a command reads, which it must not overwrite."""
+"""Protection of the input files of a command from being overwritten."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -59,6 +59,6 @@ def _same(path: Path, source: Path) -> bool:
 
 
 def _is_recorded_in(path: Path, folder: Path) -> bool:
-    """Whether the file exists and is part of the bag or dataset in the folder."""
+    """Return whether the file exists and is part of the bag or dataset in the folder."""
     recorded = path.suffix in BAG_SUFFIXES or path.name == BAG_METADATA
     return recorded and path.is_file() and folder.is_dir() and path.resolve().is_relative_to(folder.resolve())

@@ -1,6 +1,6 @@
-"""Names of robots, links, joints, frames and topics: refused where no file can hold them, quoted where they stand.
+"""Validation and quoting of the names of robots, links, joints, frames and topics.
 
-Such names come from files of anybody, and end up in shell scripts, programs and parameter files that people run.
+Such names come from untrusted files and are written to shell scripts, programs and parameter files that people run.
 """
 
 import csv
@@ -21,12 +21,12 @@ def require_name(name: object, what: str, error: type[DynidError]) -> str:
     """Return the name, if it is a text without control characters.
 
     Args:
-        name: to be checked.
-        what: whose name it is and where, for the message.
-        error: kind of error to raise.
+        name: name to check.
+        what: description of the named object and its file, for the message.
+        error: class of the error to raise.
 
     Raises:
-        DynidError: of the kind `error`; the name is no text, or has a control character such as a line break.
+        DynidError: of the class `error`; the name is not a text, or has a control character such as a line break.
     """
     if not isinstance(name, str):
         raise error(f"{what} is named {name!r}; expected a text")
@@ -42,7 +42,7 @@ def comment_text(text: str) -> str:
 
 
 def yaml_text(text: str) -> str:
-    """Return the text as a scalar of YAML that is a text whatever it says."""
+    """Return the text as a quoted YAML scalar, which YAML never reads as a number or another type."""
     return json.dumps(text, ensure_ascii=False)
 
 

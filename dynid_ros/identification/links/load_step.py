@@ -1,12 +1,11 @@
-"""Refuse recordings across which the arm's load changes: no link has the mass moments of both sides.
+"""Detection of a change of the arm's load within or between recordings, which a link identification refuses.
 
-A load that is taken up adds A δ to the torques from then on, A being the columns of mass and mass moment at the tip.
-They are a combination of the columns of the last link, so the equations of the links hold them already:
+A load that is picked up adds A δ to the torques, where A has the columns of mass and mass moment at the tip. These
+columns are a combination of the columns of the last link, so the equations of the links already contain them:
 
     τ = Y x before the change,   τ = Y (x + C δ) after it.
 
-The columns of C are those of the load and of the friction, so that friction that changes, as while an arm warms up, is
-no load.
+C has columns for the load and for friction, so a change of friction, as while an arm warms up, is not taken as a load.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
 
 MIN_MOMENT_KG_M = 0.01
 """Smallest change of a mass moment that matters: 0.1 N m at the wrist."""
-MIN_MASS_OF_ARM = 0.015
-"""Smallest change of mass that matters, in parts of the arm's: in simulations, friction that the model lacks feigned up
-to 0.01 between recordings of different motions."""
-MAX_CHANCE = 0.01
-"""Largest probability of as clear a change, if residuals are as the standard errors say. A load must also matter, and
-explain what changed, so it may be larger than where a load is identified."""
-MIN_EXPLAINED = 0.7
-"""Share of what any other parameters after the change would explain, that a load and friction must explain. A joint
-that slips on its encoder, or a sensor whose gain jumps, looks like no load."""
-STEADY = ("rotor_inertia", "coupling_inertia")
+MIN_MASS_FRACTION = 0.015
+"""Smallest change of mass that matters, as a fraction of the arm's mass: in simulations, unmodelled friction simulated
+up to 0.01 between recordings of different motions."""
+MAX_P_VALUE = 0.01
+"""Largest p-value of a change of load. It may be larger than for a load identification, because the change must also
+matter and explain the difference."""
+MIN_EXPLAINED_FRACTION = 0.7
+"""Smallest improvement by load and friction, as a fraction of the improvement by any change of parameters. A joint that
+slips on its encoder, or a jump of a sensor's gain, is not explained by a load."""
+CONSTANT_TERMS = ("rotor_inertia", "coupling_inertia")
 """Terms that do not change with friction."""
 FIX = (
     "links are identified with one load: leave out what was recorded with the other one, and weigh that load with "
@@ -48,11 +47,11 @@ FIX = (
 
 
 class LoadChangeError(IdentificationError):
-    """Recordings that no one load explains.
+    """Error for recordings with a change of load.
 
     Attributes:
         where: recording in which the load changed.
-        change: what changed, and when.
+        change: description of the change and its time.
     """
 
     def __init__(self, where: str, change: str) -> None:
@@ -63,15 +62,15 @@ class LoadChangeError(IdentificationError):
 
 @dataclass(frozen=True, eq=False)
 class LoadStep:
-    """The likeliest change of the load.
+    """Most likely change of the load.
 
     Attributes:
-        recording: which one it is in, counted from 0.
-        time: s, on its clock.
-        between: whether it is between this recording and the one before it.
-        change: (4,) of mass and mass moments at the tip, kg and kg m.
-        unknowns: (k,) of the links and of friction before it.
-        direction: (k,) by which these change.
+        recording: index of the recording, from 0.
+        time: time of the change on the clock of the recording, s.
+        between: whether the change is between this recording and the one before it.
+        change: (4,) changes of mass and mass moments at the tip, kg and kg m.
+        unknowns: (k,) parameters of links and friction before the change.
+        direction: (k,) change of these parameters.
     """
 
     recording: int
@@ -91,18 +90,18 @@ def require_one_load(
     noise: NDArray,
     sources: Sequence[str],
 ) -> None:
-    """Refuse recordings that no one load explains.
+    """Raise an error if the load changes within or between the recordings.
 
     Args:
         robot: the arm.
-        equations: of all recordings.
-        problem: the same, compressed, in base parameters.
-        base: their structure.
-        noise: (n,) standard deviation of each joint's torque.
-        sources: of the recordings.
+        equations: equations of all recordings.
+        problem: compressed equations in base parameters.
+        base: base parameters.
+        noise: (n,) standard deviation of each joint's torque, N m (N).
+        sources: names of the recordings.
 
     Raises:
-        LoadChangeError: says where the load changed, and by which mass.
+        LoadChangeError: the load changed; the message has the time and the mass.
     """
     step = load_step(robot, equations, problem, base, noise)
     if step is None:
@@ -117,10 +116,11 @@ def require_one_load(
 def load_step(
     robot: RobotModel, equations: Equations, problem: WeightedProblem, base: BaseParameters, noise: NDArray
 ) -> LoadStep | None:
-    """Return the change of the load that surely happened and matters; None where there is none."""
-    own, moments = stretch_grams(equations, problem, noise)
+    """Return the change of the load if it is significant and matters; otherwise None."""
+    grams, moments = stretch_grams(equations, problem, noise)
     changes = _changes(robot, problem, base)
-    size, total = problem.n_unknowns, own.sum(axis=1)
+    size = problem.n_unknowns
+    total = grams.sum(axis=1)
     whole = total.sum(axis=0)
     best: tuple[float, int, NDArray] | None = None
     for s in range(LEAST_PARTS, len(total) - LEAST_PARTS + 1):
@@ -134,62 +134,72 @@ def load_step(
     explained, s, solution = best
     change = solution[size : size + STATIC]
     mass = robot.parameters[::PARAMETERS_PER_LINK].sum()
-    heavy = abs(change[0]) > max(LEAST_MASS, MIN_MASS_OF_ARM * mass)
-    if not heavy and np.abs(change[1:]).max() < max(MIN_MOMENT_KG_M, 0.1 * MIN_MASS_OF_ARM * mass):
+    heavy = abs(change[0]) > max(LEAST_MASS, MIN_MASS_FRACTION * mass)
+    if not heavy and np.abs(change[1:]).max() < max(MIN_MOMENT_KG_M, 0.1 * MIN_MASS_FRACTION * mass):
         return None
     without = _solved(whole[:, :-1], whole[:, -1])[1]
     anything = sum(_solved(part[:, :-1], part[:, -1])[1] for part in (total[:s].sum(axis=0), total[s:].sum(axis=0)))
-    if explained - without < MIN_EXPLAINED * (anything - without) or _chance(own, s, changes, solution) > MAX_CHANCE:
+    if explained - without < MIN_EXPLAINED_FRACTION * (anything - without):
+        return None
+    if _p_value(grams, s, changes, solution) > MAX_P_VALUE:
         return None
     recording, time = moments[s]
     return LoadStep(recording, time, recording != moments[s - 1][0], change, solution[:size], changes @ solution[size:])
 
 
 def _changes(robot: RobotModel, problem: WeightedProblem, base: BaseParameters) -> NDArray:
-    """(k, c) how the unknowns change with mass and mass moments at the tip, and with each coefficient of friction."""
+    """Return the derivatives (k, c) of the unknowns by mass and mass moments at the tip, and by friction."""
     last = np.arange(robot.parameters.size)[robot.tip_columns]
     links = problem.factors.columns.base.combinations
     loads = links[:, last] @ transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T[:, :STATIC]
     names = [base.names[column] for column in base.columns[len(links) :]]
-    friction = [len(links) + i for i, name in enumerate(names) if not name.startswith(STEADY)]
-    found = np.zeros((problem.n_unknowns, STATIC + len(friction)))
-    found[: len(links), :STATIC] = loads
-    found[friction, STATIC + np.arange(len(friction))] = 1.0
-    return found
+    friction = [len(links) + i for i, name in enumerate(names) if not name.startswith(CONSTANT_TERMS)]
+    changes = np.zeros((problem.n_unknowns, STATIC + len(friction)))
+    changes[: len(links), :STATIC] = loads
+    changes[friction, STATIC + np.arange(len(friction))] = 1.0
+    return changes
 
 
 def _joint_system(whole: NDArray, later: NDArray, changes: NDArray) -> tuple[NDArray, NDArray]:
-    """Normal equations of the unknowns and of their changes, from those (k, k + 1) of all and of the later samples."""
+    """Return the normal equations of the unknowns and their changes.
+
+    Args:
+        whole: (k, k + 1) normal equations of all samples.
+        later: (k, k + 1) normal equations of the samples after the change.
+        changes: (k, c) columns of the changes.
+    """
     crossed = later[:, :-1] @ changes
     normal = np.block([[whole[:, :-1], crossed], [crossed.T, changes.T @ crossed]])
     return normal, np.concatenate([whole[:, -1], changes.T @ later[:, -1]])
 
 
 def _solved(normal: NDArray, right: NDArray) -> tuple[NDArray, float]:
-    """Solution, and the sum of squares that it explains."""
+    """Return the least-squares solution and the sum of squares that it explains."""
     half = half_inverse(normal)
     projected = half.T @ right
     return half @ projected, float(projected @ projected)
 
 
-def _chance(own: NDArray, s: int, changes: NDArray, solution: NDArray) -> float:
-    """Probability of a change of the load that is as clear, residuals being correlated in each stretch of time."""
+def _p_value(grams: NDArray, s: int, changes: NDArray, solution: NDArray) -> float:
+    """Return the p-value of the change of load, with residuals that are correlated within each stretch of time."""
     pieces = []
-    for number, stretch in enumerate(own):
+    for number, stretch in enumerate(grams):
         for joint, gram in enumerate(stretch):
             later = gram if number >= s else np.zeros_like(gram)
             pieces.append((joint, *_joint_system(gram, later, changes)))
-    covariance, dof = clustered_covariance(pieces, np.ones(own.shape[1]), solution)
+    covariance, dof = clustered_covariance(pieces, np.ones(grams.shape[1]), solution)
     load = slice(len(changes), len(changes) + STATIC)
     half = half_inverse(covariance[load, load])
-    square, seen = float(np.sum((half.T @ solution[load]) ** 2)), float(dof[load].min())
-    rest = max(seen - STATIC + 1, 1.0)
-    return float(fisher.sf(square * rest / (seen * STATIC), STATIC, rest))
+    statistic = float(np.sum((half.T @ solution[load]) ** 2))  # Hotelling's T²
+    freedom = float(dof[load].min())
+    denominator_freedom = max(freedom - STATIC + 1, 1.0)
+    return float(fisher.sf(statistic * denominator_freedom / (freedom * STATIC), STATIC, denominator_freedom))
 
 
 def _moment(equations: Equations, problem: WeightedProblem, noise: NDArray, step: LoadStep) -> float:
-    """Time in the recording, s, from which on the torques are rather those after the change."""
-    times, gains = [], []
+    """Return the time in the recording, s, from which the torques agree better with the parameters after the change."""
+    times = []
+    gains = []
     columns = problem.factors.columns
     for block in equations.blocks(columns):
         if block.recording != step.recording:

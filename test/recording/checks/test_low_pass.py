@@ -9,7 +9,7 @@ import pytest
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import LOW_PASSED
 from dynid_ros.recording.checks.low_pass import (
-    DISTANCES,
+    PRESLIDING_DISTANCES,
     check_contents,
     shows_in_rigid_torques,
     with_presliding,
@@ -46,7 +46,7 @@ def test_it_is_dahls_and_passes_the_low_pass_of_the_torques():
     samples = SimpleNamespace(stretches=[stretch], velocity=velocity, wide=lambda rate: LowPass(CUTOFF, rate))
     nothing = np.zeros((len(velocity), 1, 0))
     found = with_presliding(Terms(nothing, nothing, np.ones_like(velocity)), samples)
-    for k, distance in enumerate(DISTANCES):
+    for k, distance in enumerate(PRESLIDING_DISTANCES):
         forgotten = np.exp(-way / distance)
         friction = np.where(time <= 2.0, 1.0 - forgotten, 2.0 * forgotten - 1.0)
         expected = LowPass(CUTOFF, RATE).filter(friction[:, None])[ROWS]
