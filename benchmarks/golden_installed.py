@@ -78,7 +78,7 @@ def _started(entities: list, configurations: Mapping[str, str]) -> list[str]:
     context = SimpleNamespace(launch_configurations=dict(configurations))
     nodes = []
     for entity in entities:
-        if entity.made == "OpaqueFunction":
+        if entity.made == "OpaqueFunction" and entity.named["function"].__name__ != "check":
             nodes += entity.named["function"](context) or []
     return [_line(node.named) for node in nodes]
 
@@ -96,6 +96,11 @@ def _line(node: Mapping[str, Any]) -> str:
 
 class _Made:
     """Stands for anything that `launch` and `launch_ros` make: keeps what it was given."""
+
+    @property
+    def name(self) -> Any:
+        """Name of an argument."""
+        return self.given[0]
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.made, self.given, self.named = type(self).__name__, list(given), named
