@@ -19,14 +19,15 @@ from dynid_ros.control import (
     CarriedLoad,
     FeedbackGains,
     GravityCompensator,
+    IdentifiedFriction,
     JointSettings,
     LoadedGravity,
     Timing,
-    compensated_friction,
     load_gravity_torque,
 )
 from dynid_ros.excitation import FourierExcitation, JointByJoint, PayloadMotion, PoseSet, StaticRotation
 from dynid_ros.identification import ForceSensorCalibration, GravityIdentification, LinkIdentification
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.information import MotionQuality
 from dynid_ros.mocap import MarkerSet, axis_of_rotation, center_of_rotation, chain_angles, register
 from dynid_ros.model import GravityModel, RobotModel
@@ -278,7 +279,9 @@ def _loaded() -> Iterator[Case]:
     with tempfile.TemporaryDirectory() as folder:
         path = GravityIdentification(robot).fit(recording).save(Path(folder) / "identified.yaml")
         _, gravity = load_gravity_torque(path, robot.urdf)
-        found: dict[str, Any] = {"friction": compensated_friction(path, robot.joint_names, [0.5])}
+        found: dict[str, Any] = {
+            "friction": IdentifiedFriction.from_document(load_identified(path), robot.joint_names).compensated([0.5])
+        }
     loaded = gravity.carrying(CarriedLoad(2.0, (0.01, 0.02, 0.1), robot.tip))
     found |= {"alone": np.array([gravity(q) for q in poses]), "loaded": np.array([loaded(q) for q in poses])}
     model = GravityModel(robot)

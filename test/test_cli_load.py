@@ -131,7 +131,7 @@ def test_a_wrist_sensor_weighs_without_a_model(wrenches, capsys, no_report):
     ("options", "words"),
     [
         (("--wrench-acts-on", "load"), "set the other convention"),
-        (("--wrench-frame", "base"), "contradicts the data"),
+        (("--wrench-frame", "base"), "axes"),
         (("--wrench-topic", "/x"), "no wrench topic /x; it has /wrench"),
         (("--unloaded", "x.npz"), "--unloaded is for joint torques"),
         (("--source", "torque", "--unloaded", "x.npz", "--wrench-topic", "/x"), "are for --source wrench"),
