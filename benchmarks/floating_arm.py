@@ -1,6 +1,7 @@
 """What a simulated arm does that floats on gravity compensation: over ROS, through faults, loads and wrong models.
 
     python -m benchmarks.floating_arm [--arm xarm7 ur5] [--only "stray message"]
+    python -m benchmarks.floating_arm --arm xarm7 ur5 z1 --lockstep
     python -m benchmarks.floating_arm --arm xarm7 ur5 z1 --led 20
 
 The node and the simulator run as processes of their own, on route effort; sensors have the simulator's default errors,
@@ -31,12 +32,13 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
+from dynid_ros.control import State, Timing
 from dynid_ros.demo.start import own_domain
 from dynid_ros.nodes.shared.topics import LATCHED
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 import demo_arm_model
-from helpers.floating_arm import ROTOR_PER_EFFORT, STRANGERS, lead
+from helpers.floating_arm import RAMP_S, ROTOR_PER_EFFORT, STRANGERS, FloatingArm, lead
 
 from dynid_ros.model import RobotModel
 
@@ -342,6 +344,38 @@ def ended(s: Session) -> str:
     return s.row("Ctrl-C", since, count, f"process ended after {took:.1f} s")
 
 
+def lockstep(name: str) -> None:
+    """Print what an arm does in lockstep, with and without descent and watch."""
+    stranger = STRANGERS[name]
+    for new in (False, True):
+        timing = Timing(ramp_time=RAMP_S, descent_time=2.0 if new else 0.0, watch_motion=new)
+
+        def row(what: str, arm: FloatingArm, since: float, how: str = "now" if new else "before") -> None:
+            numbers = f"{arm.motion(since):.2f} | {arm.speed(since):.2f} | {arm.step(since):.3f}"
+            said = arm.compensator.fault_reason or arm.compensator.notice or arm.compensator.state.value
+            print(f"| {what} | {how} | {numbers} | {said} |", flush=True)
+
+        arm = FloatingArm(stranger, timing=timing).enable().let_go()
+        since = arm.time
+        arm.compensator.interrupt(arm.time, "a fault in which the pose is known")
+        row("fault: the 2 s after it", arm.run(2.0), since)
+        since = arm.time
+        row("… and the 20 s after that", arm.run(20.0), since)
+        for factor in (1.5, 0.5):
+            arm = FloatingArm(stranger, factor=factor, timing=timing).enable()
+            since = arm.time
+            arm.let_go()
+            arm.compensator.released()
+            while arm.time < since + 8.0 and arm.compensator.state is State.ACTIVE:
+                arm.run(0.1)
+            row(f"moments times {factor:g}, let go: until it is noticed, or 8 s", arm, since)
+        for what, load in (("model", False), ("load", True)):
+            arm = FloatingArm(stranger, timing=timing).enable().let_go()
+            since = arm.time
+            arm.compensator.replace(arm.gravity(1.25), arm.settings(), load=load)
+            row(f"{what} that adds a quarter of the weight: 4 s", arm.run(4.0), since)
+
+
 SITUATIONS: dict[str, tuple[Callable[[Session], str], dict]] = {
     "stray message": (stray_message, {}),
     "load": (load_taken_up, {}),
@@ -363,7 +397,16 @@ def main() -> None:
     parser.add_argument("--arm", nargs="+", default=["xarm7", "ur5"], choices=STRANGERS, help="arms (default: two)")
     parser.add_argument("--only", nargs="+", default=list(SITUATIONS), choices=SITUATIONS, help="situations")
     parser.add_argument("--led", type=float, default=0.0, help="minutes of simulated time by hand (default: 0)")
+    parser.add_argument("--lockstep", action="store_true", help="play without ROS, step by step")
     chosen = parser.parse_args()
+    if chosen.lockstep:
+        for arm in chosen.arm:
+            print(
+                f"\n{arm}\n\n| situation | | motion, rad | speed, rad/s | largest step | what the compensation says |"
+            )
+            print("|---|---|---|---|---|---|")
+            lockstep(arm)
+        return
     if chosen.led:
         for arm in chosen.arm:
             for watched in (True, False):
