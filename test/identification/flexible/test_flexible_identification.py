@@ -135,7 +135,8 @@ def test_springs_that_are_not_linear(law, values):
         assert result.term(name).values[0] == pytest.approx(value, rel=0.03 if name == "stiffness" else 0.1)
     truth, inertia = experiment.truth, result.names.index("Iyy1")
     assert result.parameters[inertia] == pytest.approx(truth.inertia, rel=0.05)
-    assert result.term("motor_inertia").values[0] == pytest.approx(truth.motor_inertia, rel=0.05)
+    # Densities of noise over more frequencies let the motor's inertia stray further in four seconds.
+    assert result.term("motor_inertia").values[0] == pytest.approx(truth.motor_inertia, rel=0.1)
 
 
 @pytest.mark.slow
