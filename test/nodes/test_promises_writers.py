@@ -143,7 +143,7 @@ def test_after_one_stray_message_the_arm_is_held_and_after_more_it_fades(compens
     safe = planar_arm.gravity_torque(POSE)
     arm.robot.watch.foreign = [0.5, 0.5, 0.5]
     with publisher(EFFORTS, Float64MultiArray) as other:
-        wait(lambda: arm.node._loop.commands.topic.others)
+        wait(lambda: arm.node._loop.commands.topic.others and other.get_subscription_count() >= 2)
         other.publish(Float64MultiArray(data=arm.robot.watch.foreign))
         wait(lambda: arm.state.startswith("fault"))
         time.sleep(1.0)

@@ -163,7 +163,7 @@ def put_out(controller, effort, positions=POSE):
     message = SimpleNamespace(joint_names=list(planar_arm.JOINTS), output=output)
     told_to = controller.bench.node._loop.controller.output
     controller.robot.executor.create_task(controller.robot.create_timer, 0.005, lambda: told_to.on_state(message))
-    wait(lambda: told_to.effort(told_to._heard) == effort)
+    wait(lambda: told_to.effort(told_to._received) == effort)
     return output
 
 
