@@ -254,7 +254,8 @@ def test_a_killed_one_is_named_until_the_middleware_finds_out(arm, model_file, t
     description = tmp_path / "arm.urdf"
     description.write_text(planar_arm.urdf())
     values = {"robot_description": description, "model_file": model_file, "timeout": compensation_bench.CALM}
-    values |= {"autostart": "true", "enable_on_activate": "true", "unchecked_controller": "true", "assume_no_effort": "true"}
+    values |= {"autostart": "true", "enable_on_activate": "true", "unchecked_controller": "true"}
+    values["assume_no_effort"] = "true"
     with NodeProcess("gravity_compensation", values, "-r", "__ns:=/first", "-r", "joint_states:=/joint_states",
                      "-p", f"command_topic:={EFFORTS}"):  # fmt: skip
         wait(lambda: arm.robot.commands, START_TIME)
