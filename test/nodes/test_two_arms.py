@@ -57,7 +57,7 @@ class Arm:
             "recorder": {"output_folder": self.folder / "bags"},
             "gravity_identification": {"effort_convention": "torque", "output": self.folder},
             "gravity_compensation": {"model_file": self.folder / "identified.yaml", "timeout": 5.0, "ramp_time": 0.5}
-            | {"scale": "[1.0]"},
+            | {"scale": "[1.0]", "assume_no_effort": "true", "descent_time": "0.0", "watch_motion": "false"},
         }
 
     def start(self, stack):
