@@ -152,6 +152,20 @@ def test_after_one_stray_message_the_arm_is_held_and_after_more_it_fades(compens
         wait(lambda: not any(arm.torque))
 
 
+def test_after_one_stray_message_the_held_arm_may_be_enabled_again(compensated):
+    arm = compensated(descent_time=30.0)
+    arm.enabled()
+    arm.robot.watch.foreign = [0.5, 0.5, 0.5]
+    with publisher(EFFORTS, Float64MultiArray) as other:
+        wait(lambda: arm.node._loop.commands.topic.others and other.get_subscription_count() >= 2)
+        other.publish(Float64MultiArray(data=arm.robot.watch.foreign))
+        wait(lambda: arm.state.startswith("fault"))
+    wait(lambda: publishers(arm, EFFORTS) == 1)
+    arm.enabled()
+    time.sleep(0.3)
+    assert arm.state == "active"
+
+
 def test_of_two_compensations_one_may_command(arm, model_file):
     values = {"robot_description": planar_arm.urdf(), "model_file": str(model_file), "timeout": compensation_bench.CALM}
     values |= {"unchecked_controller": True, "assume_no_effort": True}

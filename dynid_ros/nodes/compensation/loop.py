@@ -372,6 +372,7 @@ class CompensationLoop:
             self._check_support(start, gravity)
         first_pose, next_pose = self.controller.pose(now, compensator.position)
         compensator.enable(now, start, first_pose, confirmed=self._confirmed)
+        self.commands.topic.forget_foreign()
         self._foreign = 0
         if next_pose is not None:
             with suppress(ControlError):  # the pose may be at the limits

@@ -157,6 +157,11 @@ class CommandTopic:
         """Wait for at most `seconds` and return whether all messages have arrived."""
         return self._publisher is None or self._publisher.wait_for_all_acked(Duration(seconds=seconds))
 
+    def forget_foreign(self) -> None:
+        """Count messages of other publishers anew from now on."""
+        self.count_foreign()
+        self.foreign = 0
+
     def close(self) -> None:
         """Destroy the publisher; messages that were not acknowledged may be lost."""
         if self._publisher is not None:
