@@ -1,10 +1,11 @@
 """What an arm does that floats on the compensator: arms of others, sensors with errors, judged by the motion."""
 
+import numpy as np
 import pytest
 
 pytest.importorskip("mujoco")
 
-from helpers.floating_arm import RAMP_S, STRANGERS, FloatingArm, lead
+from helpers.floating_arm import PERIOD_S, RAMP_S, STRANGERS, FloatingArm, lead
 
 from dynid_ros.control import State, Timing
 
@@ -44,6 +45,56 @@ def test_where_the_pose_is_not_known_the_torque_fades():
     arm.compensator.fault(arm.time, "a position jumped")
     arm.run(arm.timing.fault_ramp_time + 0.05)
     assert arm.compensator.at_rest
+
+
+def pause_loop(arm, seconds):
+    """Let the arm move for a while under the last command, while the loop does not run."""
+    for _ in range(round(seconds / PERIOD_S)):
+        arm.arm.step(PERIOD_S)
+    arm.time += seconds
+
+
+def watch_to_zero(arm):
+    """Return the commands (N, n) of the watch, one each 10 ms, until the torque is zero."""
+    commands = []
+    while not arm.compensator.at_rest and len(commands) < 200:
+        commands.append(arm.compensator.watch(arm.time) or arm.compensator.torque)
+        arm.time += 0.01
+    return np.array(commands)
+
+
+EVENTS = {
+    "silence": lambda compensator, time: compensator.watch(time),
+    "implausible state": lambda compensator, time: compensator.fault(time, "a position jumped"),
+    "no controller": lambda compensator, time: compensator.interrupt(time, "no controller listens", fade=True),
+    "process ends": lambda compensator, time: compensator.stop(time),
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("stranger", ["xarm7", "z1"])
+def test_a_fault_ramp_does_not_count_a_pause_of_the_loop_before_it(stranger, event):
+    arm = floating(STRANGERS[stranger])
+    before = arm.compensator.torque
+    pause_loop(arm, 1.0)
+    began = arm.time
+    EVENTS[event](arm.compensator, arm.time)
+    commands = watch_to_zero(arm)
+    assert commands[0] == pytest.approx(before, rel=1e-12), "the ramp begins at the last command"
+    steps = np.abs(np.diff(commands, axis=0)) / np.abs(before).max()
+    assert steps.max() < 0.03, "ten milliseconds are a fiftieth of the ramp"
+    assert arm.time - began == pytest.approx(arm.timing.fault_ramp_time, abs=0.03)
+
+
+def test_a_fault_ramp_counts_a_pause_within_it_for_three_periods():
+    arm = floating(STRANGERS["xarm7"])
+    before = np.array(arm.compensator.torque)
+    arm.compensator.stop(arm.time)
+    arm.compensator.watch(arm.time)
+    pause_loop(arm, 1.0)
+    after = np.array(arm.compensator.watch(arm.time))
+    share = 3 * 0.01 / arm.timing.fault_ramp_time
+    assert np.abs(after - before).max() <= share * np.abs(before).max() + 1e-9
 
 
 def test_without_a_descent_the_arm_falls():
