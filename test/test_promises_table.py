@@ -1,4 +1,4 @@
-"""Every line of docs/promises.md names tests that there are, and every test of a promise is named and has a break."""
+"""Each row of docs/promises.md names existing tests, and each test of a promise is named in a row."""
 
 import ast
 from functools import cache
@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 from promises import TEST, promises
-
-from benchmarks.break_promises import locate
-from benchmarks.promise_breaks import BREAKS, Break
 
 ROOT = Path(__file__).parents[1]
 PROMISES = promises()
@@ -55,13 +52,3 @@ def named_tests():
 def test_each_test_of_a_promise_is_named(path):
     matches = [TEST.match(f"`{test}`") for test in named_tests()]
     assert content(path)[0] == {match["name"] for match in matches if match["file"] == path.name}
-
-
-def test_each_named_test_can_be_seen_to_fail():
-    assert {broken.test for broken in BREAKS} == named_tests()
-
-
-@pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: f"{broken.test}: {broken.what}")
-def test_what_is_broken_is_there(broken: Break):
-    for symbol, old, _ in broken.edits:
-        locate(ROOT / "dynid_ros", symbol, old)
