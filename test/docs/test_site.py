@@ -15,7 +15,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     first = (tmp_path / "index.html").read_text(encoding="utf-8")
-    for page in ("first_hour", "measurements", "links"):
+    for page in ("first_hour", "results", "links"):
         assert f'href="{page}.html' in first
     assert (tmp_path / "_images" / "drop.png").is_file()
     assert not [link for link in links(ROOT / "README.md") if f'href="{link}"' in first and not link.startswith("http")]
