@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.collision import Bodies, Distances, Obstacle
 from dynid_ros.collision.capsules import Placed, Placing
 from dynid_ros.collision.clearance import (
+    DISTANCE_TOLERANCE_M,
     NEAR,
     Checks,
     PairChecks,
@@ -58,8 +59,8 @@ class Workspace:
         robot: the arm.
         floor_height: lowest height of a moving link, against gravity from the base's origin, m.
         clearance: smallest distance between two links, and between a link and an obstacle, m. With bodies 0 means that
-            they may not touch, and links that are nearer to each other by design are held to that alone. For lines 0
-            means not checked, and lines less than three times as far apart along the arm are not looked at.
+            they may not touch; links that are nearer to each other by design keep what most poses allow. Lines are not
+            checked at 0, and keep at most a third of their distance along the arm.
         bodies: what the links occupy; None: lines.
         box: lower and upper corner, (3,) each in the base frame, of the box that the moving links stay in; infinite
             where it is open; None: no box.
@@ -165,18 +166,24 @@ class Workspace:
             raise TrajectoryError(violation)
 
     def _add(self, checks: Checks, placed: Placed, certain: bool) -> None:
-        """Add what the arm can keep to and can violate."""
-        room = checks.room(checks.contact(placed))
+        """Add the distances that a motion can keep and can violate.
+
+        The first moving link is exempt from a distance that it cannot change, or where it overlaps in all poses.
+        Neither depends on the clearance, so a larger clearance exempts nothing more.
+        """
+        contact = checks.contact(placed)
+        room = checks.room(contact)
         never = np.all(room < 0, axis=1)
-        first = checks.link == 0
-        self.exempt += tuple(dict.fromkeys(checks.only(never & first).names))
-        if certain and np.any(never & ~first):
-            k = int(np.flatnonzero(never & ~first)[0])
+        is_fixed = np.all(contact.distance < 0, axis=1) | (np.ptp(contact.distance, axis=1) < DISTANCE_TOLERANCE_M)
+        exempt = never & is_fixed & (checks.link == 0)
+        self.exempt += tuple(dict.fromkeys(checks.only(exempt).names))
+        if certain and np.any(never & ~exempt):
+            k = int(np.flatnonzero(never & ~exempt)[0])
             raise TrajectoryError(
                 f"{checks.names[k]} are too near in every one of {PROBE_POSES} poses, by {-room[k].max():.3f} m at "
                 "least; correct floor_height, box, obstacles or clearance, or the pose of the base"
             )
-        self._checks.append(checks.only(~(never & first)))
+        self._checks.append(checks.only(~exempt))
 
     def _violation(self, k: int, room: float, time: float) -> str:
         for checks in self._checks:

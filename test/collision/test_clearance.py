@@ -1,5 +1,7 @@
 """test_clearance."""
 
+from itertools import pairwise
+
 import arm_meshes
 import numpy as np
 import pytest
@@ -36,13 +38,39 @@ def test_no_collision_of_real_meshes_is_missed_and_few_poses_are_lost(name, most
 
 
 @pytest.mark.parametrize("name", ["ur10", pytest.param("panda", marks=pytest.mark.slow)])
-def test_clearance_by_design_locks_nothing(name):
+def test_larger_clearance_allows_no_further_pose_and_locks_nothing(name):
     """The wrists have less than 5 cm between links that are two joints apart; the arm must still be able to move."""
     robot, bodies = arm_meshes.arm(name)
     poses = arm_meshes.poses(robot, 150, seed=12)
-    close, near = (Workspace(robot, clearance=clearance, bodies=bodies).allowed(poses) for clearance in (0.0, 0.05))
-    assert np.all(close | ~near)
-    assert near.mean() > 0.5 * close.mean()
+    allowed = [Workspace(robot, clearance=c, bodies=bodies).allowed(poses) for c in (0.0, 0.01, 0.05)]
+    assert all(np.all(closer | ~further) for closer, further in pairwise(allowed))
+    assert allowed[-1].mean() > 0.3 * allowed[0].mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("with_bodies", [True, False])
+def test_larger_clearance_allows_no_further_pose_of_any_chain(seed, with_bodies):
+    rng = np.random.default_rng(seed)
+    robot = RobotModel.from_urdf(random_chains.random_urdf(rng, 5), tip=random_chains.TIP)
+    lines = Bodies.lines(robot)
+    bodies = Bodies(lines.link, lines.start, lines.end, lines.radius + 0.02, lines.hulls, lines.names)
+    poses = rng.uniform(-2.0, 2.0, (150, 5))
+    allowed = [
+        Workspace(robot, clearance=c, bodies=bodies if with_bodies else None).allowed(poses)
+        for c in (0.001, 0.01, 0.03, 0.06, 0.12)
+    ]
+    assert allowed[0].any()
+    assert all(np.all(closer | ~further) for closer, further in pairwise(allowed))
+
+
+def test_larger_clearance_does_not_exempt_first_link_from_an_obstacle():
+    """The first link swings through a post that is 5 cm from its axis."""
+    robot = RobotModel.from_urdf(TWO_ARMS, "left_tip")
+    post = Obstacle("post", [-0.05, 0.25, -1.0], [0.05, 0.3, 1.0])
+    poses = np.random.default_rng(0).uniform(-np.pi, np.pi, (100, 2))
+    near, far = (Workspace(robot, clearance=c, obstacles=[post]).allowed(poses) for c in (0.01, 0.06))
+    assert 0 < near.sum() < len(poses)
+    assert np.all(near | ~far)
 
 
 def scene():
