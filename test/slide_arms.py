@@ -27,6 +27,11 @@ def scara() -> RobotModel:
     )
 
 
+def cylindrical() -> RobotModel:
+    """An upright axis, a vertical slide, a horizontal slide."""
+    return _arm(("revolute", "0 0 1", "0 0 0.3"), ("prismatic", "0 0 1", "0 0 0.2"), ("prismatic", "1 0 0", "0.2 0 0"))
+
+
 def gantry() -> RobotModel:
     """Three slides."""
     return _arm(("prismatic", "1 0 0", "0 0 1"), ("prismatic", "0 1 0", "0 0 0"), ("prismatic", "0 0 1", "0 0 0"))

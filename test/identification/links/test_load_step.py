@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from link_problems import MASS, PLAIN, Fourier, chain, loaded_torque, wrong
+from link_problems import MASS, PLAIN, Drive, Fourier, chain, loaded_torque, wrong
 from link_problems import run as plain
+from slide_arms import cylindrical
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
@@ -66,3 +67,11 @@ def test_what_is_no_load_is_not_taken_for_one(change, seed):
     run = plain(robot, seed)
     moving = replace(run, velocity=Fourier(robot.n_joints, seed, size=0.6)(run.time)[1])
     fit(robot, replace(run, torque=change(moving)))
+
+
+@pytest.mark.parametrize("seed", [3, 6, 20])
+def test_a_load_without_weight_in_any_joint_is_not_imagined(seed):
+    """Upright axes hardly determine the mass moment of a load: its estimates differ by more than what matters."""
+    robot = cylindrical()
+    friction = replace(PLAIN, rotor_inertia=True)
+    LinkIdentification(wrong(robot), friction=friction).fit(plain(robot, seed, Drive(rotor=0.5), noise=0.15))
