@@ -32,14 +32,16 @@ STICTION = ("creep", "bend", "lead")
 
 
 class LinearMotion(NamedTuple):
-    """Equations of motion M q'' + D q' + K q + c s = f, linear about a motion, at N samples.
+    """Equations of motion M q'' + D q' + K (q - p) + c s = f, linear about a motion p, at N samples.
 
     Attributes:
-        mass, damping, stiffness: (N, n, n).
-        force: (N, n).
-        coulomb: (n,) c.
-        step: between samples, s.
-        stiction: (3, n) of `STICTION`; 0: Coulomb's law.
+        mass, damping, stiffness: Matrices M, D and K, (N, n, n) each.
+        force: Generalized forces f, (N, n).
+        coulomb: Dry friction c, (n,).
+        step: Time between samples, s.
+        stiction: Stiction parameters (3, n) of `STICTION`; 0: Coulomb's law.
+        position: Positions p, (N, n). A march holds K between samples, which is exact at p and harmless near it.
+            About zero, a stiffness that varies with time, as that of a cubic spring, would act on whole positions.
     """
 
     mass: NDArray
@@ -49,6 +51,7 @@ class LinearMotion(NamedTuple):
     coulomb: NDArray
     step: float
     stiction: NDArray | float = 0.0
+    position: NDArray | float = 0.0
 
 
 class Law(NamedTuple):
@@ -209,6 +212,8 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
     h, half = motion.step / parts, parts // 2
     middle = (np.arange(parts * (samples - 1)) + 0.5) / parts
     forces = CubicSpline(np.arange(samples), motion.force)(middle)
+    positions = CubicSpline(np.arange(samples), np.broadcast_to(motion.position, motion.force.shape))(middle)
+    forces += np.einsum("kij,kj->ki", motion.stiffness[(middle + 0.5).astype(int)], positions)
     weights = _step_weights(motion, h)
     law = np.broadcast_to(motion.stiction, (3, n)).astype(float)
     own = Law(*(law / [[1.0], [h], [h]]).tolist())

@@ -137,9 +137,8 @@ class LinkResponse:
             smooth, partials, rows = self._equations(q, qd, qdd, motor, parameters)
             by_q, by_qd, by_qdd = partials
             if iteration < FRICTION_ITERATIONS and moved > SAME_DIRECTIONS and parameters.coulomb.any():
-                by = zip(partials, (q, qd, qdd), strict=True)
-                force = sum(np.einsum("kij,kj->ki", matrix, x) for matrix, x in by) - smooth
-                linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step, stiction)
+                force = np.einsum("kij,kj->ki", by_qd, qd) + np.einsum("kij,kj->ki", by_qdd, qdd) - smooth
+                linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step, stiction, q)
                 marched = march(linear, start, self.march_step)
                 sense = marched.averaged(marched.used)
             residual = self._with_start(

@@ -1,10 +1,13 @@
 """Motion of links behind springs: beside LSODA, beside Pinocchio, and its derivatives beside differences of itself."""
 
+import math
+
 import flexible_experiments as experiments
 import flexible_motion
 import numpy as np
 import pa10
 import pytest
+from flexible_link import eq_10
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import Layout
@@ -94,6 +97,30 @@ def test_one_joint_moves_as_integrated(joint):
     assert np.sqrt(np.mean((found.position - links) ** 2)) < 0.1 * experiments.LINK_NOISE
     assert np.abs(found.position - links).max() < 0.3 * experiments.LINK_NOISE
     assert np.abs(motor - links).max() > 8 * experiments.LINK_NOISE
+
+
+CURVED_SPRINGS = {
+    "cubic": ([9e3, 3e7], lambda d: 9e3 * d + 3e7 * d**3),
+    "dead_zone": ([1.19e4, 2e-3], lambda d: 1.19e4 * (d - min(max(d, -2e-3), 2e-3))),
+}
+
+
+@pytest.mark.parametrize("law", CURVED_SPRINGS)
+def test_a_curved_spring_and_dry_friction_move_a_link_as_integrated(law):
+    """The spring's tangent varies tenfold while friction reverses."""
+    values, torque = CURVED_SPRINGS[law]
+    row, step = pa10.table_one(2), STEP / 2
+    series, _ = experiments.single_joint_motion(2)
+    derivative = eq_10(row, series, flexible_motion.SMOOTHING, torque)
+    begin = [float(series.at([0.0])[0][0, 0]), 0.0]
+    links = flexible_motion.integrate(derivative, begin, series.period, math.ceil(series.period / 2.5e-4))
+    time = step * np.arange(round(2.0 / step))
+    position, velocity = links.at(time, True), links.velocity_at(time[:1], True)
+    layout = layout_of(RobotModel.from_urdf(pa10.single_joint_urdf(2)), [SPRINGS[law]()])
+    true = [*layout.base.project(layout.robot.parameters), row.coulomb, row.viscous, *values]
+    response = LinkResponse(layout.robot, layout.base, series.at(time)[0], step, np.zeros((len(time), 0)))
+    found = response.solve(layout.unpack(np.array(true)), np.stack([position[0], velocity[0]]), position)
+    assert np.abs(found.position - position).max() < 2e-5
 
 
 @pytest.mark.slow
