@@ -13,7 +13,6 @@ from dynid_ros.model import RobotModel, arrays
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.trajectories.joint_limits_file import read_joint_limits
-from dynid_ros.trajectories.sobol import sobol
 from dynid_ros.trajectories.trajectory import Trajectory, shortest_duration
 
 per_joint = partial(arrays.per_joint, error=TrajectoryError)
@@ -165,7 +164,7 @@ class MotionLimits:
         for name, low, high in zip(self.joint_names, lower, upper, strict=True):
             if not low < high:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less margin and approach")
-        return lower + sobol(count, len(lower)) * (upper - lower)
+        return lower + sobol_points(count, len(lower)) * (upper - lower)
 
     def shortest_move(self, displacement: ArrayLike) -> float:
         """Shortest time (s) of a minimum-jerk move by `displacement` (n,) from rest to rest."""
@@ -214,6 +213,13 @@ def _bounds(
     return bounds
 
 
+def sobol_points(count: int, dimensions: int) -> NDArray:
+    """Return the first points (count, dimensions) of Sobol's sequence in the unit cube; `count` is a power of two."""
+    from scipy.stats import qmc  # noqa: PLC0415  # scipy.stats takes half a second to load, and few programs need it
+
+    return qmc.Sobol(dimensions, scramble=False).random(count)
+
+
 HOLDING_POSES = 256
 HOLDING_STEPS = 33
 HOLDING_SWEEPS = 2
@@ -226,7 +232,7 @@ def holding_torque(robot: RobotModel, lower: NDArray, upper: NDArray) -> NDArray
     """
     if not (np.all(np.isfinite(lower) & np.isfinite(upper)) and np.any(robot.parameters)):
         return np.zeros(robot.n_joints)
-    poses = lower + sobol(HOLDING_POSES, robot.n_joints) * (upper - lower)
+    poses = lower + sobol_points(HOLDING_POSES, robot.n_joints) * (upper - lower)
     torque = np.abs(robot.gravity_torque(poses))
     largest = torque.max(axis=0)
     steps = np.linspace(0.0, 1.0, HOLDING_STEPS)

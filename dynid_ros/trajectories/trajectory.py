@@ -1,5 +1,8 @@
 """A planned motion of all joints over time, and its YAML file."""
 
+import json
+import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import BPoly
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.files import MEGABYTE, csv_line, read_yaml, write_atomically
+from dynid_ros.files import MEGABYTE, csv_line, parse_yaml, read_text, write_atomically
 
 LARGEST_FILE = 50 * MEGABYTE
 
@@ -26,7 +29,8 @@ def document(path: str | Path, what: str, form: str) -> Iterator[dict]:
         TrajectoryError: the file cannot be read, is not safe YAML, is not of that format, or lacks or garbles an entry.
     """
     try:
-        content = read_yaml(path, LARGEST_FILE)
+        text = read_text(path, LARGEST_FILE)
+        content = _parse_rows(text) or parse_yaml(text)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise TrajectoryError(f"cannot read {what} '{path}' ({reason}); give one that was planned here") from error
@@ -43,7 +47,47 @@ def document(path: str | Path, what: str, form: str) -> Iterator[dict]:
         raise TrajectoryError(f"{what} '{path}': {error}") from error
 
 
+_ROWS = re.compile(r"(.*?\n)time:(.*?)\nposition:(.*?)\nvelocity:(.*?)\nacceleration:(.*)", re.DOTALL)
+"""Layout of the files that `Trajectory.save` writes: a head, then a list for each field."""
+
+
+def _parse_rows(text: str) -> dict | None:
+    """Parse the rows of numbers in a file of `Trajectory.save` as JSON, three times faster than as YAML.
+
+    Returns:
+        Content of the file, or None for any other layout, which the YAML parser then reads or refuses.
+    """
+    parts = _ROWS.fullmatch(text)
+    if parts is None:
+        return None
+    try:
+        head = parse_yaml(parts[1])
+        fields = {name: _parse_list(part) for name, part in zip(FIELDS, parts.groups()[1:], strict=True)}
+    except (ValueError, RecursionError):
+        return None
+    return {**head, **fields} if isinstance(head, dict) and not head.keys() & fields.keys() else None
+
+
+def _parse_list(text: str) -> list:
+    """Parse a flow list, or a block list whose entries are flow lists.
+
+    Raises:
+        ValueError: the text is neither of them.
+    """
+    if text.startswith("\n- "):
+        rows = text[3:].rstrip().split("\n- ")
+        if text.count("[") != len(rows):
+            raise ValueError("expected one list of numbers in each row")
+        text = f"[{','.join(rows)}]"
+    return json.loads(text, parse_int=float, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"'{name}' is no number in YAML")
+
+
 FORMAT = "dynid-trajectory/1"
+FIELDS = ("time", "position", "velocity", "acceleration")
 LONGEST = 8 * 3600.0
 """s; a working day."""
 JUMP = 0.01
@@ -230,10 +274,12 @@ class Trajectory:
 
     def save(self, path: str | Path) -> Path:
         """Write the samples as YAML, at once or not at all."""
-        content = {"format": FORMAT, "joint_names": list(self.joint_names)}
-        for field in ("time", "position", "velocity", "acceleration"):
-            content[field] = getattr(self, field).tolist()
-        return write_atomically(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
+        head = {"format": FORMAT, "joint_names": list(self.joint_names)}
+        text = yaml.safe_dump(head, sort_keys=False, default_flow_style=None, width=math.inf)
+        lines = [f"{text}time: {_flow_list(self.time)}"]
+        for field in FIELDS[1:]:
+            lines += [f"{field}:", *(f"- {_flow_list(row)}" for row in getattr(self, field))]
+        return write_atomically(path, "\n".join(lines) + "\n")
 
     @staticmethod
     def read(path: str | Path) -> "Trajectory":
@@ -243,7 +289,7 @@ class Trajectory:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not a trajectory.
         """
         with document(path, "trajectory", FORMAT) as content:
-            fields = (content[field] for field in ("time", "position", "velocity", "acceleration"))
+            fields = (content[field] for field in FIELDS)
             names = content["joint_names"]
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise TrajectoryError(f"joint_names is {names!r}; expected a list of names")
@@ -256,6 +302,12 @@ class Trajectory:
         table = np.column_stack([self.time, self.position, self.velocity, self.acceleration])
         rows = [csv_line(header), *(",".join(repr(float(value)) for value in row) for row in table)]
         return write_atomically(path, "\n".join(rows) + "\n")
+
+
+def _flow_list(values: NDArray) -> str:
+    """Format numbers as a flow list; YAML 1.1 takes a number with an exponent for text unless it has a point."""
+    numbers = (repr(value) for value in values.tolist())
+    return f"[{', '.join(n if '.' in n else n.replace('e', '.0e') for n in numbers)}]"
 
 
 # Rest-to-rest moves of minimum jerk: q(t) = q0 + Δ(10 s³ − 15 s⁴ + 6 s⁵), s = t/T (Flash & Hogan 1985).

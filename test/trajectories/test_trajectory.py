@@ -2,9 +2,11 @@ import csv
 
 import numpy as np
 import pytest
+import yaml
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.trajectories import Trajectory, move
+from dynid_ros.files import parse_yaml
+from dynid_ros.trajectories import Trajectory, move, trajectory
 
 JOINTS = ("a", "b")
 FIELDS = ("position", "velocity", "acceleration")
@@ -136,6 +138,50 @@ def test_bad_file_is_one_clear_error(tmp_path, content, message):
         Trajectory.read(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_rows_are_read_without_the_yaml_parser(tmp_path, monkeypatch):
+    path = motion().save(tmp_path / "motion.yaml")
+    assert yaml.safe_load(path.read_text())["velocity"] == motion().velocity.tolist()
+    texts = []
+    monkeypatch.setattr(trajectory, "parse_yaml", lambda text: texts.append(text) or parse_yaml(text))
+    Trajectory.read(path)
+    assert [len(text.splitlines()) for text in texts] == [2]
+
+
+def test_wrapped_rows_and_tiny_numbers_are_read_exactly(tmp_path):
+    values = np.random.default_rng(0).normal(size=(3, 4, 9)) * 10.0 ** np.arange(-20, 16, 4)
+    wild = Trajectory(tuple("abcdefghi"), np.arange(4.0), *values)
+    content = {"format": "dynid-trajectory/1", "joint_names": list(wild.joint_names)}
+    content |= {field: getattr(wild, field).tolist() for field in ("time", *FIELDS)}
+    wrapped = tmp_path / "wrapped.yaml"
+    wrapped.write_text(yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump(content))
+    for path in (wrapped, other, wild.save(tmp_path / "saved.yaml")):
+        back = Trajectory.read(path)
+        for field in ("time", *FIELDS):
+            np.testing.assert_array_equal(getattr(back, field), getattr(wild, field))
+
+
+HEAD = "format: dynid-trajectory/1\njoint_names: [a]\n"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "time: [0, 1]\nposition:\n- [0]\n- [1]\nvelocity:\n- [0]\n- [0]\nacceleration:\n- [0]\n- [0]\ntime: [0, 2]\n",
+        "time: [0, 1]\ntime: [0, 1]\nposition:\n- [0]\n- [1]\nvelocity:\n- [0]\n- [0]\nacceleration:\n- [0]\n- [0]\n",
+        "time: [0, 1]\nposition:\n- [0], [1]\nvelocity:\n- [0]\n- [0]\nacceleration:\n- [0]\n- [0]\n",
+        "time: [0, 1]\nposition:\n- 0, 1\n- [1]\nvelocity:\n- [0]\n- [0]\nacceleration:\n- [0]\n- [0]\n",
+        f"time: [0, 1]\nposition: {'[' * 100_000}\nvelocity: [0]\nacceleration: [0]\n",
+    ],
+)
+def test_rows_that_are_no_yaml_are_refused(tmp_path, rows):
+    path = tmp_path / "motion.yaml"
+    path.write_text(HEAD + rows)
+    with pytest.raises(TrajectoryError, match="trajectory"):
+        Trajectory.read(path)
 
 
 def test_csv_holds_every_value(tmp_path):
