@@ -27,8 +27,10 @@ LARGEST = np.radians(5.0)
 """Largest half 95 % interval of a direction that is found, rad: a configured one is better known."""
 NOTHING = 1e-9
 """Part of a turn's effect on torques that other parameters do not explain, below which it is undetermined."""
-ROUNDS, SETTLED, LONGEST_TURN = 30, 1e-7, 0.5
-"""Most Gauss-Newton steps, the last of them, rad, and the longest, rad."""
+MAX_ITERATIONS = 30
+CONVERGENCE_ANGLE_RAD = 1e-7
+MAX_STEP_ANGLE_RAD = 0.5
+"""Limits of the Gauss-Newton steps of the direction of gravity."""
 POSES, REACH = 200, np.pi
 """Number of poses that are tried for what would show a turn, and the furthest of them, rad or m."""
 

@@ -22,9 +22,9 @@ from dynid_ros.identification.gravity.gravity_result import (
     required_angles,
 )
 from dynid_ros.identification.gravity_direction import (
-    LONGEST_TURN,
-    ROUNDS,
-    SETTLED,
+    CONVERGENCE_ANGLE_RAD,
+    MAX_ITERATIONS,
+    MAX_STEP_ANGLE_RAD,
     TILT_RAD,
     TiltCheck,
     direction_found,
@@ -177,12 +177,12 @@ class GravityIdentification:
         starts = [replace(self, robot=robot, gravity_direction=GIVEN) for robot in starting_directions(self.robot)]
         found = min(starts, key=lambda start: start._misfit(samples))
         turn = np.zeros(2)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ITERATIONS):
             turn = found._solve(samples, turns=True).values[-2:]
-            turn = turn * min(1.0, LONGEST_TURN / max(float(np.linalg.norm(turn)), SETTLED))
+            turn = turn * min(1.0, MAX_STEP_ANGLE_RAD / max(float(np.linalg.norm(turn)), CONVERGENCE_ANGLE_RAD))
             gravity = found.robot.gravity
             found = replace(found, robot=found.robot.with_gravity(turned(gravity, turn @ turn_axes(gravity))))
-            if np.linalg.norm(turn) < SETTLED:
+            if np.linalg.norm(turn) < CONVERGENCE_ANGLE_RAD:
                 break
         robot = downward(found.robot, self.robot.gravity, samples.position, samples.torque)
         return replace(found, robot=robot)
@@ -190,7 +190,7 @@ class GravityIdentification:
     def _misfit(self, samples: Samples) -> float:
         """Logarithm of the residuals, each noise as often as it has rows."""
         solution = self._solve(samples)
-        return float(np.sum(np.log(np.maximum(solution.sigma[solution.problem.group], SETTLED))))
+        return float(np.sum(np.log(np.maximum(solution.sigma[solution.problem.group], CONVERGENCE_ANGLE_RAD))))
 
     def _result(
         self,

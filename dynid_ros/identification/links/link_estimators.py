@@ -1,19 +1,26 @@
-"""Estimators of base parameters, and of all parameters of the links, from the same equations."""
+"""Estimates of the base parameters by the data alone, and of links that reproduce them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.covariance import gain_shifts, robust_covariance, white_covariance, widened
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.estimation.least_squares import minimum_norm, ridge
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.robust import solve_robust
 from dynid_ros.identification.equations import EquationBlock
-from dynid_ros.identification.links.link_regularization import FullProblem
+from dynid_ros.identification.gravity_direction import direction_of_fit, turn_covariance
+from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
+from dynid_ros.identification.links.link_result import beyond_the_arm
+from dynid_ros.identification.links.link_structure import LinkStructure
 from dynid_ros.identification.links.sequential import sequential
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.model.base_parameters import BaseParameters
 
 UNBIASED = ("weighted", "ordinary", "sequential", "huber")
@@ -21,21 +28,121 @@ UNBIASED = ("weighted", "ordinary", "sequential", "huber")
 REGULARIZED = ("consistent", "error_model", "ridge", "minimum_norm")
 """Estimators of all parameters of the links; base parameters are then by "weighted"."""
 ESTIMATORS = (*REGULARIZED, *UNBIASED)
+ERROR_KINDS = ("robust", "white")
 
-RIDGE = 10.0
+RIDGE_WEIGHT = 10.0
 """Weight of ridge regression in Atkeson, An and Hollerbach 1986."""
 
 
-@dataclass(frozen=True, eq=False)
-class LinkEstimate:
-    """Base parameters and friction.
+@dataclass(frozen=True)
+class ErrorModel:
+    """Errors that standard errors allow for.
 
     Attributes:
-        solution: (k,) complete, to compute torques like those of the data.
-        values: (k,) NaN where the data do not determine it.
-        covariance: (k, k) if the estimator has one of its own, else None.
-        condition_number: of the columns scaled to unit norm; infinite where the rank is short.
-        remarks: what the estimator has to say.
+        kind: key of `ERROR_KINDS`: "robust" for residuals that are correlated in time and where the motion repeats,
+            "white" for independent samples.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain.
+    """
+
+    kind: str
+    torque_gain_error: float
+
+    def covariance(
+        self, problem: WeightedProblem, weights: NDArray, noise: NDArray, solution: NDArray, noise_factor: float
+    ) -> tuple[NDArray, NDArray]:
+        """Return the covariance (k, k) of a solution (k,), and the degrees of freedom (k,) of the variances."""
+        if self.kind == "robust":
+            return robust_covariance(problem, weights, noise, solution, self.torque_gain_error)
+        return white_covariance(problem, weights, noise * noise_factor, self.torque_gain_error)
+
+
+@dataclass(frozen=True, eq=False)
+class BaseFit:
+    """Least-squares fit of the base parameters.
+
+    Attributes:
+        estimate: values, covariance and degrees of freedom of the base parameters.
+        solution: (k,) complete solution, to compute torques like those of the data.
+        noise: (n,) standard deviation of each joint's equations, N m (N).
+        links: (10 n,) parameters with the torques of the base parameters, all other parameters zero.
+        condition_number: condition number of the columns scaled to unit norm; infinite if rank-deficient.
+        direction: direction of gravity with its covariance; None: it was given.
+        remarks: sentences of the estimator.
+    """
+
+    estimate: BaseEstimate
+    solution: NDArray
+    noise: NDArray
+    links: NDArray
+    condition_number: float
+    direction: GravityDirection | None
+    remarks: tuple[str, ...]
+
+
+def estimate_base_parameters(structure: LinkStructure, estimator: str, error_model: ErrorModel) -> BaseFit:
+    """Estimate the base parameters by the data alone, and the turns of gravity with them.
+
+    Args:
+        structure: columns of the equations.
+        estimator: key of `ESTIMATORS`; regularized estimators use "weighted" here.
+        error_model: errors that the covariance allows for.
+    """
+    base, problem, columns = structure.base, structure.fitted_problem, structure.columns
+    kind = estimator if estimator in UNBIASED else "weighted"
+    fit, noise = solve_unbiased(kind, problem, base, lambda: structure.data.equations.blocks(columns))
+    weights = np.ones_like(noise) if estimator == "ordinary" else noise
+    noise_factor = structure.data.equations.noise_factor
+    covariance, dof = error_model.covariance(problem, weights, noise, fit.solution, noise_factor)
+    direction = structure.imu_direction
+    if direction is not None:
+        covariance += turn_covariance(structure.turned_problem, weights, direction)
+    elif structure.estimates_gravity:
+        direction = direction_of_fit(structure.robot, fit.solution, covariance, dof)
+    size = len(structure.independent)
+    covariance = covariance[:size, :size]
+    estimate = BaseEstimate(
+        names=tuple(base.names[column] for column in base.columns),
+        expressions=base.expressions,
+        values=fit.values[:size],
+        covariance=covariance if fit.covariance is None else widened(fit.covariance, covariance),
+        nominal=_nominal_values(structure),
+        dof=dof[:size],
+        gain_shifts=gain_shifts(problem, weights)[:, :size],
+        gain_error=error_model.torque_gain_error,
+    )
+    unknown = beyond_the_arm(columns, structure.joints, estimate, problem.torque_rms())
+    links = np.zeros(structure.robot.parameters.size)
+    inertial = base.columns[base.columns < links.size]
+    links[inertial] = fit.solution[: len(inertial)]
+    return BaseFit(
+        replace(estimate, values=np.where(unknown, np.nan, estimate.values)),
+        fit.solution[:size],
+        noise,
+        links,
+        fit.condition_number,
+        direction,
+        fit.remarks,
+    )
+
+
+def _nominal_values(structure: LinkStructure) -> NDArray:
+    """Return the base parameters (k,) of the URDF; NaN for combinations with a rotor or friction."""
+    base, nominal = structure.base, structure.robot.parameters
+    parameters = np.pad(nominal, (0, len(base.names) - nominal.size))
+    mixed = np.any(base.combinations[:, nominal.size :] != 0.0, axis=1)
+    return np.where(mixed, np.nan, base.project(parameters))
+
+
+@dataclass(frozen=True, eq=False)
+class UnbiasedSolution:
+    """Solution of one of the `UNBIASED` estimators.
+
+    Attributes:
+        solution: (k,) complete solution.
+        values: (k,) solution, NaN where the data do not determine it.
+        covariance: (k, k) if the estimator has a covariance of its own, otherwise None.
+        condition_number: as in `BaseFit`.
+        remarks: sentences of the estimator.
     """
 
     solution: NDArray
@@ -45,59 +152,39 @@ class LinkEstimate:
     remarks: tuple[str, ...] = ()
 
 
-def estimate_base(
+def solve_unbiased(
     kind: str, problem: WeightedProblem, base: BaseParameters, blocks: Callable[[], Iterable[EquationBlock]]
-) -> tuple[LinkEstimate, NDArray]:
-    """Estimate by the data alone.
+) -> tuple[UnbiasedSolution, NDArray]:
+    """Estimate base parameters by the data alone.
 
     Args:
-        kind: one of UNBIASED.
-        problem: in base parameters.
-        base: its structure.
-        blocks: the equations anew, for estimators that need several passes.
+        kind: key of `UNBIASED`.
+        problem: equations of the unknowns.
+        base: base parameters, for their names.
+        blocks: function that returns the equations, once per pass.
 
     Returns:
-        The estimate and the noise (n,) of each joint, N m.
+        The solution, and the noise (n,) of each joint, N m (N).
     """
     fit, noise = problem.weighted()
-    if kind == "ordinary":
-        fit = problem.ordinary()
     if kind in ("weighted", "ordinary"):
+        fit = fit if kind == "weighted" else problem.ordinary()
         values = np.where(np.isfinite(fit.inflation), fit.solution, np.nan)
-        return LinkEstimate(fit.solution, values, None, fit.condition_number), noise
+        return UnbiasedSolution(fit.solution, values, None, fit.condition_number), noise
     if kind == "huber":
         robust = solve_robust(lambda: _dense(problem, blocks()))
-        share = ", ".join(f"{s:.1%}" for s in robust.outliers)
+        share = ", ".join(f"{share:.1%}" for share in robust.outliers)
         remark = f"Huber: share of samples per joint that count less than half: {share}"
-        found = LinkEstimate(robust.solution, robust.values, robust.covariance, robust.condition_number, (remark,))
-        return found, robust.noise
+        solution = UnbiasedSolution(
+            robust.solution, robust.values, robust.covariance, robust.condition_number, (remark,)
+        )
+        return solution, robust.noise
     names = [base.names[column] for column in base.columns]
     factors = [np.column_stack(problem.joint(j)) for j in range(problem.n_joints)]
-    step = sequential(factors, names, [problem.count()] * problem.n_joints)
-    remarks = tuple(f"{name}: {reason}" for name, reason in step.reasons.items())
-    condition = step.condition_number if step.rank == len(names) else np.inf
-    return LinkEstimate(step.solution, step.values, step.covariance, condition, remarks), noise
-
-
-def estimate_all(kind: str, full: FullProblem, nominal: NDArray, weight: float | None) -> NDArray:
-    """All parameters of the links and friction (10 n + f,) by regularisation.
-
-    Args:
-        kind: "error_model": least change of the nominal parameters (Khosla and Kanade 1987, ε = φᵀ Δψ); "ridge": as
-            Atkeson, An and Hollerbach 1986, about the nominal parameters; "minimum_norm": their pseudo-inverse, about
-            zero.
-        full: the equations in all parameters.
-        nominal: (10 n,) of the URDF.
-        weight: of ridge, whose joints are weighted alike; None: 10.
-    """
-    center = np.zeros(full.to_base.shape[1])
-    if kind != "minimum_norm":
-        center[: len(nominal)] = nominal
-    if kind == "ridge":
-        matrix, right = full.problem.stacked(np.ones_like(full.noise))
-        return ridge(matrix @ full.to_base, right, RIDGE if weight is None else weight, center).solution
-    matrix, right = full.problem.stacked(full.noise)
-    return minimum_norm(matrix @ full.to_base, right, center).solution
+    steps = sequential(factors, names, [problem.count()] * problem.n_joints)
+    remarks = tuple(f"{name}: {reason}" for name, reason in steps.reasons.items())
+    condition = steps.condition_number if steps.rank == len(names) else np.inf
+    return UnbiasedSolution(steps.solution, steps.values, steps.covariance, condition, remarks), noise
 
 
 def _dense(problem: WeightedProblem, blocks: Iterable[EquationBlock]) -> Iterator[tuple[NDArray, NDArray]]:
@@ -106,3 +193,81 @@ def _dense(problem: WeightedProblem, blocks: Iterable[EquationBlock]) -> Iterato
         for j, rows in enumerate(block.rows):
             regressor[:, j, problem.places[j]] = rows[:, problem.kept[j]]
         yield regressor, block.torque
+
+
+@dataclass(frozen=True, eq=False)
+class LinkFit:
+    """Parameters of all links and friction, and the URDF's links with friction that fits them best.
+
+    Attributes:
+        solution: (10 n + f,) parameters of the links, then friction coefficients.
+        urdf_solution: (10 n + f,) parameters of the URDF, then friction coefficients.
+        weight: weight of the URDF, with the held-out loss of each weight that was tried.
+        residual_rms: (n,) RMS residual of `solution`, N m (N).
+        urdf_residual_rms: (n,) RMS residual of `urdf_solution`, N m (N).
+    """
+
+    solution: NDArray
+    urdf_solution: NDArray
+    weight: PriorWeight
+    residual_rms: NDArray
+    urdf_residual_rms: NDArray
+
+
+def estimate_links(structure: LinkStructure, base: BaseFit, estimator: str, prior_weight: float | None) -> LinkFit:
+    """Estimate the parameters of all links and friction.
+
+    Args:
+        structure: columns of the equations.
+        base: fit of the base parameters.
+        estimator: key of `ESTIMATORS`. "consistent": physically consistent links; "error_model": least change of the
+            nominal parameters (Khosla and Kanade 1987, ε = φᵀ Δψ); "ridge": Atkeson, An and Hollerbach 1986, about the
+            nominal parameters; "minimum_norm": their pseudo-inverse, about zero; an `UNBIASED` estimator: the links
+            nearest to the prior that have the torques of the base parameters.
+        prior_weight: weight of the URDF in "consistent" (None: chosen by cross-validation) and "ridge" (None: 10).
+
+    Raises:
+        IdentificationError: no physically consistent links have such torques.
+    """
+    robot, columns = structure.robot, structure.columns
+    chosen = columns.chosen(structure.joints)
+    nonnegative = columns.nonnegative(structure.joints)
+    independent = np.isin(chosen, structure.independent)
+    full = FullProblem(structure.base_problem.of(chosen), base.noise, structure.prior, nonnegative, independent)
+    weight = PriorWeight(0.0, {})
+    if estimator == "consistent":
+        weight = PriorWeight(prior_weight, {}) if prior_weight else choose_weight(full)
+        solution = _consistent_solution(full, weight.weight, structure.data.sources)
+    elif estimator in REGULARIZED:
+        solution = solve_regularized(estimator, full, robot.parameters, prior_weight)
+    else:
+        identifiable = FullProblem(structure.base_problem, base.noise, structure.prior, nonnegative[independent])
+        n_links = robot.parameters.size
+        friction = structure.base.columns[structure.base.columns >= n_links]
+        solution = np.zeros(full.to_base.shape[1])
+        solution[[*range(n_links), *friction]] = identifiable.nearest(base.solution)
+    urdf_solution = full.with_links(robot.parameters)
+    residual_rms, urdf_residual_rms = full.problem.residual_rms([full.reduce(x) for x in (solution, urdf_solution)])
+    return LinkFit(solution, urdf_solution, weight, residual_rms, urdf_residual_rms)
+
+
+def _consistent_solution(full: FullProblem, weight: float, sources: Iterable[str]) -> NDArray:
+    try:
+        return full.consistent().solve(weight).solution
+    except IdentificationError as error:
+        raise IdentificationError(
+            f"{', '.join(sources)}: no links of about the URDF's size have such torques ({error}); look at units, "
+            "signs and the order of the joints"
+        ) from error
+
+
+def solve_regularized(kind: str, full: FullProblem, nominal: NDArray, weight: float | None) -> NDArray:
+    """Return all parameters (10 n + f,) by a regularization towards nominal parameters (10 n,), or towards zero."""
+    center = np.zeros(full.to_base.shape[1])
+    if kind != "minimum_norm":
+        center[: len(nominal)] = nominal
+    if kind == "ridge":
+        matrix, right = full.problem.stacked(np.ones_like(full.noise))
+        return ridge(matrix @ full.to_base, right, RIDGE_WEIGHT if weight is None else weight, center).solution
+    matrix, right = full.problem.stacked(full.noise)
+    return minimum_norm(matrix @ full.to_base, right, center).solution

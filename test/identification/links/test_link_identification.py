@@ -27,8 +27,8 @@ from dynid_ros.identification.links.link_estimators import (
     ESTIMATORS,
     REGULARIZED,
     UNBIASED,
-    estimate_all,
-    estimate_base,
+    solve_regularized,
+    solve_unbiased,
 )
 from dynid_ros.identification.links.link_regularization import FullProblem
 from dynid_ros.identified.identified_file import load_identified
@@ -62,7 +62,7 @@ class Case:
         self.base = BaseParameters.of_robot(self.robot, FrictionModel(FRICTION))
 
     def estimate(self, kind):
-        return estimate_base(kind, self.problem, self.base, lambda: self.equations.blocks(self.columns))
+        return solve_unbiased(kind, self.problem, self.base, lambda: self.equations.blocks(self.columns))
 
     def full(self, noise=NOISE):
         return FullProblem(self.problem, noise, self.robot.parameters, self.columns.nonnegative(self.columns.first))
@@ -116,7 +116,7 @@ def test_huber_is_not_moved_by_outliers():
 def test_error_model_is_the_least_change_of_the_urdf():
     case = Case()
     nominal = case.robot.parameters
-    found = estimate_all("error_model", case.full(), nominal, None)
+    found = solve_regularized("error_model", case.full(), nominal, None)
     matrix, torque = case.dense()
     A = np.concatenate([matrix[:, j] / NOISE[j] for j in range(3)]) @ case.full().to_base
     b = np.concatenate([torque[:, j] / NOISE[j] for j in range(3)])
@@ -127,7 +127,7 @@ def test_error_model_is_the_least_change_of_the_urdf():
 
 def test_minimum_norm_is_the_pseudo_inverse():
     case = Case()
-    found = estimate_all("minimum_norm", case.full(), case.robot.parameters, None)
+    found = solve_regularized("minimum_norm", case.full(), case.robot.parameters, None)
     matrix, torque = case.dense()
     A = np.concatenate([matrix[:, j] / NOISE[j] for j in range(3)]) @ case.full().to_base
     b = np.concatenate([torque[:, j] / NOISE[j] for j in range(3)])
@@ -138,7 +138,7 @@ def test_minimum_norm_is_the_pseudo_inverse():
 def test_ridge_about_the_urdf_weighs_joints_alike(weight):
     case = Case()
     nominal = case.robot.parameters
-    found = estimate_all("ridge", case.full(), nominal, weight)
+    found = solve_regularized("ridge", case.full(), nominal, weight)
     matrix, torque = case.dense()
     A = matrix.reshape(-1, matrix.shape[-1]) @ case.full().to_base
     start = np.append(nominal, np.zeros(9))

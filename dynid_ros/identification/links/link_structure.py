@@ -1,0 +1,238 @@
+"""Structure of the link equations: the answer to "which model?", before "which numbers?".
+
+The structure consists of the joints that share a motor, the low-pass filter of the driver, the direction of gravity and
+the friction terms of each joint. The choices are made in this order, each by how well it predicts held-out samples or
+explains the torques.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
+from dynid_ros.identification.equations import LinkEquations, SampleEquations
+from dynid_ros.identification.integral_equations import IntegralEquations
+from dynid_ros.identification.links.friction_choice import (
+    FrictionMenu,
+    choose_friction,
+    falling_joints,
+    friction_menus,
+)
+from dynid_ros.identification.links.torque_filter_choice import choose_torque_filter
+from dynid_ros.identified.gravity_direction import GravityDirection
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.inertia import possible_prior
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.model.urdf import LARGEST
+from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import Recordings, read_all
+from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.signals.driver_filter import DriverFilter
+
+EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
+
+
+@dataclass(frozen=True, eq=False)
+class LinkData:
+    """Motion and torque of an arm, as equations.
+
+    Attributes:
+        robot: arm with the other joints of the recordings (a gripper's) at their median positions.
+        equations: equations of all samples.
+        signals: filters of motion and torque.
+        sources: names of the recordings.
+        recordings: recordings with all that they contain; empty for bare samples.
+        ranges: smallest and largest position of each recorded joint, rad or m.
+        remarks: sentence on the torque filter, if there is one.
+    """
+
+    robot: RobotModel
+    equations: LinkEquations | SampleEquations
+    signals: LinkSignals
+    sources: tuple[str, ...]
+    recordings: tuple[Recording, ...] = ()
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+def prepare_data(
+    robot: RobotModel,
+    recordings: Sequence[Recordings],
+    form: str,
+    cutoffs: tuple[float | None, float | None],
+    torque_filter: DriverFilter | str | None,
+) -> LinkData:
+    """Resample and filter recordings.
+
+    Args:
+        robot: the arm.
+        recordings: recordings or their files.
+        form: key of `EQUATIONS`.
+        cutoffs: cutoff frequencies of the equations and of the positions, Hz; None: chosen from the motion.
+        torque_filter: filter that the driver applied to the torques, "auto" or None.
+
+    Raises:
+        RecordingError: a joint of the arm is missing in a recording.
+        IdentificationError: no motion, or no torque.
+    """
+    given = read_all(recordings, robot.joint_names)
+    selected = [recording.select(robot.joint_names) for recording in given]
+    signals = LinkSignals.choose(selected, *cutoffs)
+    chosen_by = "as given"
+    if isinstance(torque_filter, str):
+        chosen_by = "by the torques themselves"
+        torque_filter = choose_torque_filter(robot, signals, selected) if form == "filtered" else None
+    signals = replace(signals, driver=torque_filter)
+    positions = _recorded_positions(selected)
+    return LinkData(
+        robot.with_posture({joint: float(np.median(values)) for joint, values in positions.items()}),
+        EQUATIONS[form](signals, selected),
+        signals,
+        tuple(recording.source for recording in given),
+        tuple(given),
+        {joint: (float(values.min()), float(values.max())) for joint, values in positions.items()},
+        () if torque_filter is None else (f"torque as the driver reports it, {chosen_by}: {torque_filter}",),
+    )
+
+
+def _recorded_positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:
+    """Return the positions (K,) of all recorded joints; joints of the arm count, since grippers may mimic them."""
+    parts: dict[str, list[NDArray]] = {}
+    for recording in recordings:
+        of_arm = dict(zip(recording.joint_names, recording.position.T, strict=True))
+        for joint, positions in {**recording.others, **of_arm}.items():
+            if len(positions) and np.abs(positions).max() <= LARGEST:
+                parts.setdefault(joint, []).append(positions)
+    return {joint: np.concatenate(positions) for joint, positions in parts.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class LinkStructure:
+    """Columns of the equations that the data can determine.
+
+    Attributes:
+        robot: arm with its direction of gravity.
+        data: motion and torque.
+        columns: base parameters of the links and all friction terms that were considered.
+        factors: compressed equations of all columns.
+        joints: (n,) friction terms and shapes of each joint.
+        prior: (10 n,) physically possible parameters of the links near the URDF's.
+        remarks: sentences on what was chosen.
+        imu_direction: direction of gravity by an IMU; None: given or estimated.
+    """
+
+    robot: RobotModel
+    data: LinkData
+    columns: LinkColumns
+    factors: NormalEquations[LinkColumns]
+    joints: tuple[JointFriction, ...]
+    prior: NDArray
+    remarks: tuple[str, ...]
+    imu_direction: GravityDirection | None = None
+
+    @cached_property
+    def base(self) -> BaseParameters:
+        """Base parameters of links and friction together."""
+        return self.columns.whole_base(self.joints)
+
+    @cached_property
+    def independent(self) -> NDArray:
+        """(k,) columns of the base parameters."""
+        return self.columns.independent(self.joints)
+
+    @cached_property
+    def base_problem(self) -> WeightedProblem:
+        """Equations of the base parameters."""
+        return WeightedProblem(self.factors, self.independent)
+
+    @cached_property
+    def turned_problem(self) -> WeightedProblem:
+        """Equations of the base parameters and, last, of the two turns of gravity if its direction is not exact."""
+        return self.base_problem.of(np.append(self.independent, self.columns.turns))
+
+    @property
+    def estimates_gravity(self) -> bool:
+        """Whether the turns of gravity are unknowns of the fit."""
+        return bool(self.columns.turns) and self.imu_direction is None
+
+    @property
+    def fitted_problem(self) -> WeightedProblem:
+        """Equations of all unknowns of the fit."""
+        return self.turned_problem if self.estimates_gravity else self.base_problem
+
+    @property
+    def friction(self) -> FrictionModel:
+        """Friction model of all joints."""
+        return self.columns.friction(self.joints)
+
+
+def choose_columns(
+    robot: RobotModel,
+    data: LinkData,
+    friction: FrictionModel | Literal["auto"],
+    coupled: Sequence[tuple[int, int]] = (),
+    *,
+    turned_links: NDArray | None = None,
+    imu_direction: GravityDirection | None = None,
+) -> LinkStructure:
+    """Choose friction terms, and drop base parameters whose torque is below the noise.
+
+    Args:
+        robot: arm with its direction of gravity.
+        data: motion and torque.
+        friction: friction terms; "auto": chosen for each joint by the held-out loss.
+        coupled: pairs of coupled joints, if friction is chosen; a FrictionModel has its own.
+        turned_links: (10 n,) parameters that gravity turns, if its direction is not exact.
+        imu_direction: direction of gravity by an IMU.
+
+    Raises:
+        IdentificationError: fewer samples than unknowns of one joint.
+    """
+    menus = friction_menus(robot, data.equations.speed_rms) if isinstance(friction, str) else []
+    if isinstance(friction, FrictionModel):
+        columns = LinkColumns.of(robot, friction, turned_links)
+    else:
+        columns = LinkColumns(robot, [menu.candidates for menu in menus], coupled, turned=turned_links)
+    structure = _choose_terms(robot, data, columns, menus, imu_direction)
+    above_noise = columns.above(structure.fitted_problem.weighted()[1])
+    return structure if above_noise is columns else _choose_terms(robot, data, above_noise, menus, imu_direction)
+
+
+def _choose_terms(
+    robot: RobotModel,
+    data: LinkData,
+    columns: LinkColumns,
+    menus: Sequence[FrictionMenu],
+    imu_direction: GravityDirection | None,
+) -> LinkStructure:
+    """Choose the friction terms of each joint among given columns; without menus, the first candidates stay."""
+    factors = data.equations.factors(columns)
+    unknowns = columns.most_unknowns(columns.first)
+    if factors.counts.sum() < unknowns:
+        raise IdentificationError(
+            f"{', '.join(data.sources)}: {factors.counts.sum()} samples after filtering for {unknowns} unknowns of one "
+            "joint; record longer"
+        )
+    prior, changes = possible_prior(robot.parameters, robot.link_names)
+    first = WeightedProblem(factors, columns.chosen(columns.first))
+    columns.falling, grams = falling_joints(columns, first, data.equations.motion, prior)
+    remarks = [data.signals.reason, *(f"prior of {change}" for change in changes), *data.remarks]
+    remarks += [
+        f"torque of {joint} falls with speed, which no friction does: its viscous term may be negative"
+        for joint in columns.falling
+    ]
+    joints = columns.first
+    if menus:
+        choice = choose_friction(columns, menus, grams, prior)
+        remarks += choice.remarks(robot.joint_names)
+        joints = choice.joints
+    return LinkStructure(robot, data, columns, factors, joints, prior, tuple(remarks), imu_direction)
