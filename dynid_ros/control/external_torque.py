@@ -20,7 +20,7 @@ from dynid_ros.model.friction_terms import slid
 from dynid_ros.model.generated_code import Lines, compiled, function_text, variable
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
-from dynid_ros.model.one_sample_dynamics import momentum_lines
+from dynid_ros.model.recursion import body_terms, momentum_lines
 from dynid_ros.signals.driver_filter import DriverPassage
 
 MAX_GAP_S = 0.1
@@ -68,7 +68,7 @@ class MomentumObserver:
         lines = Lines()
         links = model.parameters.reshape(-1, PARAMETERS_PER_LINK)
         load = [variable(f"l{k}") for k in range(PARAMETERS_PER_LINK)]
-        momentum, change = momentum_lines(lines, robot.chain, links, load)
+        momentum, change = momentum_lines(lines, robot.chain, body_terms(lines, robot.chain, links, load))
         source = function_text(
             "momentum",
             {"q": "q", "v": "qd", "l": "load"},

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from dynid_ros.export.c_header import head
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.model.friction import friction_code
-from dynid_ros.model.generated_code import DIRECTION_DECIMALS, Lines, Term, text, variable
-from dynid_ros.model.gravity import gravity_lines
+from dynid_ros.model.generated_code import DIRECTION_DECIMALS, ZERO, Lines, Term, constants, text, variable
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC, transformed
-from dynid_ros.model.one_sample_dynamics import inverse_dynamics_lines
+from dynid_ros.model.recursion import body_terms, gravity_lines, inverse_dynamics_lines
 
 _MOTION = {"q": "q", "v": "qd", "a": "qdd"}
 _LOAD = [variable(f"l{k}") for k in range(PARAMETERS_PER_LINK)]
@@ -81,9 +80,7 @@ def _gravity(arm: ExportedArm, prefix: str) -> str:
         lines.sum(f"n{k}", Term(float(own)), *(Term(float(c)).times(part) for c, part in zip(row, _LOAD, strict=False)))
         for k, (own, row) in enumerate(zip(arm.moments, carried, strict=True))
     ]
-    torques = gravity_lines(
-        lines, robot.chain, [Term(float(g)) for g in robot.gravity], gravity.by_link(moments, Term(0.0))
-    )
+    torques = gravity_lines(lines, robot.chain, constants(robot.gravity), gravity.by_link(moments, ZERO))
     results = [text(torque) for torque in torques]
     for i, terms in arm.own_angle_terms.items():
         results[i] += "".join(f" + {value!r} * {part.text(i)}" for part, value in terms.items())
@@ -91,8 +88,9 @@ def _gravity(arm: ExportedArm, prefix: str) -> str:
 
 
 def _dynamics(arm: ExportedArm, head_of_it: str, parameters: NDArray) -> str:
-    lines, links = Lines(), parameters.reshape(-1, PARAMETERS_PER_LINK)
-    torques = inverse_dynamics_lines(lines, arm.robot.chain, arm.robot.gravity, links, _LOAD)
+    lines, chain = Lines(), arm.robot.chain
+    bodies = body_terms(lines, chain, parameters.reshape(-1, PARAMETERS_PER_LINK), _LOAD)
+    torques = inverse_dynamics_lines(lines, chain, constants(arm.robot.gravity), bodies)
     return _function(head_of_it, lines.needed(torques)[0], [text(torque) for torque in torques])
 
 

@@ -1,84 +1,103 @@
-"""Inverse dynamics by the recursive Newton-Euler method, for many samples at once."""
+"""Torques of many samples: the generated code of `model.recursion`, called with arrays.
 
-from collections.abc import Sequence
+One function per chain takes the parameters and gravity as arguments, so that it serves every set of parameters of the
+arm. Writing and compiling it takes some 10 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dynid_ros.model.arrays import blocks, cross
+from dynid_ros.model.arrays import blocks
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.inertia import inertia_matrix, transformed
+from dynid_ros.model.generated_code import ZERO, Lines, Term, compiled, function_text, variable
+from dynid_ros.model.inertia import PARAMETERS_PER_LINK
+from dynid_ros.model.recursion import (
+    gravity_lines,
+    inverse_dynamics_lines,
+    link_moments,
+    lumped_bodies,
+)
+
+MAX_CACHED_CHAINS = 32
 
 
-def inverse_dynamics(
-    chain: Chain, gravity: np.ndarray, parameters: np.ndarray, motion: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Torques and forces (N, n) of a motion.
+def inverse_dynamics(chain: Chain, gravity: NDArray, parameters: NDArray, motion: Sequence[NDArray]) -> NDArray:
+    """Return the torques and forces (N, n) of a motion.
 
     Args:
         chain: the arm.
-        gravity: (3,) in the base frame, m/s^2.
-        parameters: (m, 10) about the link frames.
+        gravity: (3,) in the base frame, m/s².
+        parameters: (10 m,) about the link frames.
         motion: positions, velocities and accelerations, each (N, n).
     """
-    bodies = np.array([transformed(*pair) for pair in zip(parameters, chain.link_offsets, strict=True)])
+    function, lumping = _inverse_dynamics_function(chain, _acting_axes(gravity))
+    return _evaluate(chain, function, motion, (gravity.tolist(), (lumping @ parameters).tolist()))
+
+
+def gravity_torque(chain: Chain, gravity: NDArray, parameters: NDArray, q: NDArray) -> NDArray:
+    """Return the torques and forces (N, n) that hold an arm at rest in poses q (N, n); see `inverse_dynamics`."""
+    function, moments = _gravity_function(chain, _acting_axes(gravity))
+    return _evaluate(chain, function, [q], (gravity.tolist(), *(moments @ parameters).T.tolist()))
+
+
+def _acting_axes(gravity: NDArray) -> tuple[bool, ...]:
+    """Return along which axes of the base frame gravity acts: terms of the others are left out of the code."""
+    return tuple((gravity != 0.0).tolist())
+
+
+def _gravity_terms(acts: Sequence[bool]) -> list[Term]:
+    return [variable(f"g{k}") if acting else ZERO for k, acting in enumerate(acts)]
+
+
+@lru_cache(maxsize=MAX_CACHED_CHAINS)
+def _inverse_dynamics_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Callable[..., tuple], NDArray]:
+    """Return the function and the matrix (k, 10 m) from the parameters to the k lumped ones that it takes."""
+    every = np.eye(PARAMETERS_PER_LINK * chain.n_links).reshape(-1, chain.n_links, PARAMETERS_PER_LINK)
+    lumping = lumped_bodies(chain, every).reshape(len(every), -1).T
+    remains = lumping.any(axis=1)
+    names = iter(f"b{k}" for k in range(np.count_nonzero(remains)))
+    terms = [variable(next(names)) if remaining else ZERO for remaining in remains.tolist()]
+    bodies = [terms[k : k + PARAMETERS_PER_LINK] for k in range(0, len(terms), PARAMETERS_PER_LINK)]
+    lines = Lines()
+    torques = inverse_dynamics_lines(lines, chain, _gravity_terms(acts), bodies)
+    arguments = {"q": "q", "v": "qd", "a": "qdd", "g": "gravity", "b": "bodies"}
+    sizes = {"g": 3, "b": int(remains.sum())}
+    source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes)
+    return compiled(source, "torque", tuple, np), lumping[remains]
+
+
+@lru_cache(maxsize=MAX_CACHED_CHAINS)
+def _gravity_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Callable[..., tuple], NDArray]:
+    """Return the function and the matrix (m, 2, 10 m) from the parameters to the moments that it takes."""
+    lines = Lines()
+    moments = [[variable(f"x{link}"), variable(f"y{link}")] for link in range(chain.n_links)]
+    torques = gravity_lines(lines, chain, _gravity_terms(acts), moments)
+    sizes = {"g": 3, "x": chain.n_links, "y": chain.n_links}
+    arguments = {"q": "q", "g": "gravity", "x": "x", "y": "y"}
+    source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes)
+    return compiled(source, "torque", tuple, np), link_moments(chain)
+
+
+def _evaluate(
+    chain: Chain, function: Callable[..., tuple], motion: Sequence[NDArray], constants: Sequence[list[float]]
+) -> NDArray:
+    """Return the torques (N, n), computed a block of samples at a time.
+
+    A sample that is not finite gives NaN for all joints that share a link with the joint concerned.
+    """
     torques = np.empty_like(motion[0])
+    coupled = chain.moved.astype(int) @ chain.moved.T > 0
     for block in blocks(len(torques)):
-        torques[block] = _newton_euler(chain, gravity, bodies, [array[block] for array in motion]).T
+        samples = [array[block] for array in motion]
+        values = function(*(np.ascontiguousarray(array.T) for array in samples), *constants)
+        for joint, torque in enumerate(values):
+            torques[block, joint] = torque
+        finite = np.logical_and.reduce([np.isfinite(array) for array in samples])
+        if not finite.all():
+            torques[block][~finite @ coupled] = np.nan
     return torques
-
-
-def _newton_euler(chain: Chain, gravity: np.ndarray, bodies: np.ndarray, motion: Sequence[np.ndarray]) -> np.ndarray:
-    """Torques (n, N) of bodies (m, 10) about their joint frames, where all vectors (3, N) are; the motion is (N, n)."""
-    q, qd, qdd = (array.T for array in chain.of_links(*motion))
-    steps = [_Step(chain, i, position) for i, position in enumerate(q)]
-    # Gravity enters as an acceleration of the base upwards.
-    up = np.repeat(-gravity[:, None], q.shape[1], axis=1)
-    moved = [(*np.zeros((2, 3, q.shape[1])), up)] * (chain.n_links + 1)  # the last is the base, of index -1
-    forces, moments = [], []
-    for i, (step, parent) in enumerate(zip(steps, chain.parents, strict=True)):
-        omega, alpha, acceleration = moved[parent]
-        acceleration = step.inward(acceleration + cross(alpha, step.arm) + cross(omega, cross(omega, step.arm)))
-        omega, alpha = step.inward(omega), step.inward(alpha)
-        along_z = np.zeros_like(omega)
-        along_z[2] = qd[i]
-        if chain.slides[i]:
-            acceleration += 2.0 * cross(omega, along_z)
-            acceleration[2] += qdd[i]
-        else:
-            alpha += cross(omega, along_z)
-            alpha[2] += qdd[i]
-            omega += along_z
-        moved[i] = omega, alpha, acceleration
-        mass, moment, inertia = bodies[i, 0], bodies[i, 1:4, None], inertia_matrix(bodies[i])
-        forces.append(mass * acceleration + cross(alpha, moment) + cross(omega, cross(omega, moment)))
-        moments.append(cross(moment, acceleration) + inertia @ alpha + cross(omega, inertia @ omega))
-    torques = np.empty_like(q)
-    for i in reversed(range(len(q))):
-        torques[i] = forces[i][2] if chain.slides[i] else moments[i][2]
-        if (parent := chain.parents[i]) >= 0:
-            force, moment = steps[i].outward(forces[i]), steps[i].outward(moments[i])
-            forces[parent] += force
-            moments[parent] += moment + cross(steps[i].arm, force)
-    return chain.of_joints(torques)
-
-
-class _Step:
-    """The step from one joint frame to the next, at positions (N,)."""
-
-    def __init__(self, chain: Chain, i: int, position: np.ndarray):
-        transform = chain.transforms[i]
-        self.rotation = transform[:3, :3]
-        slide = position if chain.slides[i] else np.zeros_like(position)
-        angle = position - slide
-        self.arm = transform[:3, 3:] + self.rotation[:, 2:] * slide
-        self.cos, self.sin = np.cos(angle), np.sin(angle)
-
-    def inward(self, vector: np.ndarray) -> np.ndarray:
-        """Vector in the next frame, given in the one before."""
-        x, y, z = self.rotation.T @ vector
-        return np.stack([self.cos * x + self.sin * y, self.cos * y - self.sin * x, z])
-
-    def outward(self, vector: np.ndarray) -> np.ndarray:
-        """Vector in the frame before, given in the next."""
-        x, y, z = vector
-        return self.rotation @ np.stack([self.cos * x - self.sin * y, self.sin * x + self.cos * y, z])

@@ -1,7 +1,9 @@
-"""The gravity torque of one sample: straight-line Python on floats, written once per robot.
+"""Straight-line code for the torque equations of one robot, written as text and compiled once.
 
-On 3-vectors numpy spends its time in calls; scalar code is some hundred times faster. Zeros and ones, of which the
-transforms of real arms are full, are folded away.
+On 3-vectors numpy spends its time in calls, so scalar code is some hundred times faster for one sample. Zeros and ones,
+of which the transforms of real arms are full, are folded away. The same text takes floats (one sample) or arrays (many
+samples); called with arrays, it is faster than numpy on stacked vectors because it computes only the components that
+differ from zero.
 """
 
 from __future__ import annotations
@@ -9,16 +11,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid_ros.model.chain import Chain
 
-DIRECTION_DECIMALS = 15  # a cosine of 90 degrees is 6e-17 in floating point: rounded, it is the zero that it should be
-
-
-DEEPEST = 16  # brackets in one another that a compiler has to follow
+DIRECTION_DECIMALS = 15
+"""Decimals of direction cosines: the cosine of 90 degrees is 6e-17 in floating point and becomes zero by rounding."""
+MAX_BRACKET_DEPTH = 16
+"""Largest number of nested brackets in generated code, which a compiler has to follow."""
 
 
 class Term(NamedTuple):
@@ -31,7 +35,7 @@ class Term(NamedTuple):
         return Term(-self.factor, self.variables)
 
     def times(self, other: Term) -> Term:
-        """Product of two terms."""
+        """Return the product of two terms."""
         return Term(self.factor * other.factor, self.variables + other.variables)
 
     def __str__(self) -> str:
@@ -40,38 +44,50 @@ class Term(NamedTuple):
         return f"{'-' if self.factor < 0.0 else '+'} {' * '.join(factors)}"
 
 
+Vector = list[Term]
+ZERO = Term(0.0)
+
+
 def variable(name: str) -> Term:
-    """The term that is a variable alone."""
+    """Return the term that consists of one variable."""
     return Term(1.0, (name,))
+
+
+def constants(values: ArrayLike) -> Vector:
+    """Return the constant terms of numbers (k,)."""
+    return [Term(float(value)) for value in np.asarray(values, dtype=float)]
 
 
 class Lines(list[str]):
     """Assignments, one per line."""
 
     def sum(self, name: str, *terms: Term) -> Term:
-        """Add the line `name = ± terms`, and return the sum; one that is a constant or a variable needs no line."""
-        constant = sum((term.factor for term in terms if not term.variables), start=0.0)
-        kept = [term for term in terms if term.variables and term.factor != 0.0]
+        """Add the line `name = ± terms` and return the sum; a constant or a single variable needs no line."""
+        factors: dict[tuple[str, ...], float] = {}
+        for factor, variables in terms:
+            factors[variables] = factors.get(variables, 0.0) + factor
+        constant = factors.pop((), 0.0)
+        kept = [Term(factor, variables) for variables, factor in factors.items() if factor != 0.0]
         if constant != 0.0 or not kept:
             kept.append(Term(constant))
         if len(kept) == 1 and (not kept[0].variables or (len(kept[0].variables) == 1 and abs(kept[0].factor) == 1.0)):
             return kept[0]
-        # A leading minus would be one more operation: that of a whole sum goes to where it is used.
+        # A leading minus would cost one more operation, so the sign of a negative sum moves to where the sum is used.
         kept.sort(key=lambda term: term.factor < 0.0)
         if negative := kept[0].factor < 0.0:
             kept = [-term for term in kept]
         self.append(f"{name} = {text(*kept)}")
         return -variable(name) if negative else variable(name)
 
-    def rotated(self, name: str, rotation: np.ndarray, vector: Sequence[Term]) -> list[Term]:
-        """Constant matrix (3, 3) times a vector."""
+    def rotated(self, name: str, rotation: np.ndarray, vector: Sequence[Term]) -> Vector:
+        """Return a constant matrix (3, 3) times a vector."""
         return [
-            self.sum(f"{name}{axis}", *(Term(float(c)).times(term) for c, term in zip(row, vector, strict=True)))
-            for axis, row in zip("xyz", np.round(rotation, DIRECTION_DECIMALS), strict=True)
+            self.sum(f"{name}{axis}", *(Term(c).times(term) for c, term in zip(row, vector, strict=True)))
+            for axis, row in zip("xyz", np.round(rotation, DIRECTION_DECIMALS).tolist(), strict=True)
         ]
 
-    def turned(self, name: str, cos: Term, sin: Term, vector: Sequence[Term]) -> list[Term]:
-        """Vector turned about z."""
+    def turned(self, name: str, cos: Term, sin: Term, vector: Sequence[Term]) -> Vector:
+        """Return a vector turned about z."""
         x, y, z = vector
         return [
             self.sum(f"{name}x", cos.times(x), -sin.times(y)),
@@ -80,7 +96,7 @@ class Lines(list[str]):
         ]
 
     def needed(self, results: Sequence[Term]) -> tuple[list[str], set[str]]:
-        """The lines that `results` need, and the names of all variables in both."""
+        """Return the lines that `results` need, and the names of all variables in both."""
         names = {name for result in results for name in result.variables}
         kept: list[str] = []
         for line in reversed(self):
@@ -91,18 +107,20 @@ class Lines(list[str]):
         return kept[::-1], names
 
 
-def compiled(source: str, name: str, array: Callable = np.array) -> Callable:
-    """The function `name` of a text that this floor wrote, which returns its results as an `array`."""
-    namespace: dict = {"sin": math.sin, "cos": math.cos, "array": array}
-    # The text holds operators, names made in these files and floats, nothing that was read from anywhere.
-    exec(source, namespace)
-    return namespace[name]
+class JointVariables(NamedTuple):
+    """Position, velocity and acceleration of the joint that moves a link, and sine and cosine of its position."""
+
+    position: Term
+    velocity: Term
+    acceleration: Term
+    sin: Term
+    cos: Term
 
 
-def link_numbers(lines: Lines, chain: Chain) -> list[int]:
-    """What q, v, a, s and c of each link are numbered by: its joint, if it is no mimic's; else lines are added first.
+def joint_variables(lines: Lines, chain: Chain) -> list[JointVariables]:
+    """Return the variables of each link's joint; for joints that mimic others, lines that compute them are added.
 
-    These make up position, velocity, acceleration, sine and cosine of a joint that mimics another.
+    An independent joint i has qi, vi, ai, si and ci. Mimic joints are numbered after the independent ones.
     """
     numbers = chain.drivers.tolist()
     for link in sorted(set(range(chain.n_links)) - set(chain.own_links.tolist())):
@@ -113,7 +131,22 @@ def link_numbers(lines: Lines, chain: Chain) -> list[int]:
         lines += [
             f"{letter}{numbers[link]} = {name}( q{numbers[link]} )" for letter, name in (("s", "sin"), ("c", "cos"))
         ]
-    return numbers
+    return [JointVariables(*(variable(f"{letter}{number}") for letter in "qvasc")) for number in numbers]
+
+
+def compiled(source: str, name: str, array: Callable = np.array, functions: ModuleType = math) -> Callable:
+    """Compile a text that this package wrote and return its function `name`.
+
+    Args:
+        source: the text.
+        name: name of the function.
+        array: makes the result of the computed values.
+        functions: holds `sin` and `cos`: `math` for floats, `numpy` for arrays.
+    """
+    namespace: dict = {"sin": functions.sin, "cos": functions.cos, "array": array}
+    # The text holds operators, names made in these files and floats, nothing that was read from anywhere.
+    exec(source, namespace)
+    return namespace[name]
 
 
 def function_text(
@@ -127,17 +160,18 @@ def function_text(
     sizes: Mapping[str, int] | None = None,
     made: str = "array(({},))",
 ) -> str:
-    """The text of a function that returns an array of `results`, without the lines that none of them needs.
+    """Return the text of a function that computes `results`, without the lines that no result needs.
 
     Args:
-        name: of the function.
-        arguments: names of its arguments, arrays (n,), by the letters that their entries begin with; there is a `q`.
+        name: name of the function.
+        arguments: names of its arguments by the letters that the names of their entries begin with. The argument `q` is
+            among them.
         lines: assignments, which may use `s0` and `c0`, the sine and the cosine of `q0`.
-        results: what is returned, flat.
+        results: results, flat.
         n: number of joints.
-        given: what makes the arguments lists; none if they are.
-        sizes: of arguments that are not (n,), by letter.
-        made: what makes the result of its values.
+        given: text that makes lists of the arguments; empty if they are sequences already.
+        sizes: sizes of arguments that are not (n,), by letter.
+        made: text that makes the result of its values.
     """
     sizes = sizes or {}
     kept, needed = lines.needed(results)
@@ -157,24 +191,24 @@ def function_text(
 
 
 def _nested(lines: Sequence[str], values: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Lines and values with what is used once where it is used: a variable takes time to store and to load."""
+    """Move what is used once to where it is used, because storing and loading a variable takes time."""
     assignments = [line.split(" = ") for line in lines]
     uses = Counter(part for expression in (*(e for _, e in assignments), *values) for part in expression.split())
-    once: dict[str, str] = {}
+    used_once: dict[str, str] = {}
 
-    def filled(expression: str) -> str:
-        return " ".join(once.pop(part, part) for part in expression.split())
+    def insert(expression: str) -> str:
+        return " ".join(used_once.pop(part, part) for part in expression.split())
 
     kept = []
     for name, expression in assignments:
-        whole = filled(expression)
-        if uses[name] == 1 and whole.count("(") < DEEPEST:
-            once[name] = f"({whole})"
+        whole = insert(expression)
+        if uses[name] == 1 and whole.count("(") < MAX_BRACKET_DEPTH:
+            used_once[name] = f"({whole})"
         else:
             kept.append(f"{name} = {whole}")
-    return kept, [filled(value) for value in values]
+    return kept, [insert(value) for value in values]
 
 
 def text(*terms: Term) -> str:
-    """Python text of a sum of terms."""
+    """Return the Python text of a sum of terms."""
     return " ".join(map(str, terms)).removeprefix("+ ")

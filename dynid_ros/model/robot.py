@@ -304,14 +304,14 @@ class RobotModel(Displayed):
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, parameters: ArrayLike | None = None
     ) -> np.ndarray:
         """Torques (N, n) of a motion, with the nominal parameters or with others."""
-        links = self._parameters(self.parameters, parameters).reshape(-1, PARAMETERS_PER_LINK)
+        links = self._parameters(self.parameters, parameters)
         return dynamics.inverse_dynamics(self.chain, self.gravity, links, self._samples(q=q, qd=qd, qdd=qdd))
 
     @_of_one_too
     def gravity_torque(self, q: ArrayLike, parameters: ArrayLike | None = None) -> np.ndarray:
         """Torques (N, n) at rest, with the nominal parameters or with others."""
-        (q,) = self._samples(q=q)
-        return self.inverse_dynamics(q, np.zeros_like(q), np.zeros_like(q), parameters)
+        links = self._parameters(self.parameters, parameters)
+        return dynamics.gravity_torque(self.chain, self.gravity, links, *self._samples(q=q))
 
     def base_parameters(self, friction: FrictionModel | None = None) -> BaseParameters:
         """Return what torques can determine of parameters and friction, on a random motion within limits."""

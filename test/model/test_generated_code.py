@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.model.generated_code import DEEPEST, compiled
+from dynid_ros.model.generated_code import MAX_BRACKET_DEPTH, compiled
 from dynid_ros.model.gravity import gravity_source
 
 ALLOWED = re.compile(
@@ -74,5 +74,5 @@ def test_what_is_used_once_is_no_line_but_brackets_have_a_depth():
     uses = [len(re.findall(rf"\b{name}\b", body)) - 1 for name in names]
     assert min(uses) > 0
     deepest = max(line.count("(") for line in source.splitlines() if " = " in line)
-    assert 1 <= deepest <= DEEPEST
+    assert 1 <= deepest <= MAX_BRACKET_DEPTH
     compiled(source, "gravity_torque", np.fromiter)

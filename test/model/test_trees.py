@@ -8,10 +8,10 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import BaseParameters, GravityModel, RobotModel
-from dynid_ros.model.generated_code import Lines, compiled, function_text
-from dynid_ros.model.one_sample_dynamics import inverse_dynamics_lines
-from dynid_ros.model.one_sample_regressor import RegressorSums
+from dynid_ros.model.generated_code import Lines, compiled, constants, function_text
+from dynid_ros.model.recursion import body_terms, inverse_dynamics_lines
 from dynid_ros.model.regressor import DifferentiableRegressor
+from dynid_ros.model.regressor_sums import RegressorSums
 from dynid_ros.model.robot import locked
 from dynid_ros.model.urdf_export import urdf_with_inertias
 
@@ -128,12 +128,12 @@ def test_generated_inverse_dynamics_follows_branches_and_mimics():
     for seed in range(8):
         tree, rng = _tree(seed)
         lines = Lines()
-        links = tree.parameters.reshape(-1, 10)
-        torques = inverse_dynamics_lines(lines, tree.chain, tree.gravity, links)
+        bodies = body_terms(lines, tree.chain, tree.parameters.reshape(-1, 10))
+        torques = inverse_dynamics_lines(lines, tree.chain, constants(tree.gravity), bodies)
         arguments = {"q": "q", "v": "qd", "a": "qdd"}
         torque = compiled(function_text("torque", arguments, lines, torques, tree.n_joints), "torque")
         motion = rng.normal(size=(3, tree.n_joints))
-        _assert_close(torque(*motion), tree.inverse_dynamics(*motion[:, None])[0])
+        _assert_close(torque(*motion), tree.torque_regressor(*motion) @ tree.parameters)
 
 
 def test_parameters_of_every_link_come_back_from_the_urdf():

@@ -20,7 +20,7 @@ from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.friction import FrictionModel, FrictionTerms, JointFriction
 from dynid_ros.model.friction_terms import SlidingMemory
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
-from dynid_ros.model.one_sample_regressor import RegressorSums
+from dynid_ros.model.regressor_sums import RegressorSums
 from dynid_ros.signals.derivatives import DELAY, WEIGHTS
 
 # One causal low-pass for all columns of an equation, and fewer equations after it.

@@ -1,4 +1,4 @@
-"""Inverse dynamics as generated code against those of many samples."""
+"""Inverse dynamics and momentum as generated code, against the batch, the regressor and Pinocchio."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
 
 from dynid_ros.model import RobotModel
-from dynid_ros.model.generated_code import Lines, compiled, function_text, variable
+from dynid_ros.model.generated_code import Lines, compiled, constants, function_text, variable
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
-from dynid_ros.model.one_sample_dynamics import inverse_dynamics_lines, momentum_lines
+from dynid_ros.model.recursion import body_terms, inverse_dynamics_lines, momentum_lines
 
 
 def test_random_chains_with_loads():
@@ -19,7 +19,8 @@ def test_random_chains_with_loads():
         links, load = robot.parameters.reshape(-1, PARAMETERS_PER_LINK), rng.normal(size=PARAMETERS_PER_LINK)
         terms = [variable(f"l{k}") for k in range(PARAMETERS_PER_LINK)]
         lines, n = Lines(), robot.n_joints
-        torques = inverse_dynamics_lines(lines, robot.chain, robot.gravity, links, terms)
+        bodies = body_terms(lines, robot.chain, links, terms)
+        torques = inverse_dynamics_lines(lines, robot.chain, constants(robot.gravity), bodies)
         arguments = {"q": "q", "v": "qd", "a": "qdd"}
         source = function_text("torque", arguments, lines, torques, n, given="")
         unpacked = f"{', '.join(f'l{k}' for k in range(PARAMETERS_PER_LINK))} = {tuple(load.tolist())}"
@@ -27,13 +28,14 @@ def test_random_chains_with_loads():
         loaded = links.copy()
         loaded[-1] += transformed(load, robot.tip_offset)
         for motion in rng.normal(size=(4, 3, n)):
-            wanted = robot.inverse_dynamics(*motion[:, None], loaded.ravel())[0]
+            wanted = robot.torque_regressor(*motion) @ loaded.ravel()
             np.testing.assert_allclose(torque(*motion), wanted, rtol=0, atol=1e-10 * max(np.abs(wanted).max(), 1.0))
 
 
 def momentum(robot: RobotModel):
     lines = Lines()
-    terms = momentum_lines(lines, robot.chain, robot.parameters.reshape(-1, PARAMETERS_PER_LINK))
+    bodies = body_terms(lines, robot.chain, robot.parameters.reshape(-1, PARAMETERS_PER_LINK))
+    terms = momentum_lines(lines, robot.chain, bodies)
     source = function_text("momentum", {"q": "q", "v": "qd"}, lines, terms[0] + terms[1], robot.n_joints, given="")
     return compiled(source, "momentum")
 

@@ -7,7 +7,7 @@ from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.model import RobotModel
-from dynid_ros.model.one_sample_regressor import RegressorSums
+from dynid_ros.model.regressor_sums import RegressorSums
 
 
 def _features(sums: RegressorSums, motion: np.ndarray) -> np.ndarray:

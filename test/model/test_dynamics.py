@@ -1,0 +1,67 @@
+"""Torques of many samples against the regressor, and what samples that are not finite give."""
+
+import pickle
+
+import numpy as np
+import pytest
+from gripper_arms import gripper_arm
+from paper_arms import cmu_arm, cylindrical_robot
+from random_chains import random_tree_urdf
+
+from dynid_ros.model import RobotModel, dynamics
+from dynid_ros.model.arrays import BLOCK
+
+
+def _tree(seed: int) -> RobotModel:
+    return RobotModel.from_urdf(random_tree_urdf(np.random.default_rng(seed), 9), tip="all", gravity=(1.0, -2.0, 9.0))
+
+
+ROBOTS = {
+    "cylindrical": cylindrical_robot,
+    "cmu": cmu_arm,
+    "gripper": lambda: gripper_arm("gripper in the middle"),
+    "mimics": lambda: RobotModel.from_urdf(gripper_arm("gripper in the middle").urdf, tip="all"),
+    "tree": lambda: _tree(3),
+}
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_torques_are_those_of_the_regressor(name):
+    robot, rng = ROBOTS[name](), np.random.default_rng(1)
+    q, qd, qdd = rng.normal(size=(3, BLOCK + 3, robot.n_joints))
+    for parameters in (robot.parameters, rng.normal(size=robot.parameters.size)):
+        expected = robot.torque_regressor(q, qd, qdd) @ parameters
+        bound = 1e-12 * np.abs(expected).max()
+        np.testing.assert_allclose(robot.inverse_dynamics(q, qd, qdd, parameters), expected, rtol=0, atol=bound)
+        expected = robot.gravity_regressor(q) @ parameters
+        bound = 1e-12 * np.abs(expected).max()
+        np.testing.assert_allclose(robot.gravity_torque(q, parameters), expected, rtol=0, atol=bound)
+
+
+def test_a_joint_without_position_leaves_the_torques_of_other_branches():
+    tree = _tree(0)
+    q = np.random.default_rng(2).normal(size=(3, tree.n_joints))
+    lost = tree.n_joints - 1
+    q[1, lost] = np.nan
+    shares = (tree.chain.moved & tree.chain.moved[lost]).any(axis=1)
+    for torque in (tree.gravity_torque(q), tree.inverse_dynamics(q, q, q)):
+        assert not shares.all()
+        np.testing.assert_array_equal(np.isnan(torque[1]), shares)
+        assert np.isfinite(torque[[0, 2]]).all()
+
+
+def test_other_gravity_and_parameters_need_no_other_code():
+    robot = cmu_arm()
+    q = np.ones((1, robot.n_joints))
+    robot.inverse_dynamics(q, q, q)
+    before = dynamics._inverse_dynamics_function.cache_info().misses
+    robot.with_gravity(0.5 * robot.gravity).inverse_dynamics(q, q, q, np.ones(robot.parameters.size))
+    assert dynamics._inverse_dynamics_function.cache_info().misses == before
+
+
+def test_a_model_that_was_evaluated_can_be_pickled():
+    robot = cmu_arm()
+    q = np.ones((2, robot.n_joints))
+    torque = robot.inverse_dynamics(q, q, q)
+    copy = pickle.loads(pickle.dumps(robot))
+    np.testing.assert_array_equal(copy.inverse_dynamics(q, q, q), torque)
