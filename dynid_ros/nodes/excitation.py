@@ -30,7 +30,7 @@ from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Des
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.nodes.experiment.trajectory_execution import REQUESTED, Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
-from dynid_ros.nodes.shared.parameters import current, declare
+from dynid_ros.nodes.shared.parameters import declare, read_values
 from dynid_ros.nodes.shared.process import Background, answer_later, run_undisturbed
 from dynid_ros.nodes.shared.robot_description import robot_model
 from dynid_ros.nodes.shared.steady_thread import SteadyThread
@@ -257,7 +257,7 @@ class ExcitationNode(Node):
 
     async def _design(self) -> str:
         """Design a motion and keep it; a text about it."""
-        settings = current(self, MOTION_PARAMETERS)
+        settings = read_values(self, MOTION_PARAMETERS)
         wanted = self._wanted(settings)
         before = self.state
         self._set_state("designing")

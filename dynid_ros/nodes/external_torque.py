@@ -187,7 +187,7 @@ def external_torque_of(
     sensors: TorqueSensors,
 ) -> ExternalTorque | None:
     """What a joint state says; None: it is no news of this arm, or of no use, which `samples` then says."""
-    sample = samples.of(message, time.time_ns())
+    sample = samples.take(message, time.time_ns())
     if sample is None:
         return None
     if samples.was_set_back:

@@ -15,7 +15,7 @@ from dynid_ros.jobs.flexible_joints import FlexibleSettings, marker_links
 from dynid_ros.jobs.identification import Job
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
-from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
+from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of, setting_arguments
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording
 from dynid_ros.settings import settings_of
@@ -51,13 +51,13 @@ def flexible_job(robot: RobotModel, parameters: SimpleNamespace) -> Identify:
     Raises:
         DynidError: a setting that makes no sense.
     """
-    values = given(SETTINGS, parameters)
+    values = setting_arguments(SETTINGS, parameters)
     spring = values.pop("spring")
     identification = FlexibleJointIdentification(robot, **values)
     if spring != AUTO:
         replace(identification, spring=spring)  # refuses what is no law
     markers = marker_links([marker for marker in parameters.markers if marker])
-    job = FlexibleSettings(**given(RUN, parameters))
+    job = FlexibleSettings(**setting_arguments(RUN, parameters))
 
     def identify(recordings: Sequence[Recording], output: str, validate: Sequence[Recording] = ()) -> Job:
         filmed = markers is not None or all(

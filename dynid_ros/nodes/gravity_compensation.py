@@ -47,7 +47,7 @@ from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.loop import WATCH_PERIOD_S, CompensationLoop
 from dynid_ros.nodes.compensation.status import CompensationStatus
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
-from dynid_ros.nodes.shared.parameters import declare, renew
+from dynid_ros.nodes.shared.parameters import declare, refresh_values
 from dynid_ros.nodes.shared.process import answer, run_undisturbed
 from dynid_ros.nodes.shared.steady_thread import SteadyThread, steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -160,7 +160,7 @@ class GravityCompensation(LifecycleNode):
             raise
 
     def _configure(self) -> None:
-        renew(self, self._settings, PARAMETERS)
+        refresh_values(self, self._settings, PARAMETERS)
         model = self._model.read()
         self._loop = make_loop(self, self._settings, model, controller=self._controller, changed=self._report)
         self._applied_load = list(self._settings.carried_load)
@@ -308,7 +308,7 @@ class GravityCompensation(LifecycleNode):
 
     def _reload(self) -> str:
         loop = self._configured_loop()
-        renew(self, self._settings, MODEL)
+        refresh_values(self, self._settings, MODEL)
         with ThreadPoolExecutor(max_workers=1) as pool:
             loading = pool.submit(self._model.read)
             self._serve_until(loading.done)

@@ -20,7 +20,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.identification.live_load import HIGHEST_RATE, LiveLoad, LoadPublisher
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
-from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
+from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of, setting_arguments
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.nodes.shared.robot_description import NONE
 from dynid_ros.recording import Recording
@@ -73,7 +73,7 @@ def load_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
     for name in ("largest_error", "smallest_load"):
         if not 0 < getattr(settings, name) < math.inf:
             raise DynidError(f"parameter {name} is {getattr(settings, name)}; expected a finite number above 0")
-    identification = LoadSettings(**given(SETTINGS, settings)).identification(robot)
+    identification = LoadSettings(**setting_arguments(SETTINGS, settings)).identification(robot)
     if _compensated(settings):
         identification = identification.of_compensated([] if settings.payload == NONE else settings.payload)
     return partial(_identify, identification, settings)

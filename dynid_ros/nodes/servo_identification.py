@@ -12,7 +12,7 @@ from dynid_ros.identification import ServoIdentification
 from dynid_ros.jobs.identification import Job, identify_servos
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import IdentificationNode, Identify, parameters_of_kind
-from dynid_ros.nodes.shared.parameters import NodeParameter, given
+from dynid_ros.nodes.shared.parameters import NodeParameter, setting_arguments
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import EffortConvention, Recording
 from dynid_ros.settings import made, settings_of
@@ -50,7 +50,9 @@ class ServoIdentificationNode(IdentificationNode):
         )
 
     def _make(self, robot: RobotModel, parameters: SimpleNamespace) -> Identify:
-        identification = made(ServoIdentification, given(settings_of(ServoIdentification), parameters), robot)
+        identification = made(
+            ServoIdentification, setting_arguments(settings_of(ServoIdentification), parameters), robot
+        )
         return partial(self._identify_servos, identification)
 
     def _identify_servos(

@@ -15,7 +15,7 @@ from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.diagnostics import OK, WARN, Diagnostics, Status
-from dynid_ros.nodes.shared.parameters import current, declare
+from dynid_ros.nodes.shared.parameters import declare, read_values
 from dynid_ros.nodes.shared.process import answer, run
 from dynid_ros.nodes.shared.robot_description import robot_description
 from dynid_ros.nodes.shared.steady_thread import steady_timer
@@ -49,7 +49,7 @@ class SimulatorPush:
         node.create_subscription(WrenchStamped, "~/push", self._on_push, 10)
 
     def _on_push(self, message: WrenchStamped) -> None:
-        settings = current(self._node, PUSH_PARAMETERS)
+        settings = read_values(self._node, PUSH_PARAMETERS)
         vectors = (message.wrench.force, message.wrench.torque)
         wrench = [component for vector in vectors for component in (vector.x, vector.y, vector.z)]
         axes = message.header.frame_id.lstrip("/")
@@ -116,7 +116,7 @@ class SimulatorNode(Node):
 
     def pick_up(self) -> str:
         """Fix the load that the parameters describe to the tip link, in place of the one before."""
-        load = load_of(current(self, LOAD_PARAMETERS))
+        load = load_of(read_values(self, LOAD_PARAMETERS))
         self.arm.attach_load(load)
         self._publish_truth()
         return f"carries {load[0]:g} kg"
@@ -193,7 +193,7 @@ class SimulatorNode(Node):
         given = {parameter.name: parameter.value for parameter in parameters}
         if given.keys().isdisjoint(parameter.name for parameter in SENSOR_PARAMETERS):
             return SetParametersResult(successful=True)
-        settings = SimpleNamespace(**vars(self.settings) | vars(current(self, SENSOR_PARAMETERS)) | given)
+        settings = SimpleNamespace(**vars(self.settings) | vars(read_values(self, SENSOR_PARAMETERS)) | given)
         try:
             self.arm.sensors = make_sensors(settings, self.arm.robot)
         except DynidError as error:

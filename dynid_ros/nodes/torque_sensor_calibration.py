@@ -31,7 +31,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.joint_states import TorqueSamples
-from dynid_ros.nodes.shared.parameters import NodeParameter, given, parameters_of
+from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of, setting_arguments
 from dynid_ros.nodes.shared.process import answer, run
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import brief_yaml
@@ -113,7 +113,7 @@ class TorqueSensorWatch:
         }
 
     def _on_joint_state(self, message: JointState) -> None:
-        sample = self._states.of(message, time.time_ns())
+        sample = self._states.take(message, time.time_ns())
         if sample is not None:
             self._stream.add(*sample)
 
@@ -172,7 +172,9 @@ def calibration_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
     """
     known = read_gravity(Path(settings.model_file), robot) if settings.model_file else (None, None)
     currents = _reads_currents(settings)
-    calibration = TorqueSensorCalibration(robot, gravity=known[0], currents=currents, **given(SETTINGS, settings))
+    calibration = TorqueSensorCalibration(
+        robot, gravity=known[0], currents=currents, **setting_arguments(SETTINGS, settings)
+    )
     return partial(_identify, calibration, known[1])
 
 
@@ -247,7 +249,7 @@ class TorqueSensorCalibrationNode(IdentificationNode):
             gravity,
             sensors,
             reference_std=std,
-            rules=SampleRules(**given(RULES, settings)),
+            rules=SampleRules(**setting_arguments(RULES, settings)),
             learning=settings.learning,
             memory=settings.memory,
             false_alarm_rate=settings.false_alarm_rate,

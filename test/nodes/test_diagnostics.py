@@ -28,7 +28,7 @@ from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402
 from dynid_ros.nodes import module_of  # noqa: E402
 from dynid_ros.nodes.compensation.ros2_control import ForwardedEffort  # noqa: E402
-from dynid_ros.nodes.shared.diagnostics import PERIOD, Diagnostics  # noqa: E402
+from dynid_ros.nodes.shared.diagnostics import STATUS_PERIOD_S, Diagnostics  # noqa: E402
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 NODES = [name for name in nodes() if name != "demo"]
@@ -138,7 +138,7 @@ def test_every_node_tells_at_least_once_a_second(robot):
     while not all(len(robot.statuses[name]) >= 3 for name in expected):
         assert time.monotonic() - began < TIMEOUT  # a busy machine keeps ten nodes in one thread waiting
         robot.spin(0.1)
-    assert PERIOD <= 0.5
+    assert STATUS_PERIOD_S <= 0.5
     assert set(robot.statuses) == expected
     for name, statuses in robot.statuses.items():
         for status in statuses:

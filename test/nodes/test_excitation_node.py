@@ -287,7 +287,7 @@ def test_a_design_may_be_answered_at_once(bench):
     assert "motion_file is empty" in answer.message
     bench.set(motion="static_rotation")
     answer = bench.call("design")
-    assert (answer.success, answer.message) == (True, "begun; ~/state says how it ends")
+    assert (answer.success, answer.message) == (True, "The work has begun; ~/state reports its end.")
     wait(lambda: bench.robot.plans)
     wait(lambda: bench.state == "idle")
     bench.set(torque_fraction=0.001)

@@ -11,16 +11,14 @@ from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.output_watch import ControllerOutput
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, ActingTorque, ForwardedEffort
 from dynid_ros.nodes.shared.controllers import (
+    ACCEPTED_GOAL,
     ACTIVATED,
-    ACTIVE,
     DEACTIVATED,
-    GOAL,
-    INACTIVE,
-    NOTHING,
     RESTORES,
+    STATE_LEARNT,
+    UNKNOWN,
     ControllerAnswer,
-    ControllerQuery,
-    ControllerWatch,
+    ControllerView,
 )
 from dynid_ros.nodes.shared.topics import require_topic
 
@@ -39,9 +37,8 @@ class CompensationController:
         activated: called when the controller becomes active.
 
     Attributes:
-        name: name of the controller's node; empty without a controller that can be queried.
-        watch: watch of the controller's lifecycle; None without a name.
-        position: watch of a parallel position controller; None without one.
+        view: view of the controller; without a name if it cannot be queried.
+        position: view of a parallel position controller; without a name if there is none.
         output: reported output of the controller; None without a configured loop or a report.
         acting: torque that the controller applies already; None without a configured loop.
     """
@@ -54,7 +51,8 @@ class CompensationController:
         interrupt: Callable[[str], None],
         activated: Callable[[], None],
     ) -> None:
-        self._node, self._settings = node, settings
+        self._node = node
+        self._settings = settings
         self._changed = changed
         self._interrupt = interrupt
         self._activated = activated
@@ -64,17 +62,20 @@ class CompensationController:
         self._last_desired: list[float] | None = None  # pose of the last command, if no other command can have followed
         self.output: ControllerOutput | None = None
         self.acting: ActingTorque | None = None
-        self.name = settings.controller or settings.command_topic.rpartition("/")[0].strip("~")
-        if not (self.name or settings.command_topic):
-            self.name = self._route.CONTROLLER
+        controller = settings.controller or settings.command_topic.rpartition("/")[0].strip("~")
+        if not (controller or settings.command_topic):
+            controller = self._route.CONTROLLER
         other = settings.position_controller if self._route is ForwardedEffort else ""
-        for parameter, name in (("controller", self.name), ("position_controller", other)):
+        for parameter, name in (("controller", controller), ("position_controller", other)):
             if name:
                 require_topic(node, f"{name}/transition_event", f"Parameter '{parameter}' of node '{node.get_name()}'")
-        self._query = ControllerQuery(node, self.name, lambda _: changed()) if self.name else None
-        self.watch = ControllerWatch(node, self.name, self._on_event) if self.name else None
-        self._position_query = ControllerQuery(node, other, self._warn_of_position) if other else None
-        self.position = ControllerWatch(node, other, lambda _: None) if other else None
+        self.view = ControllerView(node, controller, on_event=self._on_event, on_answer=lambda _: changed())
+        self.position = ControllerView(node, other, on_answer=self._warn_of_position)
+
+    @property
+    def name(self) -> str:
+        """Name of the controller's node; empty without a controller that can be queried."""
+        return self.view.name
 
     @property
     def follows_trajectories(self) -> bool:
@@ -94,14 +95,12 @@ class CompensationController:
     @property
     def inactive(self) -> str:
         """Message that the controller is inactive; empty if it is active or its state is unknown."""
-        if self.watch is None or self.watch.state != INACTIVE:
-            return ""
-        return f"controller '{self.name}' is inactive: the torque goes nowhere"
+        return f"controller '{self.name}' is inactive: the torque goes nowhere" if self.view.is_inactive else ""
 
     @property
     def other_controller(self) -> str:
         """Message that the controller differs from the configured one; empty if it does not."""
-        latest = self._query.latest if self._query else None
+        latest = self.view.answer
         if latest is None or not self._order:
             return ""
         if self._used is None and latest.joints == self._order and not self._route.refusal(latest):
@@ -113,13 +112,13 @@ class CompensationController:
     @property
     def commanded_joints(self) -> tuple[str, ...]:
         """Joints in the order of the controller's last answer; empty if it does not take the torque."""
-        latest = self._query.latest if self._query else None
+        latest = self.view.answer
         return () if latest is None or self._route.refusal(latest) else latest.joints
 
     @property
     def warning(self) -> str:
         """Warning about the position controller; empty without one."""
-        answer = self._position_query.latest if self._position_query else None
+        answer = self.position.answer
         return self._restores(answer) if answer and answer.restores_last_command else ""
 
     def answer(self) -> ControllerAnswer | None:
@@ -130,10 +129,10 @@ class CompensationController:
         """
         if self._settings.unchecked_controller and self._problem:
             return None
-        if self._query is None:
+        if not self.name:
             raise ControlError(self._problem)
         try:
-            return self._query.answer()
+            return self.view.require_answer()
         except ControlError as error:
             raise ControlError(
                 f"{error}; or, where it is none that answers, set unchecked_controller to true and controller_joints "
@@ -154,7 +153,7 @@ class CompensationController:
         claimed = answer is not None and set(answer.interfaces) == {"position", "effort"}
         if self.follows_trajectories and claimed:
             self.output = ControllerOutput(self._node, self.name, joints, order)
-        self.acting = ActingTorque(self._settings, self.watch, self.position, self.output, joints.names)
+        self.acting = ActingTorque(self._settings, self.view, self.position, self.output, joints.names)
 
     def release(self) -> None:
         """Forget the controller of the last loop."""
@@ -174,12 +173,12 @@ class CompensationController:
         """
         if other_controller := self.other_controller:
             raise ControlError(f"cannot enable: {other_controller}")
-        latest = self._query.latest if self._query else None
+        latest = self.view.answer
         if self._used is not None and latest is not None and (refusal := self._route.refusal(latest)):
             raise ControlError(f"cannot enable: controller '{self.name}' {refusal}")
-        if self.follows_trajectories and self.watch is not None and self.watch.busy:
+        if self.follows_trajectories and self.view.busy:
             raise ControlError(f"cannot enable: controller '{self.name}' carries out an action goal; wait for its end")
-        if self.follows_trajectories and self.watch is not None and self.watch.had_goal:
+        if self.follows_trajectories and self.view.had_goal:
             raise ControlError(
                 f"cannot enable: controller '{self.name}' has accepted an action goal, whose tolerances, and effort at "
                 "its end, stay in force for these commands; configure it anew: ros2 control switch_controllers "
@@ -209,7 +208,7 @@ class CompensationController:
         if self.output is not None and (effort := self.output.effort(now)) is not None:
             return effort
         is_measured = self.acting is not None and self.acting.is_measured
-        if is_measured and self.watch is not None and self.watch.state == ACTIVE:
+        if is_measured and self.view.is_active:
             with suppress(DynidError):
                 return measured()
         return ()
@@ -258,16 +257,16 @@ class CompensationController:
 
     @property
     def _problem(self) -> str:
-        if self._query:
-            return self._query.problem
+        if self.name:
+            return self.view.problem
         return "no controller can be asked: set controller to its name, or unchecked_controller to true"
 
     def _on_event(self, event: str) -> None:
-        if event != NOTHING:
+        if event != STATE_LEARNT:
             self._last_desired = None
         if event == ACTIVATED:
             self._activated()
-        if event == DEACTIVATED or (event == GOAL and self.follows_trajectories):
+        if event == DEACTIVATED or (event == ACCEPTED_GOAL and self.follows_trajectories):
             self._interrupt(f"controller '{self.name}' {event}; see to it, then enable again")
         self._changed()
 
@@ -281,9 +280,7 @@ class CompensationController:
         """Whether a position controller holds the arm; None: unknown."""
         if self.follows_trajectories:
             return True
-        if self.position is None or self.position.state not in {ACTIVE, INACTIVE}:
-            return None
-        return self.position.state == ACTIVE
+        return None if self.position.state == UNKNOWN else self.position.is_active
 
     def _warn_of_position(self, answer: ControllerAnswer) -> None:
         if answer.restores_last_command:

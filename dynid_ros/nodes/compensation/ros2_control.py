@@ -15,7 +15,7 @@ from dynid_ros.control.model_change import MeasuredEffort
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.output_watch import ControllerOutput
 from dynid_ros.nodes.shared.command_topic import CommandTopic
-from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerAnswer, ControllerWatch
+from dynid_ros.nodes.shared.controllers import ControllerAnswer, ControllerView
 
 CONVENTIONS = ("", "torque")
 FULL_GRAVITY_SCALE = 0.98
@@ -32,8 +32,8 @@ class ActingTorque:
 
     Args:
         settings: `output`, `controller`, `effort_convention` and `assume_no_effort`.
-        watch: watch of the controller's lifecycle; None if its state is unknown.
-        position: watch of a parallel position controller that may hold the arm; None without one.
+        view: view of the controller.
+        position: view of a parallel position controller that may hold the arm.
         output: reported output of the controller; None without a report.
         joints: n names, in the model's order.
 
@@ -44,8 +44,8 @@ class ActingTorque:
     def __init__(
         self,
         settings: SimpleNamespace,
-        watch: ControllerWatch | None,
-        position: ControllerWatch | None,
+        view: ControllerView,
+        position: ControllerView,
         output: ControllerOutput | None,
         joints: Sequence[str],
     ) -> None:
@@ -55,7 +55,7 @@ class ActingTorque:
                 "effort in joint_states is not the torque that the controller puts out"
             )
         self._settings = settings
-        self._watch = watch
+        self._view = view
         self._position = position
         self._output = output
         self._joints = tuple(joints)
@@ -88,7 +88,7 @@ class ActingTorque:
         if self._settings.assume_no_effort:
             return None, "from zero, as assume_no_effort says that nothing acts"
         if not self.is_measured:
-            if self._settings.output == "trajectory" and not self._is_active:
+            if self._settings.output == "trajectory" and not self._view.is_active:
                 return None, "from zero, though it is not known what the controller holds"
             raise ControlError(self._refusal())
         try:
@@ -105,23 +105,19 @@ class ActingTorque:
         return [scale * value for value in gravity], f"from {part}, with which measured effort agrees"
 
     @property
-    def _is_active(self) -> bool:
-        return self._watch is not None and self._watch.state == ACTIVE
-
-    @property
     def is_measured(self) -> bool:
         """Whether the effort in joint_states is the torque of this controller alone."""
-        is_shared = self._position is not None and self._position.state == ACTIVE
-        return self._settings.effort_convention == "torque" and self._settings.output == "effort" and not is_shared
+        is_alone = self._settings.output == "effort" and not self._position.is_active
+        return self._settings.effort_convention == "torque" and is_alone
 
     def _is_zero(self) -> bool:
         """Return whether the controller certainly applies no torque."""
-        if self._watch is not None and self._watch.state == INACTIVE:
+        if self._view.is_inactive:
             return True
-        since = self._watch.transitioned if self._watch is not None else None
+        since = self._view.transitioned
         if self._sent is not None and self._sent[1] and (since is None or since < self._sent[0]):
             return True  # the last command was zero, and the controller was active then
-        activated = self._watch.activated if self._watch is not None else None
+        activated = self._view.activated
         return (
             self._settings.output == "trajectory"
             and activated is not None
@@ -129,8 +125,8 @@ class ActingTorque:
         )
 
     def _refusal(self) -> str:
-        name = self._watch.controller if self._watch else ""
-        state = "is active" if self._is_active else "may be active"
+        name = self._view.name
+        state = "is active" if self._view.is_active else "may be active"
         unknown = (
             f"cannot enable: controller '{name}' {state}, and it is not known which torque it holds, as of a process "
             "that was killed; "

@@ -28,7 +28,7 @@ class CompensationStatus:
             "largest_torque": f"{loop.largest:.3f}",
             "at_torque_limit": ", ".join(sorted(loop.limited)) or "none",
             "longest_gap_of_joint_states": f"{loop.states.longest_gap:.3f}",
-            "controller_state": loop.controller.watch.state if loop.controller.watch else "unknown",
+            "controller_state": loop.controller.view.state,
             "faults": loop.compensator.faults,
             "load": loop.load.load or "none",
             "loads_refused": loop.load.refused,

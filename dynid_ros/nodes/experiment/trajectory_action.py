@@ -18,8 +18,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.command_topic import CommandTopic
-from dynid_ros.nodes.shared.controllers import OURS, UNDER_WAY, goal_statuses, message_type
-from dynid_ros.nodes.shared.topics import LATCHED, Waiting, waiting_messages
+from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, RUNNING_GOAL, goal_statuses, message_type
+from dynid_ros.nodes.shared.topics import LATCHED, UnservedGroup, waiting_messages
 
 ACTION, TOPIC, AUTO = "action", "topic", "auto"
 ANSWER = 1.0
@@ -38,7 +38,8 @@ class TrajectoryAction(CommandTopic):
 
     It also is a silent publisher of the topic, by which others see that somebody commands the controller. A goal erases
     the tolerances (-1) and has no effort, so that it leaves nothing behind for messages that come after it, as those of
-    route trajectory; its id begins with `OURS`. What is under way is read from the action's status by whoever calls
+    route trajectory; its id begins with `OWN_GOAL_PREFIX`. What is under way
+    is read from the action's status by whoever calls
     `look`, the thread that watches the arm, whatever the executor waits for; why a goal was aborted comes with its
     result.
 
@@ -56,7 +57,7 @@ class TrajectoryAction(CommandTopic):
         self.action, self.error = node.resolve_service_name(action), float("nan")
         self._client = ActionClient(node, self._type, action)
         self._cancel = node.create_client(CancelGoal, f"{action}/_action/cancel_goal")
-        self._group = Waiting()
+        self._group = UnservedGroup()
         self._status_topic = node.create_subscription(
             GoalStatusArray, f"{action}/_action/status", lambda _: None, LATCHED, callback_group=self._group, raw=True
         )
@@ -81,7 +82,9 @@ class TrajectoryAction(CommandTopic):
 
     @property
     def _is_taken_over(self) -> bool:
-        return any(status in UNDER_WAY and not goal.startswith(OURS) for goal, status in self._statuses.items())
+        return any(
+            status in RUNNING_GOAL and not goal.startswith(OWN_GOAL_PREFIX) for goal, status in self._statuses.items()
+        )
 
     @property
     def failure(self) -> str:
@@ -91,7 +94,7 @@ class TrajectoryAction(CommandTopic):
         status, answer = self._statuses.get(self._goal), self._answered
         if status is None and answer is not None and not answer.accepted:
             return f"{self.action} rejected the goal; see the controller's log"
-        if not self._goal or status in (GoalStatus.STATUS_SUCCEEDED, *UNDER_WAY):
+        if not self._goal or status in (GoalStatus.STATUS_SUCCEEDED, *RUNNING_GOAL):
             return ""
         if status is None:
             late = answer is None and time.monotonic() - self._sent > ANSWER
@@ -112,7 +115,7 @@ class TrajectoryAction(CommandTopic):
                 for name in message.joint_names
             ]
             setattr(goal, field, erased)
-        self._goal, self._sent = OURS + urandom(16 - len(OURS)), time.monotonic()
+        self._goal, self._sent = OWN_GOAL_PREFIX + urandom(16 - len(OWN_GOAL_PREFIX)), time.monotonic()
         self._replaced, self._running, self._over = self._running, None, None
         named = GoalInfo().goal_id
         named.uuid = list(self._goal)

@@ -29,7 +29,7 @@ from dynid_ros.nodes.experiment.watch import (
 )
 from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
-from dynid_ros.nodes.shared.topics import Waiting, waiting_messages
+from dynid_ros.nodes.shared.topics import UnservedGroup, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.execution import coast, standstill
 from dynid_ros.trajectories.limits import per_joint
@@ -90,7 +90,7 @@ class Arm:
         self._topic, self.action = interface(node, settings.command_topic, self._interface, settings.action_name)
         self._commands, self._taken = self._topic, False
         self._states = node.create_subscription(
-            JointState, "joint_states", lambda _: None, newest_states(QUEUE), callback_group=Waiting(), raw=True
+            JointState, "joint_states", lambda _: None, newest_states(QUEUE), callback_group=UnservedGroup(), raw=True
         )
 
     def adjust(self, settings: SimpleNamespace) -> None:

@@ -15,12 +15,9 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes.experiment.motion_pieces import BLENDED, BLENDED_ON_ARRIVAL, PASSED_OVER, Handover
 from dynid_ros.nodes.shared.controllers import (
     DEACTIVATED,
-    INACTIVE,
     INTERPOLATES,
     REPLACES,
-    ControllerAnswer,
-    ControllerQuery,
-    ControllerWatch,
+    ControllerView,
 )
 from dynid_ros.trajectories import MotionLimits
 from dynid_ros.trajectories.limits import per_joint
@@ -44,26 +41,24 @@ class MotionController:
     def __init__(self, node: Node, settings: SimpleNamespace, interrupt: Callable[[str], None]) -> None:
         self.name = settings.command_topic.rpartition("/")[0].strip("~")
         self._accept_jerk, self._interrupt = settings.accept_jerk, interrupt
-        self._query = ControllerQuery(node, self.name, lambda _: None) if self.name else None
-        self._watch = ControllerWatch(node, self.name, self._on_event) if self.name else None
+        self._view = ControllerView(node, self.name, on_event=self._on_event, on_answer=lambda _: None)
 
     @property
     def is_answering(self) -> bool:
         """Whether it is there, and its first answer on the way, or it may just be reported as activated."""
-        asked = self._query is not None and self._query.latest is None and self._query.is_served
-        return asked or self._is_inactive
+        return self._view.is_answering or self._view.is_inactive
 
     @property
     def jerks(self) -> bool:
         """Whether it is known to begin a trajectory at the measured pose."""
-        answer = self._answer
+        answer = self._view.answer
         starts_on_path = answer is not None and (answer.interpolates_from_desired or answer.replaces_from_desired)
         return answer is not None and answer.follows_trajectories and not starts_on_path
 
     @property
     def handover(self) -> Handover | None:
         """How it passes from one piece of a motion to the next; None: it is not known to do so without a jump."""
-        answer = self._answer
+        answer = self._view.answer
         if answer is None or not answer.follows_trajectories:
             return None
         if answer.replaces_from_desired:
@@ -73,7 +68,7 @@ class MotionController:
     @property
     def refusal(self) -> str:
         """Why it is to carry out no motion; empty: it may, or nobody knows."""
-        if self._is_inactive:
+        if self._view.is_inactive:
             return f"controller '{self.name}' is inactive; activate it (ros2 control list_controllers)"
         if self.jerks and not self._accept_jerk:
             return (
@@ -82,14 +77,6 @@ class MotionController:
                 f"anew (or {REPLACES}, where it has that), or set parameter accept_jerk of this node"
             )
         return ""
-
-    @property
-    def _is_inactive(self) -> bool:
-        return self._watch is not None and self._watch.state == INACTIVE
-
-    @property
-    def _answer(self) -> ControllerAnswer | None:
-        return self._query.latest if self._query is not None else None
 
     def _on_event(self, event: str) -> None:
         if event == DEACTIVATED:

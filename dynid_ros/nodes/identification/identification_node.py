@@ -23,7 +23,7 @@ from dynid_ros.jobs.identification import KINDS, Job
 from dynid_ros.jobs.identification import identify as run_kind
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
-from dynid_ros.nodes.shared.parameters import NodeParameter, current, declare, given, parameters_of
+from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, read_values, setting_arguments
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
 from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS, robot_model
 from dynid_ros.nodes.shared.topics import LATCHED, brief_yaml
@@ -88,7 +88,9 @@ def job_of_kind(kind: str) -> Callable[[RobotModel, SimpleNamespace], Identify]:
     """Return what makes the job of the values of `parameters_of_kind`; it raises DynidError for a senseless setting."""
     estimator = KINDS[kind].load("estimator")
     settings = settings_of(estimator)
-    return lambda robot, parameters: partial(run_kind, kind, made(estimator, given(settings, parameters), robot))
+    return lambda robot, parameters: partial(
+        run_kind, kind, made(estimator, setting_arguments(settings, parameters), robot)
+    )
 
 
 def _told(job: Job, condition: str) -> dict[str, Any]:
@@ -153,7 +155,7 @@ class IdentificationNode(Node):
 
     def chosen(self) -> SimpleNamespace:
         """Values that the adjustable parameters have now."""
-        return current(self, self._adjustable)
+        return read_values(self, self._adjustable)
 
     async def identify(self) -> str:
         """Read, fit, write; the answer is the summary."""

@@ -186,7 +186,7 @@ class LiveLoad:
         return OK, f"load {self._latest}" + ("" if self._decided else "; not determined"), values
 
     def _on_message(self, _topic: RawSubscription, received: int, data: bytes) -> None:
-        sample = self._states.of(deserialize_message(data, JointState), received)
+        sample = self._states.take(deserialize_message(data, JointState), received)
         if sample is None:
             return
         if self._states.was_set_back:

@@ -6,13 +6,14 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from rclpy.callback_groups import CallbackGroup
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 from rclpy.subscription import Subscription
+
+from dynid_ros.nodes.shared.topics import UnservedGroup, waiting_messages
 
 if TYPE_CHECKING:
     from dynid_ros.nodes.shared.topics import TopicEndpointInfo
@@ -24,21 +25,6 @@ DDS_LEASE_S = 20
 """Time after which Fast DDS removes a killed process, s."""
 MAX_SENT_MESSAGES = 200
 """Number of sent messages that are stored for comparison, more than are sent at 1 kHz between two comparisons."""
-
-
-class PolledGroup(CallbackGroup):
-    """Callback group of a subscription that no executor serves: its messages are taken one by one."""
-
-    def can_execute(self, _entity: Any) -> bool:
-        """Return False: nothing is executed."""
-        return False
-
-    def beginning_execution(self, _entity: Any) -> bool:
-        """Return False: nothing is executed."""
-        return False
-
-    def ending_execution(self, _entity: Any) -> None:
-        """Do nothing."""
 
 
 class CommandTopic:
@@ -107,6 +93,12 @@ class CommandTopic:
         )
 
     @property
+    def other_nodes(self) -> list[str]:
+        """Full names of other nodes that publish here; a node of the same name is usually a killed predecessor."""
+        names = {_node_of(info) for info in self._node.get_publishers_info_by_topic(self.name)}
+        return sorted(names - {self._node.get_fully_qualified_name(), UNKNOWN_NAME})
+
+    @property
     def unnamed(self) -> bool:
         """Whether another publisher exists whose name is still being discovered."""
         if UNKNOWN_NAME not in self.others:
@@ -124,7 +116,7 @@ class CommandTopic:
             self.foreign = 0
             if self._watched:
                 self._echo = self._node.create_subscription(
-                    self._kind, self._topic, lambda _: None, MAX_SENT_MESSAGES, callback_group=PolledGroup(), raw=True
+                    self._kind, self._topic, lambda _: None, MAX_SENT_MESSAGES, callback_group=UnservedGroup(), raw=True
                 )
 
     def publish(self, message: Any) -> None:
@@ -142,15 +134,9 @@ class CommandTopic:
 
         Messages on the topic are compared with the sent ones, because only messages do harm, not silent publishers.
         """
-        for _ in range(MAX_SENT_MESSAGES):
-            if self._echo is None:
-                break
-            with self._echo.handle:
-                taken = self._echo.handle.take_message(self._kind, True)
-            if taken is None:
-                break
-            if bytes(taken[0]) not in self._sent_messages:
-                self.foreign += 1
+        if self._echo is not None:
+            echoed = waiting_messages(self._echo, MAX_SENT_MESSAGES)
+            self.foreign += sum(bytes(data) not in self._sent_messages for data, _ in echoed)
         return self.foreign
 
     def acknowledged(self, seconds: float = 0.0) -> bool:

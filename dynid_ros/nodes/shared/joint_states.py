@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from dynid_ros.recording.effort import EffortConvention
 
-SET_BACK = 1.0
-"""s by which a stamp must be earlier than one before for the clock to have been set back."""
+MIN_CLOCK_SETBACK_S = 1.0
+"""Smallest decrease of the stamps that counts as a clock set back; a smaller one is an old message."""
 
 
 def newest_states(depth: int) -> QoSProfile:
@@ -31,12 +31,12 @@ def newest_states(depth: int) -> QoSProfile:
 
 
 def nanoseconds(header: Header) -> int:
-    """Return the stamp as one number; 0: the message has none."""
+    """Return the stamp in ns; 0 for a message without a stamp."""
     return header.stamp.sec * 10**9 + header.stamp.nanosec
 
 
 class JointOrder:
-    """Picks fields of joint states in a fixed joint order; the look-up is redone only when the names change."""
+    """Reader of joint states in a fixed joint order; the order is looked up again only when the names change."""
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         self.joint_names = list(joint_names)
@@ -45,11 +45,11 @@ class JointOrder:
         self._index: list[int] = []
 
     def concerns(self, message: JointState) -> bool:
-        """Whether a message names a joint of this arm; those of a gripper come on the same topic."""
+        """Return whether a message names a joint of this arm; a gripper may publish on the same topic."""
         return not self._joints.isdisjoint(message.name)
 
     def pick(self, message: JointState, field: str) -> list[float]:
-        """Values of `field` (position, velocity or effort) in joint order; rad, rad/s, N m as the driver publishes.
+        """Return the values (n,) of `field` (position, velocity or effort) in the units of the driver.
 
         Raises:
             DynidError: a joint is missing or listed twice, the field is empty or short, or a value is not finite.
@@ -81,41 +81,46 @@ class JointOrder:
 
 
 class TorqueSamples:
-    """Takes positions and torques out of joint states; times are in s since the first one.
-
-    A clock that is set back is left out: time goes on, or begins anew.
+    """Samples of position and torque from joint states, with times in s since the first state.
 
     Args:
-        node: its log reports a clock that was set back.
-        joint_names: of the arm.
-        convention: what effort is.
-        anew: whether time begins anew where the clock was set back.
+        node: node whose log reports a clock that was set back.
+        joint_names: n names.
+        convention: meaning of the field `effort`.
+        anew: whether time starts again at zero when the driver's clock is set back; otherwise time continues.
 
     Attributes:
-        received: when a joint state of this arm came last, or was begun to be waited for, s of the monotonic clock.
-        problem: what is wrong with the last one; empty: nothing.
-        refused: number of joint states that were of no use.
-        start: stamp of time 0, ns; None: none has come.
+        received: arrival of the last state of this arm, or begin of the wait, s of the monotonic clock.
+        problem: fault of the last state; empty without one.
+        refused: number of states that could not be used.
+        start: stamp of time 0, ns; None before the first state.
         was_set_back: whether the clock was set back before the last sample.
+
+    Raises:
+        DynidError: the convention does not fit the joints.
     """
 
     def __init__(
         self, node: Node, joint_names: Sequence[str], convention: EffortConvention, *, anew: bool = False
     ) -> None:
         self.received = time.monotonic()
-        self.problem, self.refused = "", 0
+        self.problem = ""
+        self.refused = 0
         self.start: int | None = None
         self.was_set_back = False
-        self._node, self._order, self._convention = node, JointOrder(joint_names), convention
-        self._last, self._anew = -math.inf, anew
-        convention.to_torque(np.zeros((1, len(joint_names))))  # raises before the first joint state
+        self._node = node
+        self._order = JointOrder(joint_names)
+        self._convention = convention
+        self._last = -math.inf
+        self._anew = anew
+        convention.to_torque(np.zeros((1, len(joint_names))))  # checks the convention
 
-    def of(self, message: JointState, received: int) -> tuple[float, list[float], NDArray] | None:
-        """Return time, positions (n,) and torques (n,); None: it is no news of this arm, or of no use.
+    def take(self, message: JointState, received: int) -> tuple[float, list[float], NDArray] | None:
+        """Return time, positions (n,) and torques (n,); None for a repeated, foreign or unusable state.
 
         Args:
             message: the joint state.
-            received: time of reception, ns, which counts where it has no stamp.
+            received: time of reception, ns, used for states without a stamp.
         """
         if not self._order.concerns(message):
             return None
@@ -129,18 +134,18 @@ class TorqueSamples:
         self.problem = ""
         stamp = nanoseconds(message.header) or received
         self.start = stamp if self.start is None else self.start
-        back = self._last - (stamp - self.start) * 1e-9
-        self.was_set_back = back > SET_BACK
+        setback = self._last - (stamp - self.start) * 1e-9
+        self.was_set_back = setback > MIN_CLOCK_SETBACK_S
         if self.was_set_back:
-            self._node.get_logger().warning(f"joint_states: its clock was set back by {back:.1f} s")
-            self.start = stamp if self._anew else self.start - round(back * 1e9)
-        elif back >= 0.0:
-            return None  # the same state sent again, or an old one
+            self._node.get_logger().warning(f"joint_states: its clock was set back by {setback:.1f} s")
+            self.start = stamp if self._anew else self.start - round(setback * 1e9)
+        elif setback >= 0.0:
+            return None  # a repeated or an old state
         self._last = (stamp - self.start) * 1e-9
         return self._last, position, torque
 
     def refuse(self, problem: str) -> None:
-        """Count the last joint state as one of no use."""
+        """Count the last state as unusable."""
         self.refused += 1
         self.problem = problem
 

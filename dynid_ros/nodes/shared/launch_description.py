@@ -24,7 +24,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
 from dynid_ros.nodes import NAMES, module_of
-from dynid_ros.nodes.shared.parameters import NodeParameter, coerced
+from dynid_ros.nodes.shared.parameters import NodeParameter, coerce_type
 
 ARGUMENTS = (
     "robot_description",
@@ -253,6 +253,6 @@ def _argument(parameter: NodeParameter, text: str) -> dict[str, Any]:
     try:
         # texts of a list without brackets are not looked at as YAML: /left/pose, a=b
         given = text if several and isinstance(default[0], str) and text[:1] != "[" else yaml.safe_load(text)
-        return {parameter.name: coerced(default, given)}
+        return {parameter.name: coerce_type(default, given)}
     except (ValueError, yaml.YAMLError) as error:
         raise DynidError(f"launch argument {parameter.name}:={text}: expected {error}") from error

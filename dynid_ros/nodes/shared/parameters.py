@@ -1,8 +1,9 @@
-"""Node parameters as a table: name, default, range, meaning; declared once, read as attributes, set while a node runs.
+"""Node parameters as a table of name, default, range and description: declared once, read as attributes.
 
-`generate_parameter_library` writes such code from a YAML file, while colcon builds. It is not used: it is in no wheel;
-settings are declared once, in the estimators, for `dynid` as well; its validators see one parameter, not whether the
-arm can do with it now; and a misspelt name in a parameter file it passes over, as rclpy does.
+`generate_parameter_library` generates such code from a YAML file during the colcon build. It is not used, because it is
+in no wheel, because settings are declared once, in the estimators, for `dynid` as well, because its validators see one
+parameter and not what the arm can do with it at that moment, and because it ignores misspelt names in a parameter file,
+as rclpy does.
 """
 
 import difflib
@@ -23,17 +24,27 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.topics import require_topic
 from dynid_ros.settings import Setting, values_of
 
-KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True)
 class NodeParameter:
-    """One parameter of a node; its type is that of its default. A list needs a non-empty default to have a type.
+    """One parameter of a node, which has the type of its default; a list needs a non-empty default to have a type.
 
-    An `adjustable` one may be changed while the node runs, a `configured` one too: it counts from the next
-    configuration of a lifecycle node on. All others are read-only. Those called `…_topic` and `…_topics` name topics;
-    an empty one means that there is none, unless it is `required`. Numbers lie from `least`, or `above`, to `most`, but
-    for the default, which may stand for another one.
+    Parameters named `…_topic` and `…_topics` are names of topics. An empty one stands for no topic.
+
+    Attributes:
+        name: name of the parameter.
+        default: its value unless another one is given; it may lie outside the range.
+        description: its meaning, with unit.
+        adjustable: whether it may be changed while the node runs.
+        required: whether a topic must not be empty.
+        configured: whether a change takes effect at the next configuration of a lifecycle node. Parameters that are
+            neither adjustable nor configured are read-only.
+        least: smallest number; None for any.
+        above: number that must be exceeded; None for any.
+        most: largest number; None for any.
+        choices: allowed texts; empty for any.
     """
 
     name: str
@@ -45,15 +56,18 @@ class NodeParameter:
     least: float | None = None
     above: float | None = None
     most: float | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def names_topics(self) -> bool:
-        """Whether its value is a topic, or a list of them."""
+        """Whether the value is a topic, or a list of topics."""
         return self.name.endswith(("_topic", "_topics"))
 
     @property
     def bounds(self) -> str:
-        """Its range in words; empty: none."""
+        """Range or choices, for display; empty without any."""
+        if self.choices:
+            return " or ".join(filter(None, (", ".join(self.choices[:-1]), self.choices[-1] or "nothing")))
         most = "" if self.most is None else f"{self.most:g}"
         if self.least is not None:
             return f"{self.least:g} to {most}" if most else f"{self.least:g} or more"
@@ -62,36 +76,45 @@ class NodeParameter:
 
     @property
     def descriptor(self) -> ParameterDescriptor:
-        """What ROS's tools show of it."""
-        made = ParameterDescriptor(
+        """Descriptor for the tools of ROS."""
+        descriptor = ParameterDescriptor(
             description=self.description,
             additional_constraints=self.bounds,
             read_only=not (self.adjustable or self.configured),
         )
-        low, high = (self.above if self.least is None else self.least), self.most
-        if low is not None and high is not None and not (isinstance(self.default, list) or math.isnan(self.default)):
-            kind, field = (float, "floating_point_range") if isinstance(self.default, float) else (int, "integer_range")
-            ranges = {float: FloatingPointRange, int: IntegerRange}
-            setattr(made, field, [ranges[kind](from_value=kind(low), to_value=kind(high))])
-        return made
+        low = self.above if self.least is None else self.least
+        high = self.most
+        if low is None or high is None or isinstance(self.default, list) or math.isnan(self.default):
+            return descriptor
+        if isinstance(self.default, float):
+            descriptor.floating_point_range = [FloatingPointRange(from_value=float(low), to_value=float(high))]
+        else:
+            descriptor.integer_range = [IntegerRange(from_value=int(low), to_value=int(high))]
+        return descriptor
 
-    def checked(self, given: Any, node: str) -> Any:
-        """Return `given` as the type of the default, see `coerced`.
+    def checked(self, value: Any, node: str) -> Any:
+        """Return the value as the type of the default; see `coerce_type`.
+
+        Args:
+            value: value from outside.
+            node: name of the node, for the message.
 
         Raises:
-            DynidError: it is no such thing, or out of range.
+            DynidError: the value has another type or is out of range.
         """
         try:
-            value = coerced(self.default, given)
-            if self.bounds and repr(value) != repr(self.default):
-                each = value if isinstance(value, list) else [value]
-                if not all(map(self._holds, each)):
+            coerced = coerce_type(self.default, value)
+            if self.bounds and repr(coerced) != repr(self.default):
+                entries = coerced if isinstance(coerced, list) else [coerced]
+                if not all(map(self._holds, entries)):
                     raise ValueError(self.bounds)
         except ValueError as error:
-            raise DynidError(f"Parameter '{self.name}' of node '{node}' is {given!r}; expected {error}") from error
-        return value
+            raise DynidError(f"Parameter '{self.name}' of node '{node}' is {value!r}; expected {error}") from error
+        return coerced
 
     def _holds(self, value: Any) -> bool:
+        if self.choices:
+            return value in self.choices
         if math.isnan(value):
             return "nan" in repr(self.default)
         low = (self.least is None or value >= self.least) and (self.above is None or value > self.above)
@@ -99,8 +122,8 @@ class NodeParameter:
 
 
 def parameters_of(settings: Iterable[Setting]) -> tuple[NodeParameter, ...]:
-    """Return a parameter for each setting; ROS has no None, for which a number has nan, nor an empty list: [""]."""
-    return tuple(_parameter(each) for each in settings)
+    """Return a parameter for each setting; ROS has neither None, written as nan, nor empty lists, written as [""]."""
+    return tuple(map(_parameter, settings))
 
 
 def _parameter(setting: Setting) -> NodeParameter:
@@ -120,13 +143,14 @@ def _parameter(setting: Setting) -> NodeParameter:
     return NodeParameter(setting.name, default, text, least=setting.least, above=setting.above)
 
 
-def given(settings: Iterable[Setting], parameters: SimpleNamespace) -> dict[str, Any]:
-    """Return arguments of the class that declares the settings, of the values of their parameters."""
+def setting_arguments(settings: Iterable[Setting], parameters: SimpleNamespace) -> dict[str, Any]:
+    """Return the arguments of the class that declares the settings, from the values of their parameters."""
     settings = tuple(settings)
-    return values_of(settings, {each.name: _given(each, getattr(parameters, each.name)) for each in settings})
+    values = {setting.name: _setting_value(setting, getattr(parameters, setting.name)) for setting in settings}
+    return values_of(settings, values)
 
 
-def _given(setting: Setting, value: Any) -> Any:
+def _setting_value(setting: Setting, value: Any) -> Any:
     if setting.is_texts:
         texts = [text for text in value if text]
         for text in texts:
@@ -138,68 +162,67 @@ def _given(setting: Setting, value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def coerced(default: Any, given: Any) -> Any:
-    """Return `given` as the type of `default`: 2 is a number as 2.0 is, and 0.2 a list of one number.
+def coerce_type(default: Any, value: Any) -> Any:
+    """Return the value as the type of `default`: 2 is taken for 2.0, and 0.2 for a list of one number.
 
     Raises:
-        ValueError: it is no such thing; the message says what is.
+        ValueError: the value has another type; the message names the expected one.
     """
     if isinstance(default, list):
-        values = [given] if isinstance(given, (bool, int, float, str)) else list(given)
+        values = [value] if isinstance(value, (bool, int, float, str)) else list(value)
         try:
-            return [coerced(default[0], value) for value in values]
+            return [coerce_type(default[0], entry) for entry in values]
         except ValueError as error:
             raise ValueError(f"a list, each {error}") from error
-    if isinstance(default, float) and isinstance(given, (int, float, str)) and not isinstance(given, bool):
-        with suppress(ValueError):  # YAML takes nan and 1e3 for texts
-            return float(given)
-    if type(given) is type(default):
-        return given
-    raise ValueError(KINDS[type(default)])
+    if isinstance(default, float) and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        with suppress(ValueError):  # YAML reads nan and 1e3 as texts
+            return float(value)
+    if type(value) is type(default):
+        return value
+    raise ValueError(TYPE_NAMES[type(default)])
 
 
-Take = Callable[[SimpleNamespace], None]
+ApplyValues = Callable[[SimpleNamespace], None]
 
 
-def declare(node: Node, parameters: Sequence[NodeParameter], take: Take = lambda _: None) -> SimpleNamespace:
-    """Declare `parameters` on `node` and return their values as attributes; those of adjustable ones stay the present.
+def declare(node: Node, parameters: Sequence[NodeParameter], apply: ApplyValues = lambda _: None) -> SimpleNamespace:
+    """Declare parameters and return their values as attributes; those of adjustable parameters stay up to date.
 
     Args:
-        node: that has them.
-        parameters: their table.
-        take: called with all values before one that is set while the node runs comes into force, to act on it; what it
-            raises refuses it.
+        node: node of the parameters.
+        parameters: table of the parameters.
+        apply: called with all values before a change takes effect; an exception refuses the change.
 
     Raises:
-        DynidError: a value given from outside is not of the default's kind (see `coerced`) or out of range, or is to be
-            a topic and cannot be, or is that of another parameter; or a name that is given is not known.
+        DynidError: a value has another type than the default or is out of range, a topic has an invalid name or that of
+            another parameter, or the name of a parameter is unknown.
     """
-    known = {parameter.name: parameter for parameter in parameters}
-    _check_names(node, known)
+    table = {parameter.name: parameter for parameter in parameters}
+    _check_names(node, table)
     values = SimpleNamespace()
-    for name, parameter in known.items():
-        given = node.declare_parameter(name, parameter.default, ParameterDescriptor(dynamic_typing=True)).value
+    for name, parameter in table.items():
+        override = node.declare_parameter(name, parameter.default, ParameterDescriptor(dynamic_typing=True)).value
         node.undeclare_parameter(name)
-        value = parameter.checked(given, node.get_name())
+        value = parameter.checked(override, node.get_name())
         node.declare_parameter(name, value, parameter.descriptor, ignore_override=True)
         setattr(values, name, value)
-    _check_topics(node, known, values)
+    _check_topics(node, table, values)
 
-    def as_declared(given: list[Parameter]) -> list[Parameter]:
-        """Take 2 for 2.0 and 0.2 for [0.2] of `ros2 param set`, too."""
-        return [_as_declared(known.get(each.name), each) for each in given]
+    def coerce_types(changes: list[Parameter]) -> list[Parameter]:
+        """Let `ros2 param set` write 2 for 2.0 and 0.2 for [0.2]."""
+        return [_with_declared_type(table.get(change.name), change) for change in changes]
 
-    def on_set(given: Sequence[Parameter]) -> SetParametersResult:
-        new = {each.name: each.value for each in given if each.name in known}
-        live = {name: value for name, value in new.items() if known[name].adjustable}
+    def on_set(changes: Sequence[Parameter]) -> SetParametersResult:
+        new = {change.name: change.value for change in changes if change.name in table}
+        live = {name: value for name, value in new.items() if table[name].adjustable}
         try:
             for name, value in new.items():
-                known[name].checked(value, node.get_name())
-            _check_topics(node, known, SimpleNamespace(**vars(values) | new))
-            take(SimpleNamespace(**vars(values) | live))
+                table[name].checked(value, node.get_name())
+            _check_topics(node, table, SimpleNamespace(**vars(values) | new))
+            apply(SimpleNamespace(**vars(values) | live))
         except DynidError as error:
             return SetParametersResult(successful=False, reason=str(error))
-        except Exception as error:  # a fault of this package; what holds an arm must not end by it
+        except Exception as error:  # a programming error; a node that holds an arm must not end by it
             node.get_logger().error(traceback.format_exc())
             return SetParametersResult(successful=False, reason=f"unexpected {type(error).__name__}: {error}")
         vars(values).update(live)
@@ -207,40 +230,39 @@ def declare(node: Node, parameters: Sequence[NodeParameter], take: Take = lambda
             node.get_logger().info(f"{', '.join(later)}: for the next configuration")
         return SetParametersResult(successful=True)
 
-    node.add_pre_set_parameters_callback(as_declared)
+    node.add_pre_set_parameters_callback(coerce_types)
     node.add_on_set_parameters_callback(on_set)
     return values
 
 
-def _check_names(node: Node, known: Mapping[str, NodeParameter]) -> None:
-    """A misspelt limit is none: refuse what would be passed over, but for what another node has, as below `/**`.
+def _check_names(node: Node, table: Mapping[str, NodeParameter]) -> None:
+    """Refuse unknown names, because a misspelt limit would not limit; names of other nodes (below `/**`) are allowed.
 
-    rclpy lets nobody see what was given but by its private attribute.
+    rclpy reveals the given names only by its private attribute.
     """
-    unknown = {
-        name for name in getattr(node, "_parameter_overrides", {}) if not node.has_parameter(name)
-    } - known.keys()
+    overrides = getattr(node, "_parameter_overrides", {})
+    unknown = {name for name in overrides if not node.has_parameter(name)} - table.keys()
     if unknown:
-        from dynid_ros.files.share import share_path  # noqa: PLC0415 - seldom needed
-    for name in sorted(each for each in unknown if not each.startswith("qos_overrides.")):
+        from dynid_ros.files.share import share_path  # noqa: PLC0415 - rarely needed
+    for name in sorted(name for name in unknown if not name.startswith("qos_overrides.")):
         entry = re.compile(rf"^ +{re.escape(name)}:", re.MULTILINE)
         if not any(entry.search(file.read_text(encoding="utf-8")) for file in share_path("config").glob("*.yaml")):
-            near = difflib.get_close_matches(name, known, 1) or sorted(known)
+            near = difflib.get_close_matches(name, table, 1) or sorted(table)
             raise DynidError(
                 f"Parameter '{name}' of node '{node.get_name()}' does not exist; did you mean {', '.join(near)}?"
             )
 
 
-def _as_declared(known: NodeParameter | None, given: Parameter) -> Parameter:
-    if known is not None:
+def _with_declared_type(parameter: NodeParameter | None, change: Parameter) -> Parameter:
+    if parameter is not None:
         with suppress(ValueError):
-            return Parameter(given.name, value=coerced(known.default, given.value))
-    return given
+            return Parameter(change.name, value=coerce_type(parameter.default, change.value))
+    return change
 
 
-def _check_topics(node: Node, known: Mapping[str, NodeParameter], values: SimpleNamespace) -> None:
+def _check_topics(node: Node, table: Mapping[str, NodeParameter], values: SimpleNamespace) -> None:
     topics: dict[str, str] = {}
-    for name, parameter in known.items():
+    for name, parameter in table.items():
         if not parameter.names_topics:
             continue
         value = getattr(values, name)
@@ -256,11 +278,11 @@ def _check_topics(node: Node, known: Mapping[str, NodeParameter], values: Simple
                 )
 
 
-def current(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
-    """Values that `parameters`, declared before, have now."""
+def read_values(node: Node, parameters: Sequence[NodeParameter]) -> SimpleNamespace:
+    """Return the present values of declared parameters."""
     return SimpleNamespace(**{parameter.name: node.get_parameter(parameter.name).value for parameter in parameters})
 
 
-def renew(node: Node, values: SimpleNamespace, parameters: Sequence[NodeParameter]) -> None:
-    """Have `values` hold what `parameters` are now, also those that wait for a configuration."""
-    vars(values).update(vars(current(node, parameters)))
+def refresh_values(node: Node, values: SimpleNamespace, parameters: Sequence[NodeParameter]) -> None:
+    """Update `values` with the present values of parameters, including those that wait for a configuration."""
+    vars(values).update(vars(read_values(node, parameters)))

@@ -1,4 +1,4 @@
-"""Start and end of a node's process, and services that answer instead of raising."""
+"""Start and end of a node's process, computations in the background, and callbacks of services."""
 
 import os
 import signal
@@ -16,23 +16,23 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
-from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.steady_thread import SteadyThread, ended
-
-# Long computations beside a node that spins: it stays alive, and its diagnostics go on.
-
+from dynid_ros.nodes.shared.steady_thread import SteadyThread, wait_for_end
 
 T = TypeVar("T")
-END_TIMEOUT = 5.0
-"""How long an end waits for the computation, s."""
+COMPUTATION_END_TIMEOUT_S = 5.0
+WAKE_PERIOD_S = 0.1
+"""Longest sleep of an executor; without it, a clock that was set back would prolong the sleep."""
+EXECUTOR_END_TIMEOUT_S = 1.0
+DESTROY_TIMEOUT = 10
+"""Longest time for the middleware to destroy a node, whole s."""
 
 
 class Background:
-    """Computes in a thread; coroutines of the node await it.
+    """Computation in a thread, awaited by coroutines of the node, which meanwhile continues to spin.
 
-    A service whose callback awaits belongs in a reentrant callback group, or nothing else is called meanwhile.
+    A service whose callback awaits belongs in a reentrant callback group; otherwise no other callback runs meanwhile.
     """
 
     def __init__(self, node: Node) -> None:
@@ -40,44 +40,36 @@ class Background:
         self._thread: Thread | None = None
 
     async def result(self, compute: Callable[[], T]) -> T:
-        """What `compute` returns or raises."""
+        """Return the result of `compute`, or raise its exception."""
         future = Future()
 
         def work() -> None:
             try:
                 future.set_result(compute())
-            except BaseException as error:  # whoever awaits gets it
+            except BaseException as error:
                 future.set_exception(error)
             if self._node.executor is not None:
-                self._node.executor.wake()  # else the coroutine goes on with the next message or timer
+                self._node.executor.wake()  # otherwise the coroutine continues with the next message or timer
 
         thread = Thread(target=work, daemon=True)
         thread.start()
-        self._thread = thread  # which can be waited for now
+        self._thread = thread  # `end` can wait for it from now on
         return await future
 
     def end(self) -> None:
-        """Wait for the thread, not for ever."""
+        """Wait a limited time for the thread."""
         if self._thread is not None:
-            ended(self._thread, END_TIMEOUT)
-
-
-BEAT = 0.1
-"""s after which an executor is woken at the latest: it would sleep for as long as the computer's clock was set back."""
-PATIENCE = 1.0
-"""s for which an executor's end is waited for."""
-DESTROY_TIMEOUT = 10
-"""s in which the middleware is to let go of a node, whose own work is done."""
+            wait_for_end(self._thread, COMPUTATION_END_TIMEOUT_S)
 
 
 @contextmanager
 def ros_process(
     arguments: list[str] | None = None, signals: SignalHandlerOptions = SignalHandlerOptions.ALL
 ) -> Iterator[None]:
-    """Rclpy from start to end; SIGINT and SIGTERM end it quietly, a `DynidError` with one line and exit code 2."""
+    """Run rclpy; SIGINT and SIGTERM end the process quietly, a `DynidError` ends it with one line and exit code 2."""
     try:
         rclpy.init(args=arguments, signal_handler_options=signals)
-    except rclpy_implementation.RCLError as error:  # a parameter file that cannot be read
+    except rclpy_implementation.RCLError as error:  # an unreadable parameter file
         print(f"error: {' '.join(str(error).partition(', at /')[0].split())}", file=sys.stderr)
         sys.exit(2)
     try:
@@ -85,11 +77,10 @@ def ros_process(
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     except rclpy_implementation.RCLError:
-        # a callback that was publishing when the signal came; anything else is a fault
-        if rclpy.ok():
+        if rclpy.ok():  # otherwise a callback was publishing when the signal came
             raise
     except TypeError as error:
-        # what the conversion of a message makes of a signal that comes meanwhile
+        # The conversion of a message turns a signal into this error.
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise
     except DynidError as error:
@@ -101,77 +92,79 @@ def ros_process(
 
 
 def _destroy(node: Any) -> None:
-    """Destroy it; where the middleware does not come back from that, the process ends by SIGALRM.
+    """Destroy the node; if the middleware hangs, SIGALRM ends the process.
 
-    Fast DDS was seen to spin there, holding the interpreter, when many nodes end at once on a busy machine: no thread
-    of Python could end it.
+    Fast DDS may hang there with the interpreter locked when many nodes end at once on a busy machine. No thread of
+    Python could then end the process.
     """
     signal.alarm(DESTROY_TIMEOUT)
     node.destroy_node()
 
 
 def run(make_node: Callable[[], Node], arguments: list[str] | None = None) -> None:
-    """Make the node and spin it until the process is to end."""
+    """Create the node and spin it until the process is to end."""
     with ros_process(arguments):
         node = make_node()
         executor = SingleThreadedExecutor()
         executor.add_node(node)
-        beat = SteadyThread(node, executor.wake, BEAT)
+        waker = SteadyThread(node, executor.wake, WAKE_PERIOD_S)
         try:
             while executor.context.ok():
                 executor.spin_once()
         finally:
-            beat.end()
+            waker.end()
             _destroy(node)
 
 
 class UndisturbedNode(Protocol):
-    """A node with work that must not wait for its executor.
+    """Node with work that must not wait for its executor.
 
     Attributes:
-        steady: does that work.
+        steady: thread that does the work.
     """
 
     steady: SteadyThread
 
     def end(self) -> None:
-        """Bring that work to its end; called again, do nothing."""
+        """Finish the work; do nothing if it is finished."""
 
     def destroy_node(self) -> None:
-        """As of all nodes, and `end`."""
+        """Finish the work and destroy the node."""
 
 
 def run_undisturbed(
     make_node: Callable[[], UndisturbedNode],
     arguments: list[str] | None = None,
     *,
-    turn: Callable[[Any, SingleThreadedExecutor], object] = lambda _, executor: executor.spin_once(timeout_sec=BEAT),
+    turn: Callable[[Any, SingleThreadedExecutor], object] = lambda _, executor: executor.spin_once(
+        timeout_sec=WAKE_PERIOD_S
+    ),
     wake: Callable[[Any], object] = lambda _: None,
     interruptible: bool = False,
 ) -> None:
-    """The same, but neither a callback nor the end of the node is interrupted, however often the process is signalled.
+    """Create the node and spin it; signals interrupt neither a callback nor the end of the node.
 
-    The node spins in a thread; this one waits for the signals, by a steady clock: the executor may sleep in the
-    middleware for as long as the computer's clock was set back, unless it is woken.
+    The node spins in a thread. The main thread waits for signals with the steady clock and wakes the executor, which
+    may otherwise sleep longer in the middleware if the computer's clock was set back.
 
     Args:
-        make_node: makes the node.
-        arguments: of ROS.
-        turn: called again and again in the thread; raises what ends the process.
-        wake: ends a wait of `turn` that is not the executor's.
-        interruptible: signals interrupt `make_node`, which may wait for something.
+        make_node: function that creates the node.
+        arguments: arguments of ROS.
+        turn: called repeatedly in the thread; an exception ends the process.
+        wake: ends a wait of `turn` outside the executor.
+        interruptible: whether signals interrupt `make_node`, which may wait.
     """
     ending: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
     made = not interruptible
 
-    def interrupted(number: int, _frame: object) -> None:
+    def on_signal(number: int, _frame: object) -> None:
         ending.append(number)
         if not made:
             raise KeyboardInterrupt
 
     for number in numbers:
-        signal.signal(number, interrupted)
+        signal.signal(number, on_signal)
     with ros_process(arguments, SignalHandlerOptions.NO):
         node = make_node()
         made = True
@@ -183,7 +176,7 @@ def run_undisturbed(
             try:
                 while not ending:
                     turn(node, executor)
-            except BaseException as error:  # raised again where the process ends
+            except BaseException as error:  # raised again below
                 if not ending:
                     failures.append(error)
 
@@ -191,7 +184,7 @@ def run_undisturbed(
         thread.start()
         try:
             while not ending and thread.is_alive() and node.steady.failure is None:
-                time.sleep(BEAT)
+                time.sleep(WAKE_PERIOD_S)
                 executor.wake()
                 wake(node)
         finally:
@@ -200,23 +193,32 @@ def run_undisturbed(
             node.steady.end()
             executor.wake()
             wake(node)
-            if not ended(thread, PATIENCE) or node.steady.is_alive:
-                # one waits in the middleware, whose objects must not be destroyed under it
+            if not wait_for_end(thread, EXECUTOR_END_TIMEOUT_S) or node.steady.is_alive:
+                # A thread hangs in the middleware, whose objects must not be destroyed meanwhile.
                 sys.stderr.flush()
                 os._exit(int(bool(failures or node.steady.failure)))
             _destroy(node)
             for number in numbers:
-                signal.signal(number, signal.SIG_IGN)  # handlers end before the process does
+                signal.signal(number, signal.SIG_IGN)  # Python's handlers end before the process does
         for error in [*failures, *filter(None, [node.steady.failure])]:
             raise error
 
 
-def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Response], Trigger.Response]:
-    """Service callback for `action`: its text is the message; what it raises becomes `success = False`, logged."""
+def answer(node: Node, action: Callable[[], str], off: Callable[[], str] | None = None) -> Callable[[Any, Any], Any]:
+    """Return a service callback that answers with the text of an action.
 
-    def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    An exception becomes `success = False` and a line in the log.
+
+    Args:
+        node: node of the service.
+        action: action of a `Trigger`, or of a `SetBool` with true.
+        off: action of a `SetBool` with false; None for a `Trigger`.
+    """
+
+    def callback(request: Any, response: Any) -> Any:
         with _refusals(node, response):
-            response.message = _one_line(action())
+            chosen = action if off is None or request.data else off
+            response.message = _one_line(chosen())
         return response
 
     return callback
@@ -224,13 +226,16 @@ def answer(node: Node, action: Callable[[], str]) -> Callable[[Trigger.Request, 
 
 def answer_later(
     node: Node, action: Callable[[], Awaitable[str]], at_once: Callable[[], bool] = lambda: False
-) -> Callable[[Trigger.Request, Trigger.Response], Awaitable[Trigger.Response]]:
-    """The same for a coroutine; give its service a reentrant callback group, or nothing else is called meanwhile.
+) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Return a callback as `answer` does for a coroutine; its service belongs in a reentrant callback group.
 
-    Where `at_once`, the answer is that it began, unless it was refused or is done; its topics tell the rest.
+    Args:
+        node: node of the service.
+        action: coroutine.
+        at_once: whether to answer when the action waits for the first time; its topics then report the end.
     """
 
-    async def callback(_request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    async def callback(_request: Any, response: Any) -> Any:
         answered = False
 
         async def watched() -> str:
@@ -247,21 +252,23 @@ def answer_later(
                 response.message = _one_line(await action())
                 return response
             task = node.executor.create_task(watched)
-            task()  # up to where it waits for the first time
+            task()  # runs until the coroutine waits for the first time
             answered = True
-            response.message = _one_line(task.result()) if task.done() else "begun; ~/state says how it ends"
+            response.message = (
+                _one_line(task.result()) if task.done() else "The work has begun; ~/state reports its end."
+            )
         return response
 
     return callback
 
 
 def _one_line(text: str) -> str:
-    """Join the lines of an answer: a terminal shows it as one line, with escaped line breaks."""
+    """Join the lines of an answer, because a terminal shows line breaks as escape sequences."""
     return "; ".join(line.strip().rstrip(";") for line in text.splitlines() if line.strip())
 
 
 @contextmanager
-def _refusals(node: Node, response: Trigger.Response) -> Iterator[None]:
+def _refusals(node: Node, response: Any) -> Iterator[None]:
     try:
         yield
         response.success = True
@@ -269,7 +276,7 @@ def _refusals(node: Node, response: Trigger.Response) -> Iterator[None]:
         response.message = _one_line(str(error))
         response.success = False
         node.get_logger().error(str(error))
-    except Exception as error:  # a fault of this package; what holds an arm must not end by it
-        response.message = _one_line(f"unexpected {type(error).__name__}: {error}; the node's log has more")
+    except Exception as error:  # a programming error; a node that holds an arm must not end by it
+        response.message = _one_line(f"unexpected {type(error).__name__}: {error}; see the node's log")
         response.success = False
         node.get_logger().error(traceback.format_exc())

@@ -1,4 +1,4 @@
-"""Work at a pace that no setting of the computer's clock changes."""
+"""Timers and threads at a steady pace, whatever happens to the computer's clock."""
 
 import time
 import traceback
@@ -10,48 +10,49 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.timer import Timer
 
-PATIENCE = 5.0
-"""s for which the end of a thread is waited for."""
+THREAD_END_TIMEOUT_S = 5.0
 
 
 def steady_timer(node: Node, period: float, action: Callable[[], None]) -> Timer:
-    """Timer of the node by the steady clock: simulated time may stand still, the computer's clock may be set."""
+    """Create a timer with the steady clock: simulated time may stand still, and the computer's clock may be set."""
     return node.create_timer(period, action, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 class SteadyThread:
-    """Calls `action` at a steady pace, in a thread of its own, until it is ended.
+    """Thread that calls `action` periodically until it is ended.
 
-    A timer of an executor is not enough: the executor sleeps in the middleware, whose waits are by the wall clock where
-    it was built for an old C library, as in the wheels; a wait that is under way while that clock is set back takes as
-    much longer. `time.sleep` is by the steady clock; of waits with a timeout in `threading` that depends on the Python.
+    A timer of an executor is not enough. The executor sleeps in the middleware, which waits by the wall clock where it
+    was built for an old C library, as in the wheels. If that clock is set back, a pending wait takes as much longer.
+    `time.sleep` uses the steady clock; whether waits of `threading` do depends on the version of Python.
 
     Args:
-        node: its log gets what `action` raises, which ends the thread.
-        action: returns soon.
-        period: s from one call to the next.
+        node: node whose log receives exceptions of `action`; an exception ends the thread.
+        action: function that returns soon.
+        period: time between two calls, s.
 
     Attributes:
-        failure: what `action` raised; None: nothing.
+        failure: exception of `action`; None without one.
     """
 
     def __init__(self, node: Node, action: Callable[[], None], period: float) -> None:
         self.failure: Exception | None = None
-        self._node, self._action, self._period = node, action, period
+        self._node = node
+        self._action = action
+        self._period = period
         self._ending = False
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
     @property
     def is_alive(self) -> bool:
-        """Whether it may call `action`, or has not returned from it: one may be kept by the middleware."""
+        """Whether `action` may still be called or running; a call may hang in the middleware."""
         return self._thread.is_alive()
 
     def end(self) -> None:
-        """Call no more, and wait for a call that is under way, not for ever."""
+        """Stop calling, and wait a limited time for a running call."""
         self._ending = True
         if self._thread is not current_thread():
-            ended(self._thread, PATIENCE)
+            wait_for_end(self._thread, THREAD_END_TIMEOUT_S)
 
     def _run(self) -> None:
         due = time.monotonic()
@@ -67,9 +68,9 @@ class SteadyThread:
             time.sleep(max(due - time.monotonic(), 0.0))
 
 
-def ended(thread: Thread, patience: float) -> bool:
-    """Whether a thread ends within so many seconds."""
-    deadline = time.monotonic() + patience
+def wait_for_end(thread: Thread, timeout: float) -> bool:
+    """Wait at most `timeout` s for the end of a thread and return whether it has ended."""
+    deadline = time.monotonic() + timeout
     while thread.is_alive() and time.monotonic() < deadline:
         time.sleep(0.005)
     return not thread.is_alive()

@@ -1,4 +1,4 @@
-"""Topics whose type and QoS only their publishers know, and texts to be read from one in a terminal."""
+"""Topics: names, messages that wait until they are taken, topics of unknown type and QoS, and texts for a terminal."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ if TYPE_CHECKING:  # never imported by a node: since ROS 2 Lyrical the module is
     from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+MAX_WAITING_MESSAGES = 10_000
+"""Length of the queue of a `RawSubscription`: ten seconds at 1 kHz."""
+MAX_LATCHED_MESSAGES = 100
 
 
 def brief_yaml(document: Mapping[str, Any]) -> str:
-    """YAML to be read in a terminal: a line for each entry, and for each joint of an entry that has more of each."""
+    """Return YAML for a terminal: one line per entry, and one per joint in entries with several values per joint."""
     lines = []
     for key, value in document.items():
         nested = isinstance(value, Mapping) and any(isinstance(one, Mapping) for one in value.values())
@@ -37,52 +40,53 @@ def brief_yaml(document: Mapping[str, Any]) -> str:
 
 
 def _flow(value: object) -> str:
-    return (
-        yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=math.inf).removesuffix("...\n").rstrip()
-    )
-
-
-# Names of topics, as ROS 2 allows them.
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=math.inf)
+    return text.removesuffix("...\n").rstrip()
 
 
 def require_topic(node: Node, topic: str, what: str) -> None:
-    """Refuse what no topic can be called, before rclpy ends the process for it; `what` says where the name is from.
+    """Check the name of a topic, because rclpy would end the process for an invalid one.
+
+    Args:
+        node: node that will use the topic.
+        topic: name to check.
+        what: origin of the name, for the message.
 
     Raises:
-        DynidError: ROS 2 allows no such name.
+        DynidError: ROS 2 does not allow the name.
     """
     try:
         node.resolve_topic_name(topic)
     except (NameValidationException, ValueError, UnicodeError, rclpy_implementation.RCLError) as error:
         raise DynidError(
-            f"{what} is '{topic}', which is no name of a topic; expected letters, digits, _ and /, no digit behind a /"
+            f"{what} is '{topic}', which is no name of a topic; expected letters, digits, _ and /, no digit after a /"
         ) from error
 
 
-# Messages that wait until they are asked for: an executor is woken by each, which costs it ten times as much.
+class UnservedGroup(CallbackGroup):
+    """Callback group that no executor serves, for subscriptions whose messages are taken by `waiting_messages`.
 
-
-class Waiting(CallbackGroup):
-    """Keeps the executor from what is in it."""
+    An executor would wake up for each message, which costs ten times as much.
+    """
 
     def can_execute(self, _entity: object) -> bool:
-        """Nothing is."""
+        """Return False."""
         return False
 
     def beginning_execution(self, _entity: object) -> bool:
-        """Nothing is executed."""
+        """Return False."""
         return False
 
     def ending_execution(self, _entity: object) -> None:
-        """Nothing is executed."""
+        """Do nothing."""
 
 
-def waiting_messages(subscription: Subscription, most: int) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Take serialised messages and what the middleware says of each, oldest first, until there is none or are `most`.
+def waiting_messages(subscription: Subscription, max_messages: int) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Take up to `max_messages` serialised messages, oldest first, each with the middleware's information about it.
 
-    The subscription belongs in a group `Waiting`.
+    The subscription belongs in an `UnservedGroup`.
     """
-    for _ in range(most):
+    for _ in range(max_messages):
         with subscription.handle:
             taken = subscription.handle.take_message(subscription.msg_type, True)
         if taken is None:
@@ -90,31 +94,27 @@ def waiting_messages(subscription: Subscription, most: int) -> Iterator[tuple[by
         yield taken
 
 
-DEPTH = 10_000
-"""Ten seconds at 1 kHz may wait here before a message is lost."""
-LATCHED_DEPTH = 100
-
-
 class RawSubscription:
-    """Follows the publishers of one topic: subscribes when there is one, anew when they offer another QoS.
+    """Subscription that follows the publishers of one topic: created with the first, and again when their QoS changes.
 
     Messages wait until `drain`.
 
     Args:
-        node: the node to subscribe with.
+        node: node that subscribes.
         topic: name, relative to the node's namespace.
-        types: message types allowed ("package/msg/Name"); none: any.
+        types: allowed message types ("package/msg/Name"); empty for any.
         on_message: called with this object, the time of reception (ns since the epoch) and the serialised message.
-        latched: ask for messages from before the subscription, where publishers keep them, and keep them here too.
+        latched: whether to request messages from before the subscription, if the publishers keep them, and to store
+            them in `kept`.
 
     Attributes:
         topic: full name.
-        type: message type, empty until a publisher is found.
+        type: message type; empty until a publisher is found.
         offered: QoS of the publishers.
-        lost: messages that are missing between those that came, by the numbers that publishers give them; where the
-            middleware passes no numbers on, those that it reports as lost, and one where a full queue pushed some out.
-        problem: why there is no subscription although there are publishers, else empty.
-        kept: the latched messages, serialised.
+        lost: number of lost messages, from gaps in the publishers' sequence numbers. Without such numbers, the losses
+            that the middleware reports, plus one for each time that the queue was full.
+        problem: reason why there is no subscription although there are publishers; otherwise empty.
+        kept: latched messages, serialised.
     """
 
     def __init__(
@@ -131,19 +131,19 @@ class RawSubscription:
         self.offered: list[QoSProfile] = []
         self.lost = 0
         self.problem = ""
-        self.kept: deque[bytes] = deque(maxlen=LATCHED_DEPTH)
+        self.kept: deque[bytes] = deque(maxlen=MAX_LATCHED_MESSAGES)
         self._node = node
         self._types = types
         self._on_message = on_message
         self._latched = latched
-        self._group = Waiting()
+        self._group = UnservedGroup()
         self._keep = False
         self._subscription: Subscription | None = None
-        self._numbers: list[int] = []  # of the last message of each publisher
+        self._numbers: list[int] = []  # last sequence number of each publisher
 
     def update(self) -> None:
-        """Look at the publishers; call often enough that a late one is caught."""
-        self._look_for_losses()
+        """Look for publishers; to be called periodically."""
+        self._add_reported_losses()
         publishers = self._node.get_publishers_info_by_topic(self.topic)
         if not publishers:
             return
@@ -159,23 +159,23 @@ class RawSubscription:
             self._subscribe(qos)
 
     def drain(self) -> None:
-        """Deliver what has been received and not yet been called back."""
+        """Deliver the waiting messages."""
         if self._subscription is None:
             return
         count = 0
-        for data, info in waiting_messages(self._subscription, DEPTH):
+        for data, info in waiting_messages(self._subscription, MAX_WAITING_MESSAGES):
             count += 1
             if number := info["publication_sequence_number"]:
                 self._count_missing(number)
             self._receive(data, info)
-        if count == DEPTH and not self._numbers:
-            self.lost += 1  # the queue was full, and what it pushed out is no loss to the middleware
+        if count == MAX_WAITING_MESSAGES and not self._numbers:
+            self.lost += 1  # the middleware does not report messages that a full queue dropped
 
     def _count_missing(self, number: int) -> None:
-        """Count the messages that are missing before the one of this number.
+        """Count the messages that are missing before the message with this sequence number.
 
-        A message does not say who sent it: it is the next of the publisher whose last number is closest below. A
-        publisher that is not known yet, or began anew, has sent none before.
+        A message does not identify its publisher. It is attributed to the publisher whose last number is the closest
+        smaller one. A new or restarted publisher has sent no message before.
         """
         before = max((last for last in self._numbers if last < number), default=None)
         is_new = len(self._numbers) < len(self.offered) and before != number - 1
@@ -205,11 +205,11 @@ class RawSubscription:
         return ""
 
     def _matching_qos(self) -> QoSProfile:
-        """The strongest QoS that all publishers meet."""
+        """Return the strongest QoS that all publishers offer."""
         reliable = all(qos.reliability == ReliabilityPolicy.RELIABLE for qos in self.offered)
         latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in self.offered)
         return QoSProfile(
-            depth=DEPTH,
+            depth=MAX_WAITING_MESSAGES,
             reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
             durability=DurabilityPolicy.TRANSIENT_LOCAL if latched and self._latched else DurabilityPolicy.VOLATILE,
         )
@@ -224,12 +224,12 @@ class RawSubscription:
         self._subscription = self._node.create_subscription(
             _message_class(self.type),
             self.topic,
-            cast(Any, self._receive),  # rclpy's annotation knows only callbacks without message info
+            cast(Any, self._receive),  # rclpy's annotation lacks callbacks with message info
             qos,
             callback_group=self._group,
             raw=True,
             event_callbacks=SubscriptionEventCallbacks(
-                message_lost=lambda _: None,  # for its handler, which is asked instead
+                message_lost=lambda _: None,  # creates the handler that `_add_reported_losses` reads
                 use_default_callbacks=False,
             ),
         )
@@ -237,13 +237,13 @@ class RawSubscription:
     def _receive(self, data: bytes, info: dict[str, Any]) -> None:
         if self._keep:
             self.kept.append(data)
-        # Not every middleware says when it received.
+        # Some middlewares do not provide the time of reception.
         self._on_message(self, info["received_timestamp"] or info["source_timestamp"] or time_ns(), data)
 
-    def _look_for_losses(self) -> None:
+    def _add_reported_losses(self) -> None:
         if self._subscription is None:
             return
-        for handler in cast(Any, self._subscription).event_handlers:  # rclpy annotates them as one
+        for handler in cast(Any, self._subscription).event_handlers:  # rclpy annotates a single handler
             wait_set = rclpy_implementation.WaitSet(0, 0, 0, 0, 0, 1, self._node.context.handle)
             with handler:
                 handler.add_to_wait_set(wait_set)

@@ -13,7 +13,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.controllers import EVENTS
+from dynid_ros.nodes.shared.controllers import EVENT_QUEUE_DEPTH
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.simulation import TrajectorySettings
@@ -165,7 +165,7 @@ class ControllerNode:
             return
         node.create_service(GetParameters, f"{self._name}/get_parameters", self._on_get)
         node.create_service(SetParameters, f"{self._name}/set_parameters", self._on_set)
-        self._transitions = node.create_publisher(TransitionEvent, f"{self._name}/transition_event", EVENTS)
+        self._transitions = node.create_publisher(TransitionEvent, f"{self._name}/transition_event", EVENT_QUEUE_DEPTH)
         self._serve_goals()
 
     def tell_active(self, active: bool) -> None:

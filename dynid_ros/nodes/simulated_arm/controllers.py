@@ -12,7 +12,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.nodes.shared.joint_states import nanoseconds
-from dynid_ros.nodes.shared.parameters import current
+from dynid_ros.nodes.shared.parameters import read_values
 from dynid_ros.nodes.shared.process import answer
 from dynid_ros.nodes.simulated_arm.controller_node import (
     CHANGEABLE,
@@ -168,7 +168,7 @@ class Controllers:
             self._refused(f"trajectory refused: {error}")
 
     def _on_goal(self, message: JointTrajectory) -> None:
-        given = vars(current(self._node, GOAL_PARAMETERS)).values()
+        given = vars(read_values(self._node, GOAL_PARAMETERS)).values()
         try:
             points, start = trajectory_points(message), self._start(message)
             self.controlled.trajectory.goal(points, self._now, start, GoalTolerances(*given))

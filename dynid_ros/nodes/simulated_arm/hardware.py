@@ -16,7 +16,7 @@ from dynid_ros.model.arrays import per_joint
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
 from dynid_ros.model.link_tree import held_positions
-from dynid_ros.nodes.shared.controllers import ACTIVE, INACTIVE, ControllerWatch
+from dynid_ros.nodes.shared.controllers import ControllerView
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 from dynid_ros.nodes.simulated_arm.camera import CAMERA_PARAMETERS
@@ -75,7 +75,7 @@ class HardwareTopics:
         self._refused = refused
         self._heard, self._claimed, self._unwritten = False, CLAIMED, 0
         self._position_controller, self._effort_controller = (
-            ControllerWatch(node, topic.rpartition("/")[0], lambda _: None) for topic in (position_topic, effort_topic)
+            ControllerView(node, topic.rpartition("/")[0]) for topic in (position_topic, effort_topic)
         )
         node.create_subscription(JointState, COMMANDS, self._on_commands, 10)
 
@@ -103,11 +103,11 @@ class HardwareTopics:
             self._refused(f"hardware command refused: {error}")
             return
         self._heard = True
-        let_go = self._position_controller.state == INACTIVE and self._effort_controller.state == ACTIVE
+        let_go = self._position_controller.is_inactive and self._effort_controller.is_active
         self._claimed = 0 if let_go else self._claimed + 1
         if position is None or np.isfinite(position).any():
             self._unwritten = 0
-        elif self._position_controller.state == ACTIVE:
+        elif self._position_controller.is_active:
             self._unwritten += 1
         alone = position is None or self._claimed < CLAIMED or self._unwritten >= CLAIMED
         self._hardware.effort_mode = effort is not None and alone

@@ -44,7 +44,7 @@ class Controller:
     @property
     def watch(self):
         controller = self.bench.node._controller
-        return controller.watch if self.name == controller.name else controller.position
+        return controller.view if self.name == controller.name else controller.position
 
     def become(self, state):
         """As one that listens hears of a transition."""
@@ -101,7 +101,7 @@ def fixture_follower(model_file, keep):
 
 def ready(controller):
     bench = controller.bench
-    wait(lambda: bench.node._controller._query.latest)
+    wait(lambda: bench.node._controller.view.answer)
     bench.activate()
     wait(lambda: bench.robot.publisher.get_subscription_count() and bench.node._loop.compensator.position)
     wait(lambda: bench.node._loop.has_listener)

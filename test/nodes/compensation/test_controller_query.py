@@ -39,7 +39,7 @@ def bench(tmp_path, keep):
 
 
 def query_of(bench):
-    return bench.node._controller._query
+    return bench.node._controller.view
 
 
 def serve(bench, controller, values):
@@ -51,7 +51,7 @@ def serve(bench, controller, values):
         return response
 
     bench.robot.create_service(GetParameters, f"{controller}/get_parameters", callback)
-    wait(lambda: query_of(bench).latest or query_of(bench).problem.startswith("'"))
+    wait(lambda: query_of(bench).answer or query_of(bench).problem.startswith("'"))
 
 
 def test_commands_have_the_order_that_the_controller_tells(bench):

@@ -18,7 +18,7 @@ from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_action  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
 from dynid_ros.nodes.experiment.motion_pieces import trajectory_message  # noqa: E402
-from dynid_ros.nodes.shared.controllers import OURS  # noqa: E402
+from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
@@ -185,7 +185,7 @@ def test_motions_are_goals_that_leave_nothing_behind(bench):
     hold, motion = bench.server.goals
     assert len(hold.request.trajectory.points) == 1
     for goal in (hold, motion):
-        assert bytes(bytearray(goal.goal_id.uuid)).startswith(OURS)
+        assert bytes(bytearray(goal.goal_id.uuid)).startswith(OWN_GOAL_PREFIX)
         for tolerances in (goal.request.path_tolerance, goal.request.goal_tolerance):
             assert sorted(each.name for each in tolerances) == sorted(planar_arm.JOINTS)
             assert {(each.position, each.velocity, each.acceleration) for each in tolerances} == {(-1.0, -1.0, -1.0)}
@@ -263,7 +263,7 @@ def in_pieces(bench):
     answers = {"joints": list(planar_arm.JOINTS), "command_interfaces": ["position"]}
     topic = "/joint_trajectory_controller/joint_trajectory"
     ControllerNode(bench.robot, topic, answers | {"interpolate_from_desired_state": True})
-    wait(lambda: bench.node.arm._controller._query.latest)
+    wait(lambda: bench.node.arm._controller._view.answer)
     started(bench)
 
 

@@ -37,7 +37,7 @@ def bench(tmp_path, keep):
         made = keep(Bench(motion="file", motion_file=str(path), repeats=3, **parameters))
         values = {"joints": list(planar_arm.JOINTS), "command_interfaces": ["position"]} | answers
         made.served = ControllerNode(made.robot, f"/{CONTROLLER}/joint_trajectory", values)
-        wait(lambda: made.node.arm._controller._query.latest)
+        wait(lambda: made.node.arm._controller._view.answer)
         wait(lambda: made.robot.count_subscribers(f"/{CONTROLLER}/transition_event"))
         wait(lambda: made.node.arm._has_controller() and made.robot.publisher.get_subscription_count())
         return made

@@ -4,14 +4,14 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from dynid_ros.nodes.shared.controllers import ASKED, ControllerAnswer
+from dynid_ros.nodes.shared.controllers import QUERIED, ControllerAnswer
 
 JOINTS = {"joints": ["joint_2", "joint_1"], "command_interfaces": ["position", "effort"]}
 
 
 def answer(**values):
     tolerances = {f"constraints.{joint}.trajectory": None for joint in JOINTS["joints"]}
-    return ControllerAnswer.of("jtc", dict.fromkeys(ASKED) | tolerances | JOINTS | values)
+    return ControllerAnswer.from_parameters("jtc", dict.fromkeys(QUERIED) | tolerances | JOINTS | values)
 
 
 def test_what_is_not_declared_is_not_so():

@@ -11,7 +11,7 @@ from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
 from node_threads import NodeThreads  # noqa: E402
 from waiting import wait  # noqa: E402
 
-from dynid_ros.nodes.shared.controllers import OURS, ControllerWatch, message_type  # noqa: E402
+from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, ControllerView, message_type  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
@@ -28,7 +28,7 @@ class Manager:
         self.node, self.listener = rclpy.create_node("manager"), rclpy.create_node("listener")
         self.reported = []
         self.events = self.node.create_publisher(TransitionEvent, "jtc/transition_event", 10)
-        self.watch = ControllerWatch(self.listener, "jtc", self.reported.append)
+        self.watch = ControllerView(self.listener, "jtc", on_event=self.reported.append)
         self.threads = NodeThreads(self.node, self.listener)
         wait(self.events.get_subscription_count)
 
@@ -102,11 +102,11 @@ def test_a_goal_stays_known_until_the_controller_is_configured_anew(manager):
 
 
 def test_goals_that_leave_nothing_behind_are_known(manager):
-    server = manager.serve(OURS + b"1")
+    server = manager.serve(OWN_GOAL_PREFIX + b"1")
     wait(lambda: manager.reported == ["accepted an action goal"])
     assert manager.watch.busy
     assert not manager.watch.had_goal
-    manager.accept(server, OURS + b"1", 2)
+    manager.accept(server, OWN_GOAL_PREFIX + b"1", 2)
     wait(lambda: manager.watch.had_goal)
 
 

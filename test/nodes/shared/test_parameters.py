@@ -9,7 +9,7 @@ rclpy = pytest.importorskip("rclpy")
 from rclpy.parameter import Parameter  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.shared.parameters import NodeParameter, declare, given, parameters_of  # noqa: E402
+from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, setting_arguments  # noqa: E402
 from dynid_ros.settings import setting, settings_of  # noqa: E402
 
 TABLE = (
@@ -117,9 +117,9 @@ def test_settings_as_parameters_and_back():
     assert table["frame"].description == "whose axes; empty: by itself; also sensor, base"
     assert table["cutoff"].description == "low-pass, Hz; nan: from the motion"
     values = {name: parameter.default for name, parameter in table.items()}
-    assert Estimator(**given(settings, SimpleNamespace(**values))) == Estimator()
+    assert Estimator(**setting_arguments(settings, SimpleNamespace(**values))) == Estimator()
     chosen = values | {"coupled": ["p,q", "r,s"], "terms": [""], "center": [1.0, 2.0, 3.0]}
-    found = Estimator(**given(settings, SimpleNamespace(**chosen)))
+    found = Estimator(**setting_arguments(settings, SimpleNamespace(**chosen)))
     assert found == Estimator(coupled=(("p", "q"), ("r", "s")), terms=(), center=(1.0, 2.0, 3.0))
     with pytest.raises(DynidError, match="coupled has 'p'; expected A,B"):
-        given(settings, SimpleNamespace(**values | {"coupled": ["p"]}))
+        setting_arguments(settings, SimpleNamespace(**values | {"coupled": ["p"]}))

@@ -15,7 +15,7 @@ import time
 from rclpy.node import Node
 from dynid_ros.nodes.shared import process, steady_thread
 
-steady_thread.PATIENCE = 0.2
+steady_thread.THREAD_END_TIMEOUT_S = 0.2
 
 
 class Working(Node):
