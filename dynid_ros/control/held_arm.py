@@ -10,7 +10,7 @@ from typing import Any
 from dynid_ros.control.gravity_feedforward import LoadedGravity, loaded_gravity, robot_of_file
 from dynid_ros.control.joint_brake import JointBrake
 from dynid_ros.control.joint_feedback import IdentifiedFriction
-from dynid_ros.identified.identified_file import is_number
+from dynid_ros.identified.section import is_number
 from dynid_ros.model import RobotModel
 
 

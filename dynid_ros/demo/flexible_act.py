@@ -17,7 +17,8 @@ from dynid_ros.demo.page import Act, Found
 from dynid_ros.demo.processes import DemoProcess, running
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import dof_of, load_identified
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.section import dof_of
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.trajectory_execution import LEAD, trajectory_message
 from dynid_ros.recording import Recording

@@ -18,7 +18,8 @@ from dynid_ros.demo.page import Act, Found
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say, say_links
 from dynid_ros.errors import DynidError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import dof_of, load_identified
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.section import dof_of
 from dynid_ros.model.inertia import inertia_matrix
 from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
 from dynid_ros.report.page import Tile

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dynid_ros.demo.page import Act, Found, before_after_plot
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT, START_TIMEOUT, Stage, say
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.identified_file import dof_of, load_identified
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.section import dof_of
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.report.formats import joint_units

@@ -12,10 +12,11 @@ from dynid_ros.control.gravity_feedforward import JointSprings
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.export.motion import Motion
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
+from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.identified.joint_friction import DIRECTIONS, friction_values
 from dynid_ros.identified.links import link_model
 from dynid_ros.identified.load import carried_load
+from dynid_ros.identified.section import is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_terms import OWN_ANGLE, FrictionTerm

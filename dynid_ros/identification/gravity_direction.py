@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.identified.gravity_direction import DIRECTIONS, ESTIMATED, GIVEN, IMU, GravityDirection
+from dynid_ros.identified.gravity_direction import DIRECTION_SOURCES, ESTIMATED, GIVEN, IMU, GravityDirection
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import angle_between, mount_rotation, turn_axes, turned
@@ -41,7 +41,7 @@ def direction_setting() -> Any:
         GIVEN,
         "direction of gravity: given, by gravity; estimated, along with the rest, whose intervals count it; imu, by "
         "the sensor_msgs/Imu in the recordings",
-        choices=DIRECTIONS,
+        choices=DIRECTION_SOURCES,
     )
 
 
@@ -104,7 +104,7 @@ def require_determined(
     """
     half, axis = next(iter(_turn_half_widths(information, direction.axes)))
     if direction.widest > half:
-        half, axis = direction.widest, direction.open_axis
+        half, axis = direction.widest, direction.least_certain_axis
     if half <= LARGEST:
         return
     moments = links if len(links) < robot.parameters.size else GravityModel(robot).project(links)

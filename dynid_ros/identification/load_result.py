@@ -15,8 +15,9 @@ from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
 from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identification.wrench_frame import AXES, UNITS
-from dynid_ros.identified.identified_file import as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.load import load_section
+from dynid_ros.identified.section import as_number
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed

@@ -1,4 +1,4 @@
-"""Section `flexible_joints` of `identified.yaml`: spring, motor and friction of each joint, seen from the link."""
+"""Section `flexible_joints` of `identified.yaml`: spring, motor and friction of each joint, at the link side."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.identified_file import (
-    as_number,
-    as_numbers,
-    check_same_robot,
-    file_of,
-    is_number,
-    mapping,
-)
+from dynid_ros.identified.identified_file import check_same_robot
+from dynid_ros.identified.section import Section, as_number, as_numbers, file_of
 from dynid_ros.model.robot import RobotModel
 
-LINK_FRICTION = {"coulomb": "link_coulomb", "viscous": "link_viscous"}
-"""Keys of the link's friction, by the names that its terms have where no motor has friction of its own."""
+LINK_FRICTION_KEYS = {"coulomb": "link_coulomb", "viscous": "link_viscous"}
+"""Keys of the link's friction, by the names of its terms in models without motor friction."""
 
 
 def flexible_joint_entry(
@@ -29,15 +23,15 @@ def flexible_joint_entry(
     stiffness_interval: NDArray,
     resonance: float,
 ) -> dict:
-    """Entry of a joint.
+    """Return the entry of a joint.
 
     Args:
-        spring: name of the spring's law.
-        terms: value, standard error and whether the data determine it, by name of the parameter.
-        stiffness_interval: (2,) ends of the 95 % interval; infinite: the joint may be rigid.
+        spring: name of the spring law.
+        terms: by parameter, its value, its standard error and whether the data determine it.
+        stiffness_interval: (2,) ends of the 95 % interval; infinite if the joint may be rigid.
         resonance: of the link with the motor held, Hz.
     """
-    named = {LINK_FRICTION.get(name, name): term for name, term in terms.items()}
+    named = {LINK_FRICTION_KEYS.get(name, name): term for name, term in terms.items()}
     return {
         "spring": spring,
         **{key: float(value) for key, (value, _, _) in named.items()},
@@ -49,7 +43,9 @@ def flexible_joint_entry(
 
 
 def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
-    """Entries of the joints whose stiffness the data determined, by joint; the others count as rigid. None: no section.
+    """Return the entries of the joints whose stiffness is determined; the other joints count as rigid.
+
+    The result is None for a file without the section.
 
     Raises:
         ControlError: the section is malformed.
@@ -63,32 +59,25 @@ def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
 
 
 def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) -> dict[str, NDArray]:
-    """(n,) of each parameter, such as "stiffness" or "coulomb", the link's; at least 0.
+    """Return an array (n,), at least 0, for each parameter of the link side, such as "stiffness" or "coulomb".
 
     Raises:
-        IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not determined.
+        IdentifiedFileError: the file belongs to another robot, has no flexible joints, or a stiffness is undetermined.
     """
-    file, section = file_of(document), document.get("flexible_joints")
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{file}: it has no flexible_joints; give the file of `dynid identify flexible`")
+    section = Section.required(document, "flexible_joints", "flexible")
     check_same_robot(document, robot)
-    found = {name: np.zeros(robot.n_joints) for name in names}
+    parameters = {name: np.zeros(robot.n_joints) for name in names}
     for i, joint in enumerate(robot.joint_names):
-        entry = section.get(joint)
-        entry = entry if isinstance(entry, dict) else {}
-        for name, values in found.items():
-            key = LINK_FRICTION.get(name, name)
-            value = entry.get(key)
-            if not is_number(value):
-                raise IdentifiedFileError(f"{file}: {key} of joint '{joint}' is {value!r}, expected a number")
-            if name == "stiffness" and mapping(entry, "decided", f"{file}: joint '{joint}'").get(name) is not True:
+        entry = section.joint(joint)
+        for name, values in parameters.items():
+            if name == "stiffness" and entry.child("decided").get(name) is not True:
                 raise IdentifiedFileError(
-                    f"{file}: the stiffness of joint '{joint}' is not determined: no motion can be designed by it; "
-                    "give one"
+                    f"{file_of(document)}: the stiffness of joint '{joint}' is undetermined, so no motion can be "
+                    "designed for it; give a stiffness"
                 )
-            # An estimate of negligible friction may be below zero.
-            values[i] = max(value, 0.0)
-    return found
+            # The estimate of a negligible friction may be below zero.
+            values[i] = max(entry.number(LINK_FRICTION_KEYS.get(name, name)), 0.0)
+    return parameters
 
 
 def _is_undecided(entry: Mapping[str, Any]) -> bool:

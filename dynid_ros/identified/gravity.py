@@ -1,4 +1,4 @@
-"""Section `gravity` of `identified.yaml`: gravity moments of each joint, and how well they are known."""
+"""Section `gravity` of `identified.yaml`: gravity moments of each joint and their standard errors."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.identified_file import (
-    DOF,
-    LARGEST_MOMENT,
-    as_number,
-    check_same_robot,
-    dof_of,
-    file_of,
-    is_number,
-    mapping,
-    read_number,
-    section_of,
-)
+from dynid_ros.identified.identified_file import check_same_robot
 from dynid_ros.identified.joint_friction import DIRECTIONS, friction_values
+from dynid_ros.identified.section import DOF, Section, as_number, dof_of, file_of, is_number
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.robot import RobotModel
+
+MAX_MOMENT = 1e6
+"""Largest plausible gravity moment, kg m or kg."""
+NULL_COLUMN = 1e-9
+"""Regressor entries below this one do not make the torque depend on an unknown moment."""
 
 
 def gravity_section(
@@ -33,14 +28,14 @@ def gravity_section(
     reasons: Mapping[str, str],
     dof: NDArray | None = None,
 ) -> dict:
-    """The section.
+    """Return the section.
 
     Args:
-        gravity: what the moments belong to.
-        moments: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg); NaN where not known.
-        errors: (k,) their standard errors.
-        reasons: by joint, why its moment is not known; joints that gravity never loads need no reason.
-        dof: (k,) degrees of freedom of the errors; None: not known.
+        gravity: gravity model of the robot.
+        moments: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg); NaN where unknown.
+        errors: (k,) standard errors of the moments.
+        reasons: by joint, why its moment is unknown; joints that gravity never loads need no reason.
+        dof: (k,) degrees of freedom of the errors; None: unknown.
     """
     section = {}
     for i, (joint, free) in enumerate(zip(gravity.robot.joint_names, gravity.unobservable_axes(), strict=True)):
@@ -58,126 +53,113 @@ def gravity_section(
 
 
 def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
-    """(k,) moments for `gravity.compile`, in kg m; zero for joints whose gravity torque is zero in every pose.
+    """Return the moments (k,) for `gravity.compile`, kg m; zero for joints that gravity never loads.
 
     Raises:
         IdentifiedFileError: the section is missing or malformed, or a joint was not observable.
     """
-    moments, free = np.zeros(len(gravity.names)), gravity.unobservable_axes()
-    section = section_of(document, "gravity", "gravity")
+    moments = np.zeros(len(gravity.names))
+    torque_free = gravity.unobservable_axes()
+    section = Section.required(document, "gravity", "gravity")
     for i, joint in enumerate(gravity.robot.joint_names):
-        entry = _entry(document, section, joint)
-        if free[i]:
+        entry = section.joint(joint)
+        if torque_free[i]:
             continue
         if entry.get("observable") is not True:
             raise IdentifiedFileError(
-                f"{file_of(document)}: joint '{joint}' was not observable ({entry.get('reason', 'no reason given')}); "
-                "no torque can be promised, identify again with better poses"
+                f"{file_of(document)}: joint '{joint}' was not observable ({entry.get('reason', 'no reason given')}), "
+                "so its torque is unknown; identify again with better poses"
             )
         for label, column in _columns(gravity, i).items():
-            value = entry.get(label)
-            if not is_number(value) or abs(value) > LARGEST_MOMENT:
-                raise IdentifiedFileError(
-                    f"{file_of(document)}: {label} of joint '{joint}' is {value!r}, expected a number "
-                    f"up to {LARGEST_MOMENT:g}"
-                )
-            moments[column] = value
+            moments[column] = entry.number(label)
+            if abs(moments[column]) > MAX_MOMENT:
+                raise entry.error(f"{label} is {moments[column]:g}, expected a number up to {MAX_MOMENT:g}")
     return moments
 
 
-def _entry(document: dict, section: dict, joint: str) -> dict:
-    entry = section.get(joint)
-    if not isinstance(entry, dict):
-        raise IdentifiedFileError(
-            f"{file_of(document)}: gravity of joint '{joint}' is missing; run the gravity identification"
-        )
-    return entry
-
-
 def _columns(gravity: GravityModel, joint: int) -> dict[str, int]:
-    """Where the moments of a joint are among all, by their labels in the section."""
-    columns, own = range(len(gravity.names))[gravity.columns(joint)], gravity.robot.joint_names[joint]
-    return {gravity.names[column].removesuffix(f" {own}"): column for column in columns}
+    """Return the columns of a joint's moments by their labels in the section."""
+    joint_name = gravity.robot.joint_names[joint]
+    columns = range(len(gravity.names))[gravity.columns(joint)]
+    return {gravity.names[column].removesuffix(f" {joint_name}"): column for column in columns}
 
 
 class IdentifiedGravity:
-    """Moments, torque offsets and friction of a robot, and the torque that they predict; NaN where the file has none.
+    """Moments, torque offsets and friction of a robot, with the torque that they predict; NaN where unknown.
 
     Attributes:
-        gravity: what the moments belong to.
+        gravity: gravity model of the robot.
         moments, std: (k,) in the order of `gravity.names`, kg m (prismatic joints: kg).
         dof: (k,) degrees of freedom of `std`.
         offset, coulomb, viscous: (n,) N m, N m, N m s/rad.
-        reasons: why a joint's moment is not known, by joint; joints that gravity never loads are not among them.
-        torque_free: names of those that gravity never loads.
+        reasons: by joint, why its moment is unknown; without the joints that gravity never loads.
+        torque_free: names of the joints that gravity never loads.
         condition_number: of the fit.
 
     Raises:
-        IdentifiedFileError: the document has no gravity section, is malformed or of another robot.
+        IdentifiedFileError: the document has no gravity section, is malformed or belongs to another robot.
     """
 
     def __init__(self, robot: RobotModel, document: dict):
-        section = section_of(document, "gravity", "gravity")
+        section = Section.required(document, "gravity", "gravity")
         check_same_robot(document, robot)
         self.robot = robot
         self.gravity = GravityModel(robot)
         self.moments = np.full(len(self.gravity.names), np.nan)
-        self.std, self.dof = self.moments.copy(), np.full(len(self.gravity.names), np.inf)
+        self.std = self.moments.copy()
+        self.dof = np.full(len(self.gravity.names), np.inf)
         self.reasons: dict[str, str] = {}
         free = self.gravity.unobservable_axes()
         self.torque_free = [name for name, is_free in zip(robot.joint_names, free, strict=True) if is_free]
         for i, joint in enumerate(robot.joint_names):
-            self._read(document, i, _entry(document, section, joint))
+            self._read(document, i, section.joint(joint))
         friction = friction_values(document, robot.joint_names, ("offset", "coulomb", "viscous", *DIRECTIONS))
         self.offset, self.coulomb, self.viscous, *moving = friction
         self._moving = np.stack(moving, axis=1)
-        self.condition_number = read_number(document, document, "condition_number", "the whole fit")
+        self.condition_number = Section(document, file_of(document)).number_or_nan("condition_number")
 
     def sensor_torque(self, q: NDArray) -> NDArray:
-        """(N, n) what the sensors read without friction, N m; NaN where it rests on a moment that is not known."""
+        """Return the sensor readings (N, n) without friction, N m; NaN where they depend on an unknown moment."""
         regressor = self.gravity.regressor(q)
         unknown = np.isnan(self.moments)
         torque = regressor @ np.nan_to_num(self.moments) + np.nan_to_num(self.offset)
-        torque[np.any(np.abs(regressor[:, :, unknown]) > 1e-9, axis=2)] = np.nan
+        torque[np.any(np.abs(regressor[:, :, unknown]) > NULL_COLUMN, axis=2)] = np.nan
         return torque
 
     @property
     def moving(self) -> NDArray:
-        """(n, 2) torque besides gravity of each joint that moves in its positive, and negative, direction."""
+        """Torque (n, 2) without gravity of each joint that moves slowly in its positive and its negative direction."""
         both = np.nan_to_num(self.offset)[:, None] + self.coulomb[:, None] * [1.0, -1.0]
         return np.where(np.isnan(self._moving), both, self._moving)
 
     def predict(self, position: NDArray, velocity: NDArray, direction: NDArray) -> NDArray:
-        """(M, n) what the sensors read, friction included; direction (M, n) is -1, 1, or 0 where it is not known."""
+        """Return the sensor readings (M, n) with friction; direction (M, n) is -1, 1, or 0 where it is unknown."""
         friction = np.nan_to_num(self.coulomb) * direction + np.nan_to_num(self.viscous) * velocity
         return self.sensor_torque(position) + friction
 
-    def _read(self, document: dict, i: int, entry: dict) -> None:
+    def _read(self, document: dict, i: int, entry: Section) -> None:
+        """Read the entry of joint i."""
         joint = self.robot.joint_names[i]
         if joint in self.torque_free:
             return
         if entry.get("observable") is not True:
             self.reasons[joint] = str(entry.get("reason", "no reason given"))
             return
-        std = mapping(entry, "std", f"{file_of(document)}: gravity of joint '{joint}'")
+        std = entry.child("std")
         for label, column in _columns(self.gravity, i).items():
-            self.moments[column] = read_number(document, entry, label, f"gravity of joint '{joint}'")
+            self.moments[column] = entry.number(label)
             self.dof[column] = dof_of(document, entry, label)
-            self.std[column] = read_number(document, std, label, f"standard error of joint '{joint}'")
-            if np.isnan(self.moments[column]):
-                raise IdentifiedFileError(
-                    f"{file_of(document)}: {label} of joint '{joint}' is missing, expected a number"
-                )
+            self.std[column] = std.number_or_nan(label)
 
 
 @dataclass(frozen=True, eq=False)
 class KnownGravity:
-    """Moments of a `GravityModel` and their covariance: what torque sensors are calibrated against without a mass.
+    """Moments of a `GravityModel` with their covariance, the reference of a torque sensor calibration without a mass.
 
     Attributes:
         moments: (k,) kg m, kg for prismatic joints.
-        covariance: (k, k); zero for numbers that are exact.
-        source: where they come from, for messages.
+        covariance: (k, k); zero for exact numbers.
+        source: origin of the moments, for messages.
     """
 
     moments: NDArray
@@ -186,7 +168,7 @@ class KnownGravity:
 
     @classmethod
     def of_urdf(cls, robot: RobotModel) -> KnownGravity:
-        """The masses and centres of the robot's URDF, taken as exact.
+        """Return the moments of the robot's URDF as exact numbers.
 
         Raises:
             IdentifiedFileError: the robot has no masses.
@@ -194,42 +176,40 @@ class KnownGravity:
         moments = GravityModel(robot).project(robot.parameters)
         if not moments.any():
             raise IdentifiedFileError(
-                f"robot '{robot.name}' has no masses to be loaded by; give an identified.yaml with section gravity"
+                f"robot '{robot.name}' has no masses; give an identified.yaml with the section gravity"
             )
         return cls(moments, np.zeros((len(moments), len(moments))), f"URDF of '{robot.name}'")
 
     @classmethod
     def of_document(cls, document: dict, robot: RobotModel) -> KnownGravity:
-        """Section `gravity` of an `identified.yaml` of this robot, with its standard errors.
+        """Return the moments of an `identified.yaml` of this robot with their standard errors.
 
-        Only one that a calibration of torque sensors wrote knows how the moments are correlated.
+        Only the file of a torque sensor calibration has the correlations of the moments.
 
         Raises:
-            IdentifiedFileError: of another robot, without the section, or with a joint that was not observable.
+            IdentifiedFileError: the file belongs to another robot, lacks the section or has an unobservable joint.
         """
         check_same_robot(document, robot)
         gravity = GravityModel(robot)
         moments = gravity_moments(document, gravity)
         std = np.zeros(len(moments))
+        section = Section.required(document, "gravity", "gravity")
         for i, joint in enumerate(robot.joint_names):
-            entry = document["gravity"][joint]
+            entry = section.joint(joint)
             if entry.get("observable") is not True:
                 continue
-            errors = entry.get("std")
+            errors = entry.child("std")
             for label, column in _columns(gravity, i).items():
-                value = errors.get(label) if isinstance(errors, dict) else None
-                if not is_number(value) or value < 0:
-                    raise IdentifiedFileError(
-                        f"{file_of(document)}: std of {label} of joint '{joint}' is {value!r}, expected a number; "
-                        "without it no uncertainty of the sensors can be given: run the gravity identification again"
-                    )
-                std[column] = value
+                if not is_number(errors.get(label)) or errors[label] < 0:
+                    raise errors.error(f"{label} is {errors.get(label)!r}, expected a standard error of at least 0")
+                std[column] = errors[label]
         return cls(moments, _covariance(document, std), file_of(document))
 
     def section(self, robot: RobotModel) -> dict:
-        """Section `gravity` of `identified.yaml`; null for joints that gravity never loads."""
+        """Return the section `gravity` of `identified.yaml`; null for joints that gravity never loads."""
         gravity = GravityModel(robot)
-        moments, std = self.moments.astype(float), np.sqrt(np.diag(self.covariance))
+        moments = self.moments.astype(float)
+        std = np.sqrt(np.diag(self.covariance))
         for i, free in enumerate(gravity.unobservable_axes()):
             if free:
                 moments[gravity.columns(i)] = std[gravity.columns(i)] = np.nan
@@ -237,9 +217,12 @@ class KnownGravity:
 
 
 def _covariance(document: dict, std: NDArray) -> NDArray:
-    """(k, k) of a calibration with a mass, in which the moments share the scale; else from standard errors alone."""
-    about = document.get("torque_sensor_calibration")
-    values = about.get("moment_covariance") if isinstance(about, dict) else None
+    """Return the covariance (k, k) of the moments.
+
+    The moments of a calibration with a mass share its scale, so they are correlated. Else only standard errors exist.
+    """
+    calibration = document.get("torque_sensor_calibration")
+    values = calibration.get("moment_covariance") if isinstance(calibration, dict) else None
     if values is None:
         return np.diag(std**2)
     try:

@@ -1,12 +1,11 @@
-"""`identified.yaml`: what was identified, for which robot, from what; safe YAML, versioned."""
+"""`identified.yaml`: the identified model of a robot with its source; safe YAML, versioned."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import yaml
@@ -14,28 +13,24 @@ import yaml
 from dynid_ros import __version__
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import MEGABYTE, read_yaml, require_name, write_atomically
+from dynid_ros.identified.section import file_of, is_number, is_numbers, mapping
 from dynid_ros.model import RobotModel
 
 FORMAT = "dynid/1"
 FORMATS = (FORMAT, "dynid/2")
-"""The second has terms of friction that readers of the first do not know, and is written for these alone."""
-UNNAMED = "identified.yaml"
-DIRECTION = "gravity_direction"
-"""Key in `robot` of a file whose gravity was found, not configured."""
-DOF = "degrees_of_freedom"
-"""Key of the whole file, or of an entry: a number, or one for each label as in its `std`."""
-LARGEST_FILE = 10 * MEGABYTE
-LARGEST_MOMENT = 1e6
-"""kg m or kg: no arm has more."""
-LARGEST_NUMBER = 1e100
-"""Products of more than that overflow."""
+"""Formats by age. The second has friction terms that readers of the first do not know."""
+DIRECTION_KEY = "gravity_direction"
+"""Key in `robot` of a file whose gravity was estimated rather than configured."""
+MAX_FILE_BYTES = 10 * MEGABYTE
+GRAVITY_TOLERANCE = 1e-3
+"""Difference of two gravity vectors that count as equal, m/s²."""
 
 
 class IdentifiedDocument(dict):
-    """Content of a file, which knows the file, for messages.
+    """Content of a file that knows its path, for messages.
 
     Args:
-        content: as read.
+        content: the mapping in the file.
         path: of the file.
     """
 
@@ -44,14 +39,9 @@ class IdentifiedDocument(dict):
         self.path = Path(path)
 
 
-def file_of(document: Mapping) -> str:
-    """Where a document is from, for messages; "identified.yaml" if it is no file yet."""
-    return str(getattr(document, "path", UNNAMED))
-
-
 @dataclass(frozen=True)
 class RecordedJoints:
-    """A robot of which nothing is known but the names of its joints, in place of a `RobotModel`."""
+    """Robot known by the names of its joints only, in place of a `RobotModel`."""
 
     joint_names: tuple[str, ...]
     name: str = "robot"
@@ -66,7 +56,14 @@ class RecordedJoints:
 def new_document(
     robot: RobotModel | RecordedJoints, sources: Sequence[str], settings: dict, direction: Any = None
 ) -> dict:
-    """Head of the file: format, robot and source; `direction`: a `GravityDirection`, where gravity was found."""
+    """Return the head of a file: format, robot and source.
+
+    Args:
+        robot: the robot.
+        sources: names of the recordings.
+        settings: of the identification.
+        direction: `GravityDirection`, if gravity was estimated.
+    """
     return {
         "format": FORMAT,
         "robot": {
@@ -77,26 +74,26 @@ def new_document(
             "gravity": [float(g) for g in robot.gravity],
             "urdf_sha256": robot.urdf_sha256,
             "kinematics_sha256": robot.kinematics_sha256,
-            **({} if direction is None else {DIRECTION: direction.section()}),
-            **({"held": {joint: float(at) for joint, at in robot.held.items()}} if robot.held else {}),
+            **({} if direction is None else {DIRECTION_KEY: direction.section()}),
+            **({"held": {joint: float(position) for joint, position in robot.held.items()}} if robot.held else {}),
         },
         "source": {"recordings": list(sources), "settings": dict(settings), "version": __version__},
     }
 
 
 def save_identified(path: str | Path, document: dict) -> Path:
-    """Write the file atomically."""
+    """Write the file atomically and return its path."""
     return write_atomically(path, yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=120))
 
 
 def load_identified(path: str | Path) -> IdentifiedDocument:
-    """Read the file.
+    """Read a file.
 
     Raises:
-        IdentifiedFileError: unreadable, not plain YAML (tags are refused), or of another format.
+        IdentifiedFileError: it is unreadable, not plain YAML (tags are refused), or of another format.
     """
     try:
-        document = read_yaml(path, LARGEST_FILE)
+        document = read_yaml(path, MAX_FILE_BYTES)
     except OSError as error:
         raise IdentifiedFileError(
             f"{path}: cannot be read ({error.strerror}); give the file that an identification wrote"
@@ -107,7 +104,7 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
         found = repr(document.get("format")) if isinstance(document, dict) else "missing"
         source = document.get("source") if isinstance(document, dict) else None
         version = source.get("version") if isinstance(source, dict) else None
-        newer = f" with dynid_ros {version} or newer, which wrote it, read it, or" if version else ""
+        newer = f" read it with dynid_ros {version} or newer, or" if version else ""
         raise IdentifiedFileError(
             f"{path}: format is {found}, expected {' or '.join(FORMATS)};{newer} run the identification again"
         )
@@ -118,10 +115,10 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
 
 
 def _check_robot(section: dict, path: str | Path) -> None:
-    """Refuse names that are no names, and positions of held joints that are no numbers.
+    """Refuse invalid names, and positions of held joints that are not numbers.
 
     Raises:
-        IdentifiedFileError: says which.
+        IdentifiedFileError: names the entry.
     """
     for key in ("name", "base", "tip"):
         if section.get(key) is not None:
@@ -141,7 +138,7 @@ def check_same_robot(document: Mapping, robot: RobotModel) -> None:
     """Refuse a file of another robot: joints, kinematics and gravity must agree; inertias may differ.
 
     Raises:
-        IdentifiedFileError: says what differs.
+        IdentifiedFileError: names the difference.
     """
     section = document["robot"]
     if section.get("joints") != list(robot.joint_names):
@@ -159,114 +156,30 @@ def check_same_robot(document: Mapping, robot: RobotModel) -> None:
             "placements; identify again with this URDF"
         )
     gravity = section.get("gravity")
-    if not _is_numbers(gravity, 3) or not np.allclose(gravity, robot.gravity, atol=1e-3):
+    if not is_numbers(gravity, 3) or not np.allclose(gravity, robot.gravity, atol=GRAVITY_TOLERANCE):
         raise IdentifiedFileError(
             f"{file_of(document)} was made with gravity {gravity} in the base frame, this robot has "
             f"{list(robot.gravity)}; set the parameter gravity to the same direction, or identify again"
         )
 
 
-def found_gravity(document: Mapping) -> tuple[float, ...] | None:
-    """Gravity (3,) of a file in which it was found, not configured; None: it was configured.
+def estimated_gravity(document: Mapping) -> tuple[float, ...] | None:
+    """Return the gravity (3,) of a file in which it was estimated; None if it was configured.
 
     Raises:
-        IdentifiedFileError: it is no vector, or what is known of it is no mapping.
+        IdentifiedFileError: it is not a vector, or its uncertainty is not a mapping.
     """
     robot = document["robot"]
-    if not mapping(robot, DIRECTION, f"{file_of(document)}: robot"):
+    if not mapping(robot, DIRECTION_KEY, f"{file_of(document)}: robot"):
         return None
     gravity = robot.get("gravity")
-    if not (isinstance(gravity, list) and _is_numbers(gravity, 3) and any(gravity)):
+    if not (is_numbers(gravity, 3) and any(gravity)):
         raise IdentifiedFileError(f"{file_of(document)}: robot.gravity is {gravity!r}, expected three numbers, m/s^2")
     return tuple(map(float, gravity))
 
 
 def gravity_of(document: Mapping, configured: Sequence[float], default: Sequence[float]) -> tuple[float, ...]:
-    """Gravity (3,) for a model of a file: what was found, where nobody configured anything else than the default."""
-    usual = len(configured) == len(default) and np.allclose(configured, default, atol=1e-9)
-    found = found_gravity(document) if usual else None
-    return tuple(map(float, configured)) if found is None else found
-
-
-def mapping(parent: Mapping, key: str, where: str) -> dict:
-    """The mapping at `key`, empty if there is none; `where` goes into the error if it is something else.
-
-    Raises:
-        IdentifiedFileError: it is no mapping.
-    """
-    child = parent.get(key)
-    if child is None:
-        return {}
-    if not isinstance(child, dict):
-        raise IdentifiedFileError(f"{where}: '{key}' is {child!r}, expected a mapping; run the identification again")
-    return child
-
-
-def section_of(document: Mapping, name: str, kind: str) -> dict:
-    """The section `name`, which the identification of this kind writes.
-
-    Raises:
-        IdentifiedFileError: it is missing, or no mapping.
-    """
-    section = document.get(name)
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the {kind} identification")
-    return section
-
-
-def read_number(document: Mapping, entry: Mapping, label: str, where: str) -> float:
-    """The number at `label`; NaN for null, what is missing and what is too large to be counted with.
-
-    Raises:
-        IdentifiedFileError: it is something else.
-    """
-    value = entry.get(label)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number or null")
-    return float(value) if is_number(value) else math.nan
-
-
-def read_finite(document: Mapping, entry: Mapping, label: str, where: str) -> float:
-    """The number at `label`.
-
-    Raises:
-        IdentifiedFileError: it is none.
-    """
-    value = entry.get(label)
-    if not is_number(value):
-        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value!r}, expected a number")
-    return float(value)
-
-
-def dof_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> float:
-    """Degrees of freedom of a standard error; infinite where the file says none.
-
-    Args:
-        document: the file's content.
-        entry: that has the standard error; None: any of the file.
-        label: of the number in it.
-    """
-    found: Any = document.get(DOF) if entry is None or DOF not in entry else entry[DOF]
-    if isinstance(found, dict):
-        found = found.get(label)
-    usable = isinstance(found, (int, float)) and not isinstance(found, bool) and found > 0
-    return float(found) if usable else math.inf
-
-
-def as_number(value: float) -> float | None:
-    """A number as the file holds it: null for what is NaN or infinite."""
-    return float(value) if math.isfinite(value) else None
-
-
-def as_numbers(values: Iterable[float]) -> list[float | None]:
-    """Numbers as the file holds them."""
-    return [as_number(value) for value in values]
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value of the file is a number that can be counted with."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST_NUMBER
-
-
-def _is_numbers(values: object, length: int) -> bool:
-    return isinstance(values, list) and len(values) == length and all(map(is_number, values))
+    """Return the gravity (3,) for a model: the estimate of the file, unless something but the default is configured."""
+    is_default = len(configured) == len(default) and np.allclose(configured, default, atol=1e-9)
+    estimate = estimated_gravity(document) if is_default else None
+    return tuple(map(float, configured)) if estimate is None else estimate

@@ -1,4 +1,4 @@
-"""Sections `links`, `base_parameters` and `signals` of `identified.yaml`, and the arm that they make with friction."""
+"""Sections `links`, `base_parameters` and `signals` of `identified.yaml`, and the arm model that they contain."""
 
 from __future__ import annotations
 
@@ -10,19 +10,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.errors import IdentifiedFileError, RecordingError
+from dynid_ros.errors import RecordingError
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identified.friction import friction_model
-from dynid_ros.identified.identified_file import (
-    DOF,
-    as_number,
-    as_numbers,
-    check_same_robot,
-    file_of,
-    is_number,
-    read_finite,
-    section_of,
-)
+from dynid_ros.identified.identified_file import check_same_robot
+from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, file_of, is_numbers
 from dynid_ros.identified.validation import read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -32,6 +24,18 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import NONE, driver_filter
 
+DRIVER_FILTER_KEY = "torque_filter"
+"""Key of the low-pass that the driver applied to the torque."""
+RESIDUALS_KEY = "residual_rms"
+"""Key of the RMS residual of the fit by joint, N m or N."""
+MIN_HIDDEN_PART = 1e-2
+"""Smallest part of a moment (kg m per kg m, or m) that counts as hidden from the base parameters.
+
+The structure of an arm hides a whole moment (1). Right angles that are written as 1.571 hide 1e-3.
+"""
+LINK_ENTRIES = {"mass": slice(0, 1), "mass_moment": slice(1, 4), "inertia": slice(4, 10)}
+"""Columns of a link's parameters by their keys."""
+
 
 @dataclass(frozen=True, eq=False)
 class LinkModel:
@@ -39,10 +43,10 @@ class LinkModel:
 
     Attributes:
         robot: kinematics and gravity; its own inertias are not used.
-        parameters: (10 n,) of the links.
-        friction: terms of the joints.
+        parameters: (10 n,) inertial parameters of the links.
+        friction: friction terms of the joints.
         coefficients: (f,) of friction, in the order of `friction.names(robot)`.
-        signals: how recordings are filtered before they are compared; None: they cannot be.
+        signals: filters that recordings pass before they are compared with the model.
     """
 
     robot: RobotModel
@@ -52,15 +56,15 @@ class LinkModel:
     signals: LinkSignals
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, starts: Sequence[int] = ()) -> NDArray:
-        """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each.
+        """Predict the sensor readings (N, n) of a motion, with friction and offsets, N m or N.
 
-        Where friction has a memory the samples are consecutive.
+        The samples must be consecutive if a friction term has a memory.
 
         Args:
-            q: (N, n).
-            qd: (N, n).
-            qdd: (N, n).
-            starts: samples with which a new run begins, besides the first.
+            q: (N, n) positions, rad or m.
+            qd: (N, n) velocities.
+            qdd: (N, n) accelerations.
+            starts: samples, other than the first, that begin a new run.
         """
         q, qd, qdd = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
         rigid = self.robot.inverse_dynamics(q, qd, qdd, self.parameters)
@@ -68,13 +72,13 @@ class LinkModel:
         return rigid + self.friction.of_motion(self.robot, q, qd, qdd, memory) @ self.coefficients
 
     def predict_recording(self, recording: Recording) -> NDArray:
-        """(N, n) torque at every recorded sample, filtered by nothing but what the driver does.
+        """Predict the torque (N, n) of every recorded sample, with the driver's low-pass and no other filter.
 
         Raises:
-            IdentificationError: too few samples, or too slow a recording for the motion cut-off.
+            IdentificationError: the recording has too few samples, or its rate is too low for the motion's cutoff.
         """
-        own = recording.select(self.robot.joint_names)
-        return self.signals.reported_at_samples(own, self.predict(*self.signals.motion_at_samples(own)))
+        chosen = recording.select(self.robot.joint_names)
+        return self.signals.reported_at_samples(chosen, self.predict(*self.signals.motion_at_samples(chosen)))
 
     @property
     def joints(self) -> list[JointFriction]:
@@ -82,16 +86,8 @@ class LinkModel:
         return list(self.friction.of(self.robot.n_joints))
 
 
-DRIVER = "torque_filter"
-"""Key of what the driver did to the torque."""
-LINK_ENTRIES = (slice(0, 1), slice(1, 4), slice(4, 10))
-MISSING = 1e-2
-"""Part of a moment (kg m per kg m, or m) that base parameters do not span. What the arm's structure hides has 1; right
-angles written as 1.571 leave 1e-3."""
-
-
 def links_section(robot: RobotModel, parameters: NDArray, errors: NDArray) -> dict:
-    """Mass (kg), mass moment (kg m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about each link's frame."""
+    """Return mass (kg), mass moment (kg m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about each link's frame."""
     section = {}
     for k, link in enumerate(robot.link_names):
         block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
@@ -105,13 +101,13 @@ def links_section(robot: RobotModel, parameters: NDArray, errors: NDArray) -> di
 def base_parameters_section(
     expressions: Sequence[str], values: NDArray, errors: NDArray, nominal: NDArray, dof: NDArray | None = None
 ) -> list[dict]:
-    """Section `base_parameters`, from (k,) each; NaN where not known.
+    """Return the section `base_parameters`; all arrays have the shape (k,), with NaN for unknown numbers.
 
     Args:
         expressions: such as "Izz1 + Ixx2 + 0.2025 m3"; friction coefficients may be among them.
-        values: by the data alone.
+        values: unregularized estimates.
         errors: standard errors.
-        nominal: of the URDF.
+        nominal: values of the URDF.
         dof: degrees of freedom of the errors; None: those of the whole file.
     """
     columns = {"value": values, "std": errors, DOF: dof, "urdf": nominal}
@@ -123,88 +119,72 @@ def base_parameters_section(
 
 
 def link_model(document: dict, robot: RobotModel) -> LinkModel:
-    """The model that an `identified.yaml` holds.
+    """Return the model in an `identified.yaml`.
 
     Raises:
-        IdentifiedFileError: of another robot, without links, or malformed.
+        IdentifiedFileError: the file belongs to another robot, has no links, or is malformed.
     """
     check_same_robot(document, robot)
-    links = section_of(document, "links", "link")
-    parameters = np.concatenate([_link_parameters(document, links, link) for link in robot.link_names])
+    links = Section.required(document, "links", "link")
+    parameters = np.concatenate([_link_parameters(links, link) for link in robot.link_names])
     friction, coefficients = friction_model(document, robot)
     return LinkModel(robot, parameters, friction, coefficients, _signals(document))
 
 
-RESIDUALS = "residual_rms"
-"""Key of the RMS by joint, N m, of what the model leaves of the torque that it was fitted to."""
-
-
 def residual_rms(document: dict, joint_names: Sequence[str]) -> NDArray:
-    """(n,) N m (N) of the fit, or of a recording that was not fitted, where it was larger there.
+    """Return the largest RMS residual (n,) of the fit and of all validations, N m or N.
 
     Raises:
-        IdentifiedFileError: the file does not say it.
+        IdentifiedFileError: the file lacks the residual of a joint.
     """
-    section = section_of(document, RESIDUALS, "link")
-    fitted = np.array([read_finite(document, section, joint, RESIDUALS) for joint in joint_names])
-    return np.nanmax([fitted, *(each.rms for each in read_validations(document, joint_names))], axis=0)
+    section = Section.required(document, RESIDUALS_KEY, "link")
+    of_fit = np.array([section.number(joint) for joint in joint_names])
+    return np.nanmax([of_fit, *(validation.rms for validation in read_validations(document, joint_names))], axis=0)
 
 
 def signals_section(signals: LinkSignals) -> dict:
-    """Section `signals`: how recordings are filtered before they are compared with the model."""
+    """Return the section `signals`: filters that recordings pass before they are compared with the model."""
     section = {"cutoff": signals.cutoff, "motion_cutoff": signals.motion_cutoff, "reason": signals.reason}
-    return section | ({} if signals.driver is None else {DRIVER: str(signals.driver)})
+    return section | ({} if signals.driver is None else {DRIVER_FILTER_KEY: str(signals.driver)})
 
 
 def _signals(document: dict) -> LinkSignals:
-    section = section_of(document, "signals", "link")
-    cutoffs = {name: read_finite(document, section, name, "signals") for name in ("cutoff", "motion_cutoff")}
-    for name, cutoff in cutoffs.items():
-        if cutoff <= 0:
-            raise IdentifiedFileError(
-                f"{file_of(document)}: {name}, signals, is {cutoff:g}, expected a frequency above 0"
-            )
+    section = Section.required(document, "signals", "link")
     try:
-        driver = driver_filter(str(section.get(DRIVER, NONE)))
+        driver = driver_filter(str(section.get(DRIVER_FILTER_KEY, NONE)))
     except RecordingError as error:
-        raise IdentifiedFileError(f"{file_of(document)}: signals, {error}") from error
+        raise section.error(str(error)) from error
     if isinstance(driver, str):
-        raise IdentifiedFileError(f"{file_of(document)}: signals, {DRIVER} is '{driver}'; expected what was found")
-    return LinkSignals(**cutoffs, reason=str(section.get("reason", "")), driver=driver)
+        raise section.error(f"{DRIVER_FILTER_KEY} is '{driver}', expected the filter that was identified")
+    cutoff = section.positive("cutoff")
+    motion_cutoff = section.positive("motion_cutoff")
+    return LinkSignals(cutoff, motion_cutoff, reason=str(section.get("reason", "")), driver=driver)
 
 
 def _link_values(values: NDArray) -> dict:
-    mass, moment, inertia = (values[entries] for entries in LINK_ENTRIES)
-    return {
-        "mass": as_number(mass[0]),
-        "mass_moment": as_numbers(moment),
-        "inertia": as_numbers(inertia),
-    }
+    entry: dict = {key: as_numbers(values[entries]) for key, entries in LINK_ENTRIES.items()}
+    return entry | {"mass": as_number(values[0])}
 
 
-def _link_parameters(document: dict, links: dict, link: str) -> NDArray:
-    entry = links.get(link)
-    if not isinstance(entry, dict):
-        raise IdentifiedFileError(f"{file_of(document)}: link '{link}' is missing; run the link identification again")
-    parts = [[entry.get("mass")], entry.get("mass_moment"), entry.get("inertia")]
-    values = [value for part in parts if isinstance(part, list) for value in part]
-    if [isinstance(part, list) and len(part) for part in parts] != [1, 3, 6] or not all(map(is_number, values)):
-        raise IdentifiedFileError(
-            f"{file_of(document)}: link '{link}' needs mass, mass_moment (3) and inertia (6 numbers), all finite"
-        )
+def _link_parameters(links: Section, link: str) -> NDArray:
+    entry = links.entry(link, f"link '{link}'")
+    values = [entry.get("mass")]
+    for key, size in (("mass_moment", 3), ("inertia", 6)):
+        values += entry[key] if is_numbers(entry.get(key), size) else [None]
+    if not is_numbers(values, PARAMETERS_PER_LINK):
+        raise entry.error("expected mass, mass_moment (3) and inertia (6 numbers), all finite")
     return np.array(values, dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
 class KnownArm:
-    """Model of an arm and how well it is known: the errors of what it was identified from.
+    """Model of an arm with its uncertainty.
 
     Attributes:
         model: links and friction.
-        covariance: (k, k) of base parameters and friction, the gains of the torque sensors taken for exact; None: not
-            known.
+        covariance: (k, k) of base parameters and friction if the torque gains are exact; None: unknown.
         gain_shifts: (n, k) change of base parameters and friction per relative error of each joint's torque gain.
-        source: where it comes from, for messages.
+        source: origin of the model, for messages.
     """
 
     model: LinkModel
@@ -214,7 +194,7 @@ class KnownArm:
 
     @classmethod
     def of(cls, model: LinkModel, estimate: BaseEstimate, source: str) -> KnownArm:
-        """The arm that a link identification found."""
+        """Return the arm of a link identification."""
         covariance = estimate.covariance.copy()
         if estimate.gain_shifts is not None:
             covariance -= estimate.gain_error**2 * estimate.gain_shifts.T @ estimate.gain_shifts
@@ -227,25 +207,26 @@ class KnownArm:
 
     @property
     def decided_columns(self) -> NDArray:
-        """(k,) of `columns`, in the order of the covariance."""
+        """Indices (k,) of the determined columns among `columns`, in the order of the covariance."""
         return self.columns.independent(self.columns.first)
 
     @property
     def terms(self) -> NDArray:
-        """(k,) where in the links' parameters, followed by the friction's coefficients, the determined columns are."""
-        links, whole = self.columns.base.columns, self.columns.whole_base(self.columns.first).columns
+        """Indices (k,) of the determined columns among link parameters followed by friction coefficients."""
+        links = self.columns.base.columns
+        whole = self.columns.whole_base(self.columns.first).columns
         return np.array([*links, *whole[whole >= self.model.robot.parameters.size]], dtype=int)
 
     @property
     def values(self) -> NDArray:
-        """(k,) base parameters and friction of the model, in the order of the covariance."""
+        """Base parameters and friction (k,) of the model, in the order of the covariance."""
         values = np.zeros(self.columns.size)
         chosen = self.columns.chosen(self.columns.first)
         values[chosen] = [*self.columns.base.project(self.model.parameters), *self.model.coefficients]
         return values[self.decided_columns]
 
     def document(self) -> dict:
-        """Entries of `identified.yaml`: a string for each row of the covariance's lower triangle, and of the shifts."""
+        """Return entries of `identified.yaml`: a text per row of the covariance's lower triangle and of the shifts."""
         entries = {}
         if self.covariance is not None:
             entries["base_covariance"] = [_text(row[: i + 1]) for i, row in enumerate(self.covariance)]
@@ -259,60 +240,39 @@ class Identified(Protocol):
 
     @property
     def known_arm(self) -> KnownArm:
-        """The arm that it found."""
+        """Identified arm with its uncertainty."""
 
 
 def as_known(arm: KnownArm | LinkModel | Identified) -> KnownArm:
-    """An arm as it is known: of a model alone no errors are."""
+    """Return an arm with its uncertainty, which a bare model does not have."""
     if isinstance(arm, KnownArm):
         return arm
     return KnownArm(arm) if isinstance(arm, LinkModel) else arm.known_arm
 
 
 def known_arm(document: dict, robot: RobotModel) -> KnownArm:
-    """The arm that an `identified.yaml` holds; without errors in a file that has none.
+    """Return the arm in an `identified.yaml`, with its uncertainty if the file has it.
 
     Raises:
-        IdentifiedFileError: of another robot, without links, or malformed.
+        IdentifiedFileError: the file belongs to another robot, has no links, or is malformed.
     """
-    model, source = link_model(document, robot), file_of(document)
+    model = link_model(document, robot)
+    source = file_of(document)
     if "base_covariance" not in document:
         return KnownArm(model, source=source)
-    rows = _rows(document, "base_covariance")
-    shifts = _rows(document, "base_gain_shifts") if "base_gain_shifts" in document else None
+    reader = Section(document, source)
     size = KnownArm(model).decided_columns.size
-    if [len(row) for row in rows] != list(range(1, size + 1)):
-        raise IdentifiedFileError(
-            f"{source}: base_covariance has {len(rows)} rows, which are not the lower triangle of {size} parameters of "
-            "links and friction; run the link identification again"
-        )
-    if shifts is not None and [len(row) for row in shifts] != [size] * robot.n_joints:
-        raise IdentifiedFileError(
-            f"{source}: base_gain_shifts are not {robot.n_joints} rows of {size}; run the link identification again"
-        )
     lower = np.zeros((size, size))
-    for i, row in enumerate(rows):
+    for i, row in enumerate(reader.rows("base_covariance", range(1, size + 1))):
         lower[i, : i + 1] = row
     if np.any(np.diag(lower) < 0):
-        raise IdentifiedFileError(f"{source}: base_covariance is no covariance; run the link identification again")
+        raise reader.error("base_covariance has a negative variance")
     covariance = lower + np.tril(lower, -1).T
-    return KnownArm(model, covariance, None if shifts is None else np.array(shifts), source)
+    shifts = None
+    if "base_gain_shifts" in document:
+        shifts = np.array(reader.rows("base_gain_shifts", [size] * robot.n_joints))
+    return KnownArm(model, covariance, shifts, source)
 
 
 def _text(row: NDArray) -> str:
     return " ".join(f"{value:.6g}" for value in row)
-
-
-def _rows(document: dict, name: str) -> list[list[float]]:
-    """Rows of finite numbers."""
-    try:
-        values = [[float(number) for number in row.split()] for row in document[name]]
-    except (AttributeError, TypeError, ValueError) as error:
-        raise IdentifiedFileError(
-            f"{file_of(document)}: {name} has no rows of numbers with spaces between; run the link identification again"
-        ) from error
-    if not all(np.isfinite(row).all() for row in values):
-        raise IdentifiedFileError(
-            f"{file_of(document)}: {name} has numbers that are not finite; run the link identification again"
-        )
-    return values

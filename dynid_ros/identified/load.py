@@ -1,4 +1,4 @@
-"""Section `load` of `identified.yaml`: mass, centre of mass and inertia of what the arm carries."""
+"""Section `load` of `identified.yaml`: mass, centre of mass and inertia of the payload."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.identified_file import (
-    DOF,
-    as_number,
-    as_numbers,
-    check_same_robot,
-    dof_of,
-    file_of,
-    is_number,
-)
+from dynid_ros.identified.identified_file import check_same_robot
+from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, dof_of, file_of, is_number, is_numbers
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC
 
 if TYPE_CHECKING:
@@ -37,23 +30,24 @@ def load_section(
     nuisance: Mapping[str, tuple[float, float]],
     residual_rms: Mapping[str, float],
 ) -> dict:
-    """Mass (kg), centre (m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about the centre, in the frame of the tip.
+    """Return the section: mass (kg), centre (m) and inertia Ixx Ixy Ixz Iyy Iyz Izz (kg m²) about the centre.
 
-    Without a load they are zero, and what the data do not determine is null.
+    The numbers are zero without a load, and null where the data do not determine them.
 
     Args:
-        frame: link that all numbers are relative to.
-        body: physically consistent.
-        estimate: by the data alone; NaN where they do not determine it.
+        frame: link whose frame all numbers refer to.
+        body: physically consistent payload.
+        estimate: unregularized estimate; NaN where the data do not determine it.
         loaded: whether the interval of the mass is above zero.
         dof: (4,) or (10,) degrees of freedom of the estimate's errors.
         mass_interval: (2,) kg.
         center_intervals: (3, 2) m.
-        nuisance: value and standard error of what was estimated with the load: a sensor's bias, offsets, friction.
+        nuisance: value and standard error of the parameters estimated with the load: sensor bias, offsets, friction.
         residual_rms: by channel.
     """
-    inertia, center = body.inertia[np.triu_indices(3)], body.center if loaded else np.zeros(3)
-    known = loaded and bool(np.isfinite(inertia).all())
+    inertia = body.inertia[np.triu_indices(3)]
+    center = body.center if loaded else np.zeros(3)
+    is_inertia_known = loaded and bool(np.isfinite(inertia).all())
     errors = np.where(np.isfinite(estimate.parameters), np.sqrt(np.diag(estimate.covariance)), np.nan)
     section = {
         "frame": frame,
@@ -68,7 +62,7 @@ def load_section(
         "std": {
             "mass": as_number(estimate.mass_error),
             "center": as_numbers(estimate.center_errors) if loaded else None,
-            "inertia": as_numbers(estimate.inertia_errors) if known else None,
+            "inertia": as_numbers(estimate.inertia_errors) if is_inertia_known else None,
         },
         DOF: {
             "mass": as_number(dof[0]),
@@ -81,7 +75,7 @@ def load_section(
             DOF: {name: as_number(value) for name, value in zip(LOAD_NAMES, dof, strict=False)},
         },
     }
-    if known:
+    if is_inertia_known:
         section["principal"] = {
             "moments": as_numbers(body.moments),
             "std": as_numbers(body.moment_errors),
@@ -97,50 +91,44 @@ def load_section(
 
 
 def carried_load(section: object) -> tuple[float, tuple[float, float, float], str]:
-    """Mass (kg), centre of mass (m) in the frame, and the frame's link.
+    """Return mass (kg), centre of mass (m) in the frame, and the link of the frame.
 
     Raises:
-        ControlError: the section does not say them; the message is an end of a sentence about the load.
+        ControlError: the section lacks them; the message completes a sentence about the load.
     """
     entries = section if isinstance(section, dict) else {}
     mass, center, frame = (entries.get(key) for key in ("mass", "center", "frame"))
     if not is_number(mass) or not isinstance(frame, str):
         raise ControlError(f"its mass is {mass!r} kg in frame {frame!r}; expected a number and the name of a link")
-    if not isinstance(center, list) or len(center) != 3 or not all(map(is_number, center)):
+    if not isinstance(center, list) or not is_numbers(center, 3):
         raise ControlError(f"its center is {center!r}; expected three numbers, m")
     x, y, z = map(float, center)
     return float(mass), (x, y, z), frame
 
 
 def load_estimate(document: dict, robot: RobotModel) -> tuple[NDArray, NDArray, NDArray, list[str]]:
-    """(4,) or (10,) parameters of the load by the data alone, standard errors, degrees of freedom; recordings.
+    """Return parameters (4,) or (10,) of the load, standard errors, degrees of freedom, and its recordings.
+
+    The parameters are the unregularized estimates.
 
     Raises:
-        IdentifiedFileError: of another robot or tip link, or without a load whose mass is known.
+        IdentifiedFileError: the file belongs to another robot or tip link, or has no load with a known mass.
     """
     check_same_robot(document, robot)
-    file, section = file_of(document), document.get("load")
-    if not isinstance(section, dict):
-        raise IdentifiedFileError(f"{file}: it has no load to subtract; give the file of `dynid identify load`")
+    file = file_of(document)
+    section = Section.required(document, "load", "load")
     if section.get("frame") != robot.tip:
         raise IdentifiedFileError(
             f"{file}: its load is at {section.get('frame')}, the one to identify at {robot.tip}; identify both at the "
             "same tip link"
         )
-    estimate = section.get("estimate")
-    values, errors = (_ten(file, estimate, key) for key in ("parameters", "std"))
+    estimate = section.child("estimate")
+    values = estimate.numbers_or_nan("parameters", PARAMETERS_PER_LINK)
+    errors = estimate.numbers_or_nan("std", PARAMETERS_PER_LINK)
     if np.isnan(values[:STATIC]).any():
-        raise IdentifiedFileError(f"{file}: it does not know the mass of its load, so that it cannot be subtracted")
+        raise IdentifiedFileError(f"{file}: the mass of its load is undetermined, so the load cannot be subtracted")
     size = STATIC if np.isnan(values[STATIC:]).all() else PARAMETERS_PER_LINK
     dof = np.array([dof_of({}, estimate, name) for name in LOAD_NAMES[:size]])
     source = section.get("source", document.get("source", {}))
     recordings = source.get("recordings", []) if isinstance(source, dict) else []
     return values[:size], errors[:size], dof, list(map(str, recordings)) or [file]
-
-
-def _ten(file: str, estimate: object, key: str) -> NDArray:
-    values = estimate.get(key) if isinstance(estimate, dict) else None
-    good = isinstance(values, list) and all(value is None or is_number(value) for value in values)
-    if not isinstance(values, list) or not good or len(values) != PARAMETERS_PER_LINK:
-        raise IdentifiedFileError(f"{file}: load: estimate: {key} is {values!r}, expected ten numbers or nulls")
-    return np.array([np.nan if value is None else value for value in values], dtype=float)

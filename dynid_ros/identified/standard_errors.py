@@ -1,4 +1,4 @@
-"""All that an `identified.yaml` has with a standard error, whatever its sections: to compare files with each other."""
+"""Parameters of an `identified.yaml` with standard errors, from all sections, to compare files with each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import numpy as np
 
 
 def known_parameters(document: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """Yield name, value and standard error of all that an `identified.yaml` has with one, whatever its sections.
-
-    Entries without a finite value and standard error are left out.
-    """
+    """Yield name, value and standard error of each parameter with a finite value and standard error."""
     base = document.get("base_parameters")
     for entry in base if isinstance(base, list) else ():
         if isinstance(entry, Mapping) and _finite(entry.get("value")) and _finite(entry.get("std")):
@@ -37,7 +34,7 @@ def _with_errors(path: str, content: Mapping[str, Any]) -> Iterator[tuple[str, f
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    """Yield the value, or all that is in a list of lists."""
+    """Yield the value itself, or the values in nested lists."""
     if isinstance(value, (list, tuple)):
         for entry in value:
             yield from _flat(entry)

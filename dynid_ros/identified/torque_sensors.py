@@ -1,4 +1,4 @@
-"""Section `torque_sensors` of `identified.yaml`, and calibrated sensors: from what they read to torques and angles."""
+"""Section `torque_sensors` of `identified.yaml`: calibrated sensors, which convert readings to torques and angles."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.identified_file import DOF, as_number, check_same_robot, file_of, is_number
+from dynid_ros.identified.identified_file import check_same_robot
+from dynid_ros.identified.section import DOF, Section, as_number, is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
 DEFAULTS = {"gain": 1.0, "offset": 0.0, "position_gain": 1.0, "position_offset": 0.0}
-"""What a sensor is taken to have where its calibration determined nothing: what its driver believes."""
+"""Values of a sensor where its calibration determined nothing: the driver's own."""
 
 
 def torque_sensor_entry(estimates: Mapping[str, tuple[float, float]], dof: float, undecided: Mapping[str, str]) -> dict:
-    """Entry of a joint.
+    """Return the entry of a joint.
 
     Args:
-        estimates: value and standard error by label, those of `DEFAULTS` and "coulomb"; NaN where not determined.
+        estimates: value and standard error by label of `DEFAULTS`, and "coulomb"; NaN where undetermined.
         dof: degrees of freedom of the errors.
-        undecided: why a value is not determined, by label.
+        undecided: by label, why a value is undetermined.
     """
     return {
         **{label: as_number(value) for label, (value, _) in estimates.items()},
@@ -43,7 +43,7 @@ class TorqueSensors:
         offset: (n,) in units of the reading.
         position_gain: (n,).
         position_offset: (n,) rad or m.
-        assumed: (n,) by joint, what was not determined and has the value of `DEFAULTS`.
+        assumed: (n,) labels of each joint that were undetermined and have the value of `DEFAULTS`.
     """
 
     joint_names: tuple[str, ...]
@@ -55,50 +55,45 @@ class TorqueSensors:
 
     @classmethod
     def of(cls, joint_names: tuple[str, ...], values: Mapping[str, NDArray]) -> TorqueSensors:
-        """From (n,) values by label, NaN where they are not known."""
-        given = {label: np.asarray(values[label], dtype=float) for label in DEFAULTS}
+        """Return the sensors from values (n,) by label, NaN where unknown."""
+        estimates = {label: np.asarray(values[label], dtype=float) for label in DEFAULTS}
         assumed = tuple(
-            tuple(label for label in DEFAULTS if np.isnan(given[label][j])) for j in range(len(joint_names))
+            tuple(label for label in DEFAULTS if np.isnan(estimates[label][j])) for j in range(len(joint_names))
         )
-        known = {label: np.where(np.isnan(given[label]), default, given[label]) for label, default in DEFAULTS.items()}
-        return cls(tuple(joint_names), **known, assumed=assumed)
+        filled = {
+            label: np.where(np.isnan(estimates[label]), default, estimates[label])
+            for label, default in DEFAULTS.items()
+        }
+        return cls(tuple(joint_names), **filled, assumed=assumed)
 
     @classmethod
     def ideal(cls, joint_names: tuple[str, ...]) -> TorqueSensors:
-        """Sensors that read the torque and the angle."""
+        """Return sensors that read the true torque and angle."""
         return cls.of(joint_names, {label: np.full(len(joint_names), value) for label, value in DEFAULTS.items()})
 
     @classmethod
     def of_document(cls, document: dict, robot: RobotModel) -> TorqueSensors:
-        """Section `torque_sensors` of an `identified.yaml` of this robot.
+        """Return the sensors in an `identified.yaml` of this robot.
 
         Raises:
-            IdentifiedFileError: of another robot, without the section, or malformed.
+            IdentifiedFileError: the file belongs to another robot, lacks the section, or is malformed.
         """
         check_same_robot(document, robot)
-        file, section = file_of(document), document.get("torque_sensors")
-        if not isinstance(section, dict):
-            raise IdentifiedFileError(f"{file} has no section 'torque_sensors'; run `dynid identify torque-sensors`")
+        section = Section.required(document, "torque_sensors", "torque-sensors")
         values = {label: np.full(robot.n_joints, np.nan) for label in DEFAULTS}
         for j, joint in enumerate(robot.joint_names):
-            entry = section.get(joint)
-            if not isinstance(entry, dict):
-                raise IdentifiedFileError(f"{file}: torque sensor of joint '{joint}' is missing; calibrate again")
-            for label, known in values.items():
-                value = entry.get(label)
-                if value is None:
+            entry = section.joint(joint)
+            for label, column in values.items():
+                if entry.get(label) is None:
                     continue
-                if not is_number(value) or (label.endswith("gain") and value == 0):
-                    raise IdentifiedFileError(
-                        f"{file}: {label} of the torque sensor of joint '{joint}' is {value!r}; expected "
-                        f"a number{' other than 0' if label.endswith('gain') else ''}"
-                    )
-                known[j] = value
+                column[j] = entry.number(label)
+                if label.endswith("gain") and column[j] == 0:
+                    raise entry.error(f"{label} is 0, expected another number")
         return cls.of(robot.joint_names, values)
 
     @staticmethod
     def errors_of(document: dict, robot: RobotModel) -> NDArray:
-        """(n, 2) standard errors of gain and offset in the section; zero where it has none."""
+        """Return the standard errors (n, 2) of gain and offset in the section; zero where it has none."""
         entries = [document["torque_sensors"].get(joint, {}).get("std") for joint in robot.joint_names]
         values = [
             [entry.get(label) if isinstance(entry, dict) else None for label in ("gain", "offset")] for entry in entries
@@ -106,17 +101,17 @@ class TorqueSensors:
         return np.array([[value if is_number(value) else 0.0 for value in row] for row in values])
 
     def torque(self, readings: NDArray) -> NDArray:
-        """Torques (N, n) of readings (N, n)."""
+        """Return the torques (N, n) of readings (N, n)."""
         return self.gain * (readings - self.offset)
 
     def correct(self, recording: Recording) -> Recording:
-        """The recording with true torques, positions and velocities, joints in the order of the sensors.
+        """Return the recording with true torques, positions and velocities, joints in the order of the sensors.
 
-        A sensor keeps its own gain or offset where the calibration did not determine it, see `assumed`. The second
-        encoder, wrenches and poses stay as they are.
+        Gains and offsets that the calibration did not determine keep the driver's value, see `assumed`. The second
+        encoder, wrenches and poses do not change.
 
         Raises:
-            RecordingError: a joint is not in the recording.
+            RecordingError: the recording lacks a joint.
         """
         chosen = recording.select(self.joint_names)
         return replace(

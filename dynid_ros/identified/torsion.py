@@ -1,4 +1,4 @@
-"""Section `torsion` of `identified.yaml`: what the torsion of each joint is made of, and the stiffness it shows."""
+"""Section `torsion` of `identified.yaml`: terms of each joint's torsion, and the stiffness of the joint."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.identified_file import (
-    DOF,
-    as_number,
-    as_numbers,
-    file_of,
-    mapping,
-    read_finite,
-    section_of,
-)
+from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, file_of
 
-RIPPLE = ("per_turn", "amplitude", "phase")
-"""Periods per turn, rad and rad, of a ripple over what the link encoder reads."""
+RIPPLE_KEYS = ("per_turn", "amplitude", "phase")
+"""Periods per turn, amplitude (rad) and phase (rad) of a ripple over the reading of the link encoder."""
 
 
 def torsion_entry(
@@ -30,15 +21,15 @@ def torsion_entry(
     sets: Sequence[tuple[Sequence[str], float]],
     ripples: Sequence[tuple[float, float, float, float]],
 ) -> dict:
-    """Entry of a joint.
+    """Return the entry of a joint.
 
     Args:
-        stiffness: N m/rad, NaN: not determined; ends of its 95 % interval, infinite: the joint may be rigid; why it is
-            not determined, else empty.
+        stiffness: N m/rad, NaN if undetermined; ends of its 95 % interval, infinite if the joint may be rigid; the
+            reason if it is undetermined, else empty.
         numbers: zero, torsion_rms, held_out_rms, noise (rad), delay (s), fastest (rad/s).
-        estimates: coefficient, standard error and RMS of its part of the torsion (rad) by label of its column.
+        estimates: coefficient, standard error and RMS contribution to the torsion (rad) by label of the column.
         dof: degrees of freedom of these errors.
-        sets: of terms that predict equally well, best first, and what they leave of parts that were left out, rad.
+        sets: sets of terms that predict equally well, best first, with their RMS error on held-out parts, rad.
         ripples: per turn, amplitude (rad), phase (rad), standard error of the amplitude.
     """
     value, interval, reason = stiffness
@@ -54,25 +45,25 @@ def torsion_entry(
         "part_rms": {label: as_number(one[2]) for label, one in estimates.items()},
         "sets": [{"terms": list(terms), "held_out_rms": as_number(rms)} for terms, rms in sets],
         "ripples": [
-            {**dict(zip(RIPPLE, as_numbers(ripple[:3]), strict=True)), "std": as_number(ripple[3])}
+            {**dict(zip(RIPPLE_KEYS, as_numbers(ripple[:3]), strict=True)), "std": as_number(ripple[3])}
             for ripple in ripples
         ],
     }
 
 
 def predicts_torsion(document: Mapping[str, Any]) -> bool:
-    """Whether a file predicts torsion, and no torque."""
+    """Return whether a file predicts torsion and no torque."""
     return "torsion" in document and not {"links", "gravity"} & set(document)
 
 
 @dataclass(frozen=True)
 class SavedTorsion:
-    """What the file says of a joint's torsion.
+    """Torsion of a joint as the file has it.
 
     Attributes:
         coefficients: by label of their columns.
-        fastest: speed in what it was fitted to, rad/s.
-        zero: rad.
+        fastest: highest speed in the fitted recording, rad/s.
+        zero: torsion without torque, rad.
         ripples: per turn, amplitude (rad) and phase (rad).
     """
 
@@ -83,49 +74,35 @@ class SavedTorsion:
 
 
 def read_torsion(document: Mapping[str, Any]) -> tuple[tuple[str, ...], float, dict[str, SavedTorsion]]:
-    """Joints of the recordings, cut-off of the low-pass (Hz), and the joints' torsion.
+    """Return the joints of the recordings, the cutoff frequency of the low-pass (Hz), and the torsion by joint.
 
     Raises:
-        IdentifiedFileError: without the section, by a version that did not save coefficients yet, or malformed.
+        IdentifiedFileError: the section is missing or malformed, or an old version wrote it without coefficients.
     """
-    file, section = file_of(document), section_of(document, "torsion", "torsion")
-    names = document["robot"].get("joints")
+    section = Section.required(document, "torsion", "torsion")
+    robot = Section(document["robot"], f"{file_of(document)}: robot")
+    names = robot.get("joints")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise IdentifiedFileError(f"{file}: robot.joints is {names!r}, expected a list of names")
-    if unknown := [str(name) for name in section if name not in names]:
-        raise IdentifiedFileError(f"{file}: torsion of {', '.join(unknown)}, no joint of its robot; identify again")
-    source = mapping(document, "source", file)
-    cutoff = _positive(document, mapping(source, "settings", f"{file}: source"), "cutoff", "of the low-pass")
-    return tuple(names), cutoff, {name: _joint(document, section, name) for name in section}
+        raise robot.error(f"joints is {names!r}, expected a list of names")
+    unknown = [str(name) for name in section if name not in names]
+    if unknown:
+        raise section.error(f"{', '.join(unknown)}: the robot has no such joint")
+    cutoff = Section.optional(document, "source").child("settings").positive("cutoff")
+    return tuple(names), cutoff, {name: _joint(section, name) for name in section}
 
 
-def _joint(document: Mapping[str, Any], section: Mapping[str, Any], name: str) -> SavedTorsion:
-    where = f"{file_of(document)}: torsion of joint '{name}'"
-    entry = mapping(section, name, where)
-    known = mapping(entry, "coefficients", where)
-    if not known:
-        raise IdentifiedFileError(f"{where}: it has no coefficients, which older versions did not save; identify again")
+def _joint(section: Section, name: str) -> SavedTorsion:
+    entry = section.child(name, f"joint '{name}'")
+    coefficients = entry.child("coefficients")
+    if not coefficients:
+        raise entry.error("coefficients are missing, as in files of old versions")
     ripples = entry.get("ripples") or []
-    if not isinstance(ripples, list) or not all(isinstance(one, dict) for one in ripples):
-        raise IdentifiedFileError(f"{where}: ripples must be a list of mappings; identify again")
-    place = f"torsion of joint '{name}'"
+    if not isinstance(ripples, list) or not all(isinstance(ripple, dict) for ripple in ripples):
+        raise entry.error(f"ripples is {ripples!r}, expected a list of mappings")
+    readers = [Section(ripple, f"{entry.place}: ripples") for ripple in ripples]
     return SavedTorsion(
-        {str(label): read_finite(document, known, label, place) for label in known},
-        _positive(document, entry, "fastest", place),
-        read_finite(document, entry, "zero", place),
-        tuple(
-            (
-                read_finite(document, one, RIPPLE[0], place),
-                read_finite(document, one, RIPPLE[1], place),
-                read_finite(document, one, RIPPLE[2], place),
-            )
-            for one in ripples
-        ),
+        {str(label): coefficients.number(label) for label in coefficients},
+        entry.positive("fastest"),
+        entry.number("zero"),
+        tuple((reader.number("per_turn"), reader.number("amplitude"), reader.number("phase")) for reader in readers),
     )
-
-
-def _positive(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, where: str) -> float:
-    value = read_finite(document, entry, label, where)
-    if not value > 0:
-        raise IdentifiedFileError(f"{file_of(document)}: {label}, {where}, is {value:g}, expected more than 0")
-    return value

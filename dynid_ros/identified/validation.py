@@ -1,4 +1,4 @@
-"""How well predicted torque matches torque that was not used to fit."""
+"""Section `validation` of `identified.yaml`: agreement of predicted torque with held-out torque."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,16 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.identified_file import as_number, file_of, mapping, read_number
+from dynid_ros.identified.section import Section, as_number, file_of
+
+ROUNDING_SPREAD = 1e-9
+"""Standard deviation of a torque, relative to its RMS, below which the torque is constant up to rounding."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Agreement per joint.
+    """Agreement of predicted and measured torque by joint.
 
     Attributes:
         recording: name of the data.
-        rms: (n,) of measured less predicted, N m.
+        joint_names: n.
+        rms: (n,) RMS of measured minus predicted torque, N m.
         relative_rms: (n,) `rms` over the RMS of the measured torque.
         r2: (n,) R² about the mean of the measured torque.
         unit: of `rms`; "N m or N" where some joints are prismatic.
@@ -31,11 +35,11 @@ class Validation:
 
     @property
     def unpredicted(self) -> tuple[str, ...]:
-        """Joints whose torque was not predicted."""
+        """Names of the joints without a prediction."""
         return tuple(joint for joint, rms in zip(self.joint_names, self.rms, strict=True) if np.isnan(rms))
 
     def table(self) -> str:
-        """Return one line per joint for a terminal, with a dash for each number that there is not."""
+        """Return one line per joint for a terminal, with a dash for each unknown number."""
         width = max(len("joint"), *(len(joint) for joint in self.joint_names)) + 2
         column = max(10, len(self.unit) + 8)
         lines = [f"{'joint':<{width}}{f'RMS [{self.unit}]':>{column}}{'relative':>10}{'R²':>9}"]
@@ -46,7 +50,7 @@ class Validation:
         return "\n".join(lines)
 
     def document(self) -> dict:
-        """Entry of the list `validation` in `identified.yaml`."""
+        """Return the entry for the list `validation` in `identified.yaml`."""
         entry: dict = {"recording": self.recording, **({} if self.unit == "N m" else {"unit": self.unit})}
         for label in ("rms", "relative_rms", "r2"):
             values = getattr(self, label)
@@ -55,34 +59,30 @@ class Validation:
 
 
 def validated(document: dict, validations: Sequence[Validation]) -> dict:
-    """Content of an `identified.yaml` with its list `validation`."""
+    """Return the content of an `identified.yaml` with its list `validation`."""
     return {**document, "validation": [validation.document() for validation in validations]}
 
 
 def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validation]:
-    """The entries of `validation`; NaN for a joint without a number.
+    """Return the entries of `validation`; NaN for a joint without a number.
 
     Raises:
         IdentifiedFileError: an entry is malformed.
     """
-    file, entries = file_of(document), document.get("validation") or []
+    file = file_of(document)
+    entries = document.get("validation") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise IdentifiedFileError(f"{file}: 'validation' must be a list of mappings; run the identification again")
-    found = []
+    validations = []
     for entry in entries:
-        name = str(entry.get("recording", ""))
-        columns = [
-            np.array(
-                [
-                    read_number(document, mapping(entry, label, f"{file}: validation"), joint, f"{label} on {name}")
-                    for joint in joint_names
-                ]
-            )
+        section = Section(entry, f"{file}: validation")
+        rms, relative, r2 = (
+            np.array([section.child(label).number_or_nan(joint) for joint in joint_names])
             for label in ("rms", "relative_rms", "r2")
-        ]
-        rms, relative, r2 = columns
-        found.append(Validation(name, tuple(joint_names), rms, relative, r2, str(entry.get("unit", "N m"))))
-    return found
+        )
+        recording = str(entry.get("recording", ""))
+        validations.append(Validation(recording, tuple(joint_names), rms, relative, r2, str(entry.get("unit", "N m"))))
+    return validations
 
 
 def unit_of_joints(prismatic: NDArray, revolute_unit: str, prismatic_unit: str) -> str:
@@ -91,19 +91,18 @@ def unit_of_joints(prismatic: NDArray, revolute_unit: str, prismatic_unit: str) 
     return " or ".join([*units, *([prismatic_unit] if np.any(prismatic) else [])])
 
 
-ROUNDING = 1e-9
-
-
 def validate_torque(
     name: str, joint_names: Sequence[str], measured: NDArray, predicted: NDArray, unit: str = "N m"
 ) -> Validation:
-    """Compare (N, n) measured with (N, n) predicted torque; a joint without a prediction gets NaN.
+    """Compare measured (N, n) with predicted (N, n) torque.
 
-    So does R² of a torque that does not vary but for rounding.
+    The numbers of a joint without a prediction are NaN, and so is R² of a torque that is constant up to rounding.
     """
     error = measured - predicted
-    rms, size, spread = np.sqrt(np.mean(error**2, axis=0)), np.sqrt(np.mean(measured**2, axis=0)), measured.std(axis=0)
+    rms = np.sqrt(np.mean(error**2, axis=0))
+    size = np.sqrt(np.mean(measured**2, axis=0))
+    spread = measured.std(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = rms / size
-        r2 = np.where(spread > ROUNDING * size, 1 - (rms / spread) ** 2, np.nan)
+        r2 = np.where(spread > ROUNDING_SPREAD * size, 1 - (rms / spread) ** 2, np.nan)
     return Validation(name, tuple(joint_names), rms, relative, r2, unit)

@@ -24,7 +24,8 @@ from dynid_ros.identification.flexible.flexible_result import (
     link_noise,
     measured_springs,
 )
-from dynid_ros.identified.identified_file import as_number, save_identified
+from dynid_ros.identified.identified_file import save_identified
+from dynid_ros.identified.section import as_number
 from dynid_ros.jobs.identification import Job, validation_lines
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.progress import progress

@@ -11,8 +11,9 @@ from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.identified.identified_file import file_of, load_identified
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import LinkModel, link_model
+from dynid_ros.identified.section import file_of
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel

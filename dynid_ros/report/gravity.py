@@ -16,7 +16,7 @@ from dynid_ros.identification.gravity.gravity_result import GravityResult
 from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import file_of, mapping
+from dynid_ros.identified.section import file_of, mapping
 from dynid_ros.identified.validation import Validation, read_validations, validate_torque, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.flexible_joints import LINK_FRICTION
-from dynid_ros.identified.identified_file import IdentifiedDocument, dof_of, file_of, is_number, mapping
+from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS
+from dynid_ros.identified.identified_file import IdentifiedDocument
 from dynid_ros.identified.joint_friction import determined_friction
+from dynid_ros.identified.section import dof_of, file_of, is_number, mapping
 from dynid_ros.identified.validation import Validation, read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import Body
@@ -46,8 +47,8 @@ SPRINGS = (
     ("stiffness", "Stiffness", "N m/rad"),
     ("motor_inertia", "Motor inertia", "kg m²"),
     ("motor_viscous", "Motor viscous", "N m s/rad"),
-    (LINK_FRICTION["coulomb"], "Link Coulomb", "N m"),
-    (LINK_FRICTION["viscous"], "Link viscous", "N m s/rad"),
+    (LINK_FRICTION_KEYS["coulomb"], "Link Coulomb", "N m"),
+    (LINK_FRICTION_KEYS["viscous"], "Link viscous", "N m s/rad"),
 )
 FRICTION = (
     ("torque_positive", "Moving up", "N m"),

@@ -16,7 +16,7 @@ from dynid_ros.errors import DynidError, IdentificationError, ModelError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.gravity_direction import imu_direction
 from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import found_gravity, load_identified
+from dynid_ros.identified.identified_file import estimated_gravity, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity_direction import angle_between, turn_axes, turned
 from dynid_ros.model.robot import STANDARD_GRAVITY
@@ -56,7 +56,7 @@ def test_file_of_a_found_direction_is_used_with_it(tmp_path):
     """With the default gravity the file's holds; one that was given otherwise is refused."""
     result, gravity, arm = found("tilted")
     path = result.save(tmp_path / "identified.yaml")
-    np.testing.assert_allclose(found_gravity(load_identified(path)), gravity, atol=0.05)
+    np.testing.assert_allclose(estimated_gravity(load_identified(path)), gravity, atol=0.05)
     section = load_identified(path)["robot"]["gravity_direction"]
     assert section["source"] == "estimated"
     assert np.shape(section["covariance"]) == (2, 2)
@@ -64,7 +64,7 @@ def test_file_of_a_found_direction_is_used_with_it(tmp_path):
     given = section["static_transform"].split()
     assert given[4:] == ["--frame-id", "world", "--child-frame-id", result.robot.base]
     base = Rotation.from_euler("xy", [float(given[1]), float(given[3])])  # as tf2 turns: about axes that stay
-    level = base.apply(found_gravity(load_identified(path)))
+    level = base.apply(estimated_gravity(load_identified(path)))
     np.testing.assert_allclose(level, [0.0, 0.0, -np.linalg.norm(gravity)], atol=1e-5)
     page = write_gravity_report(tmp_path / "report.html", result.robot, result.document(), result.samples).read_text()
     assert result.direction.sentence.split(":")[0].replace("'", "&#x27;") in page.replace("&#39;", "&#x27;")

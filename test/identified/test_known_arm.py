@@ -37,16 +37,7 @@ def test_old_file_has_no_covariance(result):
     assert known_arm(document, result.robot).covariance is None
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (["1.0"], "has 1 rows, which are not the lower triangle"),
-        ("nonsense", "has no rows of numbers"),
-        ([1, 2], "has no rows of numbers"),
-        (["a"], "has no rows of numbers"),
-        (["nan"], "not finite"),
-    ],
-)
-def test_malformed_covariance_is_refused(result, rows, message):
-    with pytest.raises(IdentifiedFileError, match=message):
+@pytest.mark.parametrize("rows", [["1.0"], "nonsense", [1, 2], ["a"], ["nan"]])
+def test_malformed_covariance_is_refused(result, rows):
+    with pytest.raises(IdentifiedFileError, match="base_covariance"):
         known_arm({**result.document(), "base_covariance": rows}, result.robot)

@@ -10,7 +10,7 @@ import pytest
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
 from dynid_ros.excitation.experiment import GuardedExperiment
 from dynid_ros.identification import FlexibleJointIdentification
-from dynid_ros.identified.flexible_joints import LINK_FRICTION
+from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
@@ -41,7 +41,7 @@ QUICK = {"design_time": 0.0, "workers": 1}
 
 
 def identified(folder, decided=True, **changes):
-    entry = {LINK_FRICTION.get(name, name): value for name, value in (VALUES | changes).items()}
+    entry = {LINK_FRICTION_KEYS.get(name, name): value for name, value in (VALUES | changes).items()}
     document = new_document(FLEXIBLE_MOTION_ROBOT, ["run"], {})
     document["flexible_joints"] = {"joint_2": {**entry, "decided": {"stiffness": decided}}}
     return save_identified(folder / "identified.yaml", document)

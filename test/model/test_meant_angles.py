@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pinocchio_arm import PinocchioArm, example_urdf
 
-from dynid_ros.identified.links import MISSING
+from dynid_ros.identified.links import MIN_HIDDEN_PART
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
@@ -104,6 +104,6 @@ def test_what_is_below_the_noise_is_no_base_parameter():
     # The mass moments that gravity needs are spanned as before; joint 1 it never loads.
     combinations, projection = columns.above(np.full(6, 0.05)).base.combinations, GravityModel(robot).projection[2:]
     shares = np.linalg.lstsq(combinations.T, projection.T, rcond=None)[0].T
-    assert np.abs(shares @ combinations - projection).max() < 0.1 * MISSING
+    assert np.abs(shares @ combinations - projection).max() < 0.1 * MIN_HIDDEN_PART
     exact = LinkColumns(RobotModel.from_urdf(example_urdf(JACO), TIP), [(JointFriction.none(),)] * 6)
     assert exact.above(np.full(6, 0.5)) is exact

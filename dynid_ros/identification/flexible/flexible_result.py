@@ -17,9 +17,10 @@ from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width
 from dynid_ros.identification.flexible.flexible_parameters import Combination, JointParameters, Layout
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction, predict
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
-from dynid_ros.identified.flexible_joints import LINK_FRICTION, flexible_joint_entry
-from dynid_ros.identified.identified_file import as_number, new_document, save_identified
+from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS, flexible_joint_entry
+from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.links import base_parameters_section
+from dynid_ros.identified.section import as_number
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model.base_parameters import parameter_table, prismatic_unit
@@ -226,7 +227,7 @@ class FlexibleResult(Plotted):
         law, joint = self.layout.springs[i], self.joint_names[i]
         places = {
             name: self.layout.names.index(f"{name} {joint}")
-            for name in (*law.names, *self.layout.motor_terms, *LINK_FRICTION)
+            for name in (*law.names, *self.layout.motor_terms, *LINK_FRICTION_KEYS)
         }
         return flexible_joint_entry(
             next(name for name, kind in SPRINGS.items() if isinstance(law, kind)),

@@ -19,7 +19,7 @@ from dynid_ros.identification.flexible.torsion_terms import (
     neighbour_term,
     torsion_run,
 )
-from dynid_ros.identified.identified_file import as_number, file_of
+from dynid_ros.identified.section import as_number, file_of
 from dynid_ros.identified.torsion import SavedTorsion, read_torsion
 from dynid_ros.recording import Recording
 

@@ -12,7 +12,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.identification.force_sensor.static_readings import N_BIAS, N_LOAD, StaticReading, rotation_matrices
 from dynid_ros.identification.wrench_frame import AXES, UNITS, Convention, Frame, sensor_wrench, turned
-from dynid_ros.identified.identified_file import as_number
+from dynid_ros.identified.section import as_number
 from dynid_ros.model.rigid_body import LoadBody
 
 DRIFT_SAMPLES = 100

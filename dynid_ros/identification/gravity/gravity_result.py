@@ -15,8 +15,9 @@ from dynid_ros.identification.gravity_direction import turn_torques
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
+from dynid_ros.identified.section import DOF, as_number
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_table

@@ -19,16 +19,17 @@ from dynid_ros.identification.equations import validate
 from dynid_ros.identified.friction import dry_torques, format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import DOF, FORMATS, as_number, as_numbers, new_document, save_identified
+from dynid_ros.identified.identified_file import FORMATS, new_document, save_identified
 from dynid_ros.identified.links import (
-    MISSING,
-    RESIDUALS,
+    MIN_HIDDEN_PART,
+    RESIDUALS_KEY,
     KnownArm,
     LinkModel,
     base_parameters_section,
     links_section,
     signals_section,
 )
+from dynid_ros.identified.section import DOF, as_number, as_numbers
 from dynid_ros.identified.validation import Validation, validated
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import (
@@ -53,7 +54,7 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
     combinations = base.combinations[inertial]
     projection = np.pad(gravity.projection, [(0, 0), (0, combinations.shape[1] - parameters.size)])
     shares = np.linalg.lstsq(combinations.T, projection.T, rcond=None)[0].T
-    missing = np.abs(shares @ combinations - projection).max(axis=1) > MISSING
+    missing = np.abs(shares @ combinations - projection).max(axis=1) > MIN_HIDDEN_PART
     shares[np.abs(shares) < 1e-9] = 0.0
     unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
     std = standard_errors_of(shares, estimate.covariance[np.ix_(inertial, inertial)])
@@ -298,7 +299,7 @@ class LinkResult(Plotted):
             found.expressions, found.values, found.standard_errors, found.nominal, found.dof
         )
         document |= {} if self.missing else self.known_arm.document()
-        document[RESIDUALS] = dict(zip(self.robot.joint_names, as_numbers(self.residual_rms), strict=True))
+        document[RESIDUALS_KEY] = dict(zip(self.robot.joint_names, as_numbers(self.residual_rms), strict=True))
         document["signals"] = signals_section(self.model.signals)
         document["condition_number"] = as_number(self.condition_number)
         document[DOF] = float(np.median(found.dof))

@@ -27,7 +27,7 @@ CUTOFF = 5.0
 NOISE = 0.005
 """Noise of the torque, in parts of a joint's effort limit."""
 
-LINK_FRICTION = JointFriction(offset=True, rotor_inertia=True)
+LINK_FRICTION_KEYS = JointFriction(offset=True, rotor_inertia=True)
 
 BLOCK = 16
 """Samples after which the filter goes on in any case, so that none takes long."""
@@ -312,5 +312,5 @@ def _rows(
             raise IdentificationError("a load is what the arm's own model leaves: give the identified `arm`")
         return LoadRows(robot, known, friction or FrictionModel(CHANGES))
     if target == "links":
-        return LinkRows(robot, friction or FrictionModel(LINK_FRICTION), noise)
+        return LinkRows(robot, friction or FrictionModel(LINK_FRICTION_KEYS), noise)
     raise IdentificationError(f"target is {target!r}; expected 'load' or 'links'")

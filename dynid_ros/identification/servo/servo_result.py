@@ -22,7 +22,8 @@ from dynid_ros.identification.servo.servo_runs import (
     check_told,
     servo_runs,
 )
-from dynid_ros.identified.identified_file import as_number, new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.section import as_number
 from dynid_ros.identified.servos import servo_entry
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque, validated
 from dynid_ros.model import RobotModel

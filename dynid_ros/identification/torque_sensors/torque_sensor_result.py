@@ -21,7 +21,8 @@ from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
 )
 from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, TorqueSensorModel
 from dynid_ros.identified.gravity import KnownGravity
-from dynid_ros.identified.identified_file import DOF, as_number, as_numbers, new_document, save_identified
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.section import DOF, as_number, as_numbers
 from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors, torque_sensor_entry
 from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.gravity import GravityModel

@@ -1,0 +1,197 @@
+"""Reader of one mapping in `identified.yaml`, with errors that name the file, the place and the expected value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.errors import IdentifiedFileError
+
+UNSAVED_FILE = "identified.yaml"
+MAX_MAGNITUDE = 1e100
+"""Largest magnitude of a number in the file; products of larger numbers overflow."""
+DOF = "degrees_of_freedom"
+"""Key of the degrees of freedom: a number for the whole mapping, or a mapping with the labels of its `std`."""
+
+
+class Section(dict):
+    """A mapping of the file that knows its place, for messages.
+
+    Attributes:
+        place: the file and the path inside it, such as "arm.yaml: gravity of joint 'elbow'".
+    """
+
+    def __init__(self, content: Mapping, place: str):
+        super().__init__(content)
+        self.place = place
+
+    @classmethod
+    def required(cls, document: Mapping, name: str, kind: str) -> Section:
+        """Return the section `name`, which the identification `kind` writes.
+
+        Raises:
+            IdentifiedFileError: the section is missing or is not a mapping.
+        """
+        content = document.get(name)
+        if not isinstance(content, dict):
+            raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the {kind} identification")
+        return cls(content, f"{file_of(document)}: {name}")
+
+    @classmethod
+    def optional(cls, document: Mapping, name: str) -> Section:
+        """Return the section `name`, empty if the file does not have it.
+
+        Raises:
+            IdentifiedFileError: the section is not a mapping.
+        """
+        return cls(document, file_of(document)).child(name, name)
+
+    def error(self, problem: str) -> IdentifiedFileError:
+        """Return the error for a problem in this mapping."""
+        return IdentifiedFileError(f"{self.place}: {problem}; run the identification again")
+
+    def entry(self, key: str, name: str) -> Section:
+        """Return the mapping at `key`, called `name` in messages.
+
+        Raises:
+            IdentifiedFileError: it is missing or is not a mapping.
+        """
+        if not isinstance(self.get(key), dict):
+            raise self.error(f"{name} is missing")
+        return Section(self[key], f"{self.place}: {name}")
+
+    def joint(self, name: str) -> Section:
+        """Return the entry of a joint.
+
+        Raises:
+            IdentifiedFileError: it is missing or is not a mapping.
+        """
+        return self.entry(name, f"joint '{name}'")
+
+    def child(self, key: str, name: str | None = None) -> Section:
+        """Return the mapping at `key`, empty if there is none; messages call it `name`.
+
+        Raises:
+            IdentifiedFileError: it is not a mapping.
+        """
+        return Section(mapping(self, key, self.place), f"{self.place}: {name or key}")
+
+    def number(self, key: str) -> float:
+        """Return the finite number at `key`.
+
+        Raises:
+            IdentifiedFileError: it is not a finite number.
+        """
+        value = self.get(key)
+        if not is_number(value):
+            raise self.error(f"{key} is {value!r}, expected a number")
+        return float(value)
+
+    def positive(self, key: str) -> float:
+        """Return the number above zero at `key`.
+
+        Raises:
+            IdentifiedFileError: it is not a number above zero.
+        """
+        value = self.number(key)
+        if value <= 0:
+            raise self.error(f"{key} is {value:g}, expected a number above 0")
+        return value
+
+    def number_or_nan(self, key: str) -> float:
+        """Return the number at `key`; NaN for null, for a missing key and beyond `MAX_MAGNITUDE`.
+
+        Raises:
+            IdentifiedFileError: it is something other than a number or null.
+        """
+        value = self.get(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise self.error(f"{key} is {value!r}, expected a number or null")
+        return float(value) if is_number(value) else math.nan
+
+    def numbers_or_nan(self, key: str, size: int) -> NDArray:
+        """Return the list (size,) of numbers at `key`, with NaN for null.
+
+        Raises:
+            IdentifiedFileError: it is not such a list.
+        """
+        values = self.get(key)
+        if not (isinstance(values, list) and len(values) == size and all(v is None or is_number(v) for v in values)):
+            raise self.error(f"{key} is {values!r}, expected {size} numbers or nulls")
+        return np.array([math.nan if value is None else value for value in values], dtype=float)
+
+    def rows(self, key: str, sizes: Sequence[int]) -> list[list[float]]:
+        """Return rows of finite numbers, each written as one text with blanks between the numbers.
+
+        Args:
+            key: of the list of texts.
+            sizes: expected number of values in each row.
+
+        Raises:
+            IdentifiedFileError: the rows have other sizes, or something in them is not a finite number.
+        """
+        try:
+            values = [[float(number) for number in str(row).split()] for row in self[key]]
+        except (KeyError, TypeError, ValueError):
+            values = []
+        if [len(row) for row in values] != list(sizes) or not all(math.isfinite(v) for row in values for v in row):
+            raise self.error(f"{key} is malformed, expected {len(sizes)} rows of {sizes[0]} to {sizes[-1]} numbers")
+        return values
+
+
+def file_of(document: Mapping) -> str:
+    """Return the path of a document for messages; "identified.yaml" for one that is not saved yet."""
+    return str(getattr(document, "path", UNSAVED_FILE))
+
+
+def mapping(parent: Mapping, key: str, where: str) -> dict:
+    """Return the mapping at `key`, empty if there is none; `where` begins the message of an error.
+
+    Raises:
+        IdentifiedFileError: it is not a mapping.
+    """
+    child = parent.get(key)
+    if child is None:
+        return {}
+    if not isinstance(child, dict):
+        raise IdentifiedFileError(f"{where}: '{key}' is {child!r}, expected a mapping; run the identification again")
+    return child
+
+
+def dof_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> float:
+    """Return the degrees of freedom of a standard error; infinite where the file does not have them.
+
+    Args:
+        document: the whole file, whose own number counts where the entry has none.
+        entry: mapping with the standard error; None: the number of the whole file.
+        label: of the standard error in the entry.
+    """
+    value: Any = document.get(DOF) if entry is None or DOF not in entry else entry[DOF]
+    if isinstance(value, dict):
+        value = value.get(label)
+    is_valid = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    return float(value) if is_valid else math.inf
+
+
+def as_number(value: float) -> float | None:
+    """Return a number as the file holds it: null for NaN and infinity."""
+    return float(value) if math.isfinite(value) else None
+
+
+def as_numbers(values: Iterable[float]) -> list[float | None]:
+    """Return numbers as the file holds them."""
+    return [as_number(value) for value in values]
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value of the file is a number up to `MAX_MAGNITUDE`."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MAX_MAGNITUDE
+
+
+def is_numbers(values: object, length: int) -> bool:
+    """Return whether a value of the file is a list of `length` numbers."""
+    return isinstance(values, list) and len(values) == length and all(map(is_number, values))
