@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -210,6 +211,19 @@ def hazy(end: End, stiffness: NDArray) -> bool:
     return bool((errors > HAZY * end.solution.values[stiffness]).any())
 
 
+def _rival(layout: Layout, start: Start, runs: list[Run], terms: Sequence[RunTerms], best: End) -> End:
+    """Search once from another start, with the densities of noise of the best fit, which need no iteration then."""
+    moved = shifted(runs, terms, start.shift)
+    search = OutputError(layout, moved, terms)
+    return End(start, search, moved, search.search_rival(start.values, best.solution.channels))
+
+
+def _converged(end: End) -> End:
+    """Return a rival that turned out best with densities of noise of its own."""
+    near = end.solution.values, end.search.named(end.solution.runs)
+    return end._replace(solution=end.search.solve(end.solution.values, near))
+
+
 def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> FlexibleResult:
     """A result with errors as wide as all ends that predict nearly as well lie, and a remark if residuals are large."""
     channels = sum(len(run) for run in best.solution.channels)
@@ -344,11 +358,12 @@ class FlexibleJointIdentification:
                 values[stiffness] *= factor
                 others.append(best.start._replace(values=values))
             for start in others:
-                try:
-                    ends.append(self._ended(layout, start, found, brief, own))
-                except IdentificationError:
-                    continue
-            best = min(ends, key=lambda end: end.solution.left)
+                with contextlib.suppress(IdentificationError):
+                    ends.append(_rival(layout, start, found, own, best))
+            leader = min(ends, key=lambda end: end.solution.left)
+            if leader is not best:
+                best = _converged(leader)
+                ends = [best, *(end for end in ends if end is not leader)]
         return distrusted(self._result(layout, best, tuple(recording.source for recording in given)), best, ends)
 
     def _ended(

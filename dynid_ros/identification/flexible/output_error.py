@@ -287,6 +287,23 @@ class OutputError:
         weights = self._weights(channels, first=False)
         return self._solution(values, own, channels, weights, iterations)
 
+    def search_rival(self, start: NDArray, best: list[list[Channel]]) -> Solution:
+        """Search once from other parameters (p,), weighed by the densities of noise of the best fit so far.
+
+        Args:
+            start: Parameters (p,).
+            best: Residuals of the best fit, by run.
+
+        Raises:
+            IdentificationError: The search does not get anywhere.
+        """
+        for run in self.residuals:
+            run.refine()
+        values, own = start.copy(), [run.start() for run in self.residuals]
+        channels = self._channels(values, own)
+        values, own, channels, iterations = self._search(values, own, channels, self._weights(best, first=False))
+        return self._solution(values, own, channels, self._weights(channels, first=False), iterations)
+
     def _weights(self, channels: list[list[Channel]], *, first: bool) -> list[dict[int, NDArray]]:
         make = sensor_whiteners if first else whiteners
         return [make(run.run, found) for run, found in zip(self.residuals, channels, strict=True)]

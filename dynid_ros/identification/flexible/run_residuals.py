@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import JointParameters, Layout, motor_columns
 from dynid_ros.identification.flexible.friction_directions import STICTION
-from dynid_ros.identification.flexible.link_response import EXACT_STEP, LinkMotion, LinkResponse
+from dynid_ros.identification.flexible.link_response import EXACT_MARCH_STEP_S, LinkMotion, LinkResponse
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
 from dynid_ros.signals import LowPass, Motion
 
@@ -127,7 +127,7 @@ class RunResiduals:
         """From now on find out how links stick, of few joints also more exactly when."""
         self._firm = 1.0
         if self.run.n_joints <= FEW_JOINTS:
-            self._response.march_step = EXACT_STEP
+            self._response.march_step = EXACT_MARCH_STEP_S
 
     @property
     def size(self) -> int:

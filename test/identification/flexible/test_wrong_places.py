@@ -6,6 +6,7 @@ from flexible_draws import MotorTorques, draw
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, flexible_identification, starting_values
+from dynid_ros.identification.flexible.output_error import OutputError
 
 CAMERA_FAR_OFF = 15
 """Draw whose camera's clock is aligned 8 ms off, as its link lags: friction then passes from link to motor."""
@@ -35,6 +36,18 @@ def test_a_torque_that_is_left_is_not_called_noise(by_encoders, monkeypatch):
     (remark,) = [remark for remark in result.remarks if flexible_identification.WRONG in remark]
     assert "of a torque is left" in remark
     assert "times what noise leaves" not in remark
+
+
+def test_rivals_are_weighed_by_the_noise_of_the_best_fit(by_encoders, monkeypatch):
+    """Each is one search, and the springs that they start from lead back to the best."""
+    searches, search = [], OutputError._search
+    monkeypatch.setattr(flexible_identification, "UNCLEAR", 0.0)
+    monkeypatch.setattr(OutputError, "_search", lambda self, *args: searches.append(self) or search(self, *args))
+    experiment = by_encoders.experiment
+    result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording_with_encoders)
+    rivals = len(flexible_identification.OTHER_SPRINGS)
+    assert [searches.count(one) for one in dict.fromkeys(searches)][-rivals:] == [1] * rivals
+    np.testing.assert_allclose(result.parameters, by_encoders.result.parameters, rtol=1e-2, atol=0.1)
 
 
 @pytest.mark.slow
