@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))  # known p
 
 from dynid_ros.identification import (
     FlexibleJointIdentification,
-    ForceSensorCalibration,
     GravityIdentification,
     LinkIdentification,
     LoadIdentification,
@@ -374,26 +373,4 @@ def torque_sensors() -> Iterator[Case]:
         yield f"positions {positions}", {"q": samples.position, "torque": samples.torque}, found
 
 
-def of_force_sensor(result: Any) -> dict[str, Any]:
-    """Numbers of a ForceSensorResult."""
-    found = picked(result, "names", "values", "standard_errors", "confidence_intervals", "mass", "mass_error", "center")
-    found |= picked(result, "center_errors", "bias", "bias_errors", "condition_number", "residual_rms", "remarks")
-    return found | picked(result, "summary", "document", "covariance", "dof")
-
-
-def force_sensor() -> Iterator[Case]:
-    """A tool in static poses, in the sensor's frame and in the base's, with drift."""
-    from static_wrenches import readings  # noqa: PLC0415
-
-    poses = readings(30)
-    wrench = poses.read(np.random.default_rng(0))
-    for label, settings, read in (
-        ("sensor frame", {}, wrench),
-        ("base frame", {"frame": "base"}, poses.in_base(wrench)),
-        ("drift", {"drift": 1}, wrench + np.linspace(0, 2, 30)[:, np.newaxis] * np.eye(6)[2]),
-    ):
-        result = ForceSensorCalibration(**settings).fit(poses.rotations, read, np.arange(len(read)))
-        yield label, {"rotations": poses.rotations, "wrench": read}, of_force_sensor(result)
-
-
-PARTS = (base_parameters, gravity, links, load, online, flexible, torsion, torque_sensors, force_sensor)
+PARTS = (base_parameters, gravity, links, load, online, flexible, torsion, torque_sensors)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.golden_numbers import Case, deep, of_force_sensor, of_links, of_torsion, picked
+from benchmarks.golden_numbers import Case, deep, of_links, of_torsion, picked
 from dynid_ros import signals as filters
 from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.control import (
@@ -26,7 +26,7 @@ from dynid_ros.control import (
     load_gravity_torque,
 )
 from dynid_ros.excitation import FourierExcitation, JointByJoint, PayloadMotion, PoseSet, StaticRotation
-from dynid_ros.identification import ForceSensorCalibration, GravityIdentification, LinkIdentification
+from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.information import MotionQuality
 from dynid_ros.mocap import MarkerSet, axis_of_rotation, center_of_rotation, chain_angles, register
@@ -346,20 +346,14 @@ def real_arms() -> Iterator[Case]:
 
 
 def real_sensors() -> Iterator[Case]:
-    """Torsion of a real arm, a wrist sensor with a tool, markers on a hand, rests of an arm."""
+    """Torsion of a real arm, markers on a hand."""
     from hand_poses import TIAGO_CSV, TIAGO_URDF, read_poses  # noqa: PLC0415
-    from real_recordings import DATA  # noqa: PLC0415
     from torsion_recordings import KUKA, kuka_recording  # noqa: PLC0415
 
     run = kuka_recording(KUKA)
     half = run.n_samples // 2
     result = deep("TorsionIdentification")().fit(run.slice(slice(0, half)))
     yield "kuka_kr300", {"recording": run}, of_torsion(result, run.slice(slice(half, None)))
-    with np.load(DATA / "ft_static" / "develop" / "poses_even.npz") as archive:
-        quaternions, wrench = archive["pose_xyz_quat_xyzw"][:, 3:], archive["wrench_base"]
-    for drift in (0, 2):
-        result = ForceSensorCalibration(frame="base", drift=drift).fit(quaternions, wrench, np.arange(len(wrench)))
-        yield f"ft_static, drift {drift}", {"wrench": wrench}, of_force_sensor(result)
     robot = RobotModel.from_urdf(TIAGO_URDF, tip="arm_7_link")
     motor, positions = read_poses(TIAGO_CSV, robot)
     # Two of the three numbers of each marker: a tracker has fitted a rigid body to them.

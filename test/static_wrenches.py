@@ -6,6 +6,10 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from dynid_ros.identification import LoadIdentification, LoadResult, WrenchSource
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording, WrenchSeries
+
 GRAVITY = 9.80665
 BIAS = np.array([3.0, -5.0, 8.0, 0.2, -0.3, 0.1])
 NOISE = np.repeat([0.05, 0.002], 3)
@@ -47,3 +51,45 @@ def readings(poses: int, seed: int = 0) -> Readings:
         # MuJoCo reads what the arm does to the load.
         load.append(-data.sensordata)
     return Readings(rotations.as_matrix(), np.array(load))
+
+
+AXES = {"z": "0 0 1", "y": "0 1 0", "x": "1 0 0"}
+WRIST = RobotModel.from_urdf(
+    '<robot name="wrist"><link name="base"/>'
+    + "".join(
+        f'<link name="link_{axis}"/><joint name="{axis}" type="continuous"><parent link="{parent}"/>'
+        f'<child link="link_{axis}"/><axis xyz="{vector}"/></joint>'
+        for (axis, vector), parent in zip(AXES.items(), ("base", "link_z", "link_y"), strict=True)
+    )
+    + "</robot>"
+)
+"""Three joints without mass, which turn a sensor into any orientation."""
+RATE_HZ = 50.0
+MOVE_S = 0.5
+DWELL_S = 1.2
+
+
+def recording(rotations: np.ndarray, wrench: np.ndarray, frame: str = WRIST.tip) -> Recording:
+    """Return a recording of `WRIST` that dwells in each pose (M, 3, 3) with its wrench (M, 6)."""
+    angles = Rotation.from_matrix(rotations).as_euler("ZYX")
+    share = np.concatenate([np.linspace(0.0, 1.0, int(MOVE_S * RATE_HZ)), np.ones(int(DWELL_S * RATE_HZ))])
+    before = np.vstack([angles[:1], angles[:-1]])
+    position = (before[:, None] + share[:, None] * (angles - before)[:, None]).reshape(-1, 3)
+    readings = np.repeat(wrench, len(share), axis=0)
+    readings = readings + NOISE * np.random.default_rng(0).standard_normal(readings.shape)
+    time = np.arange(len(position)) / RATE_HZ
+    return Recording(
+        time=time,
+        position=position,
+        velocity=np.gradient(position, 1 / RATE_HZ, axis=0),
+        torque=np.zeros_like(position),
+        joint_names=WRIST.joint_names,
+        source="poses",
+        wrenches={"/wrench": WrenchSeries(time, readings[:, :3], readings[:, 3:], frame)},
+    )
+
+
+def calibrate(rotations: np.ndarray, wrench: np.ndarray, frame: str = WRIST.tip, **settings: object) -> LoadResult:
+    """Return the load and the sensor's bias by poses at rest; settings as of `WrenchSource`."""
+    sensor = WrenchSource(**{"joint_deflection": 0.0, **settings})
+    return LoadIdentification(WRIST, sensor=sensor, motion="static").fit(recording(rotations, wrench, frame))

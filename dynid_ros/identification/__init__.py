@@ -6,7 +6,6 @@ from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
     from dynid_ros.identification.flexible import FlexibleJointIdentification, FlexibleResult
-    from dynid_ros.identification.force_sensor.force_sensor_calibration import ForceSensorCalibration
     from dynid_ros.identification.gravity.gravity_identification import GravityIdentification
     from dynid_ros.identification.gravity.gravity_result import GravityResult
     from dynid_ros.identification.links.link_identification import LinkIdentification
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FlexibleJointIdentification",
     "FlexibleResult",
-    "ForceSensorCalibration",
     "GravityIdentification",
     "GravityResult",
     "LinkIdentification",

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from dynid_ros.display import Plotted
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
 from dynid_ros.estimation.identifiability import half_inverse
+from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.identification.physical_consistency import solve_consistent
-from dynid_ros.identification.wrench_frame import AXES, UNITS
+from dynid_ros.identification.wrench_frame import AXES, TURN, UNITS
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.load import load_section
 from dynid_ros.identified.section import as_number
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_table
-from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, skew, transformed
 from dynid_ros.model.payload import ball
 from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
 
@@ -184,6 +186,8 @@ class LoadResult(Plotted):
         """Content of `identified.yaml`."""
         document = new_document(self.robot, self.sources, self.settings)
         document["load"] = section_of_load(self)
+        if self.settings.get("source") == "wrench":
+            document["force_sensor"] = _sensor_section(self)
         document["condition_number"] = as_number(self.condition_number)
         document["remarks"] = [*self.faults, *self.remarks]
         return document
@@ -198,7 +202,8 @@ class LoadResult(Plotted):
         document = self.document()
         if arm is not None:
             own = {name: document[name] for name in ("source", "condition_number", "remarks")}
-            document = {**arm, "load": {**document["load"], **own}}
+            sensor = {"force_sensor": document["force_sensor"]} if "force_sensor" in document else {}
+            document = {**arm, "load": {**document["load"], **own}, **sensor}
         return save_identified(path, document)
 
 
@@ -236,22 +241,63 @@ def load_summary(result: LoadResult) -> str:
         f"{channel} {value:.3g}/{size:.3g}"
         for channel, value, size in zip(result.channels, result.residual_rms, result.signal_rms, strict=True)
     )
-    lines += [f"  residual/load RMS: {rms}", *_sensor_biases(result)]
+    lines += [f"  residual/load RMS: {rms}", *_bias_lines(result)]
     return "\n".join([*lines, *(f"  {remark}" for remark in result.remarks)])
 
 
-def _sensor_biases(result: LoadResult) -> Iterator[str]:
-    """Yield a line with the bias of a wrist sensor for each recording, with the sign of its readings."""
+def sensor_biases(result: LoadResult) -> Iterator[dict[str, tuple[float, float, float]]]:
+    """Yield value, standard error and half 95 % interval of the bias of each axis, per recording.
+
+    A bias is the reading without load, N or N m, with the sign of the readings and in the axes of the sensor; the bias
+    of a sensor that drifts is its mean over the recording. The fit is in the axes of the tip, so that its bias b is
+    turned back: by the turn R of the sensor and by the small rest δ of it, Rᵀ (b + b × δ).
+    """
     sign = -1.0 if result.settings.get("wrench_convention") == "load_on_sensor" else 1.0
-    biases = [k for k, name in enumerate(result.estimate.names) if name.startswith("bias of ")]
-    low, high = result.estimate.confidence_intervals().T
-    for first in range(0, len(biases), len(AXES)):
+    estimate = result.estimate
+    to_sensor = Rotation.from_rotvec(result.settings.get("sensor_turn") or np.zeros(3)).inv().as_matrix()
+    turned_back = np.kron(np.eye(2), to_sensor)
+    turns = [k for k, name in enumerate(estimate.names) if name in TURN]
+    for first in (k for k, name in enumerate(estimate.names) if name.startswith(f"bias of {AXES[0]}")):
+        rows = first + np.arange(len(AXES))
+        jacobian = np.zeros((len(AXES), len(estimate.names)))
+        jacobian[:, rows] = np.eye(len(AXES))
+        if any(name.startswith("drift 2") for name in estimate.names):
+            # The mean of t² over a recording, in which t runs from -1 to 1.
+            jacobian[:, rows + 2 * len(AXES)] = np.eye(len(AXES)) / 3.0
+        bias = jacobian @ estimate.values
+        if turns:
+            jacobian[:, turns] = np.concatenate([skew(bias[:3]), skew(bias[3:])])
+            bias = jacobian @ estimate.values
+        errors = standard_errors_of(turned_back @ jacobian, estimate.covariance)
+        halves = half_width(errors, estimate.dof[rows].min())
+        values = sign * (turned_back @ bias)
+        yield {
+            axis: (float(value), float(error), float(half))
+            for axis, value, error, half in zip(AXES, values, errors, halves, strict=True)
+        }
+
+
+def _bias_lines(result: LoadResult) -> Iterator[str]:
+    biases = list(sensor_biases(result))
+    for number, bias in enumerate(biases, 1):
         texts = [
-            f"{axis} {sign * result.estimate.values[k]:.3g} ± {(high[k] - low[k]) / 2:.2g} {unit}"
-            for axis, unit, k in zip(AXES, UNITS, biases[first : first + len(AXES)], strict=True)
+            f"{axis} {value:.3g} ± {half:.2g} {unit}"
+            for (axis, (value, _, half)), unit in zip(bias.items(), UNITS, strict=True)
         ]
-        which = f", recording {first // len(AXES) + 1}" if len(biases) > len(AXES) else ""
+        which = f", recording {number}" if len(biases) > 1 else ""
         yield f"  bias of the sensor{which}: {', '.join(texts)}"
+
+
+def _sensor_section(result: LoadResult) -> list[dict]:
+    """Return the section `force_sensor`, with an entry per recording."""
+    return [
+        {
+            "recording": source,
+            "bias": {axis: as_number(value) for axis, (value, _, _) in bias.items()},
+            "bias_std": {axis: as_number(error) for axis, (_, error, _) in bias.items()},
+        }
+        for source, bias in zip(result.sources, sensor_biases(result), strict=True)
+    ]
 
 
 def _center_and_moments(result: LoadResult) -> list[str]:

@@ -23,6 +23,8 @@ MAX_UNEXPLAINED_BY_FRAME: Final = 0.1
 MAX_REMAINDER_BY_OTHER: Final = 0.4
 """Part of what is left that the other frame must leave at most."""
 AXES: Final = WRENCH_AXES
+TURN: Final = ("turn x", "turn y", "turn z")
+"""Names of the unknown small turn of a sensor's axes."""
 UNITS: Final = ("N", "N", "N", "N m", "N m", "N m")
 
 

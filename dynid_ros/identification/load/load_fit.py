@@ -45,6 +45,7 @@ class LoadProblem(NamedTuple):
         gain_error: standard deviation of the relative error of each channel's gain.
         remarks: choices made, one sentence each.
         faults: of a sensor, for which its readings were corrected.
+        sensor_turn: (3, 3) axes of the wrist sensor in the tip's, as columns; None: joint torques are fitted.
     """
 
     equations: Equations
@@ -54,6 +55,7 @@ class LoadProblem(NamedTuple):
     gain_error: float
     remarks: tuple[str, ...]
     faults: tuple[str, ...] = ()
+    sensor_turn: NDArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

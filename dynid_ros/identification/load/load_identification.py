@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BaseEstimate
@@ -154,7 +155,14 @@ class LoadIdentification:
             )
             # The gains' errors are estimated: what is left of them is in `gains`.
             return LoadProblem(
-                weighed.equations, weighed.columns, AXES, weighed.gains, 0.0, weighed.remarks, weighed.faults
+                weighed.equations,
+                weighed.columns,
+                AXES,
+                weighed.gains,
+                0.0,
+                weighed.remarks,
+                weighed.faults,
+                weighed.turn,
             )
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
         arm = self._known_arm(selected, unloaded)
@@ -204,6 +212,9 @@ class LoadIdentification:
                 "motion": str(self.motion),
                 "torque_gain_error": float(self.torque_gain_error),
                 "wrench_convention": None if self.sensor is None else self.sensor.convention,
+                "sensor_turn": None
+                if problem.sensor_turn is None
+                else Rotation.from_matrix(problem.sensor_turn).as_rotvec().tolist(),
                 "tare": None if self.tare is None else list(self.tare.sources),
                 "compensated": self.arm == COMPENSATED,
                 "declared": None if self.declared is None else list(map(float, self.declared)),

@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 
 from dynid_ros.estimation.least_squares import column_norms
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.identification.wrench_frame import AXES
+from dynid_ros.identification.wrench_frame import AXES, TURN
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.signals.derivatives import Motion, central_differences
@@ -164,7 +164,6 @@ class Deflections:
 
 OF_FORCE, OF_TORQUE = slice(0, 4), slice(1, 10)
 """Parameters of a load that force and moment depend on."""
-TURN = ("turn x", "turn y", "turn z")
 LAG = "lag"
 
 

@@ -14,10 +14,10 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations
 from dynid_ros.identification.integral_equations import PERIODS, STEPS, window_weights
-from dynid_ros.identification.load.wrench_columns import OF_FORCE, TURN, WrenchColumns
+from dynid_ros.identification.load.wrench_columns import OF_FORCE, WrenchColumns
 from dynid_ros.identification.static_samples import SampleRules, dwells
 from dynid_ros.identification.wrench_faults import LinearReadings
-from dynid_ros.identification.wrench_frame import AXES, Convention, Frame, sensor_wrench, tip_rotations, turned
+from dynid_ros.identification.wrench_frame import AXES, TURN, Convention, Frame, sensor_wrench, tip_rotations, turned
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.friction_terms import Memory

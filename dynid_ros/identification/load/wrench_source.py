@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
+from scipy.stats import f as fisher
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
@@ -24,8 +25,9 @@ from dynid_ros.identification.load.wrench_equations import (
     turn_of,
 )
 from dynid_ros.identification.static_samples import SampleRules
-from dynid_ros.identification.wrench_faults import DRIFT_DEGREE, find_faults, refuse_unexplained
+from dynid_ros.identification.wrench_faults import DRIFT_DEGREE, Drift, find_faults, refuse_unexplained
 from dynid_ros.identification.wrench_frame import (
+    AXES,
     MAX_REMAINDER_BY_OTHER,
     MAX_UNEXPLAINED_BY_FRAME,
     Convention,
@@ -99,6 +101,49 @@ def bias_residual(problem: WeightedProblem) -> NDArray:
     return bias.residual_rms(bias.ordinary().solution)
 
 
+MAX_P_VALUE_OF_DRIFT = 1e-3
+"""Largest p-value of a drift of one axis at rest."""
+MIN_POSES_FOR_DRIFT = 8
+"""Poses that show a drift in addition to the load and the bias."""
+
+
+def drift_at_rest(plain: WeightedProblem, drifting: WeightedProblem) -> Drift | None:
+    """Return the drift of the bias in the course of poses at rest, or None if an F-test shows none.
+
+    Args:
+        plain: equations of the load with a constant bias.
+        drifting: the same equations with a bias that follows a polynomial of time.
+    """
+    columns = drifting.factors.columns
+    assert isinstance(columns, WrenchColumns)
+    fit, _ = drifting.weighted()
+    count = drifting.count()
+    added = (drifting.n_unknowns - plain.n_unknowns) / len(AXES)
+    freedom = count - fit.rank / len(AXES)
+    if count < MIN_POSES_FOR_DRIFT or fit.rank < drifting.n_unknowns or freedom <= 0:
+        return None
+    before = plain.residual_rms(plain.weighted()[0].solution) ** 2
+    after = drifting.residual_rms(fit.solution) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (before - after) / added / (after / freedom)
+    shown = fisher.sf(ratio, added, freedom) < MAX_P_VALUE_OF_DRIFT
+    if not shown.any():
+        return None
+    course = np.linspace(-1.0, 1.0)
+    powers = course[:, None] ** np.arange(1, columns.drift + 1)
+    is_drift = [name.startswith("drift") for name in columns.names]
+    coefficients = fit.solution[is_drift].reshape(columns.recordings, columns.drift, len(AXES))
+    sizes = np.ptp(powers @ coefficients, axis=1).max(axis=0)
+    return Drift(np.where(shown, sizes, 0.0), float(np.max(sizes / np.maximum(bias_residual(plain), 1e-12))))
+
+
+def _drift_text(drift: Drift) -> str:
+    return (
+        f"the sensor's bias drifts ({drift.text}); the fit corrects for it with a polynomial of time of degree "
+        f"{DRIFT_DEGREE}: let the sensor warm up, and record again"
+    )
+
+
 EQUATIONS = {"filtered": WrenchEquations, "integral": IntegralWrenchEquations}
 NOTABLE = 0.002
 """Lag to tell of, s."""
@@ -119,13 +164,15 @@ class WrenchProblem(NamedTuple):
         gains: errors of the sensor's axes' gains, and deflections of joints; None: there are none.
         remarks: what to know of them.
         faults: of the sensor, for which the readings were corrected.
+        turn: (3, 3) axes of the sensor in the tip's, as columns.
     """
 
     equations: WrenchEquations | StaticWrenchEquations
     columns: WrenchColumns
     gains: Gains | None
     remarks: tuple[str, ...]
-    faults: tuple[str, ...] = ()
+    faults: tuple[str, ...]
+    turn: NDArray
 
 
 @dataclass
@@ -245,14 +292,18 @@ class WrenchSource:
         drift, faults = find_faults(readings, source, self.gain_error), []
         if drift is not None and not self.drift:
             columns = columns.with_drift(DRIFT_DEGREE)
-            faults.append(
-                f"the sensor's bias drifts ({drift.text}), which was made up for by a polynomial of time of degree "
-                f"{DRIFT_DEGREE}: let the sensor warm up, and record again"
-            )
+            faults.append(_drift_text(drift))
         turn = turn_of(partial(problem, frame)) if self.sensor_turn else np.eye(3)
         equations = seen(frame, turn)
         found = WeightedProblem(equations.factors(columns), columns.own)
         refuse_contradiction(found, frame, lambda other: problem(other, np.eye(3)), source)
+        if columns.n_load == STATIC and not columns.drift:
+            drifting_columns = columns.with_drift(DRIFT_DEGREE)
+            drifting = WeightedProblem(equations.factors(drifting_columns), drifting_columns.own)
+            drift = drift_at_rest(found, drifting)
+            if drift is not None:
+                columns, found = drifting_columns, drifting
+                faults.append(_drift_text(drift))
         fit, _ = found.weighted()
         white = np.sqrt(np.mean([track.noise**2 for track in tracks], axis=0))
         refuse_unexplained(found.residual_rms(fit.solution), bias_residual(found), white, source)
@@ -264,7 +315,7 @@ class WrenchSource:
             )
         gains = Gains.exact(fit.solution[: columns.n_load])
         if not self.gain_error and not self.joint_deflection:
-            return WrenchProblem(equations, columns, None, tuple(remarks), tuple(faults))
+            return WrenchProblem(equations, columns, None, tuple(remarks), tuple(faults), turn)
         if self.joint_deflection:
             columns = columns.with_deflections(Deflections(columns.robot, gains.load))
             found = WeightedProblem(equations.factors(columns), columns.own)
@@ -273,7 +324,7 @@ class WrenchSource:
         columns = columns.with_gains(gains)
         if self.joint_deflection:
             gains = gains.with_deflections(columns.robot.n_joints, self.joint_deflection)
-        return WrenchProblem(equations, columns, gains, tuple(remarks), tuple(faults))
+        return WrenchProblem(equations, columns, gains, tuple(remarks), tuple(faults), turn)
 
     def _read(self, robot: RobotModel, recordings: Sequence[Recording]) -> tuple[list[Recording], list[WrenchTrack]]:
         """Recordings whose torques do not count, and the sensor's readings."""
