@@ -46,7 +46,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FRICTION_TERMS, FrictionModel, JointFriction, friction_terms
 from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.model.link_columns import LinkColumns
-from dynid_ros.recording.checks.hypotheses import best_gravity
+from dynid_ros.recording.checks.gravity_direction import best_gravity
 from dynid_ros.recording.recording import Recordings
 from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
 from dynid_ros.settings import check, setting

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from dynid_ros.recording.checks.channels import check_channels
 from dynid_ros.recording.checks.finding import Finding
-from dynid_ros.recording.checks.model_faults import check_hand, check_model
+from dynid_ros.recording.checks.model_faults import check_model
 from dynid_ros.recording.checks.motion import check_motion, check_position_steps, check_steps, check_values
+from dynid_ros.recording.checks.moving_hand import check_hand
 from dynid_ros.recording.checks.torque_stretches import check_torque_stretches
 from dynid_ros.recording.recording import Recording
 

@@ -9,40 +9,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.recording.checks.finding import MIN_ERROR_GAIN, Explanation, Finding
-from dynid_ros.recording.checks.torque_fit import MotionSamples, TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.checks.torque_fit import MotionSamples, TorqueFit, TorqueProblem
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 FALLING: Final = "falling torque"
 MIN_GAIN_ADVANTAGE = 0.2
-"""Gain over the best of signs, orders and ratios from which it is the torque that falls: those explain all of what
-they are about, so that where they are true this cannot explain more."""
+"""Smallest advantage over the gain of the best sign, order or ratio. Where one of these is true it explains everything,
+so that falling torque cannot explain more."""
 
 
-def falling_joints(samples: MotionSamples, model: TorqueModel, given: TorqueFit) -> tuple[NDArray, float]:
-    """Joints (n,) whose torque falls with speed so much that it pushes, and what that explains.
+def falling_joints(problem: TorqueProblem) -> tuple[NDArray, float]:
+    """Return the joints (n,) whose torque falls with speed so much that it pushes, and the gain.
 
-    Coulomb friction still brakes: so a torque with the wrong sign, which turns that too, does not pass for one.
-
-    Args:
-        samples: of the motion.
-        model: whose friction brakes.
-        given: its fit.
+    Coulomb friction still brakes, so a torque with the wrong sign, which turns Coulomb friction too, is not among them.
     """
-    robot = model.robot
-    slopes = model.falling(np.ones(robot.n_joints, bool))
-    fit = TorqueEquations(slopes.terms(samples), samples.torque, robot.chain.prismatic).fit()
+    samples = problem.samples
+    fit = TorqueProblem(problem.model.falling(np.ones(problem.robot.n_joints, bool)), samples).fit
     falling = _pushes(samples, fit)
     if falling.any() and not falling.all():
-        slopes = model.falling(falling)
-        fit = TorqueEquations(slopes.terms(samples), samples.torque, robot.chain.prismatic).fit()
+        fit = TorqueProblem(problem.model.falling(falling), samples).fit
         falling &= _pushes(samples, fit)
-    return falling, given.misfit - fit.misfit
+    return falling, problem.fit.misfit - fit.misfit
 
 
 def _pushes(samples: MotionSamples, fit: TorqueFit) -> NDArray:
-    """(n,) True where friction gives the joint energy."""
+    """Return a mask (n,) of the joints to which friction gives energy."""
     coulomb, slope = fit.drive[:, 0], fit.drive[:, 1] - fit.drive[:, 3]
     speed = np.abs(samples.velocity)
     power = coulomb * speed.mean(axis=0) + slope * np.mean(speed**2, axis=0)
@@ -50,12 +43,12 @@ def _pushes(samples: MotionSamples, fit: TorqueFit) -> NDArray:
 
 
 def explains_more(gain: float, explanations: Sequence[Explanation]) -> bool:
-    """Whether torque that falls is clear, and explains more than every exchange."""
+    """Return whether falling torque is clear, and explains more than every exchange."""
     return gain > MIN_ERROR_GAIN and gain > MIN_GAIN_ADVANTAGE + max((each.gain for each in explanations), default=0.0)
 
 
 def falling_findings(robot: RobotModel, fit: TorqueFit, falling: NDArray, source: str) -> Iterator[Finding]:
-    """A warning of the joints (n,) whose torque falls."""
+    """Yield a warning about the joints (n,) whose torque falls."""
     found = []
     for j in np.flatnonzero(falling):
         coulomb, slope = fit.drive[j, 0], fit.drive[j, 3] - fit.drive[j, 1]

@@ -2,6 +2,7 @@
 
 Unmodelled friction correlates the residuals of neighbouring samples, so standard errors from single samples would be
 too small. The jackknife omits each of a few blocks of samples in turn, and compares the estimates from the others.
+Errors that are the same in all blocks, as of a torque gain, it cannot show. Their effect on the estimate is added.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Change:
 
     Attributes:
         values: (k,) estimated coefficients.
-        covariance: (k, k) covariance of the coefficients, by the jackknife.
+        covariance: (k, k) covariance of the coefficients, by the jackknife and by systematic errors.
         gain: decrease of the misfit by the added columns.
     """
 
@@ -49,8 +50,10 @@ class Change:
 
     @property
     def certain(self) -> bool:
-        """Whether the first coefficient differs significantly from zero."""
-        return bool(abs(self.values[0]) > self.smallest_certain)
+        """Whether the coefficients differ significantly from zero (Hotelling's T²)."""
+        if not np.all(np.isfinite(self.covariance)):
+            return False
+        return bool(self.values @ np.linalg.lstsq(self.covariance, self.values, rcond=None)[0] > MIN_SIGMAS**2)
 
 
 class Jackknife:
@@ -61,14 +64,18 @@ class Jackknife:
         columns: (M, n, c) derivatives of the torques with respect to c candidate changes.
         torque: (M, n) recorded torques, N m (N).
         prismatic: (n,) mask of the prismatic joints.
+        disturbed: torques (M, n) with one systematic error each, of one standard deviation.
     """
 
-    def __init__(self, terms: Terms, columns: NDArray, torque: NDArray, prismatic: NDArray):
+    def __init__(
+        self, terms: Terms, columns: NDArray, torque: NDArray, prismatic: NDArray, disturbed: Sequence[NDArray] = ()
+    ):
         rigid = np.concatenate([terms.rigid, columns], axis=2)
         size = np.sqrt(np.mean(columns**2, axis=(0, 1)))
-        self._without_effect = size <= MIN_COLUMN_FRACTION * np.sqrt(np.mean(torque**2))
+        self.without_effect = size <= MIN_COLUMN_FRACTION * np.sqrt(np.mean(torque**2))
         self._n_rigid = terms.rigid.shape[2]
         self._whole = TorqueEquations(Terms(rigid, terms.drive, terms.moving), torque, prismatic)
+        self._disturbed = [self._whole.explaining(torque) for torque in disturbed]
         self._others = []
         for rows in np.array_split(np.arange(len(torque)), BLOCKS):
             part = TorqueEquations(Terms(rigid[rows], terms.drive[rows], terms.moving[rows]), torque[rows], prismatic)
@@ -83,12 +90,15 @@ class Jackknife:
     def estimate(self, chosen: Sequence[int]) -> Change:
         """Estimate the coefficients of the chosen candidate columns together."""
         count = len(chosen)
-        if np.any(self._without_effect[list(chosen)]):
+        if np.any(self.without_effect[list(chosen)]):
             return Change(np.zeros(count), np.full((count, count), np.inf), 0.0)
         fit = self._with(self._whole, chosen).fit()
         values = np.array([self._with(others, chosen).fit().rigid[-count:] for others in self._others])
         covariance = np.atleast_2d((BLOCKS - 1) * np.cov(values, rowvar=False, bias=True))
         covariance = covariance + self._white_covariance(chosen, fit)
+        for disturbed in self._disturbed:
+            change = self._with(disturbed, chosen).fit().rigid[-count:] - fit.rigid[-count:]
+            covariance += np.outer(change, change)
         return Change(fit.rigid[-count:], covariance, self._without.misfit - fit.misfit)
 
     def _white_covariance(self, chosen: Sequence[int], fit: TorqueFit) -> NDArray:

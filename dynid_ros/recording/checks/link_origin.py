@@ -1,4 +1,4 @@
-"""Does each joint sit where the URDF has it? Judged by the shift of one joint that fits the torques best."""
+"""Joints that are elsewhere in the link before than the URDF has them, from the shift that fits the torques best."""
 
 from __future__ import annotations
 
@@ -10,78 +10,92 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.recording.checks.finding import Explanation
-from dynid_ros.recording.checks.torque_fit import MotionSamples, Terms, TorqueEquations, TorqueFit, TorqueModel
+from dynid_ros.recording.checks.jackknife import Jackknife
+from dynid_ros.recording.checks.torque_fit import Terms, TorqueModel, TorqueProblem, plausible_parameters
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 ORIGIN: Final = "link origin"
 ORIGIN_MIN_GAIN = 0.2
-"""Gain from which a shift is worth a warning: less than other hypotheses need, since its size must be plausible too."""
+"""Smallest gain of a shift for a warning: less than for other hypotheses, because its size must be plausible too."""
 MIN_SHIFT_M = 0.05
-"""Smallest shift to report, m."""
+"""Smallest shift to report."""
 MAX_SHIFT_M = 0.3
-"""Largest shift to report, m; a larger one has another cause, which the model lacks."""
+"""Largest shift to report; a larger one has another cause, which the model lacks."""
 MAX_SHIFT_COST = 0.1
 """Smallest gain of the largest shift; it bounds shifts with little effect, such as along the joint's axis."""
 DERIVATIVE_STEP_M = 1e-4
-"""Shift of the numerical derivative, m."""
-MAX_SAMPLES = 400
+MAX_SHIFT_SAMPLES = 400
 MAX_ITERATIONS = 2
-MAX_PARAMETER = 1e6
-"""kg, kg m or kg m² that no arm has."""
 
 
-def origin_explanations(model: TorqueModel, samples: MotionSamples) -> Iterator[Explanation]:
-    """What a joint elsewhere in the link before it would explain.
+def origin_explanations(problem: TorqueProblem) -> Iterator[Explanation]:
+    """Yield the explanation by another origin of one joint.
 
-    Gravity alone never shows it: the parameters of the link before absorb it. Only fast motion does.
+    Gravity alone never shows it, because the parameters of the link before absorb it. Only fast motion does.
     """
-    few = samples.thinned(MAX_SAMPLES)
-    terms = model.terms(few)
-    before = TorqueEquations(terms, few.torque, model.robot.chain.prismatic).fit()
-    n = model.robot.n_joints
-    if not np.any(np.isfinite(before.rms)) or n < 2:
+    robot = problem.robot
+    n = robot.n_joints
+    problem = TorqueProblem(problem.model, problem.samples.thinned(MAX_SHIFT_SAMPLES))
+    given = problem.fit
+    if not np.any(np.isfinite(given.rms)) or n < 2:
         return
-    shifts = _shift_columns(model, few, before.rigid, range(1, n))
-    if before.misfit - _with(model.robot, terms, shifts, few).misfit < ORIGIN_MIN_GAIN:
+    shifts = _shift_columns(problem, given.rigid, range(1, n))
+    if given.misfit - problem.equations_with(_extended(problem, shifts)).fit().misfit < ORIGIN_MIN_GAIN:
         return
-    gains = [
-        before.misfit - _with(model.robot, terms, shifts[:, :, 3 * k : 3 * k + 3], few).misfit for k in range(n - 1)
-    ]
-    joint = 1 + int(np.argmax(gains))
-    shift, found, fit = np.zeros(3), model, before
+    fits = [problem.equations_with(_extended(problem, shifts[:, :, 3 * k : 3 * k + 3])).fit() for k in range(n - 1)]
+    joint = 1 + int(np.argmin([fit.misfit for fit in fits]))
+    shift = np.zeros(3)
+    shifted = problem
     for _ in range(MAX_ITERATIONS):
-        columns = _shift_columns(found, few, fit.rigid, [joint])
-        shift = shift + _step(found, columns, few, fit, shift)
-        found = TorqueModel(_shifted(model.robot, joint, shift))
-        fit = TorqueEquations(found.terms(few), few.torque, model.robot.chain.prismatic).fit()
-    gain, size = before.misfit - fit.misfit, float(np.linalg.norm(shift))
-    if gain >= ORIGIN_MIN_GAIN and MIN_SHIFT_M <= size <= MAX_SHIFT_M:
+        shift = shift + _shift_step(shifted, joint, shift)
+        shifted = TorqueProblem(TorqueModel(_shifted(robot, joint, shift)), problem.samples)
+    gain = given.misfit - shifted.fit.misfit
+    if gain < ORIGIN_MIN_GAIN or not MIN_SHIFT_M <= float(np.linalg.norm(shift)) <= MAX_SHIFT_M:
+        return
+    # Friction that the model lacks, wrong torque gains and delays can look like a shift.
+    gain = min(gain, problem.presliding.fit.misfit - shifted.presliding.fit.misfit)
+    if gain >= ORIGIN_MIN_GAIN and _is_certain(problem, shifts[:, :, 3 * joint - 3 : 3 * joint]):
         yield Explanation(
             ORIGIN,
             gain,
             "the torques fit better with its origin elsewhere in the link before than the URDF has it; where, the "
             "parameters absorb in part",
             "measure the lengths of the links; check that URDF, base and tip are those of this robot",
-            (model.robot.joint_names[joint],),
+            (robot.joint_names[joint],),
             severity="warning",
         )
 
 
-def _with(robot: RobotModel, terms: Terms, columns: NDArray, samples: MotionSamples) -> TorqueFit:
-    rigid = np.concatenate([terms.rigid, columns], axis=2)
-    return TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic).fit()
+def _is_certain(problem: TorqueProblem, columns: NDArray) -> bool:
+    """Return whether the first-order shift differs significantly from zero, given its columns (M, n, 3)."""
+    samples = problem.samples
+    terms = problem.presliding.terms
+    prismatic = problem.robot.chain.prismatic
+    jackknife = Jackknife(terms, columns, samples.torque, prismatic, samples.disturbed_torques())
+    return jackknife.estimate(np.flatnonzero(~jackknife.without_effect).tolist()).certain
 
 
-def _step(model: TorqueModel, columns: NDArray, samples: MotionSamples, now: TorqueFit, shift: NDArray) -> NDArray:
-    """(3,) how much further to shift, if a shift has its cost."""
-    terms, robot = model.terms(samples), model.robot
-    rigid = np.concatenate([terms.rigid, columns], axis=2)
-    equations = TorqueEquations(Terms(rigid, terms.drive, terms.moving), samples.torque, robot.chain.prismatic)
-    # A sum of squares of a joint that is 1 + x times as large is a misfit that is x / 2 more.
+def origin_columns(problem: TorqueProblem) -> list[tuple[int, NDArray]]:
+    """Return the joints after the first, and the derivatives (M, n, 3) of the torques by each origin, N m / m."""
+    n = problem.robot.n_joints
+    columns = _shift_columns(problem, problem.fit.rigid, range(1, n))
+    return [(k + 1, columns[:, :, 3 * k : 3 * k + 3]) for k in range(n - 1)]
+
+
+def _extended(problem: TorqueProblem, columns: NDArray) -> Terms:
+    """Return the terms of the model with more rigid columns (M, n, k)."""
+    return replace(problem.terms, rigid=np.concatenate([problem.terms.rigid, columns], axis=2))
+
+
+def _shift_step(problem: TorqueProblem, joint: int, shift: NDArray) -> NDArray:
+    """Return the further shift (3,) that fits best, if the whole shift has its cost."""
+    columns = _shift_columns(problem, problem.fit.rigid, [joint])
+    equations = problem.equations_with(_extended(problem, columns))
+    # If a joint's sum of squares is 1 + x times as large, its misfit is x / 2 larger.
     judged = equations.judged
-    squares = equations.count[judged] * np.hypot(now.rms, equations.floor)[judged] ** 2
+    squares = equations.count[judged] * np.hypot(problem.fit.rms, equations.floor)[judged] ** 2
     costs = 2 * MAX_SHIFT_COST / MAX_SHIFT_M**2 / len(judged) * squares
     for k in range(3):
         at = equations.n_rigid - 3 + k
@@ -91,26 +105,21 @@ def _step(model: TorqueModel, columns: NDArray, samples: MotionSamples, now: Tor
 
 
 def _shifted(robot: RobotModel, joint: int, shift: NDArray) -> RobotModel:
+    """Return the robot with the origin of a joint shifted by (3,), m."""
     placements = robot.chain.placements.copy()
     placements[robot.chain.own_links[joint], :3, 3] += shift
     return type(robot)(replace(robot.chain, placements=placements), robot.parameters, robot.gravity, robot.urdf)
 
 
-def origin_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray) -> list[tuple[int, NDArray]]:
-    """Joints after the first, and the derivatives (M, n, 3) of the torques by the origin of each, N m / m."""
-    columns = _shift_columns(model, samples, rigid, range(1, model.robot.n_joints))
-    return [(k + 1, columns[:, :, 3 * k : 3 * k + 3]) for k in range(model.robot.n_joints - 1)]
-
-
-def _shift_columns(model: TorqueModel, samples: MotionSamples, rigid: NDArray, joints: Iterable[int]) -> NDArray:
-    """(M, n, 3 k) derivatives of the torques by the origins of k joints, N m / m."""
+def _shift_columns(problem: TorqueProblem, rigid: NDArray, joints: Iterable[int]) -> NDArray:
+    """Return the derivatives (M, n, 3 k) of the torques by the origins of k joints, N m / m."""
+    robot = problem.robot
+    samples = problem.samples
     motion = samples.position, samples.velocity, samples.acceleration
-    parameters = np.zeros(model.robot.parameters.size)
-    # Where few joints move, columns that differ by rounding have values of any size, which say nothing.
-    parameters[model.columns] = np.where(np.abs(rigid) < MAX_PARAMETER, rigid, 0.0)
-    now = model.robot.inverse_dynamics(*motion, parameters)
+    parameters = plausible_parameters(problem.model, rigid)
+    torque = robot.inverse_dynamics(*motion, parameters)
     columns = [
-        (_shifted(model.robot, joint, DERIVATIVE_STEP_M * axis).inverse_dynamics(*motion, parameters) - now)
+        (_shifted(robot, joint, DERIVATIVE_STEP_M * axis).inverse_dynamics(*motion, parameters) - torque)
         / DERIVATIVE_STEP_M
         for joint in joints
         for axis in np.eye(3)

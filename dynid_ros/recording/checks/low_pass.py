@@ -16,6 +16,7 @@ from dynid_ros.recording.checks.torque_fit import (
     TorqueEquations,
     TorqueFit,
     TorqueModel,
+    TorqueProblem,
     motion_samples,
 )
 from dynid_ros.recording.recording import Recording
@@ -26,22 +27,9 @@ from dynid_ros.signals.spectra import power_density, squared_hann
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-PRESLIDING_DISTANCES = (0.003, 0.02)
-"""Distances over which friction may build up after a reversal, rad or m."""
-FRICTION_STEP_S = 0.01
-"""Friction is followed at steps of this time, s."""
 MIN_RIGID_GAIN = 1.9
 """Gain that what is done to the torques must bring in two joints by rigid motion alone. In slow motion, friction that
 no model has gets as far as 1.8; faults that matter bring 2 and more."""
-
-
-def with_presliding(terms: Terms, samples: MotionSamples) -> Terms:
-    """The terms, and friction of each joint that builds up slowly, comes at another time, or differs by direction."""
-    built_up = np.stack([_dahl(samples, distance) for distance in PRESLIDING_DISTANCES], axis=2)
-    later = _rates(samples)
-    own = np.stack([later, np.abs(samples.velocity)], axis=2)
-    rigid = np.concatenate([terms.rigid, own_columns(own)], axis=2)
-    return Terms(rigid, np.concatenate([terms.drive, built_up], axis=2), terms.moving)
 
 
 def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, moving: NDArray) -> bool:
@@ -54,37 +42,6 @@ def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, mov
     gains = np.zeros(len(judged))
     gains[judged] = 0.5 * np.log1p(square / np.maximum(fit.rms[judged] ** 2, np.finfo(float).tiny))
     return bool(np.sort(gains)[-2:][0] > MIN_RIGID_GAIN)
-
-
-def own_columns(values: NDArray) -> NDArray:
-    """(M, n, n k) from (M, n, k): coefficients that each joint has for itself."""
-    m, n, k = values.shape
-    columns = np.zeros((m, n, n, k))
-    columns[:, range(n), range(n)] = values
-    return columns.reshape(m, n, n * k)
-
-
-def _rates(samples: MotionSamples) -> NDArray:
-    """(M, n) derivative of the direction by time: how friction would change if it came later."""
-    return np.concatenate([np.gradient(s.direction, s.time, axis=0)[s.kept] for s in samples.stretches])
-
-
-def _dahl(samples: MotionSamples, distance: float) -> NDArray:
-    """(M, n) Dahl's friction of unit size, low-passed as the torques are."""
-    parts = []
-    for stretch in samples.stretches:
-        step = float(stretch.time[1] - stretch.time[0])
-        every = max(1, round(FRICTION_STEP_S / step))
-        moves = np.diff(stretch.position[::every], axis=0, prepend=stretch.position[:1])
-        direction, forget = np.sign(moves), np.exp(-np.abs(moves) / distance)
-        friction = np.zeros_like(moves)
-        now = np.zeros(moves.shape[1])
-        for k in range(len(moves)):
-            now = direction[k] + (now - direction[k]) * forget[k]
-            friction[k] = now
-        even = np.column_stack([np.interp(stretch.time, stretch.time[::every], column) for column in friction.T])
-        parts.append(samples.wide(1 / step).filter(even)[stretch.kept])
-    return np.concatenate(parts)
 
 
 CUTOFF_FRACTIONS = (0.25, 0.5, 1.0)
@@ -173,12 +130,13 @@ def low_pass_explanation(model: TorqueModel, samples: MotionSamples) -> Iterator
 def find_low_pass(model: TorqueModel, samples: MotionSamples) -> FoundLowPass | None:
     """The low-pass that cut the torques; None where friction, noise of positions or nothing at all explains as much."""
     samples = samples.thinned(MAX_SAMPLES)
-    plain = _Search(model.terms(samples), samples, model.robot.chain.prismatic)
+    problem = TorqueProblem(model, samples)
+    plain = _Search(problem)
     gain = plain.given.misfit - plain.best()[1].misfit
     if gain <= MIN_FILTER_GAIN:
         return None
     # Friction that builds up slowly looks low-passed, and nothing else does.
-    search = _Search(with_presliding(plain.terms, samples), samples, model.robot.chain.prismatic)
+    search = _Search(problem.presliding)
     found, fit = search.refined()
     # Noise of the positions does too: so the torques, if they were not, through the same low-pass.
     both = search.through(found, search.filtered(samples.torque, found))
@@ -216,14 +174,14 @@ class _Search:
     """Fits of the model through low-passes of the torques.
 
     Args:
-        terms: of the model.
-        samples: of the recording.
-        prismatic: (n,) which joints are.
+        problem: torque problem without a low-pass.
     """
 
-    def __init__(self, terms: Terms, samples: MotionSamples, prismatic: NDArray):
-        self.terms, self._samples, self._prismatic = terms, samples, prismatic
-        self.given = self._fit(terms.rigid, terms.drive, samples.torque)
+    def __init__(self, problem: TorqueProblem):
+        self.terms = problem.terms
+        self.given = problem.fit
+        self._samples = problem.samples
+        self._prismatic = problem.robot.chain.prismatic
 
     def best(self) -> tuple[DriverFilter, TorqueFit]:
         """The filter that fits best of all that are tried first, and the fit."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 
+MAX_SAMPLES = 800
+"""Number of samples that suffices to prefer one hypothesis to another."""
 SHARE = 0.99
 """Part of the acceleration that the low-pass of the positions keeps: more lets noise in."""
 CUTOFFS = (0.5, 12.0)
@@ -31,9 +33,19 @@ FASTEST = 0.2
 """Highest cut-off of the positions, in parts of the rate."""
 REVERSAL = 0.005
 """Speed within which friction reverses, rad/s or m/s."""
+PRESLIDING_DISTANCES = (0.003, 0.02)
+"""Distances over which friction may build up after a reversal, rad or m."""
+FRICTION_STEP_S = 0.01
+"""Friction is followed at steps of this time, s."""
 ROUNDING = 1e-9
 RESTING = (0.001, 0.02)
 """A joint rests below this speed, rad/s or m/s, and below this part of its highest."""
+
+
+GAIN_ERROR = 0.02
+"""Standard deviation of the relative error of a joint's torque gain."""
+DELAY_ERROR_S = 0.004
+"""Standard deviation of the delay of the torques: filters in the drives of sound recordings make up to 7 ms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +120,12 @@ class MotionSamples:
             ]
         )
 
+    def disturbed_torques(self) -> list[NDArray]:
+        """Return torques (M, n) with one systematic error each: of the gain of a joint, or of a common delay."""
+        joints = np.arange(self.torque.shape[1])
+        gains = [np.where(joints == j, 1.0 + GAIN_ERROR, 1.0) for j in joints]
+        return [*(self.torque * gain for gain in gains), self.delayed_torque(DELAY_ERROR_S)]
+
     def shifted(self, values: NDArray, lag: float) -> NDArray:
         """(M, n) from values (M, n) at these samples: `lag` s later, linearly in between."""
         return np.concatenate(
@@ -124,6 +142,31 @@ class MotionSamples:
             time = s.time[s.kept]
             yield time, values[first : first + len(time)]
             first += len(time)
+
+    @cached_property
+    def presliding(self) -> tuple[NDArray, NDArray]:
+        """Friction that the model lacks: presliding friction (M, n, 2), and later friction and speed (M, n, 2)."""
+        built_up = np.stack([self._dahl(distance) for distance in PRESLIDING_DISTANCES], axis=2)
+        # The derivative of the direction is the change of friction that comes later.
+        later = np.concatenate([np.gradient(s.direction, s.time, axis=0)[s.kept] for s in self.stretches])
+        return built_up, np.stack([later, np.abs(self.velocity)], axis=2)
+
+    def _dahl(self, distance: float) -> NDArray:
+        """Return Dahl's friction (M, n) of unit size, low-passed as the torques are."""
+        parts = []
+        for stretch in self.stretches:
+            step = float(stretch.time[1] - stretch.time[0])
+            every = max(1, round(FRICTION_STEP_S / step))
+            moves = np.diff(stretch.position[::every], axis=0, prepend=stretch.position[:1])
+            direction, forget = np.sign(moves), np.exp(-np.abs(moves) / distance)
+            friction = np.zeros_like(moves)
+            now = np.zeros(moves.shape[1])
+            for k in range(len(moves)):
+                now = direction[k] + (now - direction[k]) * forget[k]
+                friction[k] = now
+            even = np.column_stack([np.interp(stretch.time, stretch.time[::every], column) for column in friction.T])
+            parts.append(self.wide(1 / step).filter(even)[stretch.kept])
+        return np.concatenate(parts)
 
     @cached_property
     def _splines(self) -> list[CubicSpline]:
@@ -206,6 +249,8 @@ RIDGE = 1e-8
 """Added to the normal equations with unit columns: parameters without effect stay zero."""
 NOTHING = 1e-12
 """Columns smaller than this part of the largest are rounding."""
+MAX_PARAMETER = 1e6
+"""Largest plausible inertial parameter, kg, kg m or kg m²."""
 GENERIC_GRAVITY = (3.1, -4.7, -7.9)
 
 
@@ -222,6 +267,33 @@ class Terms:
     rigid: NDArray
     drive: NDArray
     moving: NDArray
+
+
+def with_presliding(
+    terms: Terms, samples: MotionSamples, order: ArrayLike | None = None, signs: ArrayLike | None = None
+) -> Terms:
+    """Return the terms with presliding friction of each joint, friction that comes later, and by direction.
+
+    Args:
+        terms: regressors of the torque model.
+        samples: samples of the motion.
+        order: (n,) position channel of each joint; None: its own.
+        signs: (n,) factors of the positions; None: ones.
+    """
+    order = slice(None) if order is None else np.asarray(order)
+    factors = 1.0 if signs is None else np.asarray(signs)[:, None]
+    built_up, own = samples.presliding
+    own = np.concatenate([own[:, order, :1] * factors, own[:, order, 1:]], axis=2)
+    rigid = np.concatenate([terms.rigid, own_columns(own)], axis=2)
+    return Terms(rigid, np.concatenate([terms.drive, built_up[:, order] * factors], axis=2), terms.moving)
+
+
+def own_columns(values: NDArray) -> NDArray:
+    """(M, n, n k) from (M, n, k): coefficients that each joint has for itself."""
+    m, n, k = values.shape
+    columns = np.zeros((m, n, n, k))
+    columns[:, range(n), range(n)] = values
+    return columns.reshape(m, n, n * k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -400,3 +472,55 @@ class TorqueModel:
         return np.array(
             [self._under(axis).gravity_regressor(samples.position)[:, :, self.columns] for axis in np.eye(3)]
         )
+
+
+def plausible_parameters(model: TorqueModel, rigid: NDArray) -> NDArray:
+    """Return inertial parameters (10 n,) with the same torques as estimated coefficients (p,) of the model.
+
+    If few joints move, columns that differ by rounding errors only have arbitrarily large coefficients. They are
+    omitted.
+    """
+    parameters = np.zeros(model.robot.parameters.size)
+    parameters[model.columns] = np.where(np.abs(rigid) < MAX_PARAMETER, rigid, 0.0)
+    return parameters
+
+
+class TorqueProblem:
+    """Torque equations of a recording, which every check of the model shares.
+
+    Args:
+        model: linear torque model.
+        samples: samples of the motion.
+
+    Attributes:
+        terms: regressors of the model at the samples.
+    """
+
+    def __init__(self, model: TorqueModel, samples: MotionSamples):
+        self.model = model
+        self.samples = samples
+        self.robot = model.robot
+        self.terms = model.terms(samples)
+
+    def equations_with(self, terms: Terms) -> TorqueEquations:
+        """Return the normal equations of the recorded torques with other regressors."""
+        return TorqueEquations(terms, self.samples.torque, self.robot.chain.prismatic)
+
+    @cached_property
+    def equations(self) -> TorqueEquations:
+        """Normal equations of the model."""
+        return self.equations_with(self.terms)
+
+    @cached_property
+    def fit(self) -> TorqueFit:
+        """Least-squares fit of the model."""
+        return self.equations.fit()
+
+    @cached_property
+    def presliding(self) -> TorqueProblem:
+        """The same problem with presliding friction, which the model lacks."""
+        problem = copy(self)
+        for name in ("equations", "fit"):
+            problem.__dict__.pop(name, None)
+        problem.terms = with_presliding(self.terms, self.samples)
+        return problem

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.recording.checks.finding import CURRENT, MIN_WARNING_GAIN, Explanation, Finding
 from dynid_ros.recording.checks.motion import torque_scale
-from dynid_ros.recording.checks.torque_fit import MotionSamples, TorqueEquations
+from dynid_ros.recording.checks.torque_fit import MotionSamples, TorqueProblem
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -80,79 +80,88 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
         )
 
 
-def scale_explanations(robot: RobotModel, samples: MotionSamples, equations: TorqueEquations) -> Iterator[Explanation]:
+def scale_explanations(problem: TorqueProblem) -> Iterator[Explanation]:
     """Yield the explanations by another unit of torque: of a single joint, and of all joints in percent of limits."""
-    for j in equations.judged:
-        scale, gain = _best_scale(equations, samples.torque, int(j))
-        if max(scale, 1 / scale) >= MIN_SCALE_ERROR and _is_explained(equations, samples.torque, int(j), scale):
+    robot = problem.robot
+    for j in problem.equations.judged:
+        scale, gain = _best_scale(problem, int(j))
+        scales = _single(robot.n_joints, int(j), scale)
+        if max(scale, 1 / scale) >= MIN_SCALE_ERROR and _is_explained(problem, int(j), scales):
             guess = _unit_name(1 / scale, float(robot.limits.effort[j]))
             yield Explanation(
                 CURRENT,
-                gain,
+                _confirmed(problem, scales, gain),
                 f"its torque is about {1 / scale:.2g} times what the torques of the other joints show: {guess}",
                 FIX,
                 (robot.joint_names[j],),
             )
     limits = robot.limits.effort
     if np.all(np.isfinite(limits) & (limits > 0)) and np.ptp(limits) > 0.0:
-        percent = _scaled_misfit(equations, samples.torque, limits / np.exp(np.mean(np.log(limits))))
+        scales = limits / np.exp(np.mean(np.log(limits)))
         yield Explanation(
             CURRENT,
-            percent[0] - percent[1],
+            _confirmed(problem, scales, _scale_gain(problem, scales)),
             "the torques belong together once each is multiplied by the effort limit of its joint: they look like "
             "percent of the rated torque",
             "give them in N m: effort_convention motor_current with a gain for each joint, its rated torque / 100",
         )
 
 
-def undecided_units(robot: RobotModel, samples: MotionSamples, equations: TorqueEquations) -> Iterator[str]:
+def undecided_units(problem: TorqueProblem) -> Iterator[str]:
     """Yield the joints whose torque fits equally well with a wrong factor, for example pure friction."""
+    n = problem.robot.n_joints
     hidden = [
-        robot.joint_names[j]
-        for j in equations.judged
-        if max(_scale_gain(equations, samples.torque, int(j), s) for s in (HIDDEN_SCALE, 1 / HIDDEN_SCALE))
+        problem.robot.joint_names[j]
+        for j in problem.equations.judged
+        if max(_scale_gain(problem, _single(n, int(j), scale)) for scale in (HIDDEN_SCALE, 1 / HIDDEN_SCALE))
         > -MIN_WARNING_GAIN
     ]
     if hidden:
         yield f"a torque in another unit, {HIDDEN_SCALE:g} times too large or too small: {', '.join(hidden)}"
 
 
-def _best_scale(equations: TorqueEquations, torque: NDArray, joint: int) -> tuple[float, float]:
+def _single(n: int, joint: int, scale: float) -> NDArray:
+    """Return factors (n,) of the torques that change one joint only."""
+    return np.where(np.arange(n) == joint, scale, 1.0)
+
+
+def _best_scale(problem: TorqueProblem, joint: int) -> tuple[float, float]:
     """Return the factor on the torque of one joint with the best fit of all torques, and its gain."""
-    gains = {scale: _scale_gain(equations, torque, joint, scale) for scale in SCALES}
+
+    def gain(scale: float) -> float:
+        return _scale_gain(problem, _single(problem.robot.n_joints, joint, scale))
+
+    gains = {scale: gain(scale) for scale in SCALES}
     best = max(gains, key=gains.__getitem__)
     for factor in SCALE_REFINEMENTS if gains[best] > MIN_REFINED_GAIN else ():
-        gains |= {scale: _scale_gain(equations, torque, joint, scale) for scale in (best * factor, best / factor)}
+        gains |= {scale: gain(scale) for scale in (best * factor, best / factor)}
         best = max(gains, key=gains.__getitem__)
     return best, gains[best]
 
 
-def _scale_gain(equations: TorqueEquations, torque: NDArray, joint: int, scale: float) -> float:
-    """Return the decrease of the misfit if the torque of one joint is multiplied by a scale."""
-    scales = np.ones(equations.n)
-    scales[joint] = scale
-    recorded, scaled = _scaled_misfit(equations, torque, scales)
-    return recorded - scaled
-
-
-def _is_explained(equations: TorqueEquations, torque: NDArray, joint: int, scale: float) -> bool:
+def _is_explained(problem: TorqueProblem, joint: int, scales: NDArray) -> bool:
     """Return whether the model explains the torque of a joint that is multiplied by a scale."""
-    scales = np.ones(equations.n)
-    scales[joint] = scale
-    return bool(equations.explaining(torque * scales).fit().misfits[joint] < np.log(MAX_UNEXPLAINED))
+    scaled = problem.equations.explaining(problem.samples.torque * scales)
+    return bool(scaled.fit().misfits[joint] < np.log(MAX_UNEXPLAINED))
 
 
-def _scaled_misfit(equations: TorqueEquations, torque: NDArray, scales: NDArray) -> tuple[float, float]:
-    """Return the misfit of the torques (M, n) as recorded, and multiplied by scales (n,).
+def _confirmed(problem: TorqueProblem, scales: NDArray, gain: float) -> float:
+    """Return the part of a gain that remains beside presliding friction, which looks like gravity in short motions."""
+    return gain if gain <= MIN_WARNING_GAIN else min(gain, _scale_gain(problem.presliding, scales))
+
+
+def _scale_gain(problem: TorqueProblem, scales: NDArray) -> float:
+    """Return the decrease of the misfit if the torques are multiplied by scales (n,).
 
     The allowed systematic error is a fraction of the largest torque. It must be equal in both fits; otherwise a smaller
     torque of the largest joint would seem to improve the fit of all others. The recorded torques therefore use the
     error of the scaled torques, divided by the scales.
     """
-    scaled = equations.explaining(torque * scales)
-    recorded = equations.explaining(torque)
+    torque = problem.samples.torque
+    scaled = problem.equations.explaining(torque * scales)
+    recorded = problem.equations.explaining(torque)
     recorded.floor = scaled.floor / scales
-    return recorded.fit().misfit, scaled.fit().misfit
+    return recorded.fit().misfit - scaled.fit().misfit
 
 
 def _unit_name(ratio: float, limit: float) -> str:

@@ -10,7 +10,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
 from dynid_ros.recording.checks.falling_torque import explains_more, falling_joints
 from dynid_ros.recording.checks.finding import Explanation
-from dynid_ros.recording.checks.torque_fit import TorqueEquations, TorqueModel, motion_samples
+from dynid_ros.recording.checks.torque_fit import TorqueModel, TorqueProblem, motion_samples
 
 SLOPES = np.array([0.0, 0.0, 8.0])
 """N m s/rad, as a driver that compensates more viscous friction than there is."""
@@ -66,10 +66,7 @@ def test_what_is_wrong_besides_is_to_be_mended_first(robot):
 
 
 def test_joints_and_gain(robot):
-    samples = motion_samples([run(robot)])
-    model = TorqueModel(robot)
-    given = TorqueEquations(model.terms(samples), samples.torque, robot.chain.prismatic).fit()
-    falling, gain = falling_joints(samples, model, given)
+    falling, gain = falling_joints(TorqueProblem(TorqueModel(robot), motion_samples([run(robot)])))
     assert falling.tolist() == [False, False, True]
     assert explains_more(gain, [])
     assert not explains_more(gain, [Explanation("wrong sign", gain, "", "")])

@@ -9,12 +9,19 @@ import pytest
 from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import LOW_PASSED
 from dynid_ros.recording.checks.low_pass import (
-    PRESLIDING_DISTANCES,
     check_contents,
     shows_in_rigid_torques,
+)
+from dynid_ros.recording.checks.torque_fit import (
+    PRESLIDING_DISTANCES,
+    WIDER,
+    MotionSamples,
+    Stretch,
+    Terms,
+    TorqueFit,
+    motion_samples,
     with_presliding,
 )
-from dynid_ros.recording.checks.torque_fit import Terms, TorqueFit, motion_samples
 from dynid_ros.signals import LowPass
 
 
@@ -41,9 +48,11 @@ def test_it_is_dahls_and_passes_the_low_pass_of_the_torques():
     time = np.arange(801) / RATE
     way = 0.1 * np.where(time <= 2.0, time, time - 2.0)
     position = np.where(time <= 2.0, way, 0.2 - way)[:, None]
-    stretch = SimpleNamespace(time=time, position=position, direction=np.zeros_like(position), kept=ROWS)
-    velocity = np.full((len(time[ROWS]), 1), 0.1)
-    samples = SimpleNamespace(stretches=[stretch], velocity=velocity, wide=lambda rate: LowPass(CUTOFF, rate))
+    still, velocity = np.zeros_like(position), np.full_like(position, 0.1)
+    stretch = Stretch(0, time, position, velocity, still, still, still, ROWS)
+    uniform = SimpleNamespace(segments=[SimpleNamespace(values=np.hstack([position, position]))])
+    samples = MotionSamples({0: uniform}, [stretch], CUTOFF / WIDER)
+    velocity = velocity[ROWS]
     nothing = np.zeros((len(velocity), 1, 0))
     found = with_presliding(Terms(nothing, nothing, np.ones_like(velocity)), samples)
     for k, distance in enumerate(PRESLIDING_DISTANCES):

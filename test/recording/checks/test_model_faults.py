@@ -125,9 +125,18 @@ def test_drift_of_friction(case, share):
     assert said == pytest.approx(share * case.friction[joint], rel=0.3)
 
 
-@pytest.mark.parametrize("number", [81, 136])
-def test_slow_motion_in_which_poses_come_once_shows_no_drift(number):
-    case = sound_case(np.random.default_rng([SPLITS["public"].seed, number]), "public")
+@pytest.mark.parametrize(
+    ("split", "number"),
+    [
+        pytest.param("public", 81, id="slow motion in which poses come once is no drift"),
+        pytest.param("public", 136, id="slow motion in which poses come once is no drift either"),
+        pytest.param("develop", 44, id="friction that builds up in a lift is no exchange of joints"),
+        pytest.param("develop", 65, id="wrong torque gains are no shifted origin"),
+        pytest.param("public", 130, id="a delay of the torques is no offset of an encoder"),
+    ],
+)
+def test_sound_recordings_have_no_findings(split, number):
+    case = sound_case(np.random.default_rng([SPLITS[split].seed, number]), split)
     assert check(case.recording, case.robot, motion=True) == []
 
 
