@@ -16,7 +16,7 @@ from scipy.special import chdtri, fdtri, ndtri, ndtri_exp, stdtrit
 
 
 MAX_RELATIVE_ERROR = 0.25
-"""Standard error of a stiffness or gain, in parts of it, up to which it is given: an interval of half the value."""
+"""Largest standard error of a value that is well determined, as a fraction of the value: an interval of half of it."""
 WELL_CONDITIONED = 30.0
 """Condition number of an experiment up to which it is good, …"""
 ILL_CONDITIONED = 100.0

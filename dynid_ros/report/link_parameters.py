@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dynid_ros.identification.links.link_result import WEAK, LinkResult
+from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
+from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE, LINK_PARAMETERS, described
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
@@ -126,7 +127,7 @@ def base_rows(result: LinkResult, truth: NDArray | None = None) -> list[BaseRow]
 
 
 def weak_table(result: LinkResult) -> Table:
-    """Return parameters, friction included, whose standard error is above `WEAK` of their value, the weakest first."""
+    """Return the parameters, friction included, with a relative standard error above the limit, the weakest first."""
     estimate = result.base_parameters
     errors = estimate.standard_errors
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -134,7 +135,7 @@ def weak_table(result: LinkResult) -> Table:
     correlation[~np.isfinite(correlation)] = 0.0
     np.fill_diagonal(correlation, 0.0)
     relative = estimate.relative_standard_errors
-    weak = sorted(np.flatnonzero(np.nan_to_num(relative) > WEAK), key=lambda row: -relative[row])
+    weak = sorted(np.flatnonzero(np.nan_to_num(relative) > MAX_RELATIVE_ERROR), key=lambda row: -relative[row])
     other = np.abs(correlation).argmax(axis=1)
     return Table(
         ("Parameter", ("Standard error", "of the value"), "Goes along with", "Correlation"),

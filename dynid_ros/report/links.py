@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.links.link_result import WEAK, LinkResult
+from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
+from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.validation import Validation
 from dynid_ros.recording import Recording
 from dynid_ros.report.formats import (
@@ -99,7 +100,7 @@ def _tiles(
     found.append(Tile(f"Largest RMS error, {effort}", value, f"by joint, base to tip: {listing}"))
     values = result.base_parameters.values
     determined = int(np.isfinite(values).sum())
-    note = f"friction included; {weak} with a standard error above {percent(WEAK)}"
+    note = f"friction included; {weak} with a standard error above {percent(MAX_RELATIVE_ERROR)}"
     found.append(Tile("Base parameters determined", f"{determined} of {len(values)}", note))
     known = [row for row in rows if row.known]
     if known:
@@ -360,7 +361,10 @@ def _weak(table: Table) -> list[Folded]:
         "would help."
     )
     return [
-        Folded(f"{counted(len(table.rows), 'parameter')} with a standard error above {percent(WEAK)}", [intro, table])
+        Folded(
+            f"{counted(len(table.rows), 'parameter')} with a standard error above {percent(MAX_RELATIVE_ERROR)}",
+            [intro, table],
+        )
     ]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.display import Plotted
 from dynid_ros.errors import IdentificationError, ModelError
-from dynid_ros.estimation.estimate import BaseEstimate, half_width
+from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, BaseEstimate, half_width
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
@@ -71,9 +71,6 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
 # What a recording determines of links and friction, and what it does not.
 
 
-WEAK = 0.3
-
-
 def beyond_the_arm(
     columns: LinkColumns, choice: Sequence[JointFriction], estimate: BaseEstimate, torque_rms: NDArray
 ) -> NDArray:
@@ -116,11 +113,10 @@ def what_is_open(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
     if undecided:
         found.append(f"this motion does not determine {'; '.join(undecided)}: move all joints, faster and further")
     with np.errstate(invalid="ignore"):
-        weak = [
-            name for name, share in zip(estimate.names, estimate.relative_standard_errors, strict=True) if share > WEAK
-        ]
+        uncertain = estimate.relative_standard_errors > MAX_RELATIVE_ERROR
+        weak = [name for name, large in zip(estimate.names, uncertain, strict=True) if large]
     if weak:
-        found.append(f"standard error above {WEAK:.0%} of the value: {', '.join(weak)}")
+        found.append(f"standard error above {MAX_RELATIVE_ERROR:.0%} of the value: {', '.join(weak)}")
     return found
 
 
