@@ -1,4 +1,4 @@
-"""How results and data show themselves: a line, HTML in a notebook, a table for pandas, a plot; all from one table."""
+"""Display of results and data: a line, HTML in a notebook, a pandas table, a plot, all from one table."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from dynid_ros.errors import DynidError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROWS = 12
-"""Most rows of a table that a notebook shows."""
-ROW, PANEL, WIDTH, MARGIN = 0.25, 2.2, 8.0, 0.9
+MAX_NOTEBOOK_ROWS = 12
+"""Maximum number of table rows in a notebook."""
+ROW = 0.25
+PANEL = 2.2
+WIDTH = 8.0
+MARGIN = 0.9
 """Heights of a parameter and of a panel of a plot, its width, and the height that its labels need, inches."""
 
 
 class Displayed:
-    """Shows what `_line` says and `_table` has; a dataclass that is one needs `repr=False`."""
+    """Mixin that displays the text of `_line` and the columns of `_table`; a dataclass needs `repr=False`."""
 
     def _line(self) -> str:
-        """What it is, in a few words."""
+        """Return a description in a few words."""
         raise NotImplementedError
 
     def _table(self) -> Mapping[str, Any]:
@@ -34,13 +37,13 @@ class Displayed:
     def _repr_html_(self) -> str:
         table = self._table()
         count = min((len(column) for column in table.values()), default=0)
-        rows = zip(*(column[:ROWS] for column in table.values()), strict=True)
+        rows = zip(*(column[:MAX_NOTEBOOK_ROWS] for column in table.values()), strict=True)
         text = "".join(_row("td", [_text(value) for value in row]) for row in rows)
-        more = f"<p>… {count - ROWS} more rows</p>" if count > ROWS else ""
+        more = f"<p>… {count - MAX_NOTEBOOK_ROWS} more rows</p>" if count > MAX_NOTEBOOK_ROWS else ""
         return f"<p>{escape(repr(self))}</p><table>{_row('th', list(table))}{text}</table>{more}"
 
     def to_frame(self) -> Any:
-        """Its table as a `pandas.DataFrame`; the first column is the index.
+        """Return the table as a `pandas.DataFrame`; the first column is the index.
 
         Raises:
             DynidError: pandas is not installed.
@@ -54,14 +57,14 @@ class Displayed:
 
 
 class Plotted(Displayed):
-    """One whose table is a series over time, or values with intervals."""
+    """Mixin for results whose table is a time series, or values with intervals."""
 
     def _series(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the columns over time by quantity and joint; empty where the table has values with intervals."""
         return {}
 
     def plot(self) -> Figure:
-        """A figure of matplotlib: panels of quantities over time, or of values of one unit with their intervals."""
+        """Return a matplotlib figure: panels of quantities over time, or of values of one unit with their intervals."""
         from matplotlib.figure import Figure  # noqa: PLC0415 - it takes a second to load, and few plot
 
         table = self._table()

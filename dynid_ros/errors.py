@@ -1,11 +1,11 @@
-"""Every error that the package raises on purpose.
+"""Errors that the package raises on purpose.
 
-Each message names what was wrong and where (file, topic, joint, sample), what was expected and what to do; a
-command line prints it as its one line, a service answers with it.
+Each message names the problem and its place (file, topic, joint, sample), the expected value and the remedy. A command
+prints it as its only line; a service returns it.
 """
 
-LONGEST = 1500
-"""Characters of a message; a list of names can be long, the way out stands at the end."""
+MAX_MESSAGE_LENGTH = 1500
+"""Longest message, characters; a long list of names is shortened in the middle, because the remedy comes last."""
 
 
 class DynidError(Exception):
@@ -16,9 +16,9 @@ class DynidError(Exception):
 
 
 def one_line(text: str) -> str:
-    """The text without ends of lines, with escapes for what is no printable character, shortened in the middle."""
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 3 :]}"
+    """Return the text on one line, with escapes for unprintable characters, shortened in the middle."""
+    if len(text) > MAX_MESSAGE_LENGTH:
+        text = f"{text[: MAX_MESSAGE_LENGTH * 2 // 3]} … {text[-MAX_MESSAGE_LENGTH // 3 :]}"
     line = " ".join(text.split())
     return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
@@ -36,7 +36,7 @@ class RecordingError(DynidError):
 
 
 class MocapError(DynidError):
-    """Markers that do not say what is asked of them."""
+    """Markers that cannot give the requested result."""
 
 
 class TrajectoryError(DynidError):
@@ -44,7 +44,7 @@ class TrajectoryError(DynidError):
 
 
 class IdentificationError(DynidError):
-    """Data that do not support the parameters asked for."""
+    """Data that do not support the requested parameters."""
 
 
 class IdentifiedFileError(DynidError):
@@ -52,7 +52,7 @@ class IdentifiedFileError(DynidError):
 
 
 class ControlError(DynidError):
-    """A state of the robot in which no torque may be commanded."""
+    """State of the robot that forbids commanding a torque."""
 
 
 class WorkerError(DynidError):
@@ -60,4 +60,4 @@ class WorkerError(DynidError):
 
 
 class FleetError(DynidError):
-    """The file of a fleet that is malformed, or names what does not exist."""
+    """Fleet file that is malformed or names a missing file."""

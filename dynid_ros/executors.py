@@ -1,6 +1,6 @@
-"""Where long work is done: in processes of this machine or on a dask cluster, as `concurrent.futures.Executor`s.
+"""Executors for long work: processes of this machine or a dask cluster, as `concurrent.futures.Executor`s.
 
-Work is cut into calls that can be made again: what is lost with its worker is.
+Work is cut into calls that can be repeated, so a call is made again if its worker is lost.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from dynid_ros.progress import Watch, watching
 # Calls that are made again.
 
 
-TRIES = 3
-"""How often a call is made that is lost each time: one that takes its worker's memory takes that of the next, too."""
+MAX_ATTEMPTS = 3
+"""Maximum number of attempts of a call whose worker is lost: a call that exhausts one worker's memory exhausts the
+next.
+"""
 K = TypeVar("K")
 
 
@@ -65,12 +67,12 @@ class Calls(Generic[K]):
         self._submit(_Call(key, 1, function, arguments))
 
     def ended(self, seconds: float) -> Iterator[tuple[K, Future[Any]]]:
-        """Those that ended, after at most `seconds`; the future has what the call returned or raised.
+        """Return the calls that ended within `seconds`; each future has the value or the error of its call.
 
-        That is `WorkerError` where the call was lost `TRIES` times.
+        The error is a `WorkerError` if the call was lost `MAX_ATTEMPTS` times.
 
         Raises:
-            WorkerError: the executor takes none any more, or a cluster has had no worker for long.
+            WorkerError: the executor accepts no more calls, or a cluster has had no worker for too long.
         """
         done, _ = wait(self._under_way, seconds, FIRST_COMPLETED)
         if not done and isinstance(self._executor, ClusterExecutor):
@@ -80,14 +82,14 @@ class Calls(Generic[K]):
             reason = _loss(future)
             if not reason:
                 yield call.key, future
-            elif call.tries < TRIES:
+            elif call.tries < MAX_ATTEMPTS:
                 self._submit(call._replace(tries=call.tries + 1))
             else:
                 lost: Future[Any] = Future()
                 lost.set_exception(
                     WorkerError(
-                        f"a piece of work was lost {TRIES} times, with each of its workers ({reason}); have they "
-                        "memory enough? Fewer at a time (workers) need less"
+                        f"a call was lost {MAX_ATTEMPTS} times, with each of its workers ({reason}); do they have "
+                        "enough memory? Use fewer workers"
                     )
                 )
                 yield call.key, lost
@@ -106,7 +108,7 @@ class Calls(Generic[K]):
 
 
 def _loss(future: Future[Any]) -> str:
-    """How a call was lost with its worker; empty: it was not."""
+    """Return the reason why a call was lost with its worker; empty if it was not lost."""
     if future.cancelled():
         return "cancelled"
     error = future.exception()
@@ -118,31 +120,31 @@ def _loss(future: Future[Any]) -> str:
 # Processes of this machine.
 
 
-SILENCE = "ignore:resource_tracker:UserWarning"
-"""For the process of multiprocessing that cleans up: of what two Ctrl-C end at once it would say that it was leaked."""
+WARNING_FILTER = "ignore:resource_tracker:UserWarning"
+"""Warning filter for the cleanup process of multiprocessing, which reports false leaks after two Ctrl-C at once."""
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Processes(Executor):
-    """Processes that load this package alone, keep BLAS to one thread and leave Ctrl-C to the process that asked.
+    """Worker processes that load only this package, keep BLAS to one thread and leave Ctrl-C to the parent process.
 
-    One that dies takes with it what all of them do; the next call starts others.
+    If one process dies, the calls of all are lost; the next call starts new processes.
 
     Args:
-        workers: how many.
+        workers: number of processes.
     """
 
     def __init__(self, workers: int) -> None:
-        if SILENCE not in sys.warnoptions:
-            sys.warnoptions.append(SILENCE)
+        if WARNING_FILTER not in sys.warnoptions:
+            sys.warnoptions.append(WARNING_FILTER)
         self._workers = workers
         self._context = multiprocessing.get_context("spawn")
         self._stop = self._context.Event()
         self._pool = self._made()
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """Make a call, which `shutdown` can end where it says `progress.advance`."""
+        """Submit a call, which `shutdown` can end at its next `progress.advance`."""
         with _without_interrupts(), _without_main(), _one_thread_each():
             try:
                 return self._pool.submit(_watched, function, *arguments, **named)
@@ -152,7 +154,7 @@ class Processes(Executor):
                 return self._pool.submit(_watched, function, *arguments, **named)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End; with `cancel_futures` without what waits, and what is under way at its next `progress.advance`."""
+        """End; with `cancel_futures`, drop waiting calls and end running ones at their next `progress.advance`."""
         if cancel_futures:
             self._stop.set()
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
@@ -162,11 +164,11 @@ class Processes(Executor):
 
 
 _stop: list[Event] = []
-"""In each process: set when its work is to end."""
+"""Event, one per worker process, that requests the end of its work."""
 
 
 def _prepare(stop: Event) -> None:
-    """In each process: interrupts are left to the process that asked; when that ends, this one does."""
+    """Prepare a worker process: ignore interrupts, and end together with the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _stop.append(stop)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -186,7 +188,7 @@ def _watched(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes started now never hear SIGINT: one that it ends while it starts up would leave the pool waiting."""
+    """Start processes that ignore SIGINT: an interrupt during their start would leave the pool waiting."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -196,10 +198,10 @@ def _without_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Processes started now do not import the program: one without a main guard would run anew in each.
+    """Start processes that do not import the program, because a program without a main guard would run again in each.
 
-    What they need is this package. While such a process ran the program, the one that started it would wait for ever
-    for its memory of the work to be read.
+    Workers need this package only. While a worker ran the program, the parent would wait forever for the worker to read
+    its work.
     """
     program = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
@@ -225,12 +227,12 @@ def _one_thread_each() -> Iterator[None]:
 # Workers of a dask cluster.
 
 
-CONNECT = 10.0
-"""How long a scheduler may take to answer, s."""
+CONNECT_TIMEOUT_S = 10.0
+"""Longest time until a scheduler answers, s."""
 REMARK_WITHOUT_WORKERS_S = 5.0
 MAX_TIME_WITHOUT_WORKERS_S = 60.0
-"""How long a cluster may have no worker until the work is given up."""
-SAME = ("dask", "distributed", "dynid_ros", "numpy", "scipy")
+"""Longest time that a cluster may be without a worker before the work is given up, s."""
+SAME_VERSION_PACKAGES = ("dask", "distributed", "dynid_ros", "numpy", "scipy")
 """Packages whose versions must be those of this process, on workers; results would differ, or not be understood."""
 
 
@@ -312,18 +314,18 @@ class Cluster(NamedTuple):
 
 @contextmanager
 def cluster(address: str, tls: TlsFiles | None = None) -> Iterator[Cluster]:
-    """The workers of a scheduler of dask.distributed, as long as the block lasts; what is under way then is given up.
+    """Yield an executor for the workers of a dask.distributed scheduler; the end of the block drops running calls.
 
-    Without certificates nothing is encrypted and nobody is asked who they are: whoever reaches the scheduler or a
-    worker can run any code there.
+    Without certificates the traffic is not encrypted and no identity is checked: anyone with access to the scheduler or
+    to a worker can run any code there.
 
     Args:
         address: such as tcp://10.0.0.1:8786, or with certificates tls://10.0.0.1:8786.
-        tls: certificates; None: none.
+        tls: certificates; None for none.
 
     Raises:
-        WorkerError: dask is not installed; nobody answers there, or no scheduler; no worker is there; one of them has
-            another version of what matters, or lacks this package; the certificates cannot be read.
+        WorkerError: dask is not installed; no scheduler answers; there is no worker; a worker has other versions of the
+            relevant packages or lacks this package; the certificates cannot be read.
     """
     try:
         from distributed import Client, Security  # noqa: PLC0415  # optional, and slow to import
@@ -353,21 +355,23 @@ def cluster(address: str, tls: TlsFiles | None = None) -> Iterator[Cluster]:
         def __del__(self) -> None:
             pass
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong is said in one line
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the error message replaces dask's log
     connected: Future[Client] = Future()
 
     def connect() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of versions, which are compared below
             try:
-                client = ClosedByHand(address, timeout=CONNECT, set_as_default=False, name="dynid", security=security)
+                client = ClosedByHand(
+                    address, timeout=CONNECT_TIMEOUT_S, set_as_default=False, name="dynid", security=security
+                )
                 connected.set_result(client)
             except BaseException as error:  # whatever a stranger at that address answers
                 connected.set_exception(error)
 
     threading.Thread(target=connect, daemon=True).start()  # a handshake without an answer would never end
     try:
-        client = connected.result(2.0 * CONNECT)
+        client = connected.result(2.0 * CONNECT_TIMEOUT_S)
     except Exception as error:
         reason = one_line(str(error)) or type(error).__name__
         raise WorkerError(
@@ -376,7 +380,7 @@ def cluster(address: str, tls: TlsFiles | None = None) -> Iterator[Cluster]:
         ) from error
     try:
         scheduler = client.get_versions()["scheduler"]["packages"]  # type: ignore[index]
-        _check_versions(f"the scheduler {address}", {name: scheduler[name] for name in SAME[:2]})
+        _check_versions(f"the scheduler {address}", {name: scheduler[name] for name in SAME_VERSION_PACKAGES[:2]})
         workers = client.run(_versions, on_error="return")
         if not workers:
             raise WorkerError(f"the scheduler {address} has no workers; start some with `dask worker {address}`")
@@ -384,12 +388,12 @@ def cluster(address: str, tls: TlsFiles | None = None) -> Iterator[Cluster]:
             _check_versions(f"worker {name}", versions)
         yield Cluster(ClusterExecutor(client, address), sum(client.nthreads().values()))
     finally:
-        client.close(timeout=CONNECT)
+        client.close(timeout=CONNECT_TIMEOUT_S)
 
 
 def _check_versions(who: str, versions: dict[str, str] | Exception) -> None:
     own = _versions()
-    if isinstance(versions, Exception):  # it could not even be asked
+    if isinstance(versions, Exception):  # the worker did not answer
         raise WorkerError(f"{who} cannot load dynid_ros {own['dynid_ros']} ({versions}); install the same there")
     for name, its in versions.items():
         if its != own[name]:
@@ -397,6 +401,6 @@ def _check_versions(who: str, versions: dict[str, str] | Exception) -> None:
 
 
 def _versions() -> dict[str, str]:
-    """Of what matters; of Python major and minor, all that does."""
+    """Return the versions of the relevant packages and the major and minor version of Python."""
     python = ".".join(map(str, sys.version_info[:2]))
-    return {name: import_module(name).__version__ for name in SAME} | {"python": python}
+    return {name: import_module(name).__version__ for name in SAME_VERSION_PACKAGES} | {"python": python}

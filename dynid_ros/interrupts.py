@@ -14,11 +14,11 @@ INTERRUPTED = 130
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], None]]:
-    """SIGINT ends all at once; from when the function that is yielded was called, the second does.
+    """Let the first SIGINT end the work tidily, once the yielded function was called; else exit at once.
 
-    The first then does what its handler does, raises KeyboardInterrupt that is, so that files and terminal are left
-    tidy. A thread counts them: handlers run when the main thread comes to it, count two that come meanwhile as one, and
-    what they raise while modules are imported may be lost or printed there, so until then they raise nothing.
+    The first SIGINT calls the previous handler, which raises KeyboardInterrupt, so that files and the terminal are left
+    tidy. A thread counts the signals: handlers run only when the main thread reaches them, count two quick signals
+    as one, and errors that they raise during imports may be lost. So the handler raises nothing until then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None  # only the main thread may handle signals

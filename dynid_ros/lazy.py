@@ -1,4 +1,4 @@
-"""Faces of packages that import a module when one of its names is first asked for (PEP 562)."""
+"""Package faces that import a module when one of its names is first used (PEP 562)."""
 
 import ast
 from importlib import import_module
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def offer(face: dict[str, Any]) -> None:
-    """Offer what a package's `__init__` imports under `if TYPE_CHECKING:`, which editors and mypy read too.
+    """Offer the names that a package's `__init__` imports under `if TYPE_CHECKING:`, which editors and mypy read too.
 
-    No such name may be that of a file in the package: Python sets the module in its place when the file is imported.
+    No offered name may equal a file name in the package: Python would replace it by the module at its import.
 
     Args:
         face: `globals()` of the `__init__`.

@@ -1,6 +1,6 @@
-"""Keeps BLAS to one thread, if imported before numpy: for the programs of this package, not for those who import it.
+"""Keep BLAS to one thread, if imported before numpy. Programs of this package import it; libraries do not.
 
-Its matrices are small. More threads gain nothing, and on a busy machine they wait for each other: with both of two
+The matrices are small, so more threads gain nothing. On a busy machine they wait for each other: with both of two
 cores taken, a fit of 7 s took 90 s.
 """
 

@@ -1,6 +1,6 @@
-"""How far a long computation is, for whoever waits for it, and the way to end it.
+"""Progress of a long computation, and the way to cancel it.
 
-Numerics say `advance` and `each`; they know neither terminals nor nodes. Where nobody watches, that does nothing.
+Numerics call `advance` and `each`; they know neither terminals nor nodes. The calls do nothing without a watch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
 
 T = TypeVar("T")
-LEAST_PART = 0.02
-"""Part of a step from which on the time that is left can be distinguished from the time that it took."""
+MIN_FINISHED_PART = 0.02
+"""Smallest part of a step that allows an estimate of the remaining time."""
 
 
 class Cancelled(DynidError):  # noqa: N818  # no fault
@@ -27,20 +27,23 @@ class Cancelled(DynidError):  # noqa: N818  # no fault
 
 
 class Watch:
-    """Watches the computation of one thread; all others may read it, and cancel.
+    """Progress of the computation in one thread; other threads may read it, and cancel.
 
     Attributes:
-        what: the step that runs.
-        number, count: of this step, and of all steps.
-        part: of this step that is done, 0 to 1; 0 also for a step that does not say.
-        seconds: s for which this step has been running.
+        what: name of the present step.
+        number, count: index of this step, and number of steps.
+        part: finished part of this step, 0 to 1; 0 for a step without progress.
+        seconds: time since this step began, s.
 
     Args:
-        cancelled: set when the computation is to end; None: by `cancel` alone.
+        cancelled: event that cancels the computation; None: only `cancel` does.
     """
 
     def __init__(self, cancelled: threading.Event | Event | None = None) -> None:
-        self.what, self.number, self.count, self.part = "", 0, 0, 0.0
+        self.what = ""
+        self.number = 0
+        self.count = 0
+        self.part = 0.0
         self._begun = time.monotonic()
         self._range = (0.0, 1.0)
         self._cancelled = cancelled or threading.Event()
@@ -52,13 +55,13 @@ class Watch:
 
     @property
     def whole(self) -> float:
-        """Part of all steps that is done, 0 to 1; steps count alike, whatever time they take."""
+        """Finished part of all steps, 0 to 1; all steps count alike, whatever time they take."""
         return (self.number - 1 + self.part) / self.count if self.count else 0.0
 
     @property
     def remaining(self) -> float | None:
         """Time that this step will still take if it goes on as it went so far, s; None: not known."""
-        return self.seconds * (1.0 - self.part) / self.part if self.part >= LEAST_PART else None
+        return self.seconds * (1.0 - self.part) / self.part if self.part >= MIN_FINISHED_PART else None
 
     def cancel(self) -> None:
         """Have the computation end, with `Cancelled`, at its next step."""
@@ -67,8 +70,12 @@ class Watch:
     def begin(self, what: str, number: int, count: int) -> None:
         """Begin a step, the first one with number 1."""
         self._check()
-        self.what, self.number, self.count, self.part = what, number, count, 0.0
-        self._begun, self._range = time.monotonic(), (0.0, 1.0)
+        self.what = what
+        self.number = number
+        self.count = count
+        self.part = 0.0
+        self._begun = time.monotonic()
+        self._range = (0.0, 1.0)
 
     def __str__(self) -> str:
         if not self.what:
@@ -92,7 +99,7 @@ _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 def watched() -> Watch | None:
-    """Who watches the computation that runs here."""
+    """Return the watch of the computation that runs in this thread."""
     return _watch.get()
 
 
@@ -107,10 +114,10 @@ def watching(watch: Watch) -> Iterator[Watch]:
 
 
 def advance(part: float) -> None:
-    """Say that a part, 0 to 1, of the present step is done; inside `each`, of the present one of these.
+    """Report that a part, 0 to 1, of the present step is done; inside `each`, of its present item.
 
     Raises:
-        Cancelled: whoever watches wants it to end.
+        Cancelled: the watch cancelled the computation.
     """
     if (watch := _watch.get()) is not None:
         watch._advance(part)

@@ -1,7 +1,7 @@
-"""One declaration of a setting: type, default, unit, range and help, from which all that offers or stores it follows.
+"""Declaration of a setting with type, default, unit, range and help, the source for options and parameters.
 
-A setting is a field of the dataclass that uses it. `dynid` makes options of them (`commands/options`), nodes make
-parameters (`nodes/shared/parameters`), and from those follow `config/*.yaml` and `docs/parameters.md`.
+A setting is a field of the dataclass that uses it. `dynid` makes options from settings (`commands/options`), nodes make
+parameters (`nodes/shared/parameters`), and these give `config/*.yaml` and `docs/parameters.md`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ from typing import Any
 
 from dynid_ros.errors import DynidError
 
-KEY, PART = "setting", "part"
+KEY = "setting"
+PART = "part"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of a setting.
+    """Declaration of one setting.
 
     Attributes:
         name: of the field.
-        default: None stands for "chosen by the program"; a tuple without parts is a list of texts, or of numbers: one
+        default: None means "chosen by the program"; a tuple without parts is a list of texts, or of numbers: one
             for all joints, or one per joint.
-        help: what it is, without unit, choices and default.
+        help: description, without unit, choices and default.
         unit: of a number.
-        choices: all values that there are, of a text; an empty default is allowed besides.
-        least, above: smallest number, and the one that must be exceeded; None: any.
-        symbol: stands for its value in the help of a command.
-        parts: names of what a value consists of: numbers, or, where the default is an empty tuple, texts, of which
-            there may be several.
-        read: makes the value of a text, of settings that are more than a text or a number; None: it is the value.
-        off: help of the option that switches off what is on by default.
-        offered: whether commands and nodes have it; else it is for programs alone.
+        choices: allowed texts; an empty default is allowed too.
+        least, above: smallest number, and the number that must be exceeded; None: no bound.
+        symbol: placeholder for the value in the help of a command.
+        parts: names of the components of a value: numbers, or texts if the default is an empty tuple.
+            read: function from a text to the value, for settings that are not texts or numbers; None: the text is the
+            value.
+        off: help of the option that switches off a default.
+        offered: whether commands and nodes have the setting; else it is for programs only.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Setting:
         return what + (f", {self.unit}" if self.unit else "") + mark + otherwise
 
     def problem(self, value: Any) -> str:
-        """Why a value cannot be; empty if it can."""
+        """Return the reason why a value is invalid; empty if it is valid."""
         if self.read is not None:
             return ""
         if self.choices:
@@ -109,7 +110,7 @@ def setting(
 
 
 def part(owner: type) -> Any:
-    """Return a dataclass field that holds an object of another dataclass with settings, by default as it is made."""
+    """Return a dataclass field that holds an object of another dataclass with settings."""
     return field(default_factory=owner, metadata={PART: owner})
 
 
@@ -127,10 +128,10 @@ def made(owner: type, values: Mapping[str, Any], *arguments: Any) -> Any:
 
 
 def check(owner: Any, error: type[DynidError]) -> None:
-    """Refuse values that a declaration does not allow; for `__post_init__`.
+    """Refuse values that a declaration forbids; for `__post_init__`.
 
     Raises:
-        error: names the setting, its value and what was expected.
+        error: names the setting, its value and the expected value.
     """
     for each in _declared(owner):
         if problem := each.problem(getattr(owner, each.name)):
@@ -138,7 +139,7 @@ def check(owner: Any, error: type[DynidError]) -> None:
 
 
 def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for the dataclass of what a command or a node was given, by name."""
+    """Return keyword arguments for the dataclass from the values of a command or a node, by name."""
     return {each.name: _value(each, given[each.name]) for each in settings}
 
 

@@ -243,7 +243,7 @@ def test_a_cluster_does_the_same_jobs_and_a_killed_worker_costs_one(folder, caps
 
 def test_a_scheduler_that_is_not_there_is_one_line(folder, capsys, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr("dynid_ros.executors.CONNECT", 0.5)
+    monkeypatch.setattr("dynid_ros.executors.CONNECT_TIMEOUT_S", 0.5)
     assert "no scheduler of dask answers at tcp://127.0.0.1:9" in refused(
         capsys, *FLEET[:-2], "--scheduler", "tcp://127.0.0.1:9"
     )

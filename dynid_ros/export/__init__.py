@@ -1,1 +1,1 @@
-"""What was identified, in the form that other programs take: C source, URDF, MJCF, SDF, actuators of Isaac Lab."""
+"""Export of the identified model to other programs: C source, URDF, MJCF, SDF, actuators of Isaac Lab."""

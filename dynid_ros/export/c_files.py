@@ -1,4 +1,4 @@
-"""The files of an arm in C, and what they hold."""
+"""C files of an arm and their content."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
             f"{output}: an #include cannot name such a file; use letters, digits, blanks and . _ + - in its name"
         )
     prefix = c_identifier(output.stem)
-    header, source = output.with_suffix(".h"), output.with_suffix(".c")
+    header = output.with_suffix(".h")
+    source = output.with_suffix(".c")
     texts = {header: c_header(arm, prefix), source: c_source(arm, prefix, header.name)}
     for path, text in texts.items():
         write_atomically(path, text)

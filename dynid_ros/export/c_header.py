@@ -1,4 +1,4 @@
-"""The header of exported C: what it declares, the arm's names and limits."""
+"""Header of exported C: declarations, names and limits of the arm."""
 
 from __future__ import annotations
 
@@ -91,13 +91,15 @@ def c_identifier(name: str) -> str:
 
 
 def c_header(arm: ExportedArm, prefix: str) -> str:
-    """Text of the header: limits, names and declarations.
+    """Return the text of the header: limits, names and declarations.
 
     Args:
-        arm: what is exported.
-        prefix: of all names, an identifier of C.
+        arm: exported arm.
+        prefix: of all names, a C identifier.
     """
-    robot, limits, load = arm.robot, arm.robot.limits, arm.load
+    robot = arm.robot
+    limits = arm.robot.limits
+    load = arm.load
     memory = arm.friction.memory_keys(robot.n_joints)
     with_links = arm.parameters is not None
     terms = [part.name.replace("_", " ") for joint in arm.friction.of(robot.n_joints) for part in joint.parts]
@@ -152,6 +154,6 @@ def _number(value: float) -> str:
 
 
 def _string(name: str) -> str:
-    """Literal of C: what is not plain is octal, so that neither quotes nor trigraphs are read."""
+    """Return a C literal; special characters are written in octal, so that neither quotes nor trigraphs act."""
     plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in name.encode())
     return f'"{"".join(plain)}"'

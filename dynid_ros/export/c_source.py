@@ -1,7 +1,7 @@
-"""The arm in C: one header and one source of C99 that need nothing but the mathematical library.
+"""The arm in C: one header and one source of C99 that need only the math library.
 
-The code is straight-line arithmetic on doubles, from the generator that writes the Python of our own control loop
-(`model.generated_code`): it allocates nothing, loops over nothing and keeps no state of its own.
+The code is straight-line arithmetic on doubles, from the generator that also writes the Python of the control loop
+(`model.generated_code`): it allocates nothing, has no loops and keeps no state.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _OF_C = {"abs": "fabs", "max": "larger", "min": "smaller"}
 
 
 def c_source(arm: ExportedArm, prefix: str, header: str) -> str:
-    """Text of the source.
+    """Return the text of the source.
 
     Args:
-        arm: what is exported.
+        arm: exported arm.
         prefix: of all names, as in the header.
         header: name of the header's file.
     """
@@ -48,7 +48,7 @@ def c_source(arm: ExportedArm, prefix: str, header: str) -> str:
 
 
 def _load_parameters(prefix: str) -> str:
-    """Ten parameters about the tip link's frame, from what people know of a load; see `inertia.from_center_of_mass`."""
+    """Return C that computes the ten load parameters about the tip link's frame; see `inertia.from_center_of_mass`."""
     return f"""static void load_parameters(const {prefix}_load *load, double p[10])
 {{
     if (load == NULL) {{
@@ -71,9 +71,10 @@ def _load_parameters(prefix: str) -> str:
 
 
 def _gravity(arm: ExportedArm, prefix: str) -> str:
-    robot, gravity = arm.robot, arm.gravity
+    robot = arm.robot
+    gravity = arm.gravity
     lines = Lines()
-    # What a load at the tip adds to the moments: its mass and mass moments, seen from the last link.
+    # A load at the tip adds its mass and mass moments, expressed in the frame of the last link.
     about_link = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T
     carried = np.round(gravity.projection[:, robot.tip_columns] @ about_link, DIRECTION_DECIMALS)[:, :STATIC]
     moments = [
@@ -88,14 +89,15 @@ def _gravity(arm: ExportedArm, prefix: str) -> str:
 
 
 def _dynamics(arm: ExportedArm, head_of_it: str, parameters: NDArray) -> str:
-    lines, chain = Lines(), arm.robot.chain
+    lines = Lines()
+    chain = arm.robot.chain
     bodies = body_terms(lines, chain, parameters.reshape(-1, PARAMETERS_PER_LINK), _LOAD)
     torques = inverse_dynamics_lines(lines, chain, constants(arm.robot.gravity), bodies)
     return _function(head_of_it, lines.needed(torques)[0], [text(torque) for torque in torques])
 
 
 def _joints(arm: ExportedArm, prefix: str) -> Iterator[str]:
-    """Functions that make up the torque that the joints add."""
+    """Return C functions for the torque of friction, springs and rotors."""
     directions, entries = friction_code(arm.friction, arm.robot.n_joints)
     sums: list[list[str]] = [[] for _ in arm.robot.joint_names]
     for row, column, expression in entries:
@@ -148,13 +150,13 @@ static double slid(double way, double length, double direction)
 
 
 def _function(head_of_it: str, lines: Sequence[str], results: Sequence[str], before: Sequence[str] = ()) -> str:
-    """A function that reads what its lines need, and writes its results at the end.
+    """Return a C function that reads the inputs of its lines, and writes its results at the end.
 
     Args:
         head_of_it: its name and arguments.
-        lines: assignments, each to a variable of its own.
+        lines: assignments, each to a new variable.
         results: expressions of the torques.
-        before: statements that come first, and make up an array `loads`; none: l0 to l9 are a load's parameters.
+        before: statements that come first and fill an array `loads`; without them l0 to l9 are a load's parameters.
     """
     read = {(letter, int(number)) for letter, number in _INPUT.findall(" ".join([*lines, *results]))}
     made = {line.split(" = ")[0] for line in lines}

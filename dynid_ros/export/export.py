@@ -1,4 +1,4 @@
-"""One export: from `identified.yaml` and a URDF to files that another program reads, and what these cannot hold."""
+"""Export from `identified.yaml` and a URDF to files of another program, with the loss that the format causes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TARGETS = {"c": "c_files", "urdf": "exported_urdf", "mjcf": "mjcf_file", "sdf": 
 """Modules of this room, whose `write` writes the files; loaded when chosen, as MuJoCo need not be installed."""
 
 SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "sdf": ".sdf", "isaac": ".py"}
-"""Suffix that a name without one gets, so that each format has a file of its own; C adds two by itself."""
+"""Suffix for a file name without one, so that each format has its own file; C adds two suffixes."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """What was written.
+    """Result of an export.
 
     Attributes:
         target: key of `TARGETS`.
-        files: by what they are.
-        holds: what the files hold, a line each.
-        remarks: what they do not hold, and what that makes of torques.
-        numbers: the same for programs.
+        files: paths by kind.
+        holds: content of the files, one line each.
+        remarks: omitted content, one line each, with the effect on the torque.
+        numbers: the remarks' numbers, for programs.
     """
 
     target: str
@@ -56,18 +56,17 @@ class Export:
 def export(
     model: str | Path, robot: RobotModel, target: str, output: str | Path, recording: Recording | None = None
 ) -> Export:
-    """Write what an `identified.yaml` knows of an arm for another program.
+    """Write the identified model of an arm for another program.
 
     Args:
         model: `identified.yaml`.
         robot: the arm, of its URDF.
         target: key of `TARGETS`.
-        output: the file, or where there are several the name that they share; the suffix of the format is added to a
-            name without one.
-        recording: motion on which it is judged what the target does not hold; None: sinusoids within the limits.
+        output: the file, or the common name of several files; a name without a suffix gets that of the format.
+        recording: motion on which the loss of the export is judged; None: sinusoids within the limits.
 
     Raises:
-        IdentifiedFileError: the file is malformed, of another robot, or holds too little for the target.
+        IdentifiedFileError: the file is malformed, belongs to another robot, or holds too little for the target.
         ModelError: no such file can describe the arm, or the target needs a module that is not installed.
     """
     try:

@@ -23,7 +23,7 @@ from dynid_ros.model.friction_terms import OWN_ANGLE, FrictionTerm
 from dynid_ros.model.gravity import GravityModel
 
 POSE_STEP = 100
-"""Of the samples of a motion, each of so many is looked at."""
+"""Samples of a motion per judged pose."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class ExportedLoad:
 
 @dataclass(frozen=True, eq=False)
 class ExportedArm:
-    """What an identification knows of an arm.
+    """Identified model of an arm, as far as exports use it.
 
     Attributes:
         robot: kinematics and gravity; its own inertias are those of the URDF.
         gravity: its gravity model.
         moments: (k,) of `gravity`, without a load.
-        parameters: (10 n,) of the links; None: gravity alone was identified.
+        parameters: (10 n,) of the links; None if only gravity was identified.
         friction: terms of the joints.
         coefficients: (f,) of friction, in the order of `friction.names(robot)`.
-        load: that was identified; None: none.
-        springs: between motors and links; None: rigid joints.
+        load: identified payload; None without one.
+        springs: between motors and links; None for rigid joints.
         source: name of the file.
     """
 
@@ -63,11 +63,12 @@ class ExportedArm:
 
     @classmethod
     def read(cls, path: str | Path, robot: RobotModel) -> ExportedArm:
-        """The arm that a file holds.
+        """Return the arm in a file.
 
         Raises:
-            IdentifiedFileError: the file is malformed, of another robot, holds neither links nor gravity, a joint was
-                not observable in it, or its load is at another link than the tip.
+                IdentifiedFileError: the file is malformed, belongs to another robot, holds neither links nor gravity,
+                has an
+                unobservable joint, or its load is at another link than the tip.
         """
         document = load_identified(path)
         check_same_robot(document, robot)
@@ -79,7 +80,9 @@ class ExportedArm:
         parameters = None
         if "links" in document:
             links = link_model(document, robot)
-            parameters, friction, coefficients = links.parameters, links.friction, links.coefficients
+            parameters = links.parameters
+            friction = links.friction
+            coefficients = links.coefficients
             moments = gravity.project(parameters)
         else:
             moments = gravity_moments(document, gravity)
@@ -116,7 +119,7 @@ class ExportedArm:
         ]
 
     def beside(self, what: str, motion: Motion) -> list[str]:
-        """Say what a format, `what`, leaves out besides friction: load, springs, and that joints are held."""
+        """Return sentences on omitted content other than friction (load, springs, held joints) of format `what`."""
         remarks = self.sag(what, motion)
         if self.load is not None:
             remarks.append(f"{what} has the arm without the {self.load.mass:g} kg that {self.source} knows as its load")
@@ -127,7 +130,7 @@ class ExportedArm:
 
     @property
     def own_angle_terms(self) -> dict[int, dict[FrictionTerm, float]]:
-        """Springs and harmonics by joint, which act at rest too; an offset beside a spring is its rest angle."""
+        """Springs and harmonics by joint, which act at rest too; with a spring, the offset contains its rest angle."""
         found = {}
         for i, terms in enumerate(self.joint_terms):
             springs = [part for part in terms if part.family == "spring"]
@@ -138,9 +141,9 @@ class ExportedArm:
 
 
 def _friction_of_gravity(document: dict, robot: RobotModel) -> tuple[FrictionModel, NDArray]:
-    """Coulomb, viscous and offset of each joint; what is not known is zero.
+    """Return Coulomb friction, viscous friction and offset of each joint; unknown numbers are zero.
 
-    Where an offset and Coulomb friction are not known apart the torques of both directions are, which make them up.
+    If the data do not separate offset and Coulomb friction, both follow from the torques of the two directions.
     """
     values = friction_values(document, robot.joint_names, ("coulomb", "viscous", "offset", *DIRECTIONS))
     coulomb, viscous, offset, positive, negative = values

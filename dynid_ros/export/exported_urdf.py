@@ -1,4 +1,4 @@
-"""The arm's URDF with what was identified: links, and friction of the joints as far as a URDF holds it."""
+"""URDF of the arm with identified links, and with joint friction as far as a URDF holds it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 from dynid_ros.model.urdf_export import replace_dynamics, urdf_with_inertias
 
-WHAT = "a URDF"
+FORMAT_NAME = "a URDF"
 
 
 def exported_urdf(arm: ExportedArm, friction: HeldFriction) -> tuple[str, list[str]]:
-    """Text of the URDF, and what was chosen where the file holds less.
+    """Return the text of the URDF, and remarks on content that the file cannot hold.
 
     Raises:
         ModelError: no URDF can have the links, see `urdf_with_inertias` and `link_parameters`.
@@ -33,7 +33,7 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     """Write the URDF: `<inertial>` of all links of the arm and `<dynamics>` of its joints, nothing else changes."""
     friction = HeldFriction.of(arm, (), motion)
     text, remarks = exported_urdf(arm, friction)
-    remarks += friction.remarks(WHAT, arm.robot.joint_names) + arm.beside(WHAT, motion)
+    remarks += friction.remarks(FORMAT_NAME, arm.robot.joint_names) + arm.beside(FORMAT_NAME, motion)
     holds = ("inertials of the links, damping and friction of the joints",)
     files = {"urdf": write_atomically(output, text)}
     return Export("urdf", files, holds, tuple(remarks), {"friction": friction.document(arm.robot.joint_names)})

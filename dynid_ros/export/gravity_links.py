@@ -17,15 +17,15 @@ from dynid_ros.model.inertia import (
     skew,
 )
 
-SAME = 1e-9
+MAX_RELATIVE_RESIDUAL = 1e-9
 
 
 def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
-    """Parameters (10 n,) of physically consistent links with the gravity of `arm`, and what was chosen.
+    """Return parameters (10 n,) of physically consistent links with the gravity of `arm`, and remarks on the choice.
 
-    Those of identified links stay as they are. Of gravity alone, links keep the mass and the inertia about the centre
-    of mass that the URDF gives them, and the centres move: as little as they must, each counted by its mass. Where the
-    identified mass beyond a prismatic joint is another one, masses change too, as little as they must in proportion.
+    Identified links do not change. If only gravity is known, links keep the mass and the inertia about the centre
+    of mass of the URDF, and the centres move as little as possible, weighted by mass. If the identified mass beyond a
+    prismatic joint differs, masses change too, as little as possible in proportion.
 
     Raises:
         ModelError: no such links exist.
@@ -39,11 +39,12 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
     projection = arm.gravity.projection.reshape(len(arm.moments), -1, PARAMETERS_PER_LINK)
     rows = _known(arm.gravity)
     slides = ~projection[:, :, 1:STATIC].any(axis=(1, 2))
-    centers, masses = links[:, 1:STATIC] / links[:, :1], links[:, 0].copy()
+    centers = links[:, 1:STATIC] / links[:, :1]
+    masses = links[:, 0].copy()
     if (rows & slides).any():
         by_mass = projection[rows & slides][:, :, 0]
         change = np.linalg.lstsq(by_mass * masses, arm.moments[rows & slides] - by_mass @ masses, rcond=None)[0]
-        if np.abs(change).max() > SAME:
+        if np.abs(change).max() > MAX_RELATIVE_RESIDUAL:
             masses = masses * (1.0 + change)
             remarks.append("masses beyond prismatic joints are those that were identified")
     if not (masses > 0.0).all():
@@ -53,7 +54,8 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
             "correct the masses of the URDF, or identify links"
         )
     turning = rows & ~slides
-    # Moments are linear in mass moments: of unit steps of sqrt(m) times the centre, m |dc|^2 is what is least.
+    # The gravity moments are linear in the mass moments. In units of sqrt(m) times the centre, least squares minimizes
+    # the sum of m |dc|^2.
     by_moment = projection[turning][:, :, 1:STATIC]
     moments = masses[:, None] * centers
     missing = arm.moments[turning] - projection[turning][:, :, 0] @ masses - np.einsum("rij,ij", by_moment, moments)
@@ -65,7 +67,9 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
         for mass, center, old, link in zip(masses, moved, centers, links, strict=True)
     ]
     parameters = np.concatenate(bodies)
-    if not np.allclose(arm.gravity.project(parameters)[rows], arm.moments[rows], atol=SAME * np.abs(arm.moments).max()):
+    if not np.allclose(
+        arm.gravity.project(parameters)[rows], arm.moments[rows], atol=MAX_RELATIVE_RESIDUAL * np.abs(arm.moments).max()
+    ):
         raise ModelError(
             f"{robot.name}: no links of the URDF's masses have the identified gravity; correct them, or identify links"
         )
@@ -79,7 +83,7 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
 
 
 def _known(gravity: GravityModel) -> NDArray:
-    """(k,) which moments gravity loads, and were identified."""
+    """Return a mask (k,) of the moments that gravity loads and that were identified."""
     rows = np.ones(len(gravity.names), dtype=bool)
     for i in np.flatnonzero(gravity.unobservable_axes()):
         rows[gravity.columns(int(i))] = False

@@ -1,4 +1,4 @@
-"""Friction as simulators hold it, Coulomb and viscous, with what of the identified friction that leaves out."""
+"""Friction as simulators hold it, Coulomb and viscous, with the loss against the identified friction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.friction_terms import WHOLE
 
 _ALIKE = ("coulomb", "viscous", "stribeck", "load", "coupling_coulomb", "coupling_viscous")
-"""What a simulator's Coulomb and viscous friction take in, as far as they can."""
+"""Terms that a simulator's Coulomb and viscous friction approximate."""
 _SHAPES = {
     "sliding_length": "memory of the direction",
     "smoothing": "smooth reversal",
@@ -28,17 +28,17 @@ AT_REST = 0.005
 
 @dataclass(frozen=True, eq=False)
 class HeldFriction:
-    """What a format holds of the torque that the joints add; (n,) arrays, of n joints.
+    """Part of the joints' own torque that a format holds; arrays (n,).
 
     Attributes:
         coulomb, viscous: N m and N m s/rad, at least 0.
-        rotor_inertia: kg m²; zero where the format has none.
-        spring, rest: N m/rad, and the angle at which it has no torque, rad; zero where the format has none.
-        breakaway: N m, Coulomb and Stribeck friction at the end of standstill.
-        rms: of all that the joints add, N m.
-        error: RMS of what of that is not held, N m.
+        rotor_inertia: kg m²; zero if the format has none.
+        spring, rest: N m/rad, and its rest angle, rad; zero if the format has none.
+        breakaway: Coulomb plus Stribeck friction at the end of standstill, N m.
+        rms: RMS of the joints' own torque, N m.
+        error: RMS of the part that the format does not hold, N m.
         lost: terms by joint that the format does not hold.
-        motion: that `rms` and `error` are of.
+        motion: motion to which `rms` and `error` refer.
     """
 
     coulomb: NDArray
@@ -54,21 +54,24 @@ class HeldFriction:
 
     @classmethod
     def of(cls, arm: ExportedArm, held: Collection[str], motion: Motion) -> HeldFriction:
-        """Choose what is nearest to the identified friction on a motion, where it is not the same.
+        """Choose the friction of the format that is nearest to the identified friction on a motion.
 
-        Coulomb and viscous coefficients stay as identified where a joint has no term like them. Else they are fitted to
-        all such terms together.
+        Coulomb and viscous coefficients stay as identified if a joint has no similar term. Else they are fitted to all
+        similar
+        terms together.
 
         Args:
-            arm: its friction.
-            held: of "rotor_inertia" and "spring", those that the format holds besides.
-            motion: to fit on, and to judge by.
+            arm: identified arm.
+            held: of "rotor_inertia" and "spring", those that the format also holds.
+            motion: motion for the fit and for the errors.
         """
-        robot, n = arm.robot, arm.robot.n_joints
+        robot = arm.robot
+        n = arm.robot.n_joints
         columns = arm.friction.of_motion(robot, motion.q, motion.qd, motion.qdd, arm.friction.memory(motion.q))
         whole = columns @ arm.coefficients
         values = {name: np.zeros(n) for name in ("coulomb", "viscous", "rotor_inertia", "spring", "rest", "breakaway")}
-        error, lost = np.zeros(n), {}
+        error = np.zeros(n)
+        lost = {}
         for j, joint in enumerate(robot.joint_names):
             q, qd, qdd = (part[:, j] for part in (motion.q, motion.qd, motion.qdd))
             own = _OwnTerms.of(arm, j)
@@ -81,7 +84,7 @@ class HeldFriction:
             for name, value in found.items():
                 values[name][j] = value
             without = viscous * qd + kept.get("rotor_inertia", 0.0) * qdd + spring * (q - rest)
-            # A joint that rests is held by what it takes, up to Coulomb friction.
+            # Friction holds a resting joint with the torque that it needs, up to Coulomb friction.
             held_by = np.clip(whole[:, j] - without, -coulomb, coulomb)
             dry = np.where(np.abs(qd) < AT_REST, held_by, coulomb * np.sign(qd))
             error[j] = _rms(whole[:, j] - without - dry)
@@ -137,7 +140,7 @@ class _OwnTerms:
 
     @property
     def coefficients(self) -> dict[str, float]:
-        """Of the joint alone, by name."""
+        """Coefficients of the joint by name."""
         return {
             name: value for name, value in zip(self.names, self.values.tolist(), strict=True) if name not in WHOLE[1:]
         }
@@ -154,7 +157,7 @@ class _OwnTerms:
         return float(coulomb), float(viscous)
 
     def lost(self, kept: Mapping[str, float]) -> tuple[str, ...]:
-        """What is another than Coulomb and viscous friction, and what else is `kept`."""
+        """Return the terms other than Coulomb friction, viscous friction and those in `kept`."""
         held = {"coulomb", "viscous", *(name for name, value in kept.items() if value)}
         held |= {"offset"} if "spring" in held else set()
         terms = [name for name, value in zip(self.names, self.values, strict=True) if value and name not in held]

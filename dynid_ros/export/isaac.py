@@ -13,7 +13,7 @@ from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.export.motion import Motion
 from dynid_ros.files import comment_text, write_atomically
 
-WHAT = "an actuator of Isaac Lab"
+FORMAT_NAME = "an actuator of Isaac Lab"
 _MODULE = '''"""Actuators of {name} for Isaac Lab, identified: {source}. Written by dynid_ros {version}.
 
     from isaaclab.actuators import ImplicitActuatorCfg
@@ -65,7 +65,7 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
         module=comment_text(output.stem),
         fields="".join(lines),
     )
-    remarks = [*friction.remarks(WHAT, robot.joint_names), *arm.beside(WHAT, motion)]
+    remarks = [*friction.remarks(FORMAT_NAME, robot.joint_names), *arm.beside(FORMAT_NAME, motion)]
     if not friction.rotor_inertia.any():
         remarks.append("armature is 0: no rotor inertia was identified (--friction …,rotor_inertia)")
     remarks.append("links are not in it: give Isaac the URDF of `dynid export --to urdf`")

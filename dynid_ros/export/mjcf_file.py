@@ -16,12 +16,12 @@ from dynid_ros.files import write_atomically
 from dynid_ros.model.urdf_export import with_possible_hand
 from dynid_ros.simulation.mjcf import mjcf_text
 
-WHAT = "MJCF"
+FORMAT_NAME = "MJCF"
 HELD = ("rotor_inertia", "spring")
 
 
 def joint_fields(friction: HeldFriction) -> dict[str, NDArray]:
-    """(n,) values of the joints, by their names in MJCF."""
+    """Return values (n,) of the joints by their names in MJCF."""
     return {
         "armature": friction.rotor_inertia,
         "frictionloss": friction.coulomb,
@@ -43,7 +43,7 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     urdf, remarks = exported_urdf(arm, friction)
     remarks += [f"{sentence} (MuJoCo takes no other)" for sentence in mended]
     files = {"mjcf": write_atomically(output, mjcf_text(urdf, arm.robot, joint_fields(friction)))}
-    remarks += friction.remarks(WHAT, arm.robot.joint_names) + arm.beside(WHAT, motion)
+    remarks += friction.remarks(FORMAT_NAME, arm.robot.joint_names) + arm.beside(FORMAT_NAME, motion)
     remarks.append("no shapes: nothing is seen and nothing collides; join it with those of your model")
     holds = (
         "inertials of the links, armature, friction loss, damping, springs and limits of the joints, a motor each",

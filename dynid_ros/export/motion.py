@@ -1,4 +1,4 @@
-"""The motion on which it is judged what an export does not hold."""
+"""Motion on which the loss of an export is judged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from numpy.typing import NDArray
 
 from dynid_ros.model.robot import RobotModel
 
-DURATION, SAMPLES, LONGEST_PERIOD, SHARE = 60.0, 6000, 8.0, 0.8
-REACH, SPEED = 1.5, 1.0
-"""rad or m, and per s: what a joint without limits does, and no joint exceeds."""
+DURATION = 60.0
+SAMPLES = 6000
+LONGEST_PERIOD = 8.0
+SHARE = 0.8
+REACH = 1.5
+SPEED = 1.0
+"""Range (rad or m) and speed (per s) of a joint without limits, and upper bounds for all joints."""
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Positions, velocities and accelerations (N, n) of consecutive samples, and what they are."""
+    """Positions, velocities and accelerations (N, n) of consecutive samples, with a description."""
 
     q: NDArray
     qd: NDArray
@@ -25,11 +29,14 @@ class Motion:
 
     @classmethod
     def sinusoids(cls, robot: RobotModel) -> Motion:
-        """All joints at once on sinusoids of periods that share no multiple, within limits of position and velocity."""
-        limits, n = robot.limits, robot.n_joints
+        """Return sinusoids of all joints with incommensurable periods, within limits of position and velocity."""
+        limits = robot.limits
+        n = robot.n_joints
         known = np.isfinite(limits.lower) & np.isfinite(limits.upper) & (limits.upper > limits.lower)
-        lower, upper = np.where(known, limits.lower, -REACH), np.where(known, limits.upper, REACH)
-        middle, reach = (lower + upper) / 2, SHARE * (upper - lower) / 2
+        lower = np.where(known, limits.lower, -REACH)
+        upper = np.where(known, limits.upper, REACH)
+        middle = (lower + upper) / 2
+        reach = SHARE * (upper - lower) / 2
         frequency = 2 * np.pi / (LONGEST_PERIOD * np.sqrt(1 + np.arange(n)) / np.sqrt(n))
         speed = np.minimum(np.where(limits.velocity > 0, SHARE * limits.velocity, SPEED), SPEED)
         amplitude = np.minimum(np.minimum(reach, REACH), speed / frequency)

@@ -17,26 +17,29 @@ from dynid_ros.files import write_atomically
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import Joint, Link, parse_urdf, pose, roll_pitch_yaw
 
-WHAT = "SDF"
-VERSION = "1.9"
-TYPES = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed"}
-"""Of SDF by those of URDF: Gazebo's physics fixes a joint that is `continuous`; a revolute one without limits turns."""
+FORMAT_NAME = "SDF"
+SDF_VERSION = "1.9"
+JOINT_TYPES = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed"}
+"""Joint types of SDF by those of URDF. Gazebo's physics fixes a `continuous` joint; a revolute joint without limits
+turns.
+"""
 WORLD = "world"
-EMPTY, EMPTY_INERTIA = 1e-6, [1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12]
+EMPTY = 1e-6
+EMPTY_INERTIA = [1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12]
 """kg and kg m^2 of a base, or a link on a joint, without mass, which SDF does not know."""
 
 
 def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
-    """Write a model whose root link stands in the world's frame.
+    """Write a model whose root link is fixed to the world.
 
     Raises:
-        ModelError: the links are none that a URDF can have.
+        ModelError: no URDF can have the links.
     """
     friction = HeldFriction.of(arm, ("spring",), motion)
     urdf, remarks = exported_urdf(arm, friction)
     text, left_out = sdf_text(arm, urdf, friction)
-    remarks += [f"{WHAT} has no links {', '.join(left_out)}: they move freely"] if left_out else []
-    remarks += friction.remarks(WHAT, arm.robot.joint_names) + arm.beside(WHAT, motion)
+    remarks += [f"{FORMAT_NAME} has no links {', '.join(left_out)}: they move freely"] if left_out else []
+    remarks += friction.remarks(FORMAT_NAME, arm.robot.joint_names) + arm.beside(FORMAT_NAME, motion)
     remarks.append("no shapes: nothing is seen and nothing collides; join it with those of your model")
     holds = ("inertials of the links, limits, damping, friction and springs of the joints",)
     files = {"sdf": write_atomically(output, text)}
@@ -55,22 +58,23 @@ def sdf_text(arm: ExportedArm, urdf: str, friction: HeldFriction) -> tuple[str, 
     tree = LinkTree(parsed, "URDF")
     places = {joint: i for i, joint in enumerate(arm.robot.joint_names)}
     model = ET.Element("model", name=parsed.name)
-    waiting, reached = list(tree.roots), set()
+    waiting = list(tree.roots)
+    reached = set()
     while waiting:
         name = waiting.pop(0)
         reached.add(name)
-        waiting += [joint.child for joint in tree.child_joints[name] if joint.type in TYPES]
+        waiting += [joint.child for joint in tree.child_joints[name] if joint.type in JOINT_TYPES]
         joint = tree.parent_joint.get(name)
         if joint is None:
             _add_root(model, tree.links[name])
         elif joint.type == "fixed" and joint.parent != WORLD and not _mass(tree.links[name]):
-            # What has no mass is no link in SDF, but a frame may be the parent of a joint.
+            # A body without mass cannot be a link in SDF, but a frame may be the parent of a joint.
             frame = ET.SubElement(model, "frame", name=name, attached_to=joint.parent)
             ET.SubElement(frame, "pose").text = _placement(joint)
         else:
             _add_link(model, tree.links[name], joint)
             _add_joint(model, joint, friction, places.get(joint.name))
-    document = ET.Element("sdf", version=VERSION)
+    document = ET.Element("sdf", version=SDF_VERSION)
     document.append(model)
     ET.indent(document)
     text = f'<?xml version="1.0"?>\n{ET.tostring(document, encoding="unicode")}\n'
@@ -82,7 +86,7 @@ def _mass(link: Link) -> float:
 
 
 def _add_root(model: ET.Element, link: Link) -> None:
-    """The link that stands; of the world, which SDF has already, joints alone know."""
+    """Add the fixed root link; a URDF's `world` link exists in SDF already and appears in joints only."""
     if link.name == WORLD:
         return
     _add_link(model, link, None)
@@ -96,9 +100,12 @@ def _add_link(model: ET.Element, link: Link, joint: Joint | None) -> None:
     if joint is not None:
         ET.SubElement(element, "pose", relative_to=joint.name).text = "0 0 0 0 0 0"
     inertial = ET.SubElement(element, "inertial")
-    mass, inertia, where = EMPTY, EMPTY_INERTIA, np.eye(4)
+    mass = EMPTY
+    inertia = EMPTY_INERTIA
+    where = np.eye(4)
     if link.inertial is not None and link.inertial.mass > 0.0:
-        mass, inertia = link.inertial.mass, list(link.inertial.inertia or EMPTY_INERTIA)
+        mass = link.inertial.mass
+        inertia = list(link.inertial.inertia or EMPTY_INERTIA)
         where = pose(link.inertial.origin, f"link '{link.name}'")
     ET.SubElement(inertial, "pose").text = _pose(where)
     ET.SubElement(inertial, "mass").text = _number(mass)
@@ -108,7 +115,7 @@ def _add_link(model: ET.Element, link: Link, joint: Joint | None) -> None:
 
 
 def _add_joint(model: ET.Element, joint: Joint, friction: HeldFriction, place: int | None) -> None:
-    element = ET.SubElement(model, "joint", name=joint.name, type=TYPES[joint.type])
+    element = ET.SubElement(model, "joint", name=joint.name, type=JOINT_TYPES[joint.type])
     frame = "__model__" if joint.parent == WORLD else joint.parent
     ET.SubElement(element, "pose", relative_to=frame).text = _placement(joint)
     ET.SubElement(element, "parent").text = joint.parent

@@ -1,4 +1,4 @@
-"""How far a simulation is from a recording: with the URDF, and with what was identified."""
+"""Distance of a simulation from a recording, for the URDF's model and the identified model."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ HORIZON = 0.2
 
 @dataclass(frozen=True, eq=False)
 class SimulationDistance:
-    """RMS errors (n,) by what was simulated: "URDF", as it is given, and "exported".
+    """RMS errors (n,) of two simulations: "URDF", the unchanged model, and "exported".
 
     Attributes:
         recording: name.
         joint_names: n.
-        torque: N m; also of "identified", the model itself, whatever MJCF holds.
+        torque: N m; also of "identified", the full model without the limits of MJCF.
         position: rad or m, after `HORIZON`.
-        moved: RMS of the way that the joints went in that time.
-        windows: number of such times.
-        remarks: what to know.
+        moved: RMS displacement of the joints in that time.
+        windows: number of time windows.
+        remarks: limits of the comparison.
     """
 
     recording: str
@@ -51,9 +51,10 @@ class SimulationDistance:
     remarks: tuple[str, ...]
 
     def summary(self) -> str:
-        """A table."""
+        """Return a table for a terminal."""
         width = max(map(len, self.joint_names)) + 2
-        torque, position = [*self.torque], [*self.position, "moved"]
+        torque = [*self.torque]
+        position = [*self.position, "moved"]
         columns = [*self.torque.values(), *(1e3 * values for values in [*self.position.values(), self.moved])]
         head = f"{'':<{width}}{'torque RMS [N m]':<{12 * len(torque)}}position after {HORIZON:g} s, RMS [1e-3 rad or m]"
         names = f"{'joint':<{width}}" + "".join(f"{name:<12}" for name in [*torque, *position])
@@ -65,7 +66,7 @@ class SimulationDistance:
         return "\n".join([title, head, names, *rows, *self.remarks])
 
     def document(self) -> dict:
-        """Numbers by joint."""
+        """Return the numbers by joint."""
 
         def by_joint(values: NDArray) -> dict[str, float]:
             return dict(zip(self.joint_names, values.tolist(), strict=True))
@@ -81,16 +82,18 @@ class SimulationDistance:
 
 
 def simulate_recording(model: str | Path, robot: RobotModel, recording: Recording) -> SimulationDistance:
-    """Replay a recording in MuJoCo with the URDF and with what `dynid export --to mjcf` writes.
+    """Replay a recording in MuJoCo with the URDF and with the output of `dynid export --to mjcf`.
 
-    Torque is compared with that of MuJoCo's inverse dynamics, both through the low-pass of the identification. Position
-    is compared where recorded torque takes the simulated arm from recorded states, again and again for a short time: on
-    longer ones any arm without a controller leaves its path.
+    Recorded torque is compared with MuJoCo's inverse dynamics, both through the low-pass of the identification.
+    Position
+    is compared after short times in which the recorded torque drives the simulated arm from recorded states; over
+    longer
+    times any arm without a controller leaves its path.
 
     Raises:
         IdentifiedFileError: the file holds no links.
         IdentificationError: the recording holds no motion or torque.
-        ModelError: MuJoCo refuses the arm, or it has joints that mimic others or were held.
+        ModelError: MuJoCo refuses the arm, or it has mimic joints or held joints.
     """
     if robot.chain.has_mimics or robot.chain.held:
         raise ModelError(
@@ -99,10 +102,12 @@ def simulate_recording(model: str | Path, robot: RobotModel, recording: Recordin
     recording = recording.select(robot.joint_names)
     identified = link_model(load_identified(model), robot)
     segments = identified.signals.segments(recording)
-    names, arm = robot.joint_names, ExportedArm.read(model, robot)
+    names = robot.joint_names
+    arm = ExportedArm.read(model, robot)
     friction = HeldFriction.of(arm, HELD, Motion.sinusoids(robot))
     urdf = hold_others(exported_urdf(arm, friction)[0], names)
-    arms, remarks = {"exported": Replay(mjcf_text(urdf, robot, joint_fields(friction)), names)}, []
+    arms = {"exported": Replay(mjcf_text(urdf, robot, joint_fields(friction)), names)}
+    remarks = []
     try:
         arms = {"URDF": Replay(mjcf_text(hold_others(robot.urdf or "", names), robot), names), **arms}
     except ModelError as error:
@@ -121,7 +126,7 @@ def simulate_recording(model: str | Path, robot: RobotModel, recording: Recordin
 
 
 def _torque_error(predict: Callable[..., NDArray], segments: Sequence[LinkSegment], cutoff: float) -> NDArray:
-    """(n,) RMS of measured less predicted torque, both through a low-pass, without the ends that it spoils."""
+    """Return the RMS (n,) of measured minus predicted torque, low-passed, without the distorted ends."""
     errors = []
     for segment in segments:
         low_pass = LowPass(cutoff, segment.rate)
@@ -131,14 +136,14 @@ def _torque_error(predict: Callable[..., NDArray], segments: Sequence[LinkSegmen
 
 
 def _windows(segment: LinkSegment) -> Iterator[tuple[LinkSegment, slice]]:
-    """Times of the same length, one after the other."""
+    """Return consecutive windows of equal duration."""
     size = round(HORIZON * segment.rate)
     for start in range(0, len(segment.time) - size, size):
         yield segment, slice(start, start + size + 1)
 
 
 def _ends(arm: Replay, windows: Sequence[tuple[LinkSegment, slice]]) -> NDArray:
-    """(W, n) positions at the ends of windows."""
+    """Return the positions (W, n) at the ends of the windows."""
     return np.array(
         [
             arm.position(

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one, nor half of what belongs together."""
+"""Atomic writing: a reader sees the old file or the new one, and files that belong together change together."""
 
 import errno
 import os
@@ -21,19 +21,19 @@ from dynid_ros.files.locks import lock
 MAX_LINKS = 40
 """Links that lead from one to the next, as many as Linux follows."""
 MAX_NAME_PART = 50
-"""Characters of a file's name in that of its unfinished one; a name has at most 255 bytes."""
+"""Characters of the file's name that its temporary file repeats; a name has at most 255 bytes."""
 PERMISSIONS = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
 
 
 @dataclass(frozen=True)
 class _Change:
-    """A file that is to take a place, or to be removed from it.
+    """Pending replacement or removal of a file.
 
     Attributes:
         place: path of the file that is replaced or removed.
-        temporary: path of the new file; None: the file is removed.
-        handle: of the new file, which is locked as long as it is open: so nobody takes it for the rest of a process
-            that was killed.
+        temporary: path of the new file; None if the file is removed.
+        handle: file descriptor of the new file. It stays open and locked until the change is made, so that no other
+            process removes the new file as a leftover of a killed one.
     """
 
     place: Path
@@ -61,14 +61,14 @@ _open: ContextVar[list[_Change] | None] = ContextVar("_open", default=None)
 
 @contextmanager
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes, which takes the place of `path` when the block ends well. Folders are made.
+    """Open a file for writing bytes; it replaces `path` when the block ends without an error. Folders are made.
 
-    Whenever the process is killed or the power fails, the old file is there or the new one; at worst a hidden file
-    with half of the new one stays beside the old, until the file is written again. What a link leads to is replaced,
-    not the link. The new file has the permissions of the old one, or those that the umask leaves.
+    If the process is killed or the power fails, either the old file or the new one exists; at worst a hidden temporary
+    file remains until the next write. A link is followed: its target is replaced. The new file gets the permissions
+    of the old one, else those that the umask leaves.
 
     Raises:
-        DynidError: the folder cannot be made, is read-only or full; a folder, a device, a pipe or a socket is there;
+        DynidError: the folder cannot be made, is read-only or full; `path` is a folder, a device, a pipe or a socket;
             the file is an input of the command.
     """
     with _named_errors(path):
@@ -179,11 +179,11 @@ def _settle(change: _Change) -> None:
 
 
 def _file_behind(path: Path) -> Path:
-    """The place that `path` names, through all links: of a regular file, or of nothing yet.
+    """Return the file that `path` names after all links: a regular file, or one that does not exist yet.
 
     Raises:
-        OSError: something else is there, which a new file would take away: a device, a pipe, a socket, a folder; or
-            it is an open file of a process, as /dev/stdout is; or no file can have this name.
+        OSError: the path is a device, a pipe, a socket, a folder or an open file of a process such as /dev/stdout; or
+            the name is invalid.
     """
     try:
         place = _followed(path)
@@ -198,7 +198,7 @@ def _file_behind(path: Path) -> Path:
 
 
 def _followed(path: Path) -> Path:
-    """Where the links end."""
+    """Return the end of a chain of links."""
     place = path
     for _ in range(MAX_LINKS):
         place = Path(os.path.realpath(place.parent)) / place.name
@@ -220,9 +220,11 @@ def _require_room(path: Path) -> None:
 
 
 def _create_beside(place: Path, *, private: bool) -> _Change:
-    """Create the new file in the folder of the old one, locked; `private`: nobody else may read it yet.
+    """Create and lock the temporary file in the folder of the old file, and remove leftovers of killed processes.
 
-    What a process that was killed left there of the same file is removed.
+    Args:
+        place: path of the old file.
+        private: only the user may read the temporary file.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     start = f".{place.name[:MAX_NAME_PART]}."
@@ -242,7 +244,7 @@ def _remove_unlocked(folder: Path, pattern: re.Pattern[str]) -> None:
         if pattern.fullmatch(path.name):
             try:
                 handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError:  # it is gone, or of somebody else
+            except OSError:  # it is gone, or another user owns it
                 continue
             if lock(handle, wait=False):
                 path.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Reading files that may be anything: a folder, a pipe that nobody writes to, a device without end, a disk full.
+"""Bounded reading of untrusted paths: folders, pipes without a writer, endless devices, huge files.
 
-All raise `OSError` with a reason in `strerror`, which the callers put behind the name of what they wanted to read.
+All functions raise `OSError` with the reason in `strerror`; callers put the name of the file before it.
 """
 
 import errno
@@ -10,24 +10,24 @@ import stat
 from io import FileIO
 from pathlib import Path
 
-# Reading a pipe to its end: `<(xacro arm.xacro)` of a shell, or a FIFO that somebody writes to.
+# Pipes come from process substitution, such as `<(xacro arm.xacro)`, or from named pipes.
 
 
-PATIENCE = 10.0
+PIPE_TIMEOUT_S = 10.0
 """Longest silence of who writes, s."""
 
 
 def read_pipe(path: str | Path, most: int) -> bytes:
-    """What is written into the pipe, to its end or the first `most` bytes.
+    """Return the content of a pipe up to its end, or its first `most` bytes.
 
     Raises:
-        OSError: nobody writes to it for `PATIENCE`, or it cannot be read.
+        OSError: nothing was written for `PIPE_TIMEOUT_S`, or the pipe cannot be read.
     """
     data = bytearray()
     with FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK)) as pipe:  # else it waits for a writer for ever
         while len(data) < most:
-            if not select.select([pipe], [], [], PATIENCE)[0]:  # ready: there is something, or the last writer has gone
-                raise OSError(errno.ETIMEDOUT, f"it is a pipe, and nobody wrote to it for {PATIENCE:g} s: give a file")
+            if not select.select([pipe], [], [], PIPE_TIMEOUT_S)[0]:  # ready after data or the end
+                raise OSError(errno.ETIMEDOUT, f"no data came from the pipe for {PIPE_TIMEOUT_S:g} s: give a file")
             piece = pipe.read(most - len(data))
             if piece == b"":
                 break
@@ -46,10 +46,10 @@ _KINDS = {
 
 
 def require_file(path: str | Path, largest: int | None = None) -> None:
-    """Refuse what is no regular file, and one of more than `largest` bytes; links are followed.
+    """Refuse everything but a regular file of at most `largest` bytes; links are followed.
 
     Raises:
-        OSError: that, or there is no such file.
+        OSError: the path is something else, or does not exist.
     """
     try:
         status = Path(path).stat()
@@ -63,7 +63,7 @@ def require_file(path: str | Path, largest: int | None = None) -> None:
 
 
 def kind_in_words(mode: int) -> str:
-    """What is there, by its `st_mode`, that is no regular file."""
+    """Describe the kind of a path that is not a regular file, from its `st_mode`."""
     return _KINDS.get(stat.S_IFMT(mode), "it is no regular file")
 
 
@@ -78,7 +78,7 @@ def read_bytes(path: str | Path, largest: int, pipes: bool = False) -> bytes:
     else:
         require_file(path, largest)
         with Path(path).open("rb") as file:
-            data = file.read(largest + 1)  # it may grow meanwhile, and files of the kernel tell no size
+            data = file.read(largest + 1)  # the file may grow meanwhile, and kernel files have no size
     if len(data) > largest:
         raise _too_large(largest)
     return data

@@ -1,6 +1,6 @@
-"""Plain YAML from anybody: no tags that make objects, no aliases that multiply, no key twice.
+"""Plain YAML from untrusted sources, without object tags, without multiplying aliases, without duplicate keys.
 
-Values are built from the parser's events as they come, without a tree of nodes, which takes many times the memory.
+Values are built directly from the parser's events; a tree of nodes would take many times the memory.
 """
 
 from collections.abc import Hashable
@@ -29,20 +29,20 @@ _NO_VALUE = (ValueError, ArithmeticError, LookupError, AttributeError, TypeError
 
 
 def read_yaml(path: str | Path, largest: int) -> Any:
-    """Content of a YAML file of at most `largest` bytes.
+    """Return the content of a YAML file of at most `largest` bytes.
 
     Raises:
-        OSError: it cannot be read; `strerror` says why.
+        OSError: the file cannot be read; the reason is in `strerror`.
         ValueError: as `parse_yaml`.
     """
     return parse_yaml(read_text(path, largest))
 
 
 def parse_yaml(text: str) -> Any:
-    """Content of a YAML text.
+    """Return the content of a YAML text.
 
     Raises:
-        ValueError: it is no plain YAML; the message says why, in one line.
+        ValueError: the text is not plain YAML; the message has the reason in one line.
     """
     loader = None
     try:

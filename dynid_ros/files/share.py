@@ -6,10 +6,10 @@ from dynid_ros.errors import DynidError
 
 
 def share_path(name: str) -> Path:
-    """Path of a file such as `config/simulator.yaml`: in the source tree, else in `share/dynid_ros` of the prefix.
+    """Return the path of a file such as `config/simulator.yaml`, in the source tree or in `share/dynid_ros`.
 
-    The prefix is looked for above this file, so that pip, colcon (merged or not) and a Debian package work alike,
-    and no second installation on AMENT_PREFIX_PATH is taken for this one.
+    The prefix is searched above this file, so that pip, colcon (merged or not) and Debian packages work, and a
+    second installation on AMENT_PREFIX_PATH is not confused with this one.
 
     Raises:
         DynidError: the installation lacks that file.

@@ -30,12 +30,13 @@ class Entry(NamedTuple):
 
 
 FALSE_ALARM = 0.05
-"""Probability that anything at all is reported of a fleet in which nothing is unlike, or changes."""
-FEWEST = 20
-"""Arms from which on one can be told to be unlike the others."""
-MOST_UNLIKE, AT_MOST = 0.25, 50
+"""Probability of any report for a fleet of equal arms that do not change."""
+MIN_ARMS = 20
+"""Smallest number of arms among which an outlier can be detected."""
+MOST_UNLIKE = 0.25
+AT_MOST = 50
 """Largest share and number of arms that can be unlike the others in one parameter."""
-SPREADS = (1e-3, 30.0, 200)
+SPREAD_GRID = (1e-3, 30.0, 200)
 """Smallest and largest spread that is thought of, in median deviations, and the least number of them."""
 
 
@@ -60,10 +61,11 @@ class Compared:
 
 
 def compare(entries: Iterable[Entry]) -> list[Compared]:
-    """The last runs of arms with each other, the most unlike first.
+    """Compare the last runs of all arms, and return the entries by how unusual they are, largest score first.
 
-    An arm that was identified badly is not taken for a bad arm: its own standard error counts, and what few arms or
-    badly known ones leave open of the spread. The threshold allows for how many parameters are looked at.
+    A badly identified arm does not count as an outlier: its standard error enters the score, and so does the
+    uncertainty
+    of the spread among few or badly known arms. The threshold accounts for the number of parameters.
     """
     last = {
         (*entry.group, entry.arm, entry.parameter): entry for entry in sorted(entries, key=lambda entry: entry.time)
@@ -72,11 +74,12 @@ def compare(entries: Iterable[Entry]) -> list[Compared]:
     for entry in last.values():
         key = (*entry.group, entry.parameter)
         sets[key].append(entry)
-    many = [each for each in sets.values() if len(each) >= FEWEST]
+    many = [each for each in sets.values() if len(each) >= MIN_ARMS]
     threshold = float(half_width(1.0, level=1.0 - FALSE_ALARM / max(sum(map(len, many)), 1)))
     found = []
     for each in many:
-        value, std = np.array([e.value for e in each]), np.array([e.std for e in each])
+        value = np.array([e.value for e in each])
+        std = np.array([e.std for e in each])
         median = float(np.median(value))
         spread, z = _scores(value - median, std, threshold)
         found += [Compared(e, median, spread, float(own), threshold) for e, own in zip(each, z, strict=True)]
@@ -84,19 +87,21 @@ def compare(entries: Iterable[Entry]) -> list[Compared]:
 
 
 def _scores(deviation: NDArray, std: NDArray, threshold: float) -> tuple[float, NDArray]:
-    """Spread of the arms themselves, and z (n,) of each as one more of the others.
+    """Return the spread among the arms, and the score z (n,) of each arm as a further sample of the others.
 
-    Those that are unlike say nothing of the others: the most extreme are left out one by one, and those up to the last
-    one that is beyond the threshold stay out (Rosner 1983, "Percentage points for a generalized ESD procedure").
+    Outliers must not widen the spread: the most extreme arms are removed one by one, and all up to the last one
+    beyond the threshold stay removed (Rosner 1983, "Percentage points for a generalized ESD procedure").
     """
     size = np.abs(deviation)
-    smallest, largest, count = SPREADS
+    smallest, largest, count = SPREAD_GRID
     count = max(count, int(10 * np.sqrt(len(size))))  # the more arms, the narrower the spreads that are possible
     spreads = (np.median(size) or size.mean() or 1.0) * np.geomspace(smallest, largest, count)
     variance = spreads**2 + std[:, None] ** 2
     right = deviation[:, None]
     terms = np.stack([1.0 / variance, right / variance, right**2 / variance, -np.log(variance)])
-    like, extreme, unlike = np.ones(len(size), dtype=bool), [], 0
+    like = np.ones(len(size), dtype=bool)
+    extreme = []
+    unlike = 0
     for number in range(min(int(MOST_UNLIKE * len(size)), AT_MOST)):
         sums = terms[:, like].sum(axis=1)
         best = np.argmax(_log_likelihood(sums))
@@ -112,9 +117,9 @@ def _scores(deviation: NDArray, std: NDArray, threshold: float) -> tuple[float, 
 
 
 def _score(sums: NDArray, spreads: NDArray, deviation: NDArray, variance: NDArray) -> NDArray:
-    """Probability as a normal z, the mean over all spreads by what the sums of the others' `terms` say of each.
+    """Return the probability as a normal z, averaged over all spreads by their likelihood from the others' sums.
 
-    What they leave open is large before they are seen: flat in the variance, the grid even in the spread's logarithm.
+    The prior of the spread is flat in the variance; the grid is even in the spread's logarithm.
     """
     weight = _log_likelihood(sums) + 2.0 * np.log(spreads)
     weight = weight - logsumexp(weight, axis=-1, keepdims=True)
@@ -124,7 +129,7 @@ def _score(sums: NDArray, spreads: NDArray, deviation: NDArray, variance: NDArra
 
 
 def _log_likelihood(sums: NDArray) -> NDArray:
-    """Of each spread, the fleet's mean integrated out."""
+    """Return the log likelihood of each spread, with the fleet's mean integrated out."""
     weight, first, second, logarithm = sums
     return 0.5 * (logarithm - np.log(weight) - second + first**2 / weight)
 
@@ -134,9 +139,10 @@ def _log_likelihood(sums: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class Drift:
-    """How a parameter of an arm changes: rate and its 95 % interval, a day, or per unit of the runs' numbers.
+    """Rate of change of an arm's parameter with its 95 % interval, per day or per unit of the runs' numbers.
 
-    `entry` is of the last of its runs; `sure`: the rate differs from zero, though so many are looked at.
+    `entry` belongs to the last run; `sure` means that the rate differs from zero, corrected for the number of
+    parameters.
     """
 
     entry: Entry
@@ -147,9 +153,9 @@ class Drift:
 
 
 def drifts(entries: Iterable[Entry]) -> list[Drift]:
-    """Rates of all parameters of arms with two runs or more at known times, by weighted least squares.
+    """Return the rates of all parameters of arms with two or more runs at known times, by weighted least squares.
 
-    Where three runs or more scatter more about the line than their standard errors say, the interval is as wide as
+    If three or more runs scatter more about the line than their standard errors predict, the interval follows
     their scatter (Birge's ratio), with Student's quantile.
     """
     series: dict[tuple[str, ...], list[Entry]] = defaultdict(list)

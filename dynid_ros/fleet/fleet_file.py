@@ -14,11 +14,11 @@ from typing import Any
 from dynid_ros.errors import DynidError, FleetError
 from dynid_ros.files import input_paths, read_yaml, require_name
 
-LARGEST = 20_000_000
+MAX_FILE_BYTES = 20_000_000
 SECTIONS = ("defaults", "arms")
-RUNS = "runs"
-KIND = "identification"
-RECORD = "job.yaml"
+RUNS_KEY = "runs"
+KIND_KEY = "identification"
+JOB_FILE = "job.yaml"
 """File in the folder of each job that was done."""
 FLEET_FILES = ("table.csv", "fleet.yaml")
 Parse = Callable[[str, Mapping[str, Any], Path], argparse.Namespace]
@@ -30,10 +30,10 @@ class FleetJob:
     """One identification.
 
     Attributes:
-        arm: its name.
-        run: when or which, as it is written; empty: the arm has one run alone.
-        kind: of identification.
-        options: of `dynid identify`, with its command.
+        arm: name of the arm.
+        run: date or name of the run, as written; empty if the arm has one run.
+        kind: kind of identification.
+        options: options of `dynid identify`, with its command.
     """
 
     arm: str
@@ -43,17 +43,17 @@ class FleetJob:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Name for messages."""
         return f"{self.arm} {self.run}".strip()
 
     @property
     def folder(self) -> Path:
-        """Where its files lie."""
+        """Folder of the job's files."""
         return self.options.output
 
     @property
     def time(self) -> float:
-        """When it was recorded, in days from any day, or as the number that it is; negative infinity: unknown."""
+        """Time of the recording in days from an arbitrary day, or the run's number; negative infinity if unknown."""
         try:
             number = float(self.run)
             return number if math.isfinite(number) else -math.inf
@@ -66,20 +66,20 @@ class FleetJob:
 
 
 def read_fleet(path: Path, output: Path, parse: Parse) -> list[FleetJob]:
-    """The jobs of a file; paths in it are relative to it.
+    """Return the jobs of a file; paths in it are relative to it.
 
     Args:
-        path: YAML: `defaults`, and `arms` by name with what differs: `identification`, `recordings`, `validate` and
-            options of `dynid identify` by their names; or with `runs`, by time or name, of which each may differ again.
+        path: YAML with `defaults`, and `arms` by name with their differences: `identification`, `recordings`,
+            `validate` and options of `dynid identify` by name; or with `runs`, by time or name, which may differ again.
         output: folder of the jobs' folders.
-        parse: makes options of them.
+        parse: function that makes options from the entries.
 
     Raises:
-        FleetError: it cannot be read, has an unknown key or value, two jobs with one folder, or a job whose folder
-            holds something else than the files of a job: says which, and of which arm.
+        FleetError: the file cannot be read, has an unknown key or value, two jobs with one folder, or a job whose
+            folder holds foreign files; names the entry and the arm.
     """
     try:
-        content = read_yaml(path, LARGEST)
+        content = read_yaml(path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise FleetError(f"{path}: {why}; give a YAML file that names arms, each with its recordings") from error
@@ -92,7 +92,7 @@ def read_fleet(path: Path, output: Path, parse: Parse) -> list[FleetJob]:
     for arm, content in arms.items():
         where = f"{path}: {arm}"
         own = dict(_mapping(content, where))
-        for run, differing in _mapping(own.pop(RUNS, {"": {}}), f"{where}: {RUNS}").items():
+        for run, differing in _mapping(own.pop(RUNS_KEY, {"": {}}), f"{where}: {RUNS_KEY}").items():
             at = f"{where}: {_text(run)}" if run else where
             values = {**defaults, **own, **_mapping(differing, at)}
             try:
@@ -146,7 +146,7 @@ def _resolved(path: Path) -> Path:
 
 def _holds_something_else(folder: Path) -> bool:
     try:
-        return not (folder / RECORD).is_file() and any(folder.iterdir())
+        return not (folder / JOB_FILE).is_file() and any(folder.iterdir())
     except FileNotFoundError:
         return False
     except OSError:  # a file is there, or it cannot be read
@@ -154,9 +154,9 @@ def _holds_something_else(folder: Path) -> bool:
 
 
 def _job(arm: str, run: str, values: dict[str, Any], output: Path, parse: Parse) -> FleetJob:
-    kind = values.pop(KIND, None)
+    kind = values.pop(KIND_KEY, None)
     if not isinstance(kind, str):
-        raise FleetError(f"{KIND} is missing; expected a kind of `dynid identify`, such as links")
+        raise FleetError(f"{KIND_KEY} is missing; expected a kind of `dynid identify`, such as links")
     for name in (arm, run):
         require_name(name, "an arm or run", FleetError)
         if "/" in name or name.startswith(".") or name in FLEET_FILES:

@@ -1,4 +1,4 @@
-"""The jobs of a fleet, one after the other or side by side; what is done and has not changed is not done again."""
+"""Execution of a fleet's jobs, one after the other or in parallel; finished jobs with unchanged inputs are skipped."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from dynid_ros import __version__
 from dynid_ros.errors import DynidError, one_line
 from dynid_ros.executors import Calls
 from dynid_ros.files import input_paths, read_yaml, write_atomically
-from dynid_ros.fleet.fleet_file import RECORD, FleetJob
+from dynid_ros.fleet.fleet_file import JOB_FILE, FleetJob
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.progress import progress
 
-LARGEST = 1_000_000
-TICK = 0.5
+MAX_FILE_BYTES = 1_000_000
+POLL_PERIOD_S = 0.5
 
 
 @dataclass(frozen=True)
 class JobOutcome:
-    """What came of a job.
+    """Outcome of a job.
 
     Attributes:
-        job: which.
-        error: why it was not done; empty: it was.
-        missing: what its recordings do not determine.
-        warnings: of the sanity check.
-        anew: whether it was done in this run.
+        job: the job.
+        error: why it failed; empty if it succeeded.
+        missing: parameters that its recordings do not determine.
+        warnings: of the checks.
+        anew: whether it was executed in this run.
     """
 
     job: FleetJob
@@ -47,10 +47,10 @@ class JobOutcome:
 
 
 def run_jobs(jobs: Sequence[FleetJob], executor: Executor, workers: int) -> list[JobOutcome]:
-    """Do what is not done yet, `workers` jobs at a time.
+    """Execute the jobs that are not done yet, `workers` at a time.
 
-    Each folder is written whole or not at all; who interrupts loses what is under way. A job that cannot be done does
-    not hinder the others, and is tried again next time.
+    Each folder is written whole or not at all; an interrupt drops the running jobs. A job that fails does not stop the
+    others, and is tried again next time.
     """
     outcomes: dict[int, JobOutcome] = {}
     failed = 0
@@ -82,7 +82,7 @@ def _outcomes(
                     calls.make(number, do_job, job, inputs)
             if not calls:
                 return
-            for number, future in calls.ended(TICK):
+            for number, future in calls.ended(POLL_PERIOD_S):
                 error = future.exception()
                 if isinstance(error, DynidError):
                     yield number, JobOutcome(jobs[number], str(error))
@@ -95,7 +95,7 @@ def _outcomes(
 
 
 def do_job(job: FleetJob, inputs: str) -> JobOutcome:
-    """Do it, wherever this runs: into a folder beside, which then takes the place of the old one."""
+    """Execute a job in a temporary folder, which then replaces the old folder."""
     final = job.folder
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def do_job(job: FleetJob, inputs: str) -> JobOutcome:
         document = answer.document
         outcome = JobOutcome(job, "", tuple(document.get("missing", ())), tuple(document.get("warnings", ())))
         record = {"inputs": inputs, "missing": [*outcome.missing], "warnings": [*outcome.warnings]}
-        write_atomically(new / RECORD, yaml.safe_dump(record, sort_keys=False, allow_unicode=True))
+        write_atomically(new / JOB_FILE, yaml.safe_dump(record, sort_keys=False, allow_unicode=True))
         try:
             _replace(new, final)
         except OSError as error:
@@ -137,7 +137,7 @@ def _replace(new: Path, final: Path) -> None:
 
 
 def _new_folder(final: Path) -> Path:
-    """Make a folder beside, with the permissions that the umask leaves."""
+    """Make a temporary folder next to the final one, with the permissions that the umask leaves."""
     new = final.parent / f"{_prefix(final)}{secrets.token_hex(8)}"
     new.mkdir()
     return new
@@ -152,16 +152,16 @@ def _prefix(final: Path) -> str:
 
 
 def _done(job: FleetJob, inputs: str) -> JobOutcome | None:
-    """What came of it when it was done with the same inputs; None: it was not."""
+    """Return the outcome of an earlier execution with the same inputs; None without one."""
     try:
-        record = read_yaml(job.folder / RECORD, LARGEST)
+        record = read_yaml(job.folder / JOB_FILE, MAX_FILE_BYTES)
         load_identified(job.folder / "identified.yaml")
     except (OSError, ValueError, DynidError):
         return None
     if not isinstance(record, Mapping) or record.get("inputs") != inputs:
         return None
     missing, warnings = (record.get(name) for name in ("missing", "warnings"))
-    if not (_are_texts(missing) and _are_texts(warnings)):  # somebody changed the file
+    if not (_are_texts(missing) and _are_texts(warnings)):  # the file was edited
         return None
     return JobOutcome(job, "", tuple(missing), tuple(warnings), anew=False)
 
@@ -171,7 +171,7 @@ def _are_texts(value: Any) -> TypeGuard[list[str]]:
 
 
 def fingerprint(job: FleetJob) -> str:
-    """What its result depends on: version, settings, and of each file the path, the size and when it was written."""
+    """Return the inputs of a job: version, settings, and path, size and modification time of each file."""
     lines = [__version__, job.kind]
     for name, value in sorted(vars(job.options).items()):
         if name not in ("command", "output"):

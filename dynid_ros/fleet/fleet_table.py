@@ -1,4 +1,4 @@
-"""What a fleet's jobs found, in one table: parameters over arms and time, outliers, drift."""
+"""Results of a fleet in one table: parameters over arms and time, outliers, drift."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from dynid_ros.fleet.fleet_run import JobOutcome
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.standard_errors import known_parameters
 
-SHOWN = 20
+MAX_SHOWN_ROWS = 20
 """Largest number of lines of one kind in the summary; the files have all."""
 COLUMNS = ("arm", "run", "identification", "parameter", "value", "standard_error", "z", "outlier")
-FAILED, NOT_ENOUGH = 2, 1
+EXIT_FAILED = 2
+EXIT_UNDETERMINED = 1
 
 
 @dataclass(frozen=True)
 class FleetTable:
-    """What came of all jobs.
+    """Outcomes of all jobs.
 
     Attributes:
         outcomes: in the order of the file.
@@ -63,14 +64,14 @@ class FleetTable:
 
     @property
     def code(self) -> int:
-        """Exit status: 2, a job could not be done; 1, recordings do not determine all that was asked for; 0."""
+        """Exit status: 2 if a job failed; 1 if recordings do not determine all requested parameters; else 0."""
         if any(outcome.error for outcome in self.outcomes):
-            return FAILED
-        return NOT_ENOUGH if any(outcome.missing for outcome in self.outcomes) else 0
+            return EXIT_FAILED
+        return EXIT_UNDETERMINED if any(outcome.missing for outcome in self.outcomes) else 0
 
     @property
     def files(self) -> Mapping[str, Path]:
-        """Of the whole fleet; those of each job are in its folder."""
+        """Files of the whole fleet; those of each job are in its folder."""
         return {Path(name).stem: self.output / name for name in FLEET_FILES}
 
     def write(self) -> None:
@@ -100,7 +101,7 @@ class FleetTable:
         return {"jobs": jobs, "outliers": [*map(_plain, unlike)], "drift": [*map(_plain, self.drifts)]}
 
     def summary(self) -> str:
-        """Lines for people: what was done, what was not and why, who is unlike the others, who changes."""
+        """Return lines for a terminal: finished jobs, failed jobs with reasons, outliers, changes."""
         done = [outcome for outcome in self.outcomes if not outcome.error]
         anew = sum(outcome.anew for outcome in done)
         arms = len({outcome.job.arm for outcome in self.outcomes})
@@ -141,5 +142,5 @@ def _drift_line(each: Drift) -> str:
 
 
 def _first(lines: Sequence[str], what: str) -> list[str]:
-    rest = len(lines) - SHOWN
-    return [*lines[:SHOWN], *([f"… and {rest} further {what}"] if rest > 0 else [])]
+    rest = len(lines) - MAX_SHOWN_ROWS
+    return [*lines[:MAX_SHOWN_ROWS], *([f"… and {rest} further {what}"] if rest > 0 else [])]

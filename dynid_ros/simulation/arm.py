@@ -20,12 +20,13 @@ from dynid_ros.simulation.truth import ArmTruth
 
 
 def checked_pose(robot: RobotModel, position: ArrayLike, *, clip: bool = False) -> np.ndarray:
-    """Positions (n,) within the limits; `clip`: what is beyond them is put to the nearest.
+    """Return positions (n,) within the limits; with `clip`, positions beyond a limit move to it.
 
     Raises:
-        DynidError: the wrong number of positions, or one that is not finite or beyond its limits.
+        DynidError: the number of positions is wrong, or one is not finite or beyond its limits.
     """
-    limits, names = robot.limits, robot.joint_names
+    limits = robot.limits
+    names = robot.joint_names
     pose = per_joint(position, names, "the pose", error=DynidError, least=-LARGEST)
     if clip:
         return np.clip(pose, limits.lower, limits.upper)
@@ -38,10 +39,10 @@ def checked_pose(robot: RobotModel, position: ArrayLike, *, clip: bool = False) 
 
 
 def checked_effort(robot: RobotModel, effort: ArrayLike) -> np.ndarray:
-    """Torques (n,), N m.
+    """Return torques (n,), N m.
 
     Raises:
-        DynidError: the wrong number of torques, or one that is not finite.
+        DynidError: the number of torques is wrong, or one is not finite.
     """
     torques = np.asarray(effort, dtype=float)
     names = robot.joint_names
@@ -53,30 +54,30 @@ def checked_effort(robot: RobotModel, effort: ArrayLike) -> np.ndarray:
 
 
 class SimulatedArm:
-    """An arm that moves under its joint drives and gravity; it touches nothing, not even itself.
+    """Arm that moves under its joint drives and gravity; it has no contacts, not even with itself.
 
-    In *position mode* a servo follows trajectories: stiffness and damping fitted to the arm's inertia, feed-forward of
-    inertia and gravity, as industrial controllers have it, or without these, and torques that are added to its own. It
-    sees the true state, not the encoders' noise. In *effort mode* the last torques commanded hold. Both are cut at the
-    effort limits of the URDF.
+    In *position mode* a servo follows trajectories: stiffness and damping fitted to the arm's inertia, with
+    feed-forward of inertia and gravity as in industrial controllers, or without, plus torques that are added to its
+    own. It sees the true state, not the encoders' noise. In *effort mode* the last commanded torques persist. Both
+    modes are clipped at the effort limits of the URDF.
 
-    The torque sensor sits on the motor's side of friction and rotor: it reads what the drive applies. At rest that is
-    gravity plus what stiction carries, up to the Coulomb torque towards the side from which the joint came to rest.
+    The torque sensor sits on the motor's side of friction and rotor, so it reads the torque of the drive. At rest this
+    is gravity plus the torque of stiction, up to the Coulomb torque towards the side from which the joint came to rest.
 
-    A load may be fixed to the tip link while the arm moves. The servo knows nothing of it: the arm gives way a little,
-    and swings, until the load's weight is balanced by position error. Between tip link and load sits a force/torque
-    sensor; of all that the arm moves it feels the load alone.
+    A load may be fixed to the tip link while the arm moves. The servo does not know it: the arm gives way a little and
+    swings, until position error balances the weight of the load. A force/torque sensor sits between tip link and load,
+    and feels the load only.
 
     With springs every joint is flexible: the drive turns a motor, which pulls its link along. Encoders, servo and
-    torque sensor are the motors'. Links rest where gravity and stiction let them; only `link_position` shows it.
+    torque sensor belong to the motors. Links rest where gravity and stiction let them; only `link_position` shows it.
 
-    Time, position, velocity, torque and wrench refer to the same instant; MuJoCo is one step ahead, for the torque of a
-    step is known when the step is done. So a command acts one timestep after the state that it answers.
+    Time, position, velocity, torque and wrench refer to the same instant. MuJoCo is one step ahead, because the torque
+    of a step is known when the step is done. So a command acts one timestep after the state that it answers.
 
     Args:
         robot: gives the URDF, joint order, limits and gravity.
         drives: friction and rotors; None: friction of the URDF, no rotors.
-        friction: of all terms that models here have, in place of that of the drives; its rotors are added to theirs.
+        friction: friction with all terms of this package, in place of the drives'; its rotors are added to theirs.
         springs: between motors and links; None: rigid joints.
         sensors: errors of the joints' readings; None: no errors.
         wrench_sensor: errors of the force/torque sensor; None: no errors.
@@ -84,11 +85,11 @@ class SimulatedArm:
             nearest to it.
         timestep: of the simulation, s.
         seed: of all noise.
-        servo_model: the servo knows inertia and gravity of the arm; False: position and velocity errors are all it has.
+        servo_model: the servo knows inertia and gravity of the arm; False: it has position and velocity errors only.
 
     Raises:
         ModelError: the robot cannot be simulated.
-        DynidError: drives, friction, springs, start or timestep that make no sense.
+        DynidError: invalid drives, friction, springs, start or timestep.
     """
 
     def __init__(
@@ -210,18 +211,18 @@ class SimulatedArm:
         self._plant.carry(None)
 
     def push(self, wrench: ArrayLike, link: str | None = None, axes: str | None = None, duration: float = 0.1) -> None:
-        """Push a link from outside, as a hand does; a new push takes the place of the one before, a reset ends it.
+        """Push a link from outside, as a hand does; a new push replaces the one before, a reset ends it.
 
-        The force/torque sensor, which feels the load alone, does not feel it.
+        The force/torque sensor feels the load only, so it does not feel the push.
 
         Args:
             wrench: (6,) force (N) and torque (N m) at the origin of the link's frame.
-            link: that is pushed; None: the tip link.
+            link: pushed link; None: the tip link.
             axes: link along whose axes `wrench` is given, also while these turn; None: the base link.
-            duration: s, after which nothing pushes any longer.
+            duration: s, after which the push ends.
 
         Raises:
-            DynidError: a link that the arm does not have, not six finite numbers, or a duration that is none.
+            DynidError: the arm lacks the link, the wrench is not six finite numbers, or the duration is invalid.
         """
         self._plant.push(link or self.robot.tip, wrench, axes or self.robot.base, duration)
 
@@ -252,20 +253,20 @@ class SimulatedArm:
         self._plant.brake(0.0)
 
     def command_effort(self, effort: ArrayLike) -> None:
-        """Torques (n,) in N m that the drives apply from now on.
+        """Set the torques (n,), N m, that the drives apply from now on.
 
         Raises:
-            DynidError: position mode, the wrong number of torques, or one that is not finite.
+            DynidError: the arm is in position mode, the number of torques is wrong, or one is not finite.
         """
         if not self.effort_mode:
             raise DynidError("effort commands move the arm in effort mode only; it is in position mode")
         self._effort = np.clip(checked_effort(self.robot, effort), -self.robot.limits.effort, self.robot.limits.effort)
 
     def add_effort(self, effort: ArrayLike) -> None:
-        """Torques (n,) in N m that act besides the servo's in position mode from now on, as hardware sums two commands.
+        """Set the torques (n,), N m, that hardware adds to the servo's in position mode from now on.
 
         Raises:
-            DynidError: the wrong number of torques, or one that is not finite.
+            DynidError: the number of torques is wrong, or one is not finite.
         """
         self._added = checked_effort(self.robot, effort)
 
@@ -287,14 +288,14 @@ class SimulatedArm:
         self._motion = points.join(self.robot, self.time, delay, self._motion.at(self.time))
 
     def track(self, desired: np.ndarray, ahead: float) -> None:
-        """Have the servo reach a set-point, and hold it; a drive that gets one in each cycle interpolates so.
+        """Let the servo reach a set-point and hold it; a drive that gets one in each cycle interpolates like this.
 
         Args:
-            desired: (3, n) position, velocity and acceleration; a joint whose position is NaN stays where it was to be.
-            ahead: s from now at which it is to be reached.
+            desired: (3, n) position, velocity and acceleration; a joint with position NaN keeps its last set-point.
+            ahead: time until the set-point is due, s.
 
         Raises:
-            DynidError: effort mode.
+            DynidError: the arm is in effort mode.
         """
         if self.effort_mode:
             raise DynidError("the arm takes set-points in position mode only; it is in effort mode")
@@ -318,8 +319,10 @@ class SimulatedArm:
 
     def _advance(self) -> None:
         plant = self._plant
-        self._position, self._velocity = plant.position.copy(), plant.velocity.copy()
-        self._link_position, self._link_velocity = plant.link_position.copy(), plant.link_velocity.copy()
+        self._position = plant.position.copy()
+        self._velocity = plant.velocity.copy()
+        self._link_position = plant.link_position.copy()
+        self._link_velocity = plant.link_velocity.copy()
         if self._effort is None:
             at = self._steps * self.timestep
             drive = self._servo.drive(self._motion.at(at), self._position, self._velocity, self._added)

@@ -17,7 +17,7 @@ from dynid_ros.recording.series import PoseSeries
 from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.truth import ArmTruth
 
-LONGEST = 1e8
+MAX_DURATION_S = 1e8
 """s between clocks; stamps of ROS have no room for much more."""
 GHOST_RANGE = 0.3
 """m, standard deviation of a ghost from the middle of the markers."""
@@ -25,7 +25,7 @@ GHOST_RANGE = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """A camera system: robot_time = camera_time + clock_offset + clock_drift (camera_time - middle of the film).
+    """Camera system with robot_time = camera_time + clock_offset + clock_drift (camera_time - middle of the film).
 
     Attributes:
         rate: frames per second.
@@ -35,12 +35,12 @@ class Camera:
         clock_drift: s/s.
         occlusion: part of the time for which a marker is hidden.
         burst: mean time for which it then stays hidden, s; 0: a frame.
-        swaps: pairs of markers per second that trade their names, for `burst`.
+        swaps: pairs of markers per second that exchange their names, for `burst`.
         ghosts: part of the frames that hold a reflection too, after the markers.
-        latency: by which stamps are later than the light, s.
+        latency: delay of the stamps after the exposure, s.
 
     Raises:
-        DynidError: a setting that makes no sense.
+        DynidError: a setting is invalid.
     """
 
     rate: float = 100.0
@@ -60,7 +60,7 @@ class Camera:
             "rate": 1e-3 <= self.rate <= 1e4,
             "base": np.shape(self.base) == (4, 4) and np.allclose(self.base[:3, :3] @ self.base[:3, :3].T, np.eye(3)),
             "noise": noise.shape in {(), (1,), (3,)} and bool(np.all((noise >= 0.0) & (noise <= 1e3))),
-            "clock_offset": abs(self.clock_offset) <= LONGEST,
+            "clock_offset": abs(self.clock_offset) <= MAX_DURATION_S,
             "clock_drift": abs(self.clock_drift) <= 0.1,
             "occlusion": 0.0 <= self.occlusion < 1.0,
             "burst": 0.0 <= self.burst < np.inf,
@@ -72,30 +72,30 @@ class Camera:
             raise DynidError(f"{setting} of the camera is {getattr(self, setting)}; see what it stands for")
 
     def camera_time(self, robot_time: ArrayLike, middle: float) -> NDArray:
-        """Time on the camera's clock, s; at `middle` of the robot's clock the clocks differ by the offset alone."""
+        """Return the camera's time, s; at `middle` of the robot's clock the clocks differ by the offset only."""
         return middle - self.clock_offset + (np.asarray(robot_time) - middle) / (1.0 + self.clock_drift)
 
     def robot_time(self, camera_time: ArrayLike, middle: float) -> NDArray:
-        """The inverse."""
+        """Return the time on the robot's clock, s; the inverse of `camera_time`."""
         return middle + (1.0 + self.clock_drift) * (np.asarray(camera_time) - middle + self.clock_offset)
 
     def film(
         self, true: Recording, truth: ArmTruth, markers: MarkerSet, rng: np.random.Generator
     ) -> tuple[NDArray, NDArray]:
-        """What the camera says of a motion.
+        """Return the camera's recording of a motion.
 
         Args:
-            true: with the links' positions, without noise; sampled well above the motion's highest frequency.
+            true: motion with the links' positions, without noise; sampled well above the motion's highest frequency.
             truth: of the arm that moved.
             markers: on its links.
-            rng: draws all that goes wrong.
+            rng: draws all errors.
 
         Returns:
             Stamps (M,) on the camera's clock, s, and positions (M, P, 3) in the camera's frame, m, (M, P + 1, 3) if the
-            camera sees ghosts; NaN where nothing was seen.
+            camera sees ghosts; NaN for hidden markers.
 
         Raises:
-            DynidError: the recording does not tell where the links were.
+            DynidError: the recording lacks the links' positions.
         """
         if true.link_position is None:
             raise DynidError(f"{true.source} has no positions of the links; simulate with link_encoders=True")
@@ -110,11 +110,11 @@ class Camera:
 
 
 class CameraView:
-    """What a camera sees, frame after frame.
+    """View of a camera, frame after frame.
 
     Args:
         camera: its settings.
-        rng: draws all that goes wrong.
+        rng: draws all errors.
     """
 
     def __init__(self, camera: Camera, rng: np.random.Generator) -> None:
@@ -127,12 +127,13 @@ class CameraView:
         self._hiding = min(self._ending * camera.occlusion / (1.0 - camera.occlusion), 1.0)
 
     def frame(self, positions: NDArray) -> NDArray:
-        """The next frame: where markers seem to be, (P, 3) or with ghosts (P + 1, 3), in the camera's frame, m.
+        """Return the next frame: apparent marker positions, (P, 3) or with ghosts (P + 1, 3), in the camera's frame, m.
 
         Args:
-            positions: (P, 3) where they are, in the frame of the base, m.
+            positions: (P, 3) true positions in the frame of the base, m.
         """
-        camera, rng = self._camera, self._rng
+        camera = self._camera
+        rng = self._rng
         seen = positions @ camera.base[:3, :3].T + camera.base[:3, 3]
         middle = seen.mean(axis=0)
         seen += np.asarray(camera.noise) * rng.standard_normal(seen.shape)
@@ -161,7 +162,7 @@ class CameraView:
 
 
 FRAME = "camera"
-ENOUGH = 3
+MIN_BODY_MARKERS = 3
 
 
 def filmed(
@@ -175,20 +176,20 @@ def filmed(
     markers_topic: str = "/markers",
     bodies_prefix: str = "",
 ) -> Recording:
-    """`recording` with what `camera` saw meanwhile, on the camera's clock.
+    """Return `recording` with the film of a camera, on the camera's clock.
 
     Args:
-        recording: what the joints' sensors say of the motion.
+        recording: readings of the joints' sensors.
         true: the motion, with the positions of the links.
-        arm: that moved.
-        camera: looks at it.
+        arm: the arm that moved.
+        camera: camera system.
         markers: on the arm's links.
-        rng: draws all that goes wrong.
+        rng: draws all errors.
         markers_topic: of the markers; empty: without them.
         bodies_prefix: rigid bodies are on "<bodies_prefix>/<link>/pose"; empty: without them.
 
     Raises:
-        DynidError: `true` does not tell where the links were.
+        DynidError: `true` lacks the links' positions.
     """
     stamps, seen = camera.film(true, arm.truth, markers, rng)
     poses = dict(recording.poses)
@@ -200,23 +201,24 @@ def filmed(
 
 
 def body_pose(seen: NDArray, places: NDArray) -> tuple[NDArray, NDArray]:
-    """Positions (M, 3) and quaternions (M, 4), x, y, z, w, of a rigid body from its markers, as trackers fit it.
+    """Fit a rigid body to its markers, as trackers do, and return positions (M, 3) and quaternions (M, 4), x, y, z, w.
 
     The rotation is that of Kabsch (1976).
 
     Args:
-        seen: (M, P, 3) where its markers seem to be, m; NaN where hidden.
+        seen: (M, P, 3) apparent marker positions, m; NaN where hidden.
         places: (P, 3) in the body's frame, m.
 
     Returns:
-        NaN where fewer than three markers are seen.
+        NaN for frames with fewer than three visible markers.
     """
     good = np.isfinite(seen).all(axis=2)
-    enough = good.sum(axis=1) >= ENOUGH
+    enough = good.sum(axis=1) >= MIN_BODY_MARKERS
     weights = np.where(enough[:, np.newaxis], good, True)[..., np.newaxis]
     weights = weights / weights.sum(axis=1, keepdims=True)
     seen = np.where(good[..., np.newaxis], seen, 0.0)
-    there, here = (weights * seen).sum(axis=1), (weights * places).sum(axis=1)
+    there = (weights * seen).sum(axis=1)
+    here = (weights * places).sum(axis=1)
     moment = np.swapaxes(weights * (seen - there[:, np.newaxis]), 1, 2) @ (places - here[:, np.newaxis])
     left, _, right = np.linalg.svd(moment)
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, np.newaxis]
@@ -235,7 +237,7 @@ def marker_poses(stamps: NDArray, seen: NDArray, topic: str) -> dict[str, PoseSe
 def body_poses(
     stamps: NDArray, seen: NDArray, markers: MarkerSet, robot: RobotModel, prefix: str
 ) -> dict[str, PoseSeries]:
-    """Links with three markers or more as rigid bodies, posed by their own frames, as PoseStamped topics."""
+    """Return links with three or more markers as rigid bodies posed by their frames, as PoseStamped topics."""
     poses = {}
     for topic, on in body_topics(markers, robot, prefix).items():
         poses[topic] = PoseSeries(stamps, *body_pose(seen[:, on], markers.places[on]), FRAME)
@@ -247,16 +249,16 @@ def body_topics(markers: MarkerSet, robot: RobotModel, prefix: str) -> dict[str,
     topics = {}
     for index in np.unique(markers.links):
         on = np.flatnonzero(markers.links == index)
-        if len(on) >= ENOUGH:
+        if len(on) >= MIN_BODY_MARKERS:
             topics[f"{prefix}/{(*robot.link_names, robot.base)[index]}/pose"] = on
     return topics
 
 
-TRIES = 100
+DIRECTION_DRAWS = 100
 
 
 def scattered_markers(robot: RobotModel, per_link: int, radius: float, rng: np.random.Generator) -> MarkerSet:
-    """Markers on each moving link, at `radius` (m) from its origin in directions drawn so that none is near another's.
+    """Scatter markers on each moving link, at `radius` (m) from its origin, in well separated random directions.
 
     They are named "<link> <number>", link after link.
 
@@ -275,10 +277,10 @@ def scattered_markers(robot: RobotModel, per_link: int, radius: float, rng: np.r
 
 
 def _directions(number: int, rng: np.random.Generator) -> np.ndarray:
-    """(number, 3) unit vectors, the best spread of some draws; opposite ones count as near, for they are on a line."""
+    """Return well separated unit vectors (number, 3); opposite ones count as near, since they form a line."""
 
     def nearest(directions: np.ndarray) -> float:
         return float(np.abs(directions @ directions.T - np.eye(number)).max())
 
-    draws = rng.standard_normal((TRIES, number, 3))
+    draws = rng.standard_normal((DIRECTION_DRAWS, number, 3))
     return min(draws / np.linalg.norm(draws, axis=2, keepdims=True), key=nearest)

@@ -12,19 +12,20 @@ from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
 from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
 from dynid_ros.simulation.trajectory_settings import TrajectorySettings
 
-TRAJECTORY, FORWARD = "trajectory controller", "effort controller"
+TRAJECTORY = "trajectory controller"
+FORWARD = "effort controller"
 
 
 class ControlledArm:
-    """An arm whose hardware obeys two controllers.
+    """Arm whose hardware obeys two controllers.
 
     Args:
-        arm: that is moved; to be stepped by who calls `update`.
+        arm: the arm; the caller of `update` steps it.
         settings: of the trajectory controller; with the command interface effort there is no other controller.
-        sums: the hardware adds efforts to the servo's torque; False: it has modes, and effort acts where the trajectory
-            controller is not active; where neither is the mode stays.
+        sums: the hardware adds efforts to the servo's torque; False: it has modes, and effort acts while the trajectory
+            controller is inactive; while both are inactive the mode stays.
         joints: of the controllers in their order; None: the arm's.
-        report: of what controllers log.
+        report: receives log messages of the controllers.
         changed: called with the controller's name (`TRAJECTORY`, `FORWARD`) and whether it is active now.
     """
 
@@ -51,7 +52,7 @@ class ControlledArm:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, as after a start of hardware and controllers: nothing was commanded; the arm has been reset."""
+        """Restart hardware and controllers without any command; the arm has been reset."""
         self.interfaces.forget()
         self._set(TRAJECTORY, False)
         self._set(FORWARD, False)
@@ -62,14 +63,14 @@ class ControlledArm:
             self._set(FORWARD, True)
 
     def active(self, name: str) -> bool:
-        """Whether a controller commands."""
+        """Return whether a controller is active."""
         return name in self._active
 
     def switch(self, name: str, active: bool) -> str:
-        """Activate or deactivate one controller; what came of it, in words.
+        """Activate or deactivate one controller, and return a sentence on the result.
 
         Raises:
-            DynidError: there is none of that name.
+            DynidError: no controller has that name.
         """
         self._require(name)
         if active == self.active(name):
@@ -81,7 +82,7 @@ class ControlledArm:
         """Activate one controller and deactivate the other in the same cycle.
 
         Raises:
-            DynidError: there is none of that name, or the two act together.
+            DynidError: no controller has that name, or the two act together.
         """
         self._require(name)
         if self._sums:
@@ -94,7 +95,7 @@ class ControlledArm:
         return f"{name} active, {other} inactive"
 
     def update(self, period: float) -> None:
-        """One cycle of `period` s: controllers, then hardware; one that fails is deactivated."""
+        """Execute one cycle of `period` s: controllers, then hardware; a controller that fails is deactivated."""
         arm = self.arm
         self.trajectory.update(arm.time, period, arm.position, arm.velocity)
         if self.forward is not None and self.active(FORWARD):
@@ -106,7 +107,7 @@ class ControlledArm:
         self.hardware.write(period)
 
     def torque(self) -> np.ndarray:
-        """(n,) N m in the effort interfaces, zero where nothing was commanded."""
+        """Return the torques (n,), N m, in the effort interfaces; zero if nothing was commanded."""
         return np.nan_to_num(self.interfaces.effort)
 
     def _require(self, name: str) -> None:

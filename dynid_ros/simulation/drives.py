@@ -28,10 +28,10 @@ class ServoGains:
 
     @classmethod
     def of(cls, model: mujoco.MjModel, limits: JointLimits) -> ServoGains:
-        """Gains that fit the inertia of each joint, so that no mode of the arm oscillates in any of many poses.
+        """Choose gains by the inertia of each joint, so that no mode of the arm oscillates in any of many poses.
 
-        With stiffness D w² and damping 2 z w D, D diagonal, an eigenvalue e of M(q)^-1 D gives a mode of frequency
-        w sqrt(e) and damping ratio z sqrt(e): z makes the slowest mode critical, w keeps the quickest within a step.
+        With stiffness D w² and damping 2 z w D, D diagonal, an eigenvalue e of M(q)^-1 D gives a mode of frequency w
+        sqrt(e) and damping ratio z sqrt(e): z makes the slowest mode critical, w keeps the quickest within a step.
         """
         prismatic = model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE
         reach = np.where(prismatic, 1.0, np.pi)
@@ -68,13 +68,13 @@ class PositionServo:
     def drive(
         self, desired: np.ndarray, position: np.ndarray, velocity: np.ndarray, added: np.ndarray | float = 0.0
     ) -> np.ndarray:
-        """Torque (n,) but for the damping on the velocity, which the caller leaves to MuJoCo's stable integration.
+        """Return the torque (n,) without the damping term, which the caller leaves to MuJoCo's stable integration.
 
         Args:
             desired: (3, n) position, velocity and acceleration.
-            position: (n,) where the arm is.
-            velocity: (n,) likewise.
-            added: (n,) torque that is commanded besides.
+            position: (n,) of the arm.
+            velocity: (n,) of the arm.
+            added: (n,) additional commanded torque.
         """
         damping = self.gains.damping
         desired_position, desired_velocity, acceleration = desired
@@ -87,7 +87,9 @@ class PositionServo:
 
     def _inverse_dynamics(self, position: np.ndarray, velocity: np.ndarray, acceleration: np.ndarray) -> np.ndarray:
         data = self._data
-        data.qpos[:], data.qvel[:], data.qacc[:] = position, velocity, acceleration
+        data.qpos[:] = position
+        data.qvel[:] = velocity
+        data.qacc[:] = acceleration
         mujoco.mj_kinematics(self._arm, data)
         mujoco.mj_comPos(self._arm, data)
         mujoco.mj_comVel(self._arm, data)
@@ -106,17 +108,18 @@ def _mass_matrices(model: mujoco.MjModel, poses: np.ndarray) -> np.ndarray:
     return np.array(matrices)
 
 
-LARGEST_STEP = 0.5
+MAX_STEP_RATIO = 0.5
 """Timestep times the natural frequency of motor and link on their spring; above 2 the integration diverges."""
-ITERATIONS = 50
+NEWTON_ITERATIONS = 50
 
 
 @dataclass(frozen=True)
 class Springs:
-    """Flexibility of n joints, seen from the link (Spong 1987); each one number for all joints or (n,).
+    """Flexibility of n joints at the link side (Spong 1987); each value is one number for all joints or (n,).
 
-    The spring passes k e + k3 e^3 on, e being what the deflection d = q_m - q exceeds a play of -a to +a, and a little
-    damping times the rate of d. The friction of `Drives` is then the link's, their rotor inertia the motor's.
+    The deflection is d = q_m - q. The play takes -a to +a of it, and the spring transmits k e + k3 e^3 of the rest e,
+    plus a little damping times the rate of d. Friction of `Drives` then belongs to the link, their rotor inertia to the
+    motor.
 
     Attributes:
         stiffness: k, N m/rad.
@@ -133,10 +136,10 @@ class Springs:
     motor_viscous: np.ndarray | float = 0.0
 
     def of(self, n_joints: int) -> Springs:
-        """The same as (n,) arrays.
+        """Return these springs with (n,) arrays.
 
         Raises:
-            DynidError: the wrong number of values, one that is negative or not finite, or a stiffness of 0.
+            DynidError: the number of values is wrong, one is negative or not finite, or a stiffness is 0.
         """
         joints = range(1, n_joints + 1)
         values = {
@@ -149,15 +152,15 @@ class Springs:
         return Springs(**values)
 
     def torque(self, deflection: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        """Torque (n,) from motor to link, N m, at a deflection in rad and its rate in rad/s, (n,) each."""
+        """Return the torque (n,) from motor to link, N m, at a deflection (n,) in rad and its rate (n,) in rad/s."""
         excess = np.sign(deflection) * np.maximum(np.abs(deflection) - self.dead_zone, 0.0)
         return self.stiffness * excess + self.cubic * excess**3 + self.damping * rate
 
     def deflection(self, torque: np.ndarray) -> np.ndarray:
-        """Deflection (n,) in rad at which the spring passes on `torque` at rest; without torque, the middle."""
+        """Return the deflection (n,), rad, at which the spring transmits `torque` at rest; 0 without torque."""
         size = np.abs(torque)
         excess = size / self.stiffness
-        for _ in range(ITERATIONS):  # Newton from above on a convex law
+        for _ in range(NEWTON_ITERATIONS):  # Newton from above on a convex law
             excess -= (self.stiffness * excess + self.cubic * excess**3 - size) / (
                 self.stiffness + 3 * self.cubic * excess**2
             )
@@ -169,17 +172,17 @@ class Springs:
         """Refuse springs between inertias (n,), kg m^2, that a timestep (s) does not resolve.
 
         Raises:
-            DynidError: a motor without inertia, or a timestep that is too long; says for which joint.
+            DynidError: a motor has no inertia, or the timestep is too long for a joint; names the joint.
         """
         for joint in np.flatnonzero(~(motor_inertia > 0.0)).tolist():
             raise DynidError(
                 f"joint '{joint_names[joint]}' is flexible, its motor has no inertia; expected a rotor_inertia above 0"
             )
         frequency = np.sqrt(self.stiffness * (1.0 / link_inertia + 1.0 / motor_inertia))
-        for joint in np.flatnonzero(timestep * frequency > LARGEST_STEP).tolist():
+        for joint in np.flatnonzero(timestep * frequency > MAX_STEP_RATIO).tolist():
             raise DynidError(
                 f"joint '{joint_names[joint]}' swings on its spring at {frequency[joint] / (2 * np.pi):.0f} Hz; a "
-                f"timestep of {timestep:g} s is too long for that: take at most {LARGEST_STEP / frequency[joint]:.2g} s"
+                f"timestep of {timestep:g} s is too long: take at most {MAX_STEP_RATIO / frequency[joint]:.2g} s"
             )
 
 
@@ -217,7 +220,7 @@ class Drives:
         return Drives(**values)
 
     def without_friction(self, rotors: np.ndarray) -> Drives:
-        """The same with the rotors (n,) besides, and no friction.
+        """Return these drives without friction, with the rotors (n,) added.
 
         Raises:
             DynidError: they have friction.

@@ -8,15 +8,15 @@ from dynid_ros.simulation.arm import SimulatedArm
 
 
 class CommandInterfaces:
-    """Values that controllers have written; nobody resets them when a controller is deactivated or released.
+    """Values that controllers have written; they persist when a controller is deactivated or released.
 
-    Whoever claims one next finds the last value in it (ros2_control 4.46.0, handle.hpp: NaN at first;
-    resource_manager.cpp: a release clears a flag only).
+    The next controller that claims an interface finds the last value in it (ros2_control 4.46.0, handle.hpp: NaN at
+    first; resource_manager.cpp: a release clears a flag only).
 
     Attributes:
         position: (n,) rad or m in the arm's joint order; NaN: never commanded.
-        velocity: (n,) of the same set-point, for drives that interpolate between two of them; zero: it rests.
-        acceleration: (n,) likewise.
+        velocity: (n,) of the set-point, for drives that interpolate between two of them; zero: at rest.
+        acceleration: (n,) of the set-point.
         effort: (n,) N m; NaN: never commanded.
     """
 
@@ -25,21 +25,23 @@ class CommandInterfaces:
         self.forget()
 
     def forget(self) -> None:
-        """As before any command: the hardware was started anew."""
-        self.position, self.effort = np.full(self._n_joints, np.nan), np.full(self._n_joints, np.nan)
+        """Restore the state before any command, as after a start of the hardware."""
+        self.position = np.full(self._n_joints, np.nan)
+        self.effort = np.full(self._n_joints, np.nan)
         self.rest()
 
     def rest(self) -> None:
-        """The set-point of the position moves no more."""
-        self.velocity, self.acceleration = np.zeros(self._n_joints), np.zeros(self._n_joints)
+        """Bring the set-point of the position to rest."""
+        self.velocity = np.zeros(self._n_joints)
+        self.acceleration = np.zeros(self._n_joints)
 
 
 class ArmHardware:
-    """Has an arm do what its command interfaces say, once in a cycle.
+    """Hardware that applies its command interfaces to an arm, once per cycle.
 
-    Without a position command the arm holds its place, without an effort it has none. Beyond the limits of a joint its
-    drive neither goes nor pushes. `sums`: effort is added to the servo's torque; False: the two have modes, one at a
-    time.
+    Without a position command the arm holds its position; without an effort command it has no effort. A drive neither
+    moves nor pushes a joint beyond its limits. `sums`: effort is added to the servo's torque; False: one of the two
+    modes acts at a time.
 
     Attributes:
         effort_mode: of hardware with modes: effort alone acts; False: position alone.
@@ -52,8 +54,9 @@ class ArmHardware:
         self.effort_mode = False
 
     def write(self, period: float) -> None:
-        """Command the arm what is to be reached in `period` from now, s."""
-        arm, commands = self._arm, self._interfaces
+        """Command the set-point that is due in `period` s."""
+        arm = self._arm
+        commands = self._interfaces
         limit = arm.robot.limits
         effort = np.nan_to_num(commands.effort)
         if self.effort_mode:

@@ -17,7 +17,7 @@ from dynid_ros.model.friction import FrictionModel, FrictionTerms
 from dynid_ros.model.friction_terms import slid
 
 SLOW = 1e-6
-"""Velocity at which that of a joint at rest is taken for the slope of viscous friction, rad/s or m/s."""
+"""Velocity (rad/s or m/s) at which the slope of viscous friction at rest is evaluated."""
 ONE_WAY = 1.0
 
 
@@ -35,22 +35,23 @@ class KnownFriction:
 
     @classmethod
     def read(cls, path: str | Path, robot: RobotModel) -> KnownFriction:
-        """That of an `identified.yaml` of links.
+        """Return the friction in an `identified.yaml` with links.
 
         Raises:
-            IdentifiedFileError: of another robot, without such friction, or malformed.
+            IdentifiedFileError: the file belongs to another robot, lacks such friction, or is malformed.
         """
         document = load_identified(path)
         check_same_robot(document, robot)
         return cls(*friction_model(document, robot))
 
     def of_term(self, robot: RobotModel, term: str) -> NDArray:
-        """(n,) coefficient of a term of each joint; 0 where it has none.
+        """Return the coefficient (n,) of a term of each joint; 0 for joints without the term.
 
         Raises:
-            DynidError: another number of coefficients than the model's.
+            DynidError: the number of coefficients differs from the model's.
         """
-        names, values = self.model.names(robot), np.asarray(self.coefficients, dtype=float)
+        names = self.model.names(robot)
+        values = np.asarray(self.coefficients, dtype=float)
         if values.shape != (len(names),):
             raise DynidError(f"friction has {values.size} coefficients; expected {len(names)}: {', '.join(names)}")
         known = dict(zip(names, values, strict=True))
@@ -58,12 +59,12 @@ class KnownFriction:
 
 
 class ActingFriction:
-    """Friction as it acts, one timestep after the other.
+    """Friction that acts one timestep after the other.
 
-    A direction with memory is a spring that bends and slides (Dahl 1968), taken implicitly: friction at the end of a
-    step, k h v more than at its beginning, h being the timestep. Without memory dry friction is MuJoCo's, which holds
-    joints at rest, whatever smoothing the model has. What depends on velocity is taken at the step's end too. What
-    loads the gears is the torque of links and load as they are.
+    A direction with memory is a spring that bends and slides (Dahl 1968), integrated implicitly: friction at the end of
+    a step is k h v more than at its beginning, with the timestep h. Without memory dry friction is MuJoCo's, which
+    holds joints at rest, whatever smoothing the model has. Velocity-dependent terms also refer to the step's end. The
+    load of the gears is the present torque of links and load.
 
     Args:
         robot: the arm.
@@ -76,10 +77,12 @@ class ActingFriction:
     """
 
     def __init__(self, robot: RobotModel, friction: KnownFriction, timestep: float) -> None:
-        model, n = friction.model, robot.n_joints
+        model = friction.model
+        n = robot.n_joints
         if model.coupled:
             raise DynidError("friction has coupled joints, which are not simulated; leave them out")
-        self._needs_load, self._timestep = model.needs_load, timestep
+        self._needs_load = model.needs_load
+        self._timestep = timestep
         self._length = np.array([joint.sliding_length for joint in model.of(n)])
         self._remembers = self._length > 0.0
         # Directions are given, each as one with a memory.
@@ -88,21 +91,24 @@ class ActingFriction:
             for joint in model.of(n)
         ]
         terms = FrictionTerms(FrictionModel(given), n)
-        self._of, self._weights = terms.of, terms.places @ np.asarray(friction.coefficients, dtype=float)
+        self._of = terms.of
+        self._weights = terms.places @ np.asarray(friction.coefficients, dtype=float)
         self._still = np.zeros(n).tolist()
         self.rest(np.zeros(n))
 
     def rest(self, position: NDArray) -> None:
-        """Joints rest at `position` (n,), and nothing was before."""
-        self._last, self._state = position.copy(), np.zeros_like(position)
+        """Set joints to rest at `position` (n,), without any history."""
+        self._last = position.copy()
+        self._state = np.zeros_like(position)
         self.torque = np.zeros_like(position)
 
     def act(self, arm: mujoco.MjModel, data: mujoco.MjData, braking: NDArray | float) -> None:
         """Prepare the step that begins at the positions and velocities of `data`.
 
-        Puts dry friction and damping, with `braking` of the drives besides, into `arm`; `torque` (n,) brakes too.
+        Dry friction and damping, plus the damping `braking` of the drives, go into `arm`; `torque` (n,) brakes too.
         """
-        q, velocity = data.qpos, data.qvel
+        q = data.qpos
+        velocity = data.qvel
         way = q - self._last
         self._state = np.where(
             self._remembers,
@@ -116,13 +122,15 @@ class ActingFriction:
             torque = np.empty_like(q)
             mujoco.mj_rne(arm, data, 1, torque)
             load = torque.tolist()
-        at, moving = q.tolist(), np.where(np.abs(velocity) < SLOW, SLOW, velocity)
+        at = q.tolist()
+        moving = np.where(np.abs(velocity) < SLOW, SLOW, velocity)
         speeds = moving.tolist()
         alone, free, up, down = (
             np.array(self._of(at, speed, self._still, [direction] * len(at), load)) @ self._weights
             for speed, direction in ((self._still, 0.0), (speeds, 0.0), (speeds, 1.0), (speeds, -1.0))
         )
-        forward, backward = up - free, free - down
+        forward = up - free
+        backward = free - down
         level = np.where(velocity >= 0.0, forward, backward)
         bending = level * (1.0 - self._state * np.sign(velocity)) / np.where(self._remembers, self._length, np.inf)
         arm.dof_frictionloss[:] = np.where(self._remembers, 0.0, np.maximum(level, 0.0))

@@ -1,4 +1,4 @@
-"""A URDF as MJCF, MuJoCo's own format, with what a URDF cannot say of joints."""
+"""MJCF, MuJoCo's own format, of a URDF, with joint properties that a URDF cannot hold."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ def mjcf_text(urdf: str, robot: RobotModel, joints: Mapping[str, np.ndarray] | N
             _set(joint, field, float(values[i]))
         motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
         if np.isfinite(limits.effort[i]) and limits.effort[i] > 0.0:
-            motor.ctrllimited, motor.ctrlrange = True, [-limits.effort[i], limits.effort[i]]
+            motor.ctrllimited = True
+            motor.ctrlrange = [-limits.effort[i], limits.effort[i]]
     exact = spec.compile()
     return _exact(spec.to_xml(), exact, robot)
 
 
 def _exact(text: str, model: mujoco.MjModel, robot: RobotModel) -> str:
-    """The text with all digits of what it describes; MuJoCo writes six."""
+    """Return the text with all digits of its numbers; MuJoCo writes six."""
     root = ET.fromstring(text)
     for element in root.iter("body"):
         body = model.body(element.get("name", ""))

@@ -1,4 +1,4 @@
-"""From a URDF to a MuJoCo model of the arm: bodies, joints, friction, load, motors; no shapes, so nothing collides."""
+"""MuJoCo model of an arm from its URDF: bodies, joints, friction, load, motors; no shapes, so nothing collides."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK, central_moments
 from dynid_ros.model.urdf import pose, read_origin, roll_pitch_yaw
 
 LINK = "load of the simulated arm"
-ROUNDING = 1e-9
+ROUNDING_TOLERANCE = 1e-9
 """Second moments below zero by less than this fraction of their sum are those of a point, a rod or a plate."""
 
 
 def add_load_link(root: ET.Element, tip: str) -> None:
-    """Add the body to a URDF, fixed to link `tip`, its frame that of `tip`."""
+    """Add the load's body to a URDF, fixed to link `tip` and in its frame."""
     ET.SubElement(root, "link", name=LINK)
     joint = ET.SubElement(root, "joint", name=f"joint of the {LINK}", type="fixed")
     ET.SubElement(joint, "parent", link=tip)
@@ -44,7 +44,7 @@ def checked_load(parameters: ArrayLike) -> np.ndarray:
             f"the load's mass is {load[0]:g} kg, too little for its moments; give mass and moments of one body"
         )
     moments = np.linalg.eigvalsh(central)
-    if moments[0] < -ROUNDING * (np.abs(moments).sum() + np.abs(load[4:]).max()):
+    if moments[0] < -ROUNDING_TOLERANCE * (np.abs(moments).sum() + np.abs(load[4:]).max()):
         raise DynidError(
             f"no body of {load[0]:g} kg has the load's inertia: a second moment about its centre of mass is "
             f"{moments[0]:.3g} kg m^2; the inertia is to be about the frame, not the centre of mass"
@@ -76,9 +76,9 @@ INERTIA = "1e-9"
 
 
 def add_motor_links(root: ET.Element, joint_names: Sequence[str]) -> None:
-    """Add a motor per joint to a URDF, after all that is there.
+    """Add a motor per joint to a URDF, after its links.
 
-    A motor is one coordinate. That of a prismatic joint turns too, one radian for a metre.
+    A motor is one coordinate. The motor of a prismatic joint rotates too, one radian per metre.
     """
     children = {child.get("link") for child in root.iter("child")}
     world = next(link.get("name", "") for link in root.findall("link") if link.get("name") not in children)
@@ -99,17 +99,17 @@ STICTION_TIME_CONSTANT_STEPS = 2.0
 STICTION_IMPEDANCE = 0.9999
 SOLVER_TOLERANCE = 1e-15
 CREEP = 0.1
-"""How fast a joint held by stiction creeps, relative to MuJoCo at its stiffest; less is harder on the solver."""
+"""Creep of a joint held by stiction, relative to MuJoCo at its stiffest; a lower value is harder for the solver."""
 
 
 def compile_arm(robot: RobotModel, timestep: float, *, motors: bool = False) -> mujoco.MjModel:
-    """MuJoCo model of `robot`; one degree of freedom per joint, in the order of the chain, and a load without mass.
+    """Return the MuJoCo model of `robot`: a degree of freedom per joint in the chain's order, a massless load.
 
-    Friction is that of the URDF's `<dynamics>`, gravity that of `robot`. With `motors` n degrees of freedom follow for
-    the motors of flexible joints, coupled to nothing yet.
+    Friction comes from the URDF's `<dynamics>`, gravity from `robot`. With `motors`, n degrees of freedom follow for
+    the motors of flexible joints, not coupled yet.
 
     Raises:
-        ModelError: the robot has no URDF, MuJoCo refuses it (impossible inertias, links without mass), joints beside
+        ModelError: the robot has no URDF, MuJoCo refuses it (impossible inertias, links without mass), joints outside
             the chain move too, or a joint's effort or velocity limit is not positive.
     """
     if robot.urdf is None:
@@ -129,7 +129,7 @@ def compile_arm(robot: RobotModel, timestep: float, *, motors: bool = False) -> 
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     model.opt.gravity = data.body(robot.base).xmat.reshape(3, 3) @ robot.gravity
-    # Older MuJoCo gives continuous joints the limits that URDF says to ignore.
+    # Old MuJoCo gives continuous joints limits, which the URDF standard ignores.
     limits = np.stack([robot.limits.lower, robot.limits.upper], axis=1)
     model.jnt_limited[: robot.n_joints] = np.isfinite(limits).all(axis=1)
     model.jnt_range[: robot.n_joints] = np.where(np.isfinite(limits), limits, 0.0)
@@ -147,7 +147,7 @@ def derive_constants(model: mujoco.MjModel) -> None:
 
 
 def mass_matrix(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
-    """Joint-space inertia (n, n) at the pose of `data`, rotors included."""
+    """Return the joint-space inertia (n, n) at the pose of `data`, rotors included."""
     matrix = np.empty((model.nv, model.nv))
     for row, unit in zip(matrix, np.eye(model.nv), strict=True):
         mujoco.mj_mulM(model, data, row, unit)
@@ -165,7 +165,7 @@ def _check_limits(robot: RobotModel) -> None:
 
 
 def _adapted(robot: RobotModel, motors: bool) -> str:
-    """The URDF without shapes and settings, with the load, and with motors where asked for."""
+    """Return the URDF without shapes and settings, with the load, and with motors if requested."""
     root = ET.fromstring(robot.urdf or "")
     strip(root)
     add_load_link(root, robot.tip)
@@ -175,10 +175,10 @@ def _adapted(robot: RobotModel, motors: bool) -> str:
 
 
 def strip(root: ET.Element) -> None:
-    """Take shapes and settings off a URDF, and have MuJoCo read its inertias as they are.
+    """Remove shapes and settings from a URDF, and let MuJoCo read its inertias unchanged.
 
-    Of links that no joint moves, those that no body has go too: they act on nothing, and MuJoCo would refuse the robot
-    for an antenna of its base.
+    Fixed links with impossible inertias go too: they do not act on anything, and MuJoCo would refuse the robot for an
+    antenna of its base.
     """
     for link in root.iter("link"):
         for tag in ("visual", "collision"):
@@ -201,7 +201,7 @@ def strip(root: ET.Element) -> None:
 
 
 def _standing(root: ET.Element) -> list[ET.Element]:
-    """Links that no joint moves, of a URDF that has been checked to be a tree."""
+    """Return the links that no joint moves, of a URDF that is a tree."""
     above = {next(joint.iter("child")).get("link"): joint for joint in root.findall("joint")}
 
     def stands(link: str | None) -> bool:
@@ -212,7 +212,7 @@ def _standing(root: ET.Element) -> list[ET.Element]:
 
 
 def _is_possible(inertial: ET.Element) -> bool:
-    """Whether MuJoCo takes an inertia: positive, no principal moment above the sum of the others."""
+    """Return whether MuJoCo accepts an inertia: positive, no principal moment above the sum of the others."""
     inertia = inertial.find("inertia")
     if inertia is None:
         return True

@@ -1,4 +1,4 @@
-"""What moves of a simulated arm: its links, motors that springs let move apart, and pushes on links."""
+"""Moving parts of a simulated arm: its links, motors behind springs, and pushes on links."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from dynid_ros.simulation.joint_friction import ActingFriction
 from dynid_ros.simulation.mujoco_model import LINK as LOAD
 from dynid_ros.simulation.mujoco_model import MOTOR_OF, compile_arm, derive_constants, mass_matrix, put_load
 
-LONGEST = 3600.0
+MAX_PUSH_S = 3600.0
 """s"""
 
 
 class Push:
-    """Force and torque at the origin of a link's frame, which they follow; they keep the directions of given axes.
+    """Force and torque at the origin of a moving link's frame, in the directions of given axes.
 
     Args:
         model: of the arm.
-        link: that is pushed.
+        link: pushed link.
         wrench: (6,) force (N) and torque (N m).
         axes: link along whose axes `wrench` is given.
         duration: s.
 
     Raises:
-        ModelError: not six finite numbers.
-        DynidError: links that the arm does not have, or a duration that is none.
+        ModelError: the wrench is not six finite numbers.
+        DynidError: the arm lacks a link, or the duration is invalid.
     """
 
     def __init__(self, model: mujoco.MjModel, link: str, wrench: ArrayLike, axes: str, duration: float) -> None:
-        if not 0.0 < duration <= LONGEST:
-            raise DynidError(f"a push for {duration} s; expected a time above 0, up to {LONGEST:g} s")
+        if not 0.0 < duration <= MAX_PUSH_S:
+            raise DynidError(f"a push for {duration} s; expected a time above 0, up to {MAX_PUSH_S:g} s")
         self._force, self._torque = np.split(finite_vector(wrench, 6, "push (force, torque)"), 2)
-        self._body, self._axes = _body(model, link), _body(model, axes)
+        self._body = _body(model, link)
+        self._axes = _body(model, axes)
         self._steps = round(duration / model.opt.timestep)
 
     def apply(self, data: mujoco.MjData) -> bool:
-        """Act on the arm for one step; False when the time is over, and nothing acts any longer."""
+        """Act on the arm for one step; return False when the time is over."""
         self._steps -= 1
         if self._steps < 0:
             data.xfrc_applied[self._body] = 0.0
@@ -74,12 +75,13 @@ class Plant:
 
     Args:
         model: of arm and load; its damping is that of the joints' friction.
-        friction: that acts besides; None: none.
+        friction: additional friction; None without it.
     """
 
     def __init__(self, model: mujoco.MjModel, friction: ActingFriction | None = None) -> None:
         self._model = model
-        self._friction, self._braking = friction, np.zeros(model.nv)
+        self._friction = friction
+        self._braking = np.zeros(model.nv)
         self._data = mujoco.MjData(model)
         self._links = self._motors = slice(model.nv)
         self._viscous = model.dof_damping.copy()
@@ -110,7 +112,7 @@ class Plant:
         self._start(position, position)
 
     def brake(self, damping: np.ndarray | float) -> None:
-        """Damp the motors by this (n,) besides their friction; it acts on the velocity at the end of a step."""
+        """Damp the motors by (n,) in addition to their friction; it acts on the velocity at the end of a step."""
         self._model.dof_damping[:] = self._viscous
         self._model.dof_damping[self._motors] += damping
         self._braking[self._motors] = damping
@@ -142,7 +144,8 @@ class Plant:
     def _start(self, motors: np.ndarray, links: np.ndarray) -> None:
         self._push = None
         mujoco.mj_resetData(self._model, self._data)
-        self._data.qpos[self._motors], self._data.qpos[self._links] = motors, links
+        self._data.qpos[self._motors] = motors
+        self._data.qpos[self._links] = links
         if self._friction is not None:
             self._friction.rest(self._data.qpos)
         mujoco.mj_step1(self._model, self._data)
@@ -165,28 +168,32 @@ class FlexiblePlant(Plant):
     """
 
     def __init__(self, robot: RobotModel, drives: Drives, springs: Springs, timestep: float) -> None:
-        model, n = compile_arm(robot, timestep, motors=True), robot.n_joints
+        model = compile_arm(robot, timestep, motors=True)
+        n = robot.n_joints
         model.dof_frictionloss[:n] = drives.coulomb
-        model.dof_damping[:n], model.dof_damping[n:] = drives.viscous, springs.motor_viscous
+        model.dof_damping[:n] = drives.viscous
+        model.dof_damping[n:] = springs.motor_viscous
         model.dof_damping *= 0.5
         model.dof_armature[n:] = drives.rotor_inertia
         derive_constants(model)
         super().__init__(model)
-        self._links, self._motors, self._springs = slice(n), slice(n, 2 * n), springs
+        self._links = slice(n)
+        self._motors = slice(n, 2 * n)
+        self._springs = springs
         self._start(np.zeros(n), np.zeros(n))
-        # The lightest that a link can be to its spring: all joints beside it free to give way.
+        # A link is lightest for its spring when all other joints are free to give way.
         lightest = 1.0 / np.diagonal(np.linalg.inv(mass_matrix(model, self._data)[:n, :n]))
         springs.check_timestep(robot.joint_names, lightest, np.asarray(drives.rotor_inertia), timestep)
 
     def rest(self, position: np.ndarray) -> None:
-        """As above; the links sag by what the springs give way under their weight."""
+        """Set the motors to rest at `position`; the links sag by the deflection of the springs under their weight."""
         links = position
         for _ in range(SETTLING):
             self._start(position, links)
             links = position - self._springs.deflection(self._data.qfrc_bias[self._links])
 
     def step(self, torque: np.ndarray) -> None:
-        """As above."""
+        """Advance one timestep with the drives' torque (n,)."""
         spring = self._springs.torque(self.position - self.link_position, self.velocity - self.link_velocity)
         friction = self._viscous * self._data.qvel
         self._data.qfrc_applied[self._links] = spring - friction[self._links]

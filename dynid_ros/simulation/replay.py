@@ -16,7 +16,7 @@ TIMESTEP = 1e-3
 
 
 def hold_others(urdf: str, joint_names: Sequence[str]) -> str:
-    """Text of a URDF in which all joints but these are fixed where they are at zero."""
+    """Return the text of a URDF in which all joints except `joint_names` are fixed at zero."""
     root = ET.fromstring(urdf)
     for joint in root.findall("joint"):
         if joint.get("name") not in joint_names:
@@ -53,7 +53,7 @@ class Replay:
         self._places = np.array([self._model.joint(name).qposadr[0] for name in joint_names])
 
     def torque(self, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
-        """(N, n) torque that a motion takes, (N, n) each, friction included."""
+        """Return the torque (N, n) of a motion, (N, n) each, friction included."""
         found = np.empty_like(q)
         for k, state in enumerate(zip(q, qd, qdd, strict=True)):
             self._data.qpos[self._places], self._data.qvel[self._dofs], self._data.qacc[self._dofs] = state
@@ -62,9 +62,10 @@ class Replay:
         return found
 
     def position(self, q: NDArray, qd: NDArray, time: NDArray, torque: NDArray) -> NDArray:
-        """(n,) where torque (M, n) at times (M,) takes the arm from position and velocity (n,); linear in between."""
+        """Return the position (n,) to which torque (M, n) at times (M,), linear between, drives a state (n,)."""
         mujoco.mj_resetData(self._model, self._data)
-        self._data.qpos[self._places], self._data.qvel[self._dofs] = q, qd
+        self._data.qpos[self._places] = q
+        self._data.qvel[self._dofs] = qd
         steps = time[0] + TIMESTEP * (np.arange(round((time[-1] - time[0]) / TIMESTEP)) + 0.5)
         for values in np.stack([np.interp(steps, time, column) for column in torque.T], axis=1):
             self._data.qfrc_applied[self._dofs] = values

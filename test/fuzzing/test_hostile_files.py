@@ -67,7 +67,7 @@ def read(name, path):
 
 @EVERY
 def test_a_pipe_that_nobody_writes_to(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("dynid_ros.files.bounded.PATIENCE", 0.1)
+    monkeypatch.setattr("dynid_ros.files.bounded.PIPE_TIMEOUT_S", 0.1)
     os.mkfifo(tmp_path / name)
     with refused(name, "it is a pipe"):
         read(name, tmp_path / name)
