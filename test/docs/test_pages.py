@@ -210,7 +210,7 @@ def test_imports_of_python_blocks_work(page):
 
 
 IDENTIFICATIONS = ("gravity", "links", "loads", "online", "flexible", "torque_sensors", "mocap", "force_sensor")
-HEADS = ["Commands", "What it needs", "What it gives", "When it fails", "The paper"]
+HEADS = ["Commands", "Requirements", "Output", "When it fails", "Method"]
 
 
 @pytest.mark.parametrize("name", IDENTIFICATIONS)
