@@ -87,7 +87,7 @@ def motor_series(
     """At rest at time 0, accelerations of all harmonics alike, with these largest speeds (n,)."""
     sine, cosine = np.random.default_rng(seed).standard_normal((2, len(names), harmonics)) / np.arange(1, harmonics + 1)
     series = FourierSeries.at_rest(names, base_frequency, sine, cosine)
-    return series.scaled(speed / series.largest()[2]).shifted(offset)
+    return series.scaled(speed / series.peaks()[2]).shifted(offset)
 
 
 def integrate(

@@ -293,4 +293,4 @@ def excitation(robot: RobotModel) -> FourierSeries:
     weight = np.where(order <= SLOW, 1.0, np.where(order > NEAR, QUICK, 0.0)) / order
     sine, cosine = weight * np.random.default_rng(SEED).standard_normal((2, robot.n_joints, HARMONICS))
     series = FourierSeries.at_rest(robot.joint_names, BASE_FREQUENCY, sine, cosine)
-    return series.scaled(SPEED * robot.limits.velocity / series.largest()[2]).shifted(np.array(START))
+    return series.scaled(SPEED * robot.limits.velocity / series.peaks()[2]).shifted(np.array(START))

@@ -1,4 +1,4 @@
-"""Experiments: which motion excites the parameters best, within limits and workspace."""
+"""Experiments: motions that determine the parameters best, within limits and workspace."""
 
 from typing import TYPE_CHECKING
 
@@ -7,10 +7,10 @@ from dynid_ros.lazy import offer
 if TYPE_CHECKING:
     from dynid_ros.excitation.experiment import Dwell, Experiment, Plan
     from dynid_ros.excitation.fourier_excitation import FourierExcitation, FourierPlan, flexible_excitation
-    from dynid_ros.excitation.joint_by_joint import JointByJoint, JointByJointPlan, JointMove
-    from dynid_ros.excitation.payload_motion import PayloadMotion, PayloadMotionPlan, ToolTurn
-    from dynid_ros.excitation.pose_set import PoseDwell, PoseSet, PoseSetPlan
-    from dynid_ros.excitation.static_rotation import StaticRotation, StaticRotationPlan
+    from dynid_ros.excitation.joint_by_joint import JointByJoint
+    from dynid_ros.excitation.payload_motion import PayloadMotion
+    from dynid_ros.excitation.pose_set import PoseSet
+    from dynid_ros.excitation.static_rotation import StaticRotation
 
 __all__ = [
     "Dwell",
@@ -18,17 +18,10 @@ __all__ = [
     "FourierExcitation",
     "FourierPlan",
     "JointByJoint",
-    "JointByJointPlan",
-    "JointMove",
     "PayloadMotion",
-    "PayloadMotionPlan",
     "Plan",
-    "PoseDwell",
     "PoseSet",
-    "PoseSetPlan",
     "StaticRotation",
-    "StaticRotationPlan",
-    "ToolTurn",
     "flexible_excitation",
 ]
 

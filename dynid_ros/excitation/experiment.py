@@ -1,7 +1,8 @@
-"""What every planned experiment has in common."""
+"""Planned motions, and the limits, workspace and fractions that every experiment keeps to."""
 
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,304 +10,259 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.limits import MotionLimits, check_limits, per_joint, weight_sentences
-from dynid_ros.trajectories.trajectory import LONGEST, Trajectory, move
-from dynid_ros.trajectories.workspace import TorqueRoom, Workspace, allowing
+from dynid_ros.trajectories.limits import MotionLimits, check_limits, describe_weak_joints, per_joint
+from dynid_ros.trajectories.trajectory import Trajectory, move
+from dynid_ros.trajectories.workspace import Workspace, WorkspaceAndTorque, allowed_pairs_hint
 
-UP, DOWN = 1, -1
+UP = 1
+DOWN = -1
 
 
 @dataclass(frozen=True)
 class Dwell:
-    """A dwell of the whole arm in a pose at which every joint arrived in the same direction.
+    """Rest of the whole arm during a planned motion.
 
     Attributes:
-        joint: name of the joint that turns.
-        direction: 1 where all joints arrived moving upwards, -1 downwards.
         start: time of arrival, s.
         end: time of departure, s.
+        joint: name of the joint that this part of the motion turns; None: no single joint.
+        pose: number of the pose, in the order of the visits; None: the motion does not visit poses.
+        direction: 1 where all joints arrived moving upwards, -1 downwards, 0 where each joint came from its own side;
+            None: not defined.
     """
 
-    joint: str
-    direction: int
     start: float
     end: float
+    joint: str | None = None
+    pose: int | None = None
+    direction: int | None = None
+
+    def shifted(self, seconds: float) -> "Dwell":
+        """Return the dwell, later by `seconds`."""
+        return replace(self, start=self.start + seconds, end=self.end + seconds)
 
     def as_dict(self) -> dict[str, object]:
-        """Plain data for YAML."""
+        """Return plain data for YAML."""
+        labels = {"joint": self.joint, "pose": self.pose, "direction": self.direction}
         times = {"start": round(self.start, 4), "end": round(self.end, 4)}
-        return {"joint": self.joint, "direction": self.direction, **times}
+        return {name: value for name, value in labels.items() if value is not None} | times
 
 
-def _length(value: float, unit: str) -> str:
-    return f"{np.rad2deg(value):.0f}°" if unit == "rad" else f"{value:.3f} m"
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """A planned motion with its description.
 
-
-class Plan(Protocol):
-    """A motion that was planned, and what there is to say about it."""
-
-    @property
-    def trajectory(self) -> Trajectory:
-        """The whole motion; how the arm gets to its start is not part of it."""
-
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for YAML."""
-
-    def summary(self) -> str:
-        """Lines of text."""
-
-
-class TrajectoryPlan:
-    """What plans have in common that hold their whole motion."""
+    Attributes:
+        trajectory: the whole motion; the arm's way to its start is not part of it.
+        format: name of the layout of the YAML description.
+        facts: entries of the YAML description that only this kind of motion has.
+        lines: sentences of the summary, without warnings.
+        dwells: rests, in order of time; None: this kind of motion has no dwells.
+        skipped: reason for each joint or axis that does not move; None: this kind of motion skips nothing.
+        warnings: sentences about weaknesses of the motion; None: this kind of motion has no warnings.
+    """
 
     trajectory: Trajectory
+    format: str
+    facts: Mapping[str, object]
+    lines: tuple[str, ...]
+    dwells: tuple[Dwell, ...] | None = None
+    skipped: Mapping[str, str] | None = None
+    warnings: tuple[str, ...] | None = None
 
     @property
     def duration(self) -> float:
         """Duration of the motion, s."""
         return self.trajectory.duration
 
+    def as_dict(self) -> dict[str, object]:
+        """Return plain data for YAML: times in s from the start of the motion, positions in rad or m."""
+        content: dict[str, object] = {"format": self.format, "duration": round(self.duration, 4), **self.facts}
+        if self.dwells is not None:
+            content["dwells"] = [dwell.as_dict() for dwell in self.dwells]
+        if self.skipped is not None:
+            content["skipped"] = dict(self.skipped)
+        if self.warnings is not None:
+            content["warnings"] = list(self.warnings)
+        return content
 
-class Experiment(Protocol):
-    """Plans a motion within limits and workspace."""
-
-    limits: MotionLimits
-    workspace: Workspace
-
-    def plan(self) -> Plan:
-        """Plan the motion."""
-
-    def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
-        """Slow motion from where the arm is, `measured` (n,), to where `plan` starts."""
-
-    def hints(self) -> list[str]:
-        """Say what keeps the arm from moving far."""
-
-
-# What experiments share that keep to limits, workspace and torque.
+    def summary(self) -> str:
+        """Return the description in lines of text, warnings last."""
+        return "\n".join([*self.lines, *(f"warning: {warning}" for warning in self.warnings or ())])
 
 
 ACCELERATION_FRACTION = 0.8
-"""Part of the limits of acceleration and jerk that a plan uses; the rest is there to stop it."""
-MARGIN, NARROW = 0.05, 0.1
-"""Distance kept from position limits, rad or m, and the largest part of a joint's range that it takes."""
-STEP_OF_RANGE = 0.1
-LONGEST_STEP_S = 3600.0
+"""Fraction of the limits of acceleration and jerk that a plan uses; the rest is needed to stop the motion."""
+DEFAULT_MARGIN = 0.05
+"""Default distance from position limits, rad or m."""
+DEFAULT_MARGIN_OF_RANGE = 0.1
+"""Largest default distance from position limits, as a fraction of the joint's range (fingers of a gripper)."""
+TEST_STEP_OF_RANGE = 0.1
+MAX_TEST_STEP_S = 3600.0
 """A joint that takes longer for a tenth of its range has limits in another unit, or by mistake."""
-POSES = 1024
-"""Poses looked at (a power of two)."""
-MOST_PAIRS = 8
-
-
-class GuardedExperiment:
-    """An arm, what it may do, and safe ways between its poses.
-
-    Args:
-        robot: the arm.
-        limits: what the joints may do; 80 % of acceleration and jerk is used.
-        workspace: where the links may be; None: anywhere.
-        position_margin: distance kept from position limits, one value or (n,), rad or m; NaN: 0.05, or a tenth of the
-            joint's range where that is less, as of a gripper's fingers.
-        speed_fraction: part of the velocity limits used in the motion.
-        travel_speed_fraction: part of the velocity limits used on the way from pose to pose.
-        torque_fraction: part of the torque limits that the nominal model may use; the rest is left to friction and to
-            what the description gets wrong.
-
-    Attributes:
-        robot, limits, workspace: as given.
-        margin: (n,) distance kept from position limits, rad or m.
-        room: limits less the margins and fractions.
-        slow: limits on the way from pose to pose.
-        space: workspace and torque limits.
-        travel: finds safe ways.
-
-    Raises:
-        TrajectoryError: a setting makes no sense, or the margin leaves a joint no room.
-    """
-
-    def __init__(
-        self,
-        robot: RobotModel,
-        limits: MotionLimits,
-        workspace: Workspace | None = None,
-        *,
-        position_margin: ArrayLike = np.nan,
-        speed_fraction: float = 0.5,
-        travel_speed_fraction: float = 0.25,
-        torque_fraction: float = 0.8,
-    ) -> None:
-        self.robot = robot
-        self.limits = limits
-        self.workspace = workspace or Workspace(robot)
-        margin = per_joint(position_margin, robot.joint_names, "position_margin")
-        usual = np.minimum(MARGIN, NARROW * (limits.upper - limits.lower))
-        margin = self.margin = np.where(np.isnan(margin), usual, margin)
-        require(
-            ("position_margin", position_margin, np.all(margin >= 0), "zero or more"),
-            ("speed_fraction", speed_fraction, 0 < speed_fraction <= 1, "above 0 and at most 1"),
-            ("travel_speed_fraction", travel_speed_fraction, 0 < travel_speed_fraction <= 1, "above 0 and at most 1"),
-            ("torque_fraction", torque_fraction, 0 < torque_fraction <= 1, "above 0 and at most 1"),
-        )
-        for name, lower, upper in zip(limits.joint_names, limits.lower + margin, limits.upper - margin, strict=True):
-            if not lower < upper:
-                raise TrajectoryError(f"joint '{name}' has no room left between its limits, less position_margin")
-        for i, name in enumerate(limits.joint_names):
-            step = STEP_OF_RANGE * (limits.upper - limits.lower) * (np.arange(robot.n_joints) == i)
-            seconds = limits.shortest_move(step)
-            if seconds > LONGEST_STEP_S:
-                raise TrajectoryError(
-                    f"joint '{name}' takes {seconds:.3g} s for a tenth of its range, with the velocity limit "
-                    f"{limits.velocity[i]:g}, the acceleration limit {limits.acceleration[i]:g} and the jerk limit "
-                    f"{limits.jerk[i]:g}; give limits by which it takes at most {LONGEST_STEP_S:g} s"
-                )
-        self.room = replace(
-            limits.scaled(speed_fraction, ACCELERATION_FRACTION, ACCELERATION_FRACTION),
-            lower=limits.lower + margin,
-            upper=limits.upper - margin,
-            torque=torque_fraction * limits.torque,
-        )
-        self.slow = limits.scaled(travel_speed_fraction, ACCELERATION_FRACTION, ACCELERATION_FRACTION)
-        self.space = TorqueRoom(self.workspace, limits, robot, 1.0 - torque_fraction)
-        self.travel = Connection(self.slow, self.space)
-
-    def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
-        """Slow motion from where the arm is, `measured` (n,), to where `plan` starts.
-
-        Raises:
-            TrajectoryError: the arm is outside its limits or the workspace, or there is no safe way.
-        """
-        return self.travel.connect(measured, plan.trajectory.position[0])
-
-    def check(self, trajectory: Trajectory) -> None:
-        """The motion keeps to limits, workspace and, where the description has masses, torque.
-
-        Raises:
-            TrajectoryError: says where it does not.
-        """
-        check_limits(trajectory, self.limits)
-        self.space.check(trajectory)
-
-    def check_pose(self, pose: NDArray) -> None:
-        """The arm may rest at `pose` (n,).
-
-        Raises:
-            TrajectoryError: says why not.
-        """
-        self.check(move(self.limits.joint_names, pose, pose, 1.0))
-
-    def allowed_poses(self, aside: ArrayLike = 0.0) -> NDArray:
-        """Poses (P, n) spread over the limits, less the margin, where workspace and torque allow `aside` (n,) around.
-
-        Raises:
-            TrajectoryError: there is none; says what is wrong with one.
-        """
-        poses = self.limits.poses(POSES, self.margin + np.asarray(aside))
-        sides = (0,) if not np.any(aside) else (-1, 0, 1)
-        allowed = np.all([self.space.allowed(poses + side * np.asarray(aside)) for side in sides], axis=0)
-        if not allowed.any():
-            try:
-                self.space.check(move(self.limits.joint_names, poses[0], poses[0], 1.0))
-            except TrajectoryError as error:
-                raise TrajectoryError(
-                    "; ".join(
-                        [
-                            f"none of {POSES} poses keeps to workspace and torque limits: in one of them, {error}",
-                            *self.hints(),
-                        ]
-                    )
-                ) from error
-            raise TrajectoryError(f"none of {POSES} poses has room for the approach around it, or torque to spare")
-        return poses[allowed]
-
-    def hints(self) -> list[str]:
-        """Say which torque limits and pairs of links keep the arm from moving far, and how there is more room."""
-        hints = weight_sentences(self.robot, self.limits)
-        close = sorted(self.workspace.close_pairs.items(), key=lambda item: -item[1])[:MOST_PAIRS]
-        if close and self.workspace.bodies.radius.any():
-            named = ", ".join(f"'{a}' and '{b}' ({100 * share:.0f} %)" for (a, b), share in close)
-            pairs = [pair for pair, _ in close]
-            hints.append(
-                f"too near by the shapes of the URDF in part of all poses: {named}; if the real links never "
-                f"touch, allow them {allowing(pairs)}"
-            )
-        return hints
-
-    def torque_warnings(self) -> list[str]:
-        """What is to be said of torques that cannot be checked."""
-        return list(self.space.warnings)
-
-
-def require(*settings: tuple[str, object, object, str]) -> None:
-    """Raise for the first setting (name, value, whether it is valid, what it must be) that is not valid.
-
-    Raises:
-        TrajectoryError: names it.
-    """
-    for what, value, valid, expected in settings:
-        if not valid:
-            raise TrajectoryError(f"{what} is {value!r}; it must be {expected}")
-
-
-# A motion that is made several times, so that repetitions can be compared and averaged.
-
-
-SAME = 1e-9
-"""Distance below which a motion ends where it starts, rad or m."""
+N_SAMPLED_POSES = 1024
+"""Poses in which an experiment looks for allowed ones, a power of two."""
+MAX_PAIRS_IN_HINT = 8
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatedPlan(TrajectoryPlan):
-    """A plan, several times.
+class Experiment:
+    """An arm, its limits and its workspace, and the fractions of them that a motion may use.
+
+    Subclasses add their settings and plan a motion of one kind.
 
     Attributes:
-        plan: what is repeated.
-        trajectory: all repetitions, with the ways back between them.
-        starts: when each repetition begins, s.
-    """
-
-    plan: Plan
-    trajectory: Trajectory
-    starts: tuple[float, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for YAML: that of the plan, whose times are from the start of each repetition in `starts` (s)."""
-        return {
-            **self.plan.as_dict(),
-            "duration": round(self.duration, 4),
-            "repeat_duration": round(self.plan.duration, 4),
-            "starts": [round(start, 4) for start in self.starts],
-        }
-
-    def summary(self) -> str:
-        """Lines of text."""
-        return f"{self.duration:.1f} s, {len(self.starts)} times the motion of {self.plan.summary()}"
-
-
-def repeated(plan: Plan, experiment: Experiment, times: int) -> Plan:
-    """`plan` so many times; where it does not end as it starts, with the safe way back of `experiment` in between.
+        robot: the arm.
+        limits: of the joints; a plan uses 80 % of acceleration and jerk.
+        workspace: bounds of the links; None: links are lines without floor, box or obstacles.
+        position_margin: distance from position limits, one value or (n,), rad or m; NaN: 0.05, or a tenth of the
+            joint's range where that is less.
+        speed_fraction: fraction of the velocity limits used in the motion.
+        travel_speed_fraction: fraction of the velocity limits used between the parts of the motion.
+        torque_fraction: fraction of the torque limits that the nominal model may use; the rest is left to friction and
+            to errors of the description.
 
     Raises:
-        TrajectoryError: fewer than one time, more than a working day, or there is no safe way back.
+        TrajectoryError: a setting makes no sense, or the margin leaves a joint no range.
     """
-    if times < 1:
-        raise TrajectoryError(f"repeats is {times}; it must be at least 1")
-    if times == 1:
-        return plan
-    once = plan.trajectory
-    back: list[Trajectory] = []
-    if np.abs(once.position[-1] - once.position[0]).max() > SAME:
-        try:
-            back = [experiment.approach_motion(once.position[-1], plan)]
-        except TrajectoryError as error:
-            raise TrajectoryError(f"the motion cannot be repeated: back to its start, {error}") from error
-    step = once.duration + sum(part.duration for part in back)
-    if times * step > LONGEST:
-        raise TrajectoryError(
-            f"repeats is {times}: motions of {step:.1f} s each take more than {LONGEST / 3600:g} h; give fewer"
+
+    robot: RobotModel
+    limits: MotionLimits
+    workspace: Workspace = field(default=None)  # type: ignore[arg-type]  # replaced when the object is made
+    _: KW_ONLY
+    position_margin: ArrayLike = np.nan
+    speed_fraction: float = 0.5
+    travel_speed_fraction: float = 0.25
+    torque_fraction: float = 0.8
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workspace", self.workspace or Workspace(self.robot))
+        fractions = ("speed_fraction", "travel_speed_fraction", "torque_fraction")
+        require(
+            ("position_margin", self.position_margin, np.all(self.margin >= 0), "zero or more"),
+            *((name, getattr(self, name), 0 < getattr(self, name) <= 1, "above 0 and at most 1") for name in fractions),
         )
-    trajectory = Trajectory.join([once, *[*back, once] * (times - 1)])
-    return RepeatedPlan(plan, trajectory, tuple(k * step for k in range(times)))
+        self._check_ranges()
+
+    def _check_ranges(self) -> None:
+        """Refuse joints whose range is empty less the margin, or that take hours for a tenth of it."""
+        limits = self.limits
+        span = limits.upper - limits.lower
+        for i, name in enumerate(limits.joint_names):
+            if not 2 * self.margin[i] < span[i]:
+                raise TrajectoryError(f"joint '{name}' has no room left between its limits, less position_margin")
+            seconds = limits.shortest_move(TEST_STEP_OF_RANGE * span * (np.arange(len(span)) == i))
+            if seconds > MAX_TEST_STEP_S:
+                raise TrajectoryError(
+                    f"joint '{name}' takes {seconds:.3g} s for a tenth of its range, with the velocity limit "
+                    f"{limits.velocity[i]:g}, the acceleration limit {limits.acceleration[i]:g} and the jerk limit "
+                    f"{limits.jerk[i]:g}; give limits by which it takes at most {MAX_TEST_STEP_S:g} s"
+                )
+
+    @cached_property
+    def margin(self) -> NDArray:
+        """Distance (n,) from position limits, rad or m."""
+        margin = per_joint(self.position_margin, self.robot.joint_names, "position_margin")
+        usual = np.minimum(DEFAULT_MARGIN, DEFAULT_MARGIN_OF_RANGE * (self.limits.upper - self.limits.lower))
+        return np.where(np.isnan(margin), usual, margin)
+
+    @cached_property
+    def design_limits(self) -> MotionLimits:
+        """Limits of the motion: the joints' limits less the margin, times the fractions."""
+        return replace(
+            self.limits.scaled(self.speed_fraction, ACCELERATION_FRACTION, ACCELERATION_FRACTION),
+            lower=self.limits.lower + self.margin,
+            upper=self.limits.upper - self.margin,
+            torque=self.torque_fraction * self.limits.torque,
+        )
+
+    @cached_property
+    def transit_limits(self) -> MotionLimits:
+        """Limits between the parts of the motion."""
+        return self.limits.scaled(self.travel_speed_fraction, ACCELERATION_FRACTION, ACCELERATION_FRACTION)
+
+    @cached_property
+    def workspace_and_torque(self) -> WorkspaceAndTorque:
+        """Bounds of the links, and torque limits for the nominal model."""
+        return WorkspaceAndTorque(self.workspace, self.limits, self.robot, 1.0 - self.torque_fraction)
+
+    @cached_property
+    def transit_planner(self) -> Connection:
+        """Planner of safe moves between poses."""
+        return Connection(self.transit_limits, self.workspace_and_torque)
+
+    def plan(self) -> Plan:
+        """Plan the motion; each kind of experiment has its own."""
+        raise NotImplementedError
+
+    def approach_motion(self, measured: ArrayLike, plan: Plan) -> Trajectory:
+        """Plan a slow motion from the arm's present pose `measured` (n,) to the start of `plan`.
+
+        Raises:
+            TrajectoryError: the arm is outside its limits or the workspace, or there is no safe motion.
+        """
+        return self.transit_planner.connect(measured, plan.trajectory.position[0])
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Check that a motion keeps to limits, workspace and, where the description has masses, torque.
+
+        Raises:
+            TrajectoryError: the motion violates one of them; names joint or link, time and bound.
+        """
+        check_limits(trajectory, self.limits)
+        self.workspace_and_torque.check(trajectory)
+
+    def check_pose(self, pose: NDArray) -> None:
+        """Check that the arm may rest at `pose` (n,).
+
+        Raises:
+            TrajectoryError: it may not; names joint or link and bound.
+        """
+        self.check(move(self.limits.joint_names, pose, pose, 1.0))
+
+    def allowed_poses(self, approach: ArrayLike = 0.0) -> NDArray:
+        """Sample poses (P, n) over the limits, and keep those that workspace and torque limits allow.
+
+        Args:
+            approach: distance (n,) to either side of a pose that must be allowed as well, rad or m.
+
+        Raises:
+            TrajectoryError: no pose is allowed; describes the violation in one pose.
+        """
+        approach = np.asarray(approach)
+        poses = self.limits.poses(N_SAMPLED_POSES, self.margin + approach)
+        sides = (-1, 0, 1) if np.any(approach) else (0,)
+        allowed = np.all([self.workspace_and_torque.allowed(poses + side * approach) for side in sides], axis=0)
+        if allowed.any():
+            return poses[allowed]
+        try:
+            self.workspace_and_torque.check(move(self.limits.joint_names, poses[0], poses[0], 1.0))
+        except TrajectoryError as error:
+            reason = f"none of {N_SAMPLED_POSES} poses keeps to workspace and torque limits: in one of them, {error}"
+            raise TrajectoryError("; ".join([reason, *self.hints()])) from error
+        raise TrajectoryError(
+            f"none of {N_SAMPLED_POSES} poses leaves space for the approach around it, or torque to spare"
+        )
+
+    def hints(self) -> list[str]:
+        """Describe the torque limits and pairs of links that keep the arm from moving far, and the remedies."""
+        hints = describe_weak_joints(self.robot, self.limits)
+        close = sorted(self.workspace.close_pairs.items(), key=lambda item: -item[1])[:MAX_PAIRS_IN_HINT]
+        if close and self.workspace.bodies.radius.any():
+            named = ", ".join(f"'{a}' and '{b}' ({100 * share:.0f} %)" for (a, b), share in close)
+            hints.append(
+                f"too near by the shapes of the URDF in part of all poses: {named}; if the real links never "
+                f"touch, allow them {allowed_pairs_hint([pair for pair, _ in close])}"
+            )
+        return hints
+
+
+def require(*settings: tuple[str, object, object, str]) -> None:
+    """Raise for the first setting (name, value, whether it is valid, description of valid values) that is not valid.
+
+    Raises:
+        TrajectoryError: names the setting.
+    """
+    for name, value, is_valid, expected in settings:
+        if not is_valid:
+            raise TrajectoryError(f"{name} is {value!r}; it must be {expected}")

@@ -11,279 +11,255 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import GuardedExperiment, require
+from dynid_ros.excitation.experiment import Experiment, Plan, require
 from dynid_ros.excitation.fourier_search import MotionSearch
-from dynid_ros.excitation.parallel_search import Outcome, Progress, best_motion
+from dynid_ros.excitation.parallel_search import Progress, SearchResult, find_best_motion
 from dynid_ros.information.criteria import CRITERIA, Condition
 from dynid_ros.information.flexible_information import FlexibleInformation
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.information.torque_information import LINKS, InformationSource, TorqueInformation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.trajectories import fourier
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import MotionLimits, check_limits
-from dynid_ros.trajectories.trajectory import LONGEST, Trajectory
+from dynid_ros.trajectories.trajectory import MAX_DURATION_S
 from dynid_ros.trajectories.workspace import Workspace
 
-# A planned Fourier motion: the series, its repetitions and how well it is conditioned.
+MAX_CONDITION_NUMBER = 100.0
+"""Condition number above which parameters are hard to distinguish (Schröer, Uhl, Albright and Huttenhofer 1992)."""
+MAX_DEFAULT_WORKERS = 4
+NOISE_OF_TORQUE_LIMIT = 0.01
+"""Assumed noise relative to the torque limit; only the proportions between joints matter to a design."""
 
 
-WEAK = 100.0
-"""Condition number above which the parameters are hard to distinguish (Schröer, Uhl, Albright and Huttenhofer 1992)."""
-
-
-@dataclass(frozen=True, eq=False)
-class FourierPlan:
-    """What `FourierExcitation.plan` returns.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FourierPlan(Plan):
+    """A planned Fourier motion.
 
     Attributes:
         series: one period.
-        periods: how often it is repeated.
-        units: "rad" or "m" for each joint.
-        condition_number: of the regressor, its columns brought to unit norm (see `Condition`), with what was known.
-        singular_values: of that regressor, largest first.
-        n_parameters: parameters that it counts, with friction and drives.
-        criterion: what the search made small.
-        value: what it reached.
-        starts: searches made.
-        history: time (s) and value of each better motion that was found.
-        seed: of the random motions.
-        hints: what keeps the arm from moving far, and how there is more room.
+        condition_number: condition number of the regressor with columns of unit norm (see `Condition`), including the
+            information that was known before.
+        singular_values: singular values of that regressor, descending.
+        criterion: name of the criterion that the search minimized.
+        value: value of the criterion.
+        starts: number of searches.
+        history: time (s) and value of each better motion during the search.
     """
 
     series: FourierSeries
-    periods: int
-    units: tuple[str, ...]
     condition_number: float
     singular_values: tuple[float, ...]
-    n_parameters: int
     criterion: str
     value: float
     starts: int
     history: tuple[tuple[float, float], ...]
-    seed: int
-    hints: tuple[str, ...] = ()
-
-    @cached_property
-    def trajectory(self) -> Trajectory:
-        """All periods, from rest to rest."""
-        return self.series.trajectory(self.periods)
-
-    @property
-    def duration(self) -> float:
-        """Duration of the motion, s."""
-        return self.periods * self.series.period
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for YAML; the coefficients are those of `FourierSeries`."""
-        series = self.series
-        return {
-            "format": "dynid-fourier/1",
-            "duration": round(self.duration, 4),
-            "base_frequency": series.base_frequency,
-            "harmonics": series.n_harmonics,
-            "periods": self.periods,
-            "seed": self.seed,
-            "criterion": self.criterion,
-            "starts": self.starts,
-            "condition_number": round(self.condition_number, 3),
-            "base_parameters": self.n_parameters,
-            "joints": {
-                name: {"offset": _plain(offset), "sine": _plain(sine), "cosine": _plain(cosine)}
-                for name, offset, sine, cosine in zip(
-                    series.joint_names, series.offset, series.sine, series.cosine, strict=True
-                )
-            },
-        }
-
-    def summary(self) -> str:
-        """Lines of text: duration, spectrum, condition number, range and speed of each joint."""
-        series = self.series
-        counted = "1 period" if self.periods == 1 else f"{self.periods} periods"
-        lines = [
-            f"{self.duration:.1f} s, {counted} of frequencies from {series.base_frequency:g} to "
-            f"{series.n_harmonics * series.base_frequency:g} Hz, condition number {self.condition_number:.3g} of "
-            f"{self.n_parameters} base parameters"
-        ]
-        for name, unit, low, high, speed, most in zip(series.joint_names, self.units, *series.largest(), strict=True):
-            ends = [f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in (low, high)]
-            lines.append(f"{name}: {' to '.join(ends)}, up to {speed:.2f} {unit}/s and {most:.2f} {unit}/s²")
-        if not self.condition_number <= WEAK:
-            usual = "let joints move further (limits, base_frequency), or give more design_time"
-            lines.append(f"warning: condition number above {WEAK:g}; {'; '.join(self.hints) or usual}")
-        return "\n".join(lines)
 
 
-def _plain(values: NDArray) -> object:
-    return np.round(values, 9).tolist()
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FourierExcitation(Experiment):
+    """Plans a periodic motion of all joints by optimization.
 
+    Random motions are improved one after the other until time is up; each is made as informative as its limits allow.
+    The nominal model serves for torques only. Which motion excites most depends on lengths and axes alone, not on
+    masses.
 
-MOST_WORKERS = 4
-NOISE = 0.01
-"""Noise in parts of a torque limit, where nothing else is known of it; only its proportions matter to a design."""
-
-
-class FourierExcitation(GuardedExperiment):
-    """Plans a periodic motion of all joints by optimisation.
-
-    Random motions are improved one after the other, until time is up: each is made as informative as its limits allow.
-    The nominal model serves for torques and, with what it weighs, for nothing else: which motion excites most depends
-    on lengths and axes alone.
-
-    Args:
-        robot: the arm.
-        limits: what the joints may do.
-        workspace: where the links may be; None: anywhere.
-        base_frequency: Hz; a period takes 1 / base_frequency.
-        harmonics: of the base frequency, at least 2.
-        periods: how often the period is repeated.
-        target: what is asked for: "links", "gravity" or "load" (see `TorqueInformation`).
-        drive: terms of each joint that are asked for besides the links; None: those of the target.
-        criterion: what is made as small as can be: "determinant", "condition" or "condition_unscaled". Only the first
-            rewards a motion for being large.
+    Attributes:
+        base_frequency: frequency of the first harmonic, Hz; a period takes 1 / base_frequency.
+        harmonics: number of harmonics, at least 2.
+        periods: repetitions of the period.
+        target: parameters to estimate: "links", "gravity" or "load" (see `TorqueColumns`).
+        drive: friction terms of each joint to estimate besides the links; None: the terms of the target.
+        criterion: criterion to minimize: "determinant", "condition" or "condition_unscaled". Only the first favours a
+            large motion.
         noise: standard deviation of the torques, one value or (n,), N m or N; None: in proportion to the torque limits,
-            or the same in all joints where these are not known.
-        columns: parameters that stand for the base parameters; None: our own choice.
-        source: what a motion excites, in place of target, drive, noise and columns.
-        held: positions of joints that stand still, rad or m; those of the others are sought.
-        known: (p, p) information there is already (`TorqueInformation.over_time`), which the motion is to add to.
-        design_time: s, for the search; 0: the best of the random motions.
-        candidates: random motions drawn to start with.
-        starts: most searches; None: as many as there is time for. With it the motion is the same again.
-        workers: processes that search, or searches side by side in `executor`; 0: one per core, up to 4.
-        executor: makes the slices of the search; None: processes of this machine.
-        seed: of the random motions.
-        guards: `position_margin`, `speed_fraction`, `travel_speed_fraction`, `torque_fraction` of `GuardedExperiment`.
-
-    Raises:
-        TrajectoryError: a setting makes no sense.
+            or equal in all joints where these are not known.
+        columns: parameters that represent the base parameters; None: as `BaseParameters` chooses.
+        source: information that a motion contains, in place of target, drive, noise and columns.
+        held: positions of joints that stand still, by name, rad or m; None: all joints move.
+        known: (p, p) information that exists already (`TorqueInformation.over_time`), which the motion adds to.
+        design_time: time for the search, s; 0: the best of the random motions.
+        candidates: number of random motions drawn to start with.
+        starts: largest number of searches, with which the result is reproducible; None: as many as time allows.
+        workers: number of processes, or of searches side by side in `executor`; 0: one per core, up to 4.
+        executor: executor of the search's slices; None: processes of this machine.
+        seed: seed of the random motions.
     """
 
-    def __init__(
-        self,
-        robot: RobotModel,
-        limits: MotionLimits,
-        workspace: Workspace | None = None,
-        *,
-        base_frequency: float = 0.05,
-        harmonics: int = 10,
-        periods: int = 1,
-        target: str = LINKS,
-        drive: JointFriction | None = None,
-        criterion: str = "determinant",
-        noise: ArrayLike | None = None,
-        columns: ArrayLike | None = None,
-        source: InformationSource | None = None,
-        held: Mapping[str, float] | None = None,
-        known: NDArray | None = None,
-        design_time: float = 30.0,
-        candidates: int = 10,
-        starts: int | None = None,
-        workers: int = 0,
-        executor: Executor | None = None,
-        seed: int = 0,
-        **guards: Any,
-    ) -> None:
-        super().__init__(robot, limits, workspace, **guards)
-        self.periods, self.design_time, self.candidates, self.starts = periods, design_time, candidates, starts
-        self.fastest = harmonics * base_frequency
-        self.executor, self.workers = executor, workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+    base_frequency: float = 0.05
+    harmonics: int = 10
+    periods: int = 1
+    target: str = LINKS
+    drive: JointFriction | None = None
+    criterion: str = "determinant"
+    noise: ArrayLike | None = None
+    columns: ArrayLike | None = None
+    source: InformationSource | None = None
+    held: Mapping[str, float] | None = None
+    known: NDArray | None = None
+    design_time: float = 30.0
+    candidates: int = 10
+    starts: int | None = None
+    workers: int = 0
+    executor: Executor | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         require(
             (
                 "base_frequency",
-                base_frequency,
-                1 / LONGEST <= base_frequency < np.inf,
-                f"positive, and a period of at most {LONGEST / 3600:g} h",
+                self.base_frequency,
+                1 / MAX_DURATION_S <= self.base_frequency < np.inf,
+                f"positive, and a period of at most {MAX_DURATION_S / 3600:g} h",
             ),
-            ("harmonics", harmonics, harmonics >= 2, "at least 2: fewer cannot start and end at rest"),
-            ("periods", periods, periods >= 1, "at least 1"),
-            ("criterion", criterion, criterion in CRITERIA, " or ".join(CRITERIA)),
-            ("design_time", design_time, 0 <= design_time < np.inf, "zero or more, s"),
-            ("candidates", candidates, candidates >= 1, "at least 1"),
-            ("starts", starts, starts is None or starts >= 0, "zero or more"),
-            ("workers", workers, workers >= 0, "zero or more"),
-            ("seed", seed, seed >= 0, "zero or more"),
+            ("harmonics", self.harmonics, self.harmonics >= 2, "at least 2: fewer cannot start and end at rest"),
+            ("periods", self.periods, self.periods >= 1, "at least 1"),
+            ("criterion", self.criterion, self.criterion in CRITERIA, " or ".join(CRITERIA)),
+            ("design_time", self.design_time, 0 <= self.design_time < np.inf, "zero or more, s"),
+            ("candidates", self.candidates, self.candidates >= 1, "at least 1"),
+            ("starts", self.starts, self.starts is None or self.starts >= 0, "zero or more"),
+            ("workers", self.workers, self.workers >= 0, "zero or more"),
+            ("seed", self.seed, self.seed >= 0, "zero or more"),
         )
-        noise = _usual_noise(limits) if noise is None else noise
-        self.information: InformationSource = source or TorqueInformation(
-            robot, self.room.velocity, target=target, drive=drive, noise=noise, columns=columns
+        self._search  # noqa: B018  # refuses settings of the information that make no sense
+
+    @property
+    def highest_frequency(self) -> float:
+        """Frequency of the highest harmonic, Hz."""
+        return self.harmonics * self.base_frequency
+
+    @cached_property
+    def information(self) -> InformationSource:
+        """Information that a motion contains."""
+        if self.source is not None:
+            return self.source
+        return TorqueInformation(
+            self.robot,
+            self.design_limits.velocity,
+            target=self.target,
+            drive=self.drive,
+            noise=_default_noise(self.limits) if self.noise is None else self.noise,
+            columns=self.columns,
         )
-        self._search = MotionSearch(
-            robot,
-            self.room,
+
+    @cached_property
+    def _search(self) -> MotionSearch:
+        return MotionSearch(
+            self.robot,
+            self.design_limits,
             self.workspace,
             self.information,
-            CRITERIA[criterion],
-            base_frequency,
-            harmonics,
-            None if known is None else known * base_frequency / periods,
-            seed,
-            _positions(held, self.room) if held else None,
+            CRITERIA[self.criterion],
+            self.base_frequency,
+            self.harmonics,
+            # The search sees information as a mean over the samples of this motion.
+            None if self.known is None else self.known * self.base_frequency / self.periods,
+            self.seed,
+            _held_positions(self.held, self.design_limits) if self.held else None,
         )
 
     def plan(self, progress: Progress | None = None) -> FourierPlan:
         """Search for the motion.
 
         Args:
-            progress: gets the part of the time that is past and the best motion so far, a few times a second; what it
-                raises ends the search.
+            progress: callback with the elapsed fraction of the time and the best motion so far, a few times a second;
+                an exception that it raises ends the search.
 
         Raises:
-            TrajectoryError: no pose, or none of the motions, keeps to limits and workspace; says what is in the way.
-            WorkerError: workers are lost, again and again.
+            TrajectoryError: no pose, or no motion, keeps to limits and workspace; names the obstacle.
+            WorkerError: workers are lost repeatedly.
         """
         try:
-            outcome = best_motion(
+            result = find_best_motion(
                 self._search,
                 seconds=self.design_time,
                 candidates=self.candidates,
                 starts=self.starts,
-                workers=self.workers,
+                workers=self.workers or min(len(os.sched_getaffinity(0)), MAX_DEFAULT_WORKERS),
                 executor=self.executor,
                 progress=progress,
             )
         except TrajectoryError as error:
             raise TrajectoryError("; ".join([str(error), *self.hints()])) from error
-        best = outcome.best
+        best = result.best
         if best.excess == np.inf:
             raise TrajectoryError(f"no motion is found: {best.obstacle}")
-        if not best.feasible:
+        if not best.is_feasible:
             raise TrajectoryError(
-                f"none of {self.candidates} random motions and {outcome.starts} searches keeps to limits and "
+                f"none of {self.candidates} random motions and {result.starts} searches keeps to limits and "
                 f"workspace; the nearest one exceeds {best.obstacle} by {100 * best.excess:.0f} % (of 0.1 m, if it is "
                 f"a distance): {'; '.join(self.hints()) or 'give it more room, or more design_time'}"
             )
-        plan = self._described(best.series, outcome)
+        plan = self._describe(best.series, result)
         check_limits(plan.trajectory, self.limits)
-        # The search has checked the torques that another source foresees.
-        space = self.space if isinstance(self.information, TorqueInformation) else self.workspace
-        space.check(plan.trajectory)
+        # The search has checked torques that another source predicts.
+        is_rigid = isinstance(self.information, TorqueInformation)
+        (self.workspace_and_torque if is_rigid else self.workspace).check(plan.trajectory)
         return plan
 
-    def _described(self, series: FourierSeries, outcome: Outcome) -> FourierPlan:
+    def _describe(self, series: FourierSeries, result: SearchResult) -> FourierPlan:
         information = self._search.information(series)
         norms = np.sqrt(np.diag(information))
+        eigenvalues = np.linalg.eigvalsh(information / np.outer(norms, norms))[::-1]
         condition_number = Condition().value(information)
+        n_parameters = len(self.information.names)
+        trajectory = series.trajectory(self.periods)
+        periods = "1 period" if self.periods == 1 else f"{self.periods} periods"
+        lines = [
+            f"{trajectory.duration:.1f} s, {periods} of frequencies from {series.base_frequency:g} to "
+            f"{series.n_harmonics * series.base_frequency:g} Hz, condition number {condition_number:.3g} of "
+            f"{n_parameters} base parameters"
+        ]
+        peaks = zip(series.joint_names, self.limits.units, *series.peaks(), strict=True)
+        for name, unit, low, high, speed, acceleration in peaks:
+            ends = [f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in (low, high)]
+            lines.append(f"{name}: {' to '.join(ends)}, up to {speed:.2f} {unit}/s and {acceleration:.2f} {unit}/s²")
+        if not condition_number <= MAX_CONDITION_NUMBER:
+            remedy = "let joints move further (limits, base_frequency), or give more design_time"
+            hint = "; ".join(self.hints()) or remedy
+            lines.append(f"warning: condition number above {MAX_CONDITION_NUMBER:g}; {hint}")
         return FourierPlan(
+            trajectory=trajectory,
+            format=fourier.FORMAT,
+            facts={
+                "base_frequency": series.base_frequency,
+                "harmonics": series.n_harmonics,
+                "periods": self.periods,
+                "seed": self.seed,
+                "criterion": self.criterion,
+                "starts": result.starts,
+                "condition_number": round(condition_number, 3),
+                "base_parameters": n_parameters,
+                "joints": _coefficients(series),
+            },
+            lines=tuple(lines),
             series=series,
-            periods=self.periods,
-            units=self.limits.units,
             condition_number=condition_number,
-            singular_values=tuple(
-                np.sqrt(np.maximum(np.linalg.eigvalsh(information / np.outer(norms, norms))[::-1], 0))
-            ),
-            n_parameters=len(self.information.names),
-            criterion=self._search.criterion.name,
-            value=outcome.best.value,
-            starts=outcome.starts,
-            history=tuple(outcome.history),
-            seed=self._search.seed,
-            hints=() if condition_number <= WEAK else tuple(self.hints()),
+            singular_values=tuple(np.sqrt(np.maximum(eigenvalues, 0))),
+            criterion=self.criterion,
+            value=result.best.value,
+            starts=result.starts,
+            history=tuple(result.history),
         )
 
 
-def _positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
-    """(n,) positions of joints that stand still, NaN for the others."""
+def _coefficients(series: FourierSeries) -> dict[str, dict[str, object]]:
+    """Return offset and coefficients of each joint, rounded, by name."""
+    rounded = [np.round(values, 9).tolist() for values in (series.offset, series.sine, series.cosine)]
+    return {
+        name: {"offset": offset, "sine": sine, "cosine": cosine}
+        for name, offset, sine, cosine in zip(series.joint_names, *rounded, strict=True)
+    }
+
+
+def _held_positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
+    """Return the positions (n,) of joints that stand still, NaN for joints that move.
+
+    Raises:
+        TrajectoryError: a joint is unknown, all joints are held, or a position is outside the limits.
+    """
     names = limits.joint_names
     unknown = sorted(set(held) - set(names))
     if unknown:
@@ -297,12 +273,10 @@ def _positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
     return positions
 
 
-def _usual_noise(limits: MotionLimits) -> NDArray:
-    """(n,) N m or N."""
-    return NOISE * limits.torque if np.isfinite(limits.torque).all() else np.ones(len(limits.joint_names))
-
-
-# Motions of motors that are most informative on an arm with flexible joints (Lightcap and Banks 2007, section II.B).
+def _default_noise(limits: MotionLimits) -> NDArray:
+    """Return the assumed noise (n,) of the torques, N m or N."""
+    is_limited = np.isfinite(limits.torque).all()
+    return NOISE_OF_TORQUE_LIMIT * limits.torque if is_limited else np.ones(len(limits.joint_names))
 
 
 def flexible_excitation(
@@ -313,54 +287,42 @@ def flexible_excitation(
     *,
     base_frequency: float,
     harmonics: int = 8,
-    criterion: str = "determinant",
-    held: dict[str, float] | None = None,
+    held: Mapping[str, float] | None = None,
     stiffness: bool = False,
     noise: ArrayLike = 1.0,
     speed_fraction: float = 0.5,
     **settings: Any,
 ) -> FourierExcitation:
-    """Design of a periodic motion of the motors, whose links follow behind springs.
+    """Make a design of motor motions for an arm with flexible joints (Lightcap and Banks 2007, section II.B).
 
-    Limits are those of the motors, seen from the links. Torque limits keep the springs from winding up: without them a
-    design goes near a resonance as far as the prediction lets it.
+    Torque limits keep the springs from winding up. Without them, a design approaches a resonance as far as the
+    prediction converges.
 
     Args:
         robot: the arm; its nominal parameters are the prior of the links.
-        limits: of the motors.
+        limits: limits of the motors, at the link side.
         joints: prior of springs, motors and friction.
-        workspace: where the links may be; it is checked without deflections, so leave room for them.
-        base_frequency: Hz, see `proposed_base_frequency`.
-        harmonics: of the base frequency.
-        criterion: "determinant", or a condition number as in the paper, which does not care how large a motion is.
-        held: positions of the motors that brakes hold, by joint; the paper moves one joint at a time.
-        stiffness: ask for the stiffness too (eq. 3); without, for what is in eq. 6.
+        workspace: bounds of the links; deflections are not included, so leave space for them.
+        base_frequency: frequency of the first harmonic, Hz, see `proposed_base_frequency`.
+        harmonics: number of harmonics.
+        held: positions of motors that brakes hold, by joint; the paper moves one joint at a time.
+        stiffness: estimate the stiffness too (eq. 3); without, the parameters of eq. 6.
         noise: standard deviation of the torques, one value or (n,), N m or N.
-        speed_fraction: part of the velocity limits used.
-        settings: others of `FourierExcitation`.
+        speed_fraction: fraction of the velocity limits used.
+        settings: other settings of `FourierExcitation`.
 
     Raises:
         TrajectoryError: a setting makes no sense.
     """
-    source = FlexibleInformation(
-        robot,
-        joints,
-        speed_fraction * limits.velocity,
-        base_frequency=base_frequency,
-        harmonics=harmonics,
-        held=held,
-        stiffness=stiffness,
-        noise=noise,
-    )
+    motion = {"base_frequency": base_frequency, "harmonics": harmonics, "held": held}
+    speeds = speed_fraction * limits.velocity
+    source = FlexibleInformation(robot, joints, speeds, stiffness=stiffness, noise=noise, **motion)  # type: ignore[arg-type]
     return FourierExcitation(
         robot,
         limits,
-        workspace,
-        base_frequency=base_frequency,
-        harmonics=harmonics,
-        criterion=criterion,
+        workspace,  # type: ignore[arg-type]
         source=source,
-        held=held,
         speed_fraction=speed_fraction,
+        **motion,  # type: ignore[arg-type]
         **settings,
     )

@@ -14,42 +14,43 @@ from dynid_ros.excitation.fourier_search import Candidate, MotionSearch, SearchS
 from dynid_ros.executors import Calls, Processes
 from dynid_ros.progress import Cancelled, Watch, watching
 
-TICK = 0.2
-"""Time between two reports of progress, s."""
-GRACE = 5.0
-"""Time for which, or three times that of the longest slice, the last slices are waited for when time is up, s."""
+REPORT_PERIOD_S = 0.2
+MIN_GRACE_S = 5.0
+"""Time for which the last slices are waited for when time is up; three times the longest slice where that is more."""
 
 Progress = Callable[[float, Candidate], None]
-"""Gets the part of the time that is past, and the best motion so far; what it raises ends the search."""
+"""Callback with the elapsed fraction of the time and the best motion so far; an exception that it raises ends it."""
+Start = Candidate | int
+"""A motion to start from, or the number of a motion that is still to be drawn."""
 
 
 class Enough(Exception):  # noqa: N818  # no fault
-    """Raised by `Progress`, it ends the search with the best motion so far."""
+    """Request of a `Progress` callback to end the search with the best motion so far."""
 
 
 @dataclass
-class Outcome:
-    """Best motion, and how it came about.
+class SearchResult:
+    """Best motion of a search, and how it was found.
 
     Attributes:
-        best: motion.
-        starts: searches that were made.
-        history: time (s) and rating of each better motion that keeps to all limits.
+        best: the motion.
+        starts: number of searches.
+        history: time (s) and value of each better motion that keeps to all limits.
     """
 
     best: Candidate
     starts: int = 0
     history: list[tuple[float, float]] = field(default_factory=list)
 
-    def take(self, candidate: Candidate, seconds: float) -> None:
+    def offer(self, candidate: Candidate, seconds: float) -> None:
         """Keep `candidate` if it is better."""
         if candidate.rank() < self.best.rank():
             self.best = candidate
-            if candidate.feasible:
+            if candidate.is_feasible:
                 self.history.append((seconds, candidate.value))
 
 
-def best_motion(
+def find_best_motion(
     search: MotionSearch,
     *,
     seconds: float,
@@ -58,116 +59,113 @@ def best_motion(
     workers: int = 1,
     executor: Executor | None = None,
     progress: Progress | None = None,
-) -> Outcome:
-    """The best of `candidates` random motions, improved from one start after the other.
+) -> SearchResult:
+    """Draw random motions, improve them from one start after the other, and return the best motion.
 
-    Each search is made in slices, and time only decides whether another one begins: what comes of each start depends
-    on the seed and the number of the start alone, and on how many slices there was time for. So with `starts` and time
-    enough the motion is the same again, however many workers there are, and wherever.
+    Each search runs in slices, and time only decides whether another slice begins. The result of each start depends on
+    the seed, the number of the start and the number of its slices alone. With `starts` and enough time the motion is
+    therefore reproducible, however many workers there are.
 
     Args:
-        search: what is sought.
-        seconds: time for it; 0: the random motions only.
-        candidates: random motions drawn first, fewer if time is over and one is feasible; the best are the first
-            starts.
-        starts: most starts; None: as many as there is time for.
-        workers: searches side by side; 1 without an executor: in this process.
-        executor: makes the slices; None: processes of this machine.
-        progress: gets now and then.
+        search: the problem.
+        seconds: time for the search; 0: the random motions only.
+        candidates: number of random motions drawn first, fewer if time is over and one is feasible; the best are the
+            first starts.
+        starts: largest number of starts; None: as many as time allows.
+        workers: number of searches side by side; 1 without an executor: in this process.
+        executor: executor of the slices; None: processes of this machine.
+        progress: callback, called a few times a second.
 
     Raises:
-        TrajectoryError: no pose is allowed at all.
-        WorkerError: workers are lost, again and again.
+        TrajectoryError: no pose is allowed.
+        WorkerError: workers are lost repeatedly.
     """
-    begun = time.monotonic()
-    outcome = Outcome(search.candidate(0))
-    if outcome.best.feasible:
-        outcome.history.append((time.monotonic() - begun, outcome.best.value))
-    drawn = [outcome.best]
-    while len(drawn) < candidates and not (outcome.best.feasible and 0 < seconds < time.monotonic() - begun):
+    begin = time.monotonic()
+    result = SearchResult(search.candidate(0))
+    if result.best.is_feasible:
+        result.history.append((time.monotonic() - begin, result.best.value))
+    drawn = [result.best]
+    while len(drawn) < candidates and not (result.best.is_feasible and 0 < seconds < time.monotonic() - begin):
         drawn.append(search.candidate(len(drawn)))
-        outcome.take(drawn[-1], time.monotonic() - begun)
+        result.offer(drawn[-1], time.monotonic() - begin)
     if seconds <= 0 or starts == 0:
-        return outcome
+        return result
 
-    over = False
+    is_enough = False
 
     def report() -> bool:
-        """Whether to go on."""
-        nonlocal over
-        if progress is not None and not over:
+        """Call `progress` and return whether to go on."""
+        nonlocal is_enough
+        if progress is not None and not is_enough:
             try:
-                progress(min((time.monotonic() - begun) / seconds, 1.0), outcome.best)
+                progress(min((time.monotonic() - begin) / seconds, 1.0), result.best)
             except Enough:
-                over = True
-        return not over
+                is_enough = True
+        return not is_enough
 
     ranked: list[Start] = [*sorted(drawn, key=Candidate.rank)]
-    firsts = islice(chain(ranked, count(len(drawn))), starts)
-    deadline = begun + seconds
+    queue = islice(chain(ranked, count(len(drawn))), starts)
+    deadline = begin + seconds
     if executor is not None:
-        states = _beside(search, firsts, deadline, report, workers=workers, executor=executor)
+        states = _run_in_executor(search, queue, deadline, report, workers=workers, executor=executor)
     elif workers == 1:
-        states = _here(search, firsts, deadline, report)
+        states = _run_here(search, queue, deadline, report)
     else:
-        states = _in_processes(search, firsts, deadline, report, workers)
+        states = _run_in_processes(search, queue, deadline, report, workers)
     numbers = set()
     with closing(states):
         for state in states:
             numbers.add(state.best.number)
-            outcome.starts = len(numbers)
-            outcome.take(state.best, time.monotonic() - begun)
+            result.starts = len(numbers)
+            result.offer(state.best, time.monotonic() - begin)
             report()
-    return outcome
+    return result
 
 
-Start = Candidate | int
-"""A motion to start from, or the number of one that is still to be drawn."""
-
-
-def _here(
+def _run_here(
     search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool]
 ) -> Generator[SearchState, None, None]:
-    """One slice after the other."""
+    """Run one slice after the other."""
     for start in starts:
         state: SearchState | Start = start
-        while not (isinstance(state, SearchState) and state.over):
+        while not (isinstance(state, SearchState) and state.has_ended):
             if time.monotonic() > deadline or not report():
                 return
             try:
-                with watching(_Reporting(report)):
-                    state = search.advanced(state)
+                with watching(_ReportingWatch(report)):
+                    state = search.run_slice(state)
             except Cancelled:
                 return
             yield state
 
 
-class _Reporting(Watch):
-    """Reports now and then, and ends the computation when that says so."""
+class _ReportingWatch(Watch):
+    """Watch that reports now and then, and cancels the computation when the report says so."""
 
     def __init__(self, report: Callable[[], bool]) -> None:
         super().__init__()
-        self._report, self._reported = report, time.monotonic()
+        self._report = report
+        self._last_report = time.monotonic()
 
     def _check(self) -> None:
-        if time.monotonic() - self._reported > TICK:
-            self._reported = time.monotonic()
+        if time.monotonic() - self._last_report > REPORT_PERIOD_S:
+            self._last_report = time.monotonic()
             if not self._report():
                 self.cancel()
         super()._check()
 
 
-def _in_processes(
+def _run_in_processes(
     search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool], workers: int
 ) -> Generator[SearchState, None, None]:
     executor = Processes(workers)
     try:
-        yield from _beside(search, starts, deadline, report, workers=workers, executor=executor)
+        yield from _run_in_executor(search, starts, deadline, report, workers=workers, executor=executor)
     finally:
         executor.shutdown(cancel_futures=True)
 
 
-def _beside(
+def _run_in_executor(
     search: MotionSearch,
     starts: Iterator[Start],
     deadline: float,
@@ -176,37 +174,39 @@ def _beside(
     workers: int,
     executor: Executor,
 ) -> Generator[SearchState, None, None]:
-    """Slices elsewhere, of as many searches at a time as there are workers."""
+    """Run slices of as many searches at a time as there are workers."""
     calls: Calls[float] = Calls(executor)
-    sent, longest = pickle.dumps(search), 0.0
-    begun: deque[SearchState] = deque()
+    pickled_search = pickle.dumps(search)
+    longest_slice = 0.0
+    waiting: deque[SearchState] = deque()
     try:
         while True:
             while len(calls) < workers and time.monotonic() < deadline:
-                state = begun.popleft() if begun else next(starts, None)
+                state = waiting.popleft() if waiting else next(starts, None)
                 if state is None:
                     break
-                calls.make(time.monotonic(), _slice, sent, state)
+                calls.make(time.monotonic(), _run_pickled_slice, pickled_search, state)
             if not calls:
                 return
-            for since, future in calls.ended(TICK):
+            for begin, future in calls.ended(REPORT_PERIOD_S):
                 state = future.result()
-                longest = max(longest, time.monotonic() - since)
-                if not state.over:
-                    begun.append(state)
+                longest_slice = max(longest_slice, time.monotonic() - begin)
+                if not state.has_ended:
+                    waiting.append(state)
                 yield state
-            if not report() or time.monotonic() > deadline + max(GRACE, 3 * longest):
+            if not report() or time.monotonic() > deadline + max(MIN_GRACE_S, 3 * longest_slice):
                 return
     finally:
         calls.cancel()
 
 
-_known = threading.local()
-"""The search that this thread was sent last, and what it was made of: a search may not be shared by threads."""
+_last_search = threading.local()
+"""The search that this thread received last, and its pickle; threads may not share a search."""
 
 
-def _slice(sent: bytes, state: SearchState | Start) -> SearchState:
-    """A slice, by a worker."""
-    if getattr(_known, "sent", None) != sent:
-        _known.sent, _known.search = sent, pickle.loads(sent)
-    return _known.search.advanced(state)
+def _run_pickled_slice(pickled_search: bytes, state: SearchState | Start) -> SearchState:
+    """Run a slice in a worker."""
+    if getattr(_last_search, "pickle", None) != pickled_search:
+        _last_search.pickle = pickled_search
+        _last_search.search = pickle.loads(pickled_search)
+    return _last_search.search.run_slice(state)

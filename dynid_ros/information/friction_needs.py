@@ -104,7 +104,7 @@ class UnseenTerm:
         return f"friction of {joints}: {need.what}, and {self.found}; {need.remedy}"
 
 
-def sentences(unseen: Sequence[UnseenTerm]) -> list[str]:
+def describe_unseen_terms(unseen: Sequence[UnseenTerm]) -> list[str]:
     """A sentence for each term and what was found, of all its joints."""
     kinds = dict.fromkeys((each.term, each.found) for each in unseen)
     return [

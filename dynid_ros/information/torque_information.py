@@ -286,7 +286,7 @@ class TorqueInformation:
         return total
 
 
-def information(rows: Rows) -> NDArray:
+def information_matrix(rows: Rows) -> NDArray:
     """Information matrix (p, p), a mean over the samples."""
     flat = rows.regressor.reshape(len(rows.regressor), -1)
     return flat @ flat.T / rows.torque.shape[0]

@@ -36,7 +36,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.motion import DesignedMotion, write_design_report
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
-from dynid_ros.trajectories.limits import weight_sentences
+from dynid_ros.trajectories.limits import describe_weak_joints
 
 WRITTEN_FILES = ("trajectory.yaml", "trajectory.csv", "plan.yaml", "report.html")
 
@@ -175,7 +175,7 @@ def excite(
         np.inf if known is None else Condition().value(known),
     )
     weak = quality is not None and not quality.enough
-    hints = experiment.hints() if weak else [*weight_sentences(robot, limits), *workspace.crowded]
+    hints = experiment.hints() if weak else [*describe_weak_joints(robot, limits), *workspace.crowded]
     return ExciteJob(design, findings, _written(design, output, rate), tuple(hints))
 
 

@@ -15,10 +15,10 @@ from dynid_ros.collision import Bodies, read_obstacles
 from dynid_ros.errors import CollisionError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan, StaticRotation
 from dynid_ros.excitation.fourier_excitation import flexible_excitation
-from dynid_ros.excitation.friction_motion import FrictionPlan, show_friction
 from dynid_ros.excitation.joint_by_joint import REVERSALS, STEPS, JointByJoint
 from dynid_ros.excitation.payload_motion import PayloadMotion
 from dynid_ros.excitation.pose_set import PoseSet
+from dynid_ros.excitation.sequences import show_friction
 from dynid_ros.identified.flexible_joints import joint_parameters
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.information.criteria import CRITERIA
@@ -346,7 +346,7 @@ NARROW = 0.25
 
 def with_friction(
     plan: Plan, experiment: Experiment, robot: RobotModel, friction: JointFriction, **settings: Any
-) -> FrictionPlan:
+) -> Plan:
     """A plan, and after it what shows the terms of friction; see `show_friction`.
 
     Args:

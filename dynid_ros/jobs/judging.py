@@ -17,7 +17,7 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.links.friction_choice import friction_menus
 from dynid_ros.identification.static_samples import SampleRules, Samples
-from dynid_ros.information.friction_needs import UnseenTerm, sentences, unseen_terms
+from dynid_ros.information.friction_needs import UnseenTerm, describe_unseen_terms, unseen_terms
 from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns, checked_noise
@@ -109,14 +109,14 @@ def unseen_friction(
         signals = LinkSignals.choose(chosen)
         stretches = [segment.motion for recording in chosen for segment in signals.segments(recording)]
     if friction != "auto":
-        return sentences(unseen_terms(robot, FrictionModel(friction, (), robot.parameters), stretches))
+        return describe_unseen_terms(unseen_terms(robot, FrictionModel(friction, (), robot.parameters), stretches))
     speeds = np.concatenate([velocity for _, velocity, _ in stretches])
     menus = friction_menus(robot, np.sqrt(np.mean(speeds**2, axis=0)))
     found: list[UnseenTerm] = []
     for step in range(max(len(menu.steps) for menu in menus)):
         joints = [menu.changed(menu.first, step, -1) if step < len(menu.steps) else menu.first for menu in menus]
         found += unseen_terms(robot, FrictionModel(joints, (), robot.parameters), stretches)
-    return sentences(found)
+    return describe_unseen_terms(found)
 
 
 @dataclass(frozen=True)

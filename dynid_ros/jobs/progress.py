@@ -91,7 +91,7 @@ def search_progress() -> Iterator[Progress]:
 
 
 def _told(best: Candidate) -> str:
-    if best.feasible:
+    if best.is_feasible:
         return f"best so far: {best.value:.4g} (Ctrl-C takes it)"
     return f"none keeps to all limits yet; the nearest exceeds {best.obstacle}"
 

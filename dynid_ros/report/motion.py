@@ -33,7 +33,7 @@ from dynid_ros.report.page import (
     robot_facts,
 )
 from dynid_ros.trajectories import MotionLimits, Workspace
-from dynid_ros.trajectories.limits import unknown_torques
+from dynid_ros.trajectories.limits import joints_with_unknown_torque
 
 # Where the limits of a motion come from: the robot's description, or who asked for the motion.
 
@@ -98,7 +98,7 @@ def _links(workspace: Workspace) -> Iterator[str]:
 
 
 def _torques(robot: RobotModel, limits: MotionLimits) -> Iterator[str]:
-    unknown = unknown_torques(limits, robot)
+    unknown = joints_with_unknown_torque(limits, robot)
     if not np.any(robot.parameters):
         yield "No torque is predicted: the description of the robot has no masses."
     elif unknown:

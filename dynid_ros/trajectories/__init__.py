@@ -1,4 +1,4 @@
-"""Motions: minimum jerk, Fourier series; their limits, and how to stop them."""
+"""Planned motions: minimum-jerk moves and Fourier series, their limits, bounds of the links, and stops."""
 
 from typing import TYPE_CHECKING
 

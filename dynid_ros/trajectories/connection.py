@@ -1,4 +1,4 @@
-"""Moves from pose to pose that keep to the workspace, over other poses where the straight one does not."""
+"""Moves from pose to pose that keep to the workspace, by way of other poses where the straight move does not."""
 
 from functools import cached_property
 from itertools import pairwise
@@ -12,59 +12,63 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits, check_limits
 from dynid_ros.trajectories.trajectory import Trajectory, move
 
-POSES = 256
-NEIGHBOURS = 12
-POINTS = 24
-"""Poses looked at on each straight line of the roadmap; those that a motion uses are then checked closely."""
-SHORTEST_MOVE = 0.1
+N_ROADMAP_POSES = 256
+N_NEIGHBOURS = 12
+POSES_PER_EDGE = 24
+"""Poses that are checked on each straight line of the roadmap; the lines of a motion are then checked closely."""
+MIN_MOVE_S = 0.1
 
 
-class Room(Protocol):
-    """Where the arm may be."""
+class Bounds(Protocol):
+    """Bounds of the arm's poses and motions."""
 
     def allowed(self, position: ArrayLike) -> NDArray:
-        """(N,) bool for positions (N, n)."""
+        """Return a mask (N,) of the allowed positions (N, n)."""
 
     def check(self, trajectory: Trajectory) -> None:
-        """Raise `TrajectoryError` where the motion leaves it."""
+        """Raise `TrajectoryError` where the motion violates a bound."""
 
 
 class Connection:
     """Finds minimum-jerk moves, at rest at each pose, as fast as `limits` allow.
 
-    Where the straight move would leave the workspace, it goes over poses of a probabilistic roadmap (Kavraki et al.
+    Where the straight move would leave the workspace, the motion follows a probabilistic roadmap (Kavraki et al.
     1996).
     """
 
-    def __init__(self, limits: MotionLimits, workspace: Room) -> None:
+    def __init__(self, limits: MotionLimits, workspace: Bounds) -> None:
         self._limits = limits
         self._workspace = workspace
 
     def connect(self, start: ArrayLike, goal: ArrayLike) -> Trajectory:
-        """Motion from `start` to `goal` (n,).
+        """Plan a motion from `start` to `goal` (n,).
 
         Raises:
-            TrajectoryError: a pose is not one finite position for each joint; or no motion was found: says where the
-                straight one would leave limits or workspace.
+            TrajectoryError: a pose is not one finite position for each joint; or no motion was found, with the
+                violation of the straight move.
         """
-        start, goal = self._pose("start", start), self._pose("goal", goal)
+        first = self._checked_pose("start", start)
+        last = self._checked_pose("goal", goal)
         try:
-            return self._move(start, goal)
+            return self._straight_move(first, last)
         except TrajectoryError as error:
-            detour = self._detour(start, goal)
+            detour = self._detour(first, last)
             if detour is None:
                 raise TrajectoryError(f"no safe way there: on the straight one {error}") from error
             return detour
 
     def visit(self, poses: ArrayLike, dwell: ArrayLike) -> tuple[Trajectory, NDArray]:
-        """Motion from pose to pose of (P, n), with a dwell of `dwell` s at each; starts and ends (P, 2) of the dwells.
+        """Plan a motion through poses, with a dwell at each.
 
         Args:
-            poses: rad or m.
-            dwell: one value or (P,), s; where it is 0 the arm stops for no time.
+            poses: (P, n) rad or m.
+            dwell: duration of the dwells, one value or (P,), s; at 0 the arm does not dwell.
+
+        Returns:
+            The motion, and the start and end (P, 2) of each dwell, s.
 
         Raises:
-            TrajectoryError: no poses, a dwell that makes no sense, or no safe way to a pose; says to which.
+            TrajectoryError: no poses, negative dwells, or no safe motion to a pose; names the pose.
         """
         poses = np.asarray(poses, dtype=float)
         if poses.ndim != 2 or not poses.size:
@@ -86,25 +90,26 @@ class Connection:
         return Trajectory.join(parts), np.column_stack([starts, starts + dwell])
 
     def groups(self, poses: NDArray) -> NDArray:
-        """(P,) number of the connected part of the room that each pose of (P, n) is seen to be in; −1: in none."""
-        via, between = self._roadmap
-        _, parts = connected_components(between > 0.0, directed=False)
+        """Return the number (P,) of the connected part of the roadmap that each pose (P, n) reaches, or −1."""
+        via, times = self._roadmap
+        _, parts = connected_components(times > 0.0, directed=False)
         distance = np.abs(poses[:, np.newaxis] - via) @ (1.0 / self._limits.velocity)
-        nearest = np.argsort(distance, axis=1)[:, :NEIGHBOURS]
+        nearest = np.argsort(distance, axis=1)[:, :N_NEIGHBOURS]
         starts = np.repeat(poses, nearest.shape[1], axis=0)
-        seen = self._times(starts, via[nearest.ravel()]).reshape(nearest.shape) > 0.0
-        first = np.take_along_axis(nearest, np.argmax(seen, axis=1)[:, np.newaxis], axis=1)[:, 0]
-        return np.where(seen.any(axis=1), parts[first], -1)
+        reached = self._durations(starts, via[nearest.ravel()]).reshape(nearest.shape) > 0.0
+        first = np.take_along_axis(nearest, np.argmax(reached, axis=1)[:, np.newaxis], axis=1)[:, 0]
+        return np.where(reached.any(axis=1), parts[first], -1)
 
-    def _pose(self, what: str, pose: ArrayLike) -> NDArray:
-        pose, names = np.asarray(pose, dtype=float), self._limits.joint_names
+    def _checked_pose(self, role: str, pose: ArrayLike) -> NDArray:
+        names = self._limits.joint_names
+        pose = np.asarray(pose, dtype=float)
         if pose.shape != (len(names),) or not np.isfinite(pose).all():
             raise TrajectoryError(
-                f"the {what} pose is {pose.tolist()}; expected a finite position for each of {', '.join(names)}"
+                f"the {role} pose is {pose.tolist()}; expected a finite position for each of {', '.join(names)}"
             )
         return pose
 
-    def _move(self, start: NDArray, goal: NDArray) -> Trajectory:
+    def _straight_move(self, start: NDArray, goal: NDArray) -> Trajectory:
         return self._checked(move(self._limits.joint_names, start, goal, self._duration(goal - start)))
 
     def _checked(self, motion: Trajectory) -> Trajectory:
@@ -113,23 +118,24 @@ class Connection:
         return motion
 
     def _detour(self, start: NDArray, goal: NDArray) -> Trajectory | None:
-        via, between = self._roadmap
+        """Return the fastest motion along the roadmap whose moves are all safe, if there is one."""
+        via, roadmap_times = self._roadmap
         poses = np.concatenate([[start, goal], via])
         times = np.zeros((len(poses), len(poses)))
-        times[2:, 2:] = between
+        times[2:, 2:] = roadmap_times
         for end in (0, 1):
-            times[end, 2:] = times[2:, end] = self._times(np.broadcast_to(poses[end], via.shape), via)
+            times[end, 2:] = times[2:, end] = self._durations(np.broadcast_to(poses[end], via.shape), via)
         while True:
-            _, before = dijkstra(times, indices=0, return_predecessors=True)
-            way = [1]
-            while way[0] > 0:
-                way.insert(0, int(before[way[0]]))
-            if way[0] < 0:
+            _, predecessors = dijkstra(times, indices=0, return_predecessors=True)
+            path = [1]
+            while path[0] > 0:
+                path.insert(0, int(predecessors[path[0]]))
+            if path[0] < 0:
                 return None
             moves = []
-            for a, b in pairwise(way):
+            for a, b in pairwise(path):
                 try:
-                    moves.append(self._move(poses[a], poses[b]))
+                    moves.append(self._straight_move(poses[a], poses[b]))
                 except TrajectoryError:
                     times[a, b] = times[b, a] = 0.0
                     break
@@ -138,22 +144,23 @@ class Connection:
 
     @cached_property
     def _roadmap(self) -> tuple[NDArray, NDArray]:
-        """Poses (P, n), and the times (P, P) that moves between neighbours take; 0 where there is no move."""
-        poses = self._limits.poses(POSES)
+        """Poses (P, n), and durations (P, P) of moves between neighbours; 0 where there is no move."""
+        poses = self._limits.poses(N_ROADMAP_POSES)
         poses = poses[self._workspace.allowed(poses)]
         distance = np.abs(poses[:, np.newaxis] - poses) @ (1.0 / self._limits.velocity)
-        nearest = np.argsort(distance, axis=1)[:, 1 : NEIGHBOURS + 1]
-        a, b = np.repeat(np.arange(len(poses)), nearest.shape[1]), nearest.ravel()
+        nearest = np.argsort(distance, axis=1)[:, 1 : N_NEIGHBOURS + 1]
+        a = np.repeat(np.arange(len(poses)), nearest.shape[1])
+        b = nearest.ravel()
         times = np.zeros((len(poses), len(poses)))
-        times[a, b] = self._times(poses[a], poses[b])
+        times[a, b] = self._durations(poses[a], poses[b])
         return poses, np.maximum(times, times.T)
 
-    def _times(self, starts: NDArray, goals: NDArray) -> NDArray:
-        """Durations (M,) of straight moves, 0 where one looks unsafe."""
-        fraction = np.linspace(0.0, 1.0, POINTS)[:, np.newaxis]
+    def _durations(self, starts: NDArray, goals: NDArray) -> NDArray:
+        """Return the durations (M,) of straight moves, 0 where a pose of the move is not allowed."""
+        fraction = np.linspace(0.0, 1.0, POSES_PER_EDGE)[:, np.newaxis]
         lines = starts[:, np.newaxis] + fraction * (goals - starts)[:, np.newaxis]
-        safe = self._workspace.allowed(lines.reshape(-1, starts.shape[1])).reshape(-1, POINTS).all(axis=1)
-        return np.where(safe, [self._duration(displacement) for displacement in goals - starts], 0.0)
+        allowed = self._workspace.allowed(lines.reshape(-1, starts.shape[1])).reshape(-1, POSES_PER_EDGE).all(axis=1)
+        return np.where(allowed, [self._duration(displacement) for displacement in goals - starts], 0.0)
 
     def _duration(self, displacement: NDArray) -> float:
-        return max(self._limits.shortest_move(displacement), SHORTEST_MOVE)
+        return max(self._limits.shortest_move(displacement), MIN_MOVE_S)

@@ -1,4 +1,4 @@
-"""A motion while a controller follows it, and how it is brought to rest."""
+"""Execution of a motion by a controller: pieces of it, its stop, and the tracking error."""
 
 from dataclasses import dataclass
 
@@ -9,92 +9,103 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits
 from dynid_ros.trajectories.trajectory import Trajectory, move
 
-SHORTEST = 0.2
-DURATIONS = np.geomspace(SHORTEST, 10.0, 41)
-"""Durations that are tried, s."""
-RATE = 100.0
-JERK_ROOM = 1.5
-"""A stop may jerk so much more than the limit: a motion at its limit could not be slowed down otherwise."""
-PEAK_ACCELERATION, PEAK_JERK = 3.94, 36.0
-"""Largest acceleration, in v/T, and jerk, in v/T², of the quintic that takes a speed v to rest where it began, in T."""
+MIN_STOP_S = 0.2
+STOP_DURATIONS_S = np.geomspace(MIN_STOP_S, 10.0, 41)
+"""Durations of a stop that are tried, shortest first."""
+STOP_RATE_HZ = 100.0
+STOP_JERK_FACTOR = 1.5
+"""Jerk of a stop, relative to the limit: a motion at its jerk limit could not be slowed down otherwise."""
+PEAK_ACCELERATION = 3.94
+"""Largest acceleration, in v/T, of the quintic that brings a speed v to rest at its start within T."""
+PEAK_JERK = 36.0
+"""Largest jerk of that quintic, in v/T²."""
+MIN_POINT_INTERVAL_S = 0.005
+"""Smallest interval between two points of a piece: times in messages are rounded."""
+MIN_REMAINDER_S = 0.5
+"""Rest of a motion that is added to a piece rather than sent as a piece of its own."""
 
 
 def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajectory:
-    """From the state of `trajectory` at `time` (s) to rest, in the shortest time that the limits allow.
+    """Plan a stop from the state of `trajectory` at `time` (s), in the shortest time that the limits allow.
 
     The arm stays on the path of the motion, which has been checked, and slows down along it: the path's own time runs
     at a rate that falls smoothly from 1 to 0. Position, velocity and acceleration are continuous, and the velocity is
-    nowhere higher than on the motion itself. Where no duration keeps to the limits, as for a motion that does not
-    either, the one that passes them least is taken.
+    nowhere higher than on the motion itself. Where no duration keeps to the limits, because the motion violates them
+    too, the duration with the smallest excess is taken.
     """
-    least = np.inf
-    for duration in DURATIONS:
-        slowed, jerk = _slowed(trajectory, time, duration)
+    smallest_excess = np.inf
+    for duration in STOP_DURATIONS_S:
+        slowed, jerk = _slow_down(trajectory, time, duration)
         excess = max(
             float(np.max(np.abs(slowed.acceleration) / limits.acceleration)),
-            float(np.max(np.abs(jerk) / (JERK_ROOM * limits.jerk))),
+            float(np.max(np.abs(jerk) / (STOP_JERK_FACTOR * limits.jerk))),
         )
-        if not excess >= least:
-            least, stopping = excess, slowed
-        if least <= 1.0:
+        if not excess >= smallest_excess:
+            smallest_excess = excess
+            best = slowed
+        if smallest_excess <= 1.0:
             break
-    return stopping
+    return best
 
 
-NEAREST_POINTS = 0.005
-"""Two points of a piece are at least so far apart, s: times in messages are rounded."""
-SHORTEST_REMAINDER = 0.5
-"""A piece goes on to the end of the motion where not more than this would be left, s."""
+def cut_piece(motion: Trajectory, begin: float, end: float, limits: MotionLimits) -> tuple[Trajectory, float]:
+    """Cut a piece out of a motion, with a stop after it.
 
+    A controller that receives no further piece comes to rest on the path of the motion, within the limits. Where
+    little of the motion is left after `end`, the piece contains the whole rest, and its stop is the end of the motion.
 
-def piece(motion: Trajectory, begin: float, end: float, limits: MotionLimits) -> tuple[Trajectory, float]:
-    """Return the part of `motion` from `begin` to `end` (s) with a stop after it, and when the stop begins.
+    Args:
+        motion: the motion.
+        begin: start of the piece, s.
+        end: start of the stop, s.
+        limits: limits of the stop.
 
-    A controller that gets no further piece so comes to rest on the path of the motion, within the limits. Where little
-    of the motion is left after `end`, the piece is all that is left, and its stop the end of the motion.
+    Returns:
+        The piece, and the time in the motion at which its stop begins, s.
     """
-    ending = end + SHORTEST_REMAINDER >= motion.duration
-    stop_time = motion.duration if ending else end
-    between = (motion.time > begin + NEAREST_POINTS) & (motion.time < stop_time - NEAREST_POINTS)
-    time: NDArray = np.concatenate([[begin], motion.time[between], [stop_time]])
-    planned = Trajectory(motion.joint_names, time - begin, *motion.at(time))
-    return (planned if ending else Trajectory.join([planned, stop(motion, end, limits)])), stop_time
+    is_last = end + MIN_REMAINDER_S >= motion.duration
+    stop_time = motion.duration if is_last else end
+    inside = (motion.time > begin + MIN_POINT_INTERVAL_S) & (motion.time < stop_time - MIN_POINT_INTERVAL_S)
+    time: NDArray = np.concatenate([[begin], motion.time[inside], [stop_time]])
+    piece = Trajectory(motion.joint_names, time - begin, *motion.at(time))
+    return (piece if is_last else Trajectory.join([piece, stop(motion, end, limits)])), stop_time
 
 
 def coast(limits: MotionLimits, position: ArrayLike, velocity: ArrayLike) -> Trajectory:
-    """From `position` and `velocity`, each (n,), to rest in the direction of motion, as quickly as the limits allow."""
-    ends = np.array([0.0, 2.0 * DURATIONS[-1]])
+    """Plan a stop along a straight line from `position` and `velocity`, each (n,), as fast as the limits allow."""
+    ends = np.array([0.0, 2.0 * STOP_DURATIONS_S[-1]])
     straight = np.asarray(position, dtype=float) + ends[:, np.newaxis] * np.asarray(velocity, dtype=float)
     steady = np.broadcast_to(np.asarray(velocity, dtype=float), straight.shape)
     return stop(Trajectory(limits.joint_names, ends, straight, steady, np.zeros_like(straight)), 0.0, limits)
 
 
 def standstill(limits: MotionLimits, position: ArrayLike, speed: float) -> Trajectory:
-    """Rest at `position` (n,), for a controller to take an arm to that is there with at most `speed` (per s).
+    """Plan a rest at `position` (n,) for an arm that passes there with at most `speed` (per s).
 
-    It lasts as long as the limits of acceleration and jerk ask for that.
+    The rest lasts as long as the limits of acceleration and jerk need to take up the speed.
     """
     by_acceleration = PEAK_ACCELERATION * speed / float(np.min(limits.acceleration))
     by_jerk = float(np.sqrt(PEAK_JERK * speed / np.min(limits.jerk)))
-    return move(limits.joint_names, position, position, max(SHORTEST, by_acceleration, by_jerk))
+    return move(limits.joint_names, position, position, max(MIN_STOP_S, by_acceleration, by_jerk))
 
 
-def _slowed(trajectory: Trajectory, start: float, duration: float) -> tuple[Trajectory, NDArray]:
-    """The motion, and its jerk (N, n)."""
-    time: NDArray = np.linspace(0.0, duration, int(np.ceil(duration * RATE)) + 1)
+def _slow_down(trajectory: Trajectory, start: float, duration: float) -> tuple[Trajectory, NDArray]:
+    """Return the motion from `start` (s) to rest within `duration` (s), and its jerk (N, n)."""
+    time: NDArray = np.linspace(0.0, duration, int(np.ceil(duration * STOP_RATE_HZ)) + 1)
     s = time / duration
-    own_time = start + duration * (s - s**3 + s**4 / 2)
+    path_time = start + duration * (s - s**3 + s**4 / 2)
+    # First to third derivative of the path's time.
     rate = (1 - 3 * s**2 + 2 * s**3)[:, np.newaxis]
-    slowing = (-6 * s * (1 - s) / duration)[:, np.newaxis]
-    jerking = (-6 * (1 - 2 * s) / duration**2)[:, np.newaxis]
-    position, velocity, acceleration = trajectory.at(own_time)
-    jerk = trajectory.jerk(own_time) * rate**3 + 3 * acceleration * rate * slowing + velocity * jerking
-    fields = (position, velocity * rate, acceleration * rate**2 + velocity * slowing)
+    rate_change = (-6 * s * (1 - s) / duration)[:, np.newaxis]
+    rate_curvature = (-6 * (1 - 2 * s) / duration**2)[:, np.newaxis]
+    position, velocity, acceleration = trajectory.at(path_time)
+    jerk = trajectory.jerk(path_time) * rate**3 + 3 * acceleration * rate * rate_change + velocity * rate_curvature
+    fields = (position, velocity * rate, acceleration * rate**2 + velocity * rate_change)
     return Trajectory(trajectory.joint_names, time, *fields), jerk
 
 
-INSTANTS = 6
-"""Instants within the latency at which the motion is looked at."""
+INSTANTS_PER_LATENCY = 6
+"""Instants within the latency at which the motion is compared with the measured position."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +115,8 @@ class MotionInProgress:
     Attributes:
         trajectory: the motion.
         start: time of its first sample, s.
-        tracking_error_limit: (n,) how far a joint may be from the motion, rad or m.
-        latency: how old a measured position may be, s.
+        tracking_error_limit: (n,) largest distance of a joint from the motion, rad or m.
+        latency: largest age of a measured position, s.
     """
 
     trajectory: Trajectory
@@ -114,20 +125,20 @@ class MotionInProgress:
     latency: float
 
     def done(self, now: float) -> bool:
-        """Whether the last sample is past."""
+        """Return whether the motion has ended."""
         return now >= self.start + self.trajectory.duration
 
     def fraction(self, now: float) -> float:
-        """Part of the duration that is past, 0 to 1."""
+        """Return the elapsed fraction of the duration, 0 to 1."""
         return float(np.clip((now - self.start) / self.trajectory.duration, 0.0, 1.0))
 
     def check(self, measured: ArrayLike, now: float) -> None:
-        """The arm, at `measured` (n,), is where the motion is `now` or was within the latency.
+        """Check that the arm, at `measured` (n,), is where the motion is `now` or was within the latency.
 
         Raises:
-            TrajectoryError: names the joint that is too far away, its place and the expected one.
+            TrajectoryError: a joint is too far away; names joint, measured and expected position.
         """
-        recent = self.trajectory.at(now - self.start - np.linspace(0.0, self.latency, INSTANTS))[0]
+        recent = self.trajectory.at(now - self.start - np.linspace(0.0, self.latency, INSTANTS_PER_LATENCY))[0]
         measured = np.asarray(measured, dtype=float)
         expected = np.clip(measured, recent.min(axis=0), recent.max(axis=0))
         excess = np.abs(measured - expected) - self.tracking_error_limit

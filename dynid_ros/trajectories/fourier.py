@@ -9,26 +9,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import write_atomically
-from dynid_ros.trajectories.trajectory import Trajectory, document
+from dynid_ros.trajectories.trajectory import Trajectory, open_document
 
 FORMAT = "dynid-fourier/1"
-WRITTEN = 1e-8
-"""What digits left out of a file may have taken from the rest at the ends: of the coefficients, per s."""
-
+FILE_ROUNDING = 1e-8
+"""Largest change of a coefficient, relative to the largest one, that the rounding in a file explains."""
 POINTS_PER_CYCLE = 25
-"""Samples per cycle of the highest harmonic. Quintics between such samples meet the series to 1e-8 of its amplitude."""
+"""Samples per cycle of the highest harmonic. Quintics between the samples match the series to 1e-8 of its amplitude."""
+PEAK_FACTOR = 1.0 / np.cos(np.pi / POINTS_PER_CYCLE)
+"""Largest magnitude of a trigonometric polynomial, relative to its largest sample.
+
+Around its peak it falls no faster than a cosine of its highest frequency (M. Riesz 1914).
+"""
+MAX_RELATIVE_REST = 1e-9
+"""Velocity or acceleration at time 0 that counts as rest, relative to the largest."""
 
 
 @dataclass(frozen=True)
 class FourierSeries:
     """q(t) = offset + Σ sine_k / (k w) sin(k w t) − cosine_k / (k w) cos(k w t), k = 1 … H, w = 2 π base_frequency.
 
-    So the velocity is Σ sine_k cos(k w t) + cosine_k sin(k w t). The spectrum ends at H times the base frequency, all
+    The velocity is Σ sine_k cos(k w t) + cosine_k sin(k w t). The spectrum ends at H times the base frequency, all
     derivatives are exact, and periods can be averaged.
 
     Attributes:
         joint_names: n names.
-        base_frequency: Hz.
+        base_frequency: frequency of the first harmonic, Hz.
         offset: (n,) rad or m.
         sine: (n, H) per s.
         cosine: (n, H) per s.
@@ -44,14 +50,15 @@ class FourierSeries:
     def at_rest(
         joint_names: tuple[str, ...], base_frequency: float, sine: ArrayLike, cosine: ArrayLike
     ) -> "FourierSeries":
-        """The series nearest to these coefficients (n, H) that has no velocity and no acceleration at time 0.
+        """Return the series nearest to given coefficients (n, H) that is at rest at time 0; its offset is zero.
 
-        These are Σ sine_k = 0 and Σ k cosine_k = 0 for every joint; its offset is zero.
+        Velocity and acceleration vanish at time 0 where Σ sine_k = 0 and Σ k cosine_k = 0 for every joint.
 
         Raises:
-            TrajectoryError: fewer than two harmonics, which leave nothing to move with, or no positive frequency.
+            TrajectoryError: fewer than two harmonics, which leave no motion, or a frequency that is not positive.
         """
-        sine, cosine = np.array(sine, dtype=float), np.array(cosine, dtype=float)
+        sine = np.array(sine, dtype=float)
+        cosine = np.array(cosine, dtype=float)
         order = np.arange(1, sine.shape[1] + 1)
         if len(order) < 2:
             raise TrajectoryError(f"harmonics is {len(order)}; it must be at least 2 to start and end at rest")
@@ -65,12 +72,12 @@ class FourierSeries:
     def read(path: str | Path) -> "FourierSeries":
         """Read the series of a planned Fourier motion, YAML of `format: dynid-fourier/1`.
 
-        A series that is at rest at time 0 but for the digits left out in the file is so again.
+        A series that lost its rest at time 0 by rounding in the file is at rest again.
 
         Raises:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not such a series; names joint and entry.
         """
-        with document(path, "Fourier motion", FORMAT) as content:
+        with open_document(path, "Fourier motion", FORMAT) as content:
             joints = content["joints"]
             names = tuple(joints)
             for name, joint in joints.items():
@@ -85,11 +92,11 @@ class FourierSeries:
             frequency = float(content["base_frequency"])
             series = FourierSeries(names, frequency, offset, sine, cosine)
             resting = FourierSeries.at_rest(names, frequency, sine, cosine).shifted(offset)
-        lost = max(np.abs(resting.sine - sine).max(), np.abs(resting.cosine - cosine).max())
-        return resting if lost <= WRITTEN * max(1.0, np.abs(sine).max(), np.abs(cosine).max()) else series
+        change = max(np.abs(resting.sine - sine).max(), np.abs(resting.cosine - cosine).max())
+        return resting if change <= FILE_ROUNDING * max(1.0, np.abs(sine).max(), np.abs(cosine).max()) else series
 
     def save(self, path: str | Path) -> Path:
-        """Write offset and coefficients of each joint as YAML, at once or not at all."""
+        """Write offset and coefficients of each joint as YAML, atomically; return the path."""
         joints = {
             name: {"offset": float(offset), "sine": sine.tolist(), "cosine": cosine.tolist()}
             for name, offset, sine, cosine in zip(self.joint_names, self.offset, self.sine, self.cosine, strict=True)
@@ -108,66 +115,66 @@ class FourierSeries:
         return 1.0 / self.base_frequency
 
     def times(self, periods: int = 1) -> NDArray:
-        """(M + 1,) times from the start to the end of so many periods, `POINTS_PER_CYCLE` H to a period, s."""
+        """Return the times (M + 1,) of samples over some periods, `POINTS_PER_CYCLE` H per period, s."""
         count = POINTS_PER_CYCLE * self.n_harmonics * periods
         return np.linspace(0.0, periods * self.period, count + 1)
 
     def at(self, time: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
-        """Position, velocity and acceleration, each (M, n), at times (M,)."""
+        """Return position, velocity and acceleration, each (M, n), at times (M,)."""
         rate = 2 * np.pi * self.base_frequency * np.arange(1, self.n_harmonics + 1)
         angle = np.multiply.outer(np.asarray(time, dtype=float), rate)
-        sin, cos = np.sin(angle), np.cos(angle)
+        sin = np.sin(angle)
+        cos = np.cos(angle)
         position = self.offset + (sin / rate) @ self.sine.T - (cos / rate) @ self.cosine.T
         velocity = cos @ self.sine.T + sin @ self.cosine.T
         acceleration = (cos * rate) @ self.cosine.T - (sin * rate) @ self.sine.T
         return position, velocity, acceleration
 
     def jerk(self, time: ArrayLike) -> NDArray:
-        """Jerk (M, n), per s³, at times (M,)."""
+        """Return the jerk (M, n), per s³, at times (M,)."""
         rate = 2 * np.pi * self.base_frequency * np.arange(1, self.n_harmonics + 1)
         angle = np.multiply.outer(np.asarray(time, dtype=float), rate)
         return -(np.cos(angle) * rate**2) @ self.sine.T - (np.sin(angle) * rate**2) @ self.cosine.T
 
-    def largest(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-        """Bounds (n,) that the motion never passes: lowest and highest position, speed, acceleration.
-
-        Around its peak a trigonometric polynomial falls no faster than a cosine of its highest frequency (M. Riesz
-        1914), so between samples it exceeds their largest magnitude by no more than 1 / cos(π / points per cycle).
-        """
-        excess = 1.0 / np.cos(np.pi / POINTS_PER_CYCLE)
+    def peaks(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Return bounds (n,) of the motion: lowest and highest position, speed and acceleration; see `PEAK_FACTOR`."""
         position, velocity, acceleration = self.at(self.times()[:-1])
         middle = (position.max(axis=0) + position.min(axis=0)) / 2
-        half = excess * np.ptp(position, axis=0) / 2
-        speed, most = (excess * np.abs(values).max(axis=0) for values in (velocity, acceleration))
-        return middle - half, middle + half, speed, most
+        half_range = PEAK_FACTOR * np.ptp(position, axis=0) / 2
+        peak_speed = PEAK_FACTOR * np.abs(velocity).max(axis=0)
+        peak_acceleration = PEAK_FACTOR * np.abs(acceleration).max(axis=0)
+        return middle - half_range, middle + half_range, peak_speed, peak_acceleration
 
-    def largest_jerk(self) -> NDArray:
-        """Bound (n,) that the jerk never passes, per s³; see `largest`."""
+    def peak_jerk(self) -> NDArray:
+        """Return a bound (n,) of the jerk, per s³."""
         return np.abs(self.jerk(self.times()[:-1])).max(axis=0) / np.cos(np.pi / POINTS_PER_CYCLE)
 
     def scaled(self, factor: ArrayLike) -> "FourierSeries":
-        """Amplitudes times `factor`, one for all joints or (n,)."""
+        """Return the series with amplitudes times `factor`, one value or (n,)."""
         factor = np.broadcast_to(np.asarray(factor, dtype=float), self.offset.shape)[:, np.newaxis]
         return replace(self, sine=factor * self.sine, cosine=factor * self.cosine)
 
     def shifted(self, by: ArrayLike) -> "FourierSeries":
-        """Positions moved by (n,)."""
+        """Return the series with positions shifted by (n,), rad or m."""
         return replace(self, offset=self.offset + by)
 
     def trajectory(self, periods: int = 1) -> Trajectory:
-        """So many periods, from rest to rest.
+        """Return the motion over some periods, from rest to rest.
 
         Raises:
             TrajectoryError: the series does not start at rest.
         """
         time = self.times(periods)
         position, velocity, acceleration = self.at(time)
-        _, _, speed, most = self.largest()
-        for what, values, scale in (("velocity", velocity, speed), ("acceleration", acceleration, most)):
-            for name, value, largest in zip(self.joint_names, values[0], scale, strict=True):
-                if abs(value) > 1e-9 * largest:
+        _, _, peak_speed, peak_acceleration = self.peaks()
+        for quantity, values, peaks in (
+            ("velocity", velocity, peak_speed),
+            ("acceleration", acceleration, peak_acceleration),
+        ):
+            for name, value, peak in zip(self.joint_names, values[0], peaks, strict=True):
+                if abs(value) > MAX_RELATIVE_REST * peak:
                     raise TrajectoryError(
-                        f"the series starts with {what} {value:.4g} of joint '{name}'; make it with at_rest"
+                        f"the series starts with {quantity} {value:.4g} of joint '{name}'; make it with at_rest"
                     )
-            values[[0, -1]] = 0.0  # but for rounding they are
+            values[[0, -1]] = 0.0  # removes rounding errors
         return Trajectory(self.joint_names, time, position, velocity, acceleration)

@@ -1,4 +1,4 @@
-"""Limits of the joints in `joint_limits.yaml`, as MoveIt's Setup Assistant writes it."""
+"""Limits of the joints from a `joint_limits.yaml` of MoveIt's Setup Assistant."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,9 +22,9 @@ LIMIT_KEYS = {
     "max_jerk": "has_jerk_limits",
     "max_effort": "has_effort_limits",
 }
-"""Each limit, and the key that switches it off."""
-OTHER_KEYS = {"angle_wraparound"}
-POSITIVE = ("max_velocity", "max_acceleration", "max_jerk", "max_effort")
+"""Key of each limit, and the key that switches it off."""
+IGNORED_KEYS = {"angle_wraparound"}
+POSITIVE_KEYS = ("max_velocity", "max_acceleration", "max_jerk", "max_effort")
 ARGUMENTS = {
     "min_position": "position_lower",
     "max_position": "position_upper",
@@ -33,19 +33,19 @@ ARGUMENTS = {
     "max_jerk": "jerk_limits",
     "max_effort": "torque_limits",
 }
-"""Each limit, and the argument of `MotionLimits.of` that it stands for."""
+"""Key of each limit, and its argument of `MotionLimits.of`."""
 
 
 def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]:
-    """Return limits (n,) by the arguments of `MotionLimits.of`, NaN where the file has none.
+    """Read limits (n,) by the arguments of `MotionLimits.of`, NaN where the file gives no limit.
 
-    A limit counts as in MoveIt: where it has a value that `has_…_limits` does not switch off. Accelerations are limited
-    to the deceleration (Pilz) where that is smaller. The default scaling factors slow MoveIt's own motions down and are
-    no limits.
+    As in MoveIt, a limit is in force if it has a value that `has_…_limits` does not switch off. Accelerations are
+    limited to the deceleration (Pilz) where that is smaller. The default scaling factors only slow MoveIt's own motions
+    down and are not read.
 
     Args:
         path: the file.
-        robot: the arm; joints of its URDF that are not the arm's are passed over.
+        robot: the arm; joints of its URDF that do not belong to the arm are skipped.
 
     Raises:
         TrajectoryError: the file cannot be read or has another format, a joint is not the robot's, or a value is of
@@ -61,7 +61,7 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
         raise TrajectoryError(
             f"{where}: expected a mapping joint_limits of joints, as in MoveIt's joint_limits.yaml; give that file"
         )
-    unknown = [str(name) for name in joints if name not in _joints_of(robot)]
+    unknown = [str(name) for name in joints if name not in _described_joints(robot)]
     if unknown:
         raise TrajectoryError(
             f"{where}: joint(s) {', '.join(unknown)} are not in the robot's description; its arm has "
@@ -78,20 +78,20 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
     return limits
 
 
-def _joints_of(robot: RobotModel) -> set[str]:
+def _described_joints(robot: RobotModel) -> set[str]:
     """Return the names of all joints of the robot's description."""
-    own = set(robot.joint_names)
-    return own if robot.urdf is None else own | {joint.name for joint in parse_urdf(robot.urdf, robot.name).joints}
+    described = [] if robot.urdf is None else parse_urdf(robot.urdf, robot.name).joints
+    return {*robot.joint_names, *(joint.name for joint in described)}
 
 
 def _limits_of_joint(entry: Any, where: str) -> dict[str, float]:
-    """Return the limits in force of one joint by their keys in the file."""
+    """Return the limits of one joint that are in force, by their keys in the file."""
     if not isinstance(entry, Mapping):
         raise TrajectoryError(f"{where}: is {entry!r}; expected a mapping, as of max_acceleration: 2.0")
-    known = {*LIMIT_KEYS, *LIMIT_KEYS.values(), *OTHER_KEYS}
+    valid_keys = {*LIMIT_KEYS, *LIMIT_KEYS.values(), *IGNORED_KEYS}
     for key in entry:
-        if key not in known:
-            raise TrajectoryError(f"{where}: has '{key}'; expected {', '.join(sorted(known))}")
+        if key not in valid_keys:
+            raise TrajectoryError(f"{where}: has '{key}'; expected {', '.join(sorted(valid_keys))}")
     for switch in dict.fromkeys(LIMIT_KEYS.values()):
         if not isinstance(entry.get(switch, True), bool):
             raise TrajectoryError(f"{where}: {switch} is {entry[switch]!r}; expected true or false")
@@ -99,15 +99,15 @@ def _limits_of_joint(entry: Any, where: str) -> dict[str, float]:
         if entry.get(switch, False) and not any(key in entry for key in keys):
             raise TrajectoryError(f"{where}: {switch} is true, but {' and '.join(keys)} are missing; give them")
     return {
-        key: _number(key, entry[key], where)
+        key: _parse_number(key, entry[key], where)
         for key, switch in LIMIT_KEYS.items()
         if key in entry and entry.get(switch, True)
     }
 
 
-def _number(key: str, value: Any, where: str) -> float:
-    expected = "a number above 0" if key in POSITIVE else "a number"
+def _parse_number(key: str, value: Any, where: str) -> float:
+    expected = "a number above 0" if key in POSITIVE_KEYS else "a number"
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
-    if not is_number or (key in POSITIVE and value <= 0):
+    if not is_number or (key in POSITIVE_KEYS and value <= 0):
         raise TrajectoryError(f"{where}: {key} is {value!r}; expected {expected}")
     return float(value)

@@ -1,4 +1,4 @@
-"""What the joints may do, and checks of a motion before any of it is sent."""
+"""Limits of the joints, and checks of a motion before it is sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,28 +16,28 @@ from dynid_ros.trajectories.joint_limits_file import read_joint_limits
 from dynid_ros.trajectories.trajectory import Trajectory, shortest_duration
 
 per_joint = partial(arrays.per_joint, error=TrajectoryError)
-"""Values (n,) of one for all joints or one for each."""
+"""Return values (n,) from one value for all joints or one for each."""
 
-LARGEST = 1e9
-"""Beyond all robots, in any unit: products of larger numbers are none."""
+MAX_LIMIT = 1e9
+"""Largest limit, in any unit; products of larger numbers overflow."""
 
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """Limits of n joints, each (n,); one value stands for all joints.
+    """Limits of n joints, each (n,); one value applies to all joints.
 
     Attributes:
         joint_names: n names.
-        units: "rad" or "m" for each.
+        units: "rad" or "m" for each joint.
         lower: lowest position.
         upper: highest position.
         velocity: highest speed, per s.
         acceleration: highest acceleration, per s².
         jerk: highest jerk, per s³; infinite: not limited.
-        torque: highest torque, N m, of a sliding joint force, N; infinite: not limited.
+        torque: highest torque, N m, or force of a sliding joint, N; infinite: not limited.
 
     Raises:
-        TrajectoryError: limits that contradict each other or are not numbers; names the joint.
+        TrajectoryError: limits contradict each other or are not numbers; names the joint.
     """
 
     joint_names: tuple[str, ...]
@@ -50,20 +50,25 @@ class MotionLimits:
     torque: NDArray = field(default_factory=lambda: np.array(np.inf))
 
     def __post_init__(self) -> None:
-        for what in ("lower", "upper", "velocity", "acceleration", "jerk", "torque"):
-            object.__setattr__(self, what, per_joint(getattr(self, what), self.joint_names, f"{what} limits"))
-        for name, unit, lower, upper in zip(self.joint_names, self.units, self.lower, self.upper, strict=True):
+        for name in ("lower", "upper", "velocity", "acceleration", "jerk", "torque"):
+            object.__setattr__(self, name, per_joint(getattr(self, name), self.joint_names, f"{name} limits"))
+        for joint, unit, lower, upper in zip(self.joint_names, self.units, self.lower, self.upper, strict=True):
             if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
                 raise TrajectoryError(
-                    f"the position limits of joint '{name}', {lower:g} to {upper:g} {unit}, leave it no room; give "
+                    f"the position limits of joint '{joint}', {lower:g} to {upper:g} {unit}, leave it no room; give "
                     "position_lower below position_upper, both finite"
                 )
-        for what, largest in (("velocity", "finite"), ("acceleration", "finite"), ("jerk", ""), ("torque", "")):
-            for name, value in zip(self.joint_names, getattr(self, what), strict=True):
-                if not (value > 0 and (value <= LARGEST or (value == np.inf and not largest))):
+        for name, expected in (
+            ("velocity", "positive and finite"),
+            ("acceleration", "positive and finite"),
+            ("jerk", "positive"),
+            ("torque", "positive"),
+        ):
+            for joint, value in zip(self.joint_names, getattr(self, name), strict=True):
+                if not 0 < value <= MAX_LIMIT and not (value == np.inf and expected == "positive"):
                     raise TrajectoryError(
-                        f"the {what} limit of joint '{name}' is {value:g}; it must be positive"
-                        f"{' and finite' * bool(largest)}, at most {LARGEST:g}; give {what}_limits that are"
+                        f"the {name} limit of joint '{joint}' is {value:g}; it must be {expected}, at most "
+                        f"{MAX_LIMIT:g}; give {name}_limits that are"
                     )
 
     @staticmethod
@@ -78,100 +83,83 @@ class MotionLimits:
         torque_limits: ArrayLike = np.nan,
         joint_limits: str | Path | None = None,
     ) -> "MotionLimits":
-        """Limits of `robot`, narrowed or filled in by the caller.
+        """Take the limits of `robot`, narrowed or completed by the caller.
 
-        Each argument is one value for all joints or (n,); NaN stands for the limit of the file `joint_limits`, and
-        where that has none for the URDF's.
+        Each limit is one value for all joints or (n,). NaN is replaced by the limit of the file `joint_limits`, or
+        else by the URDF's.
 
         Args:
-            robot: its URDF's limits are used; a continuous joint may turn from −π to π unless given otherwise.
-            acceleration_limits: per s²; URDFs hold them since version 1.2.
+            robot: the arm with the limits of its URDF; a continuous joint may turn from −π to π unless given otherwise.
+            acceleration_limits: per s²; URDFs contain them since version 1.2.
             position_lower: rad or m.
             position_upper: rad or m.
             velocity_limits: per s.
-            jerk_limits: per s³; not limited where neither they nor the URDF say so.
-            torque_limits: N m or N; not limited where neither they nor the URDF say so. They may be wider than the
-                URDF's where these are placeholders, by which the arm cannot hold its own weight.
-            joint_limits: `joint_limits.yaml` of MoveIt, see `read_joint_limits`; None or empty: there is none. Where
-                the URDF's limit of position, velocity, acceleration or jerk is narrower, that one holds.
+            jerk_limits: per s³; not limited where neither they nor the URDF give a limit.
+            torque_limits: N m or N; not limited where neither they nor the URDF give a limit. They may exceed the
+                URDF's limits where these are placeholders, with which the arm cannot hold its own weight.
+            joint_limits: `joint_limits.yaml` of MoveIt, see `read_joint_limits`; None or empty: no file. A narrower
+                limit of position, velocity, acceleration or jerk in the URDF takes precedence over the file.
 
         Raises:
-            TrajectoryError: the file is refused; or a limit is neither in the URDF nor given, wider than there, or
-                leaves no room.
+            TrajectoryError: the file is refused; or a limit is neither given nor in the URDF, exceeds the URDF's, or
+                leaves an empty range.
         """
         names = tuple(robot.joint_names)
         units = tuple("m" if kind == "prismatic" else "rad" for kind in robot.joint_types)
-        urdf = robot.limits
-        # Exporters write zeros where nobody entered a limit.
-        fixed = np.where(urdf.lower < urdf.upper, 1.0, np.nan)
-        velocity, effort = (np.where(values > 0, values, np.nan) for values in (urdf.velocity, urdf.effort))
-        described = {
-            "position_lower": urdf.lower * fixed,
-            "position_upper": urdf.upper * fixed,
-            "velocity_limits": velocity,
-            "acceleration_limits": urdf.acceleration,
-            "jerk_limits": urdf.jerk,
+        arguments = {
+            "position_lower": position_lower,
+            "position_upper": position_upper,
+            "velocity_limits": velocity_limits,
+            "acceleration_limits": acceleration_limits,
+            "jerk_limits": jerk_limits,
+            "torque_limits": torque_limits,
         }
-        given: dict[str, NDArray] = {
-            what: per_joint(values, names, what)
-            for what, values in (
-                ("position_lower", position_lower),
-                ("position_upper", position_upper),
-                ("velocity_limits", velocity_limits),
-                ("acceleration_limits", acceleration_limits),
-                ("jerk_limits", jerk_limits),
-                ("torque_limits", torque_limits),
-            )
-        }
+        given = {name: per_joint(values, names, name) for name, values in arguments.items()}
+        described = _described_limits(robot)
         if joint_limits:
-            given = _completed(given, read_joint_limits(joint_limits, robot), described)
-        for name, unit, lower, upper, *bounds in zip(
-            names, units, urdf.lower, urdf.upper, given["position_lower"], given["position_upper"], strict=True
-        ):
-            if lower >= upper and (lower or upper) and not np.all(np.isfinite(bounds)):
-                raise TrajectoryError(
-                    f"the URDF's position limits of joint '{name}', {lower:g} to {upper:g} {unit}, leave it no room; "
-                    "correct them, or give both position_lower and position_upper"
-                )
-        turn = np.where(_continuous(robot), np.pi, np.nan)
-        lowest = _bounds(names, "position_lower", given, described["position_lower"], -turn, wider=np.less)
-        highest = _bounds(names, "position_upper", given, described["position_upper"], turn)
+            given = _complete(given, read_joint_limits(joint_limits, robot), described)
+        _check_described_positions(robot, units, given)
+        turn = np.where(_is_continuous(robot), np.pi, np.nan)
+        defaults = {"position_lower": -turn, "position_upper": turn, "jerk_limits": np.inf, "torque_limits": np.inf}
         torque = given["torque_limits"]
-        if np.any(torque > effort) and np.any(holding_torque(robot, lowest, highest) > effort):
-            effort = np.where(np.isfinite(torque), np.nan, effort)
-        return MotionLimits(
-            names,
-            units,
-            lowest,
-            highest,
-            _bounds(names, "velocity_limits", given, velocity),
-            _bounds(names, "acceleration_limits", given, urdf.acceleration),
-            _bounds(names, "jerk_limits", given, urdf.jerk, np.inf),
-            _bounds(names, "torque_limits", given, effort, np.inf),
-        )
+        if np.any(torque > described["torque_limits"]):
+            lower, upper = (
+                _choose(names, name, given[name], described[name], defaults[name])
+                for name in ("position_lower", "position_upper")
+            )
+            if np.any(holding_torque(robot, lower, upper) > described["torque_limits"]):
+                # A given torque limit replaces the placeholder of the URDF.
+                described["torque_limits"] = np.where(np.isfinite(torque), np.nan, described["torque_limits"])
+        chosen = [_choose(names, name, given[name], described[name], defaults.get(name, np.nan)) for name in arguments]
+        return MotionLimits(names, units, *chosen)
 
     def poses(self, count: int, inset: ArrayLike = 0.0) -> NDArray:
-        """Poses (count, n) spread evenly over the limits less `inset`; over one turn, the nearest to zero, of more.
+        """Spread poses (count, n) evenly over the limits.
+
+        Args:
+            count: number of poses, a power of two.
+            inset: distance from the limits, rad or m. Of a longer range, the turn nearest to zero is used.
 
         Raises:
-            TrajectoryError: a joint has no room left.
+            TrajectoryError: the range of a joint is empty.
         """
         margin = np.asarray(inset, dtype=float)
-        lower, upper = self.lower + margin, self.upper - margin
-        further = (np.array(self.units) == "rad") & (upper - lower > 2 * np.pi)
-        lower = np.where(further, np.clip(-np.pi, lower, upper - 2 * np.pi), lower)
-        upper = np.where(further, lower + 2 * np.pi, upper)
+        lower = self.lower + margin
+        upper = self.upper - margin
+        exceeds_turn = (np.array(self.units) == "rad") & (upper - lower > 2 * np.pi)
+        lower = np.where(exceeds_turn, np.clip(-np.pi, lower, upper - 2 * np.pi), lower)
+        upper = np.where(exceeds_turn, lower + 2 * np.pi, upper)
         for name, low, high in zip(self.joint_names, lower, upper, strict=True):
             if not low < high:
                 raise TrajectoryError(f"joint '{name}' has no room left between its limits, less margin and approach")
         return lower + sobol_points(count, len(lower)) * (upper - lower)
 
     def shortest_move(self, displacement: ArrayLike) -> float:
-        """Shortest time (s) of a minimum-jerk move by `displacement` (n,) from rest to rest."""
+        """Return the shortest duration (s) of a minimum-jerk move by `displacement` (n,) from rest to rest."""
         return shortest_duration(displacement, self.velocity, self.acceleration, self.jerk)
 
     def scaled(self, speed: float, acceleration: float = 1.0, jerk: float = 1.0) -> "MotionLimits":
-        """The same positions and torques at a fraction of the velocity, of the acceleration and of the jerk."""
+        """Return limits with fractions of velocity, acceleration and jerk, and equal positions and torques."""
         return replace(
             self,
             velocity=speed * self.velocity,
@@ -180,37 +168,76 @@ class MotionLimits:
         )
 
 
-def _completed(
+def _described_limits(robot: RobotModel) -> dict[str, NDArray]:
+    """Return the limits (n,) of the URDF by the arguments of `MotionLimits.of`; NaN where the URDF gives no limit."""
+    urdf = robot.limits
+    # Exporters write zeros where nothing was entered.
+    is_range = np.where(urdf.lower < urdf.upper, 1.0, np.nan)
+    return {
+        "position_lower": urdf.lower * is_range,
+        "position_upper": urdf.upper * is_range,
+        "velocity_limits": np.where(urdf.velocity > 0, urdf.velocity, np.nan),
+        "acceleration_limits": urdf.acceleration,
+        "jerk_limits": urdf.jerk,
+        "torque_limits": np.where(urdf.effort > 0, urdf.effort, np.nan),
+    }
+
+
+def _complete(
     given: Mapping[str, NDArray], file: Mapping[str, NDArray], described: Mapping[str, NDArray]
 ) -> dict[str, NDArray]:
-    """Return the limits (n,) that are given, and where none is those of a file, no wider than the URDF's."""
+    """Replace limits (n,) that are not given by those of a file, narrowed to the URDF's; torque limits stay wider."""
     completed = {}
-    for what, limits in given.items():
-        narrower = np.fmax if what == "position_lower" else np.fmin
-        others = narrower(file[what], described[what]) if what in described else file[what]
-        completed[what] = np.where(np.isfinite(limits), limits, others)
+    for name, limits in given.items():
+        narrower = np.fmax if name == "position_lower" else np.fmin
+        from_file = file[name] if name == "torque_limits" else narrower(file[name], described[name])
+        completed[name] = np.where(np.isfinite(limits), limits, from_file)
     return completed
 
 
-def _bounds(
-    names: Sequence[str],
-    what: str,
-    limits: Mapping[str, NDArray],
-    urdf: NDArray,
-    otherwise: ArrayLike = np.nan,
-    *,
-    wider: np.ufunc = np.greater,
+def _check_described_positions(robot: RobotModel, units: Sequence[str], given: Mapping[str, NDArray]) -> None:
+    """Refuse a reversed range of the URDF unless both ends are given; two zeros mean that the URDF has no limits."""
+    for name, unit, lower, upper, *ends in zip(
+        robot.joint_names,
+        units,
+        robot.limits.lower,
+        robot.limits.upper,
+        given["position_lower"],
+        given["position_upper"],
+        strict=True,
+    ):
+        if lower >= upper and (lower or upper) and not np.all(np.isfinite(ends)):
+            raise TrajectoryError(
+                f"the URDF's position limits of joint '{name}', {lower:g} to {upper:g} {unit}, leave it no room; "
+                "correct them, or give both position_lower and position_upper"
+            )
+
+
+def _choose(
+    joint_names: Sequence[str], argument: str, given: NDArray, described: NDArray, default: ArrayLike
 ) -> NDArray:
-    """Bounds (n,): those given, else those of the URDF, else `otherwise`; NaN and infinite stand for none there."""
-    given = limits[what]
-    bounds = np.where(np.isfinite(urdf), urdf, otherwise)
-    bounds = np.where(np.isfinite(given), given, bounds)
-    for name, bound, limit in zip(names, bounds, urdf, strict=True):
-        if np.isnan(bound):
-            raise TrajectoryError(f"{what} of joint '{name}' is not in the robot's description; give it")
-        if np.isfinite(limit) and wider(bound, limit):
-            raise TrajectoryError(f"{what} of joint '{name}' is {bound:g}, wider than the URDF's {limit:g}")
-    return bounds
+    """Choose the limits (n,) that are given, else those of the URDF, else the default.
+
+    Raises:
+        TrajectoryError: a limit is missing, or a given one is wider than the URDF's.
+    """
+    chosen = np.where(np.isfinite(described), described, default)
+    chosen = np.where(np.isfinite(given), given, chosen)
+    is_wider = chosen < described if argument == "position_lower" else chosen > described
+    for name, limit, bound, wider in zip(joint_names, chosen, described, is_wider, strict=True):
+        if np.isnan(limit):
+            raise TrajectoryError(f"{argument} of joint '{name}' is not in the robot's description; give it")
+        if np.isfinite(bound) and wider:
+            raise TrajectoryError(f"{argument} of joint '{name}' is {limit:g}, wider than the URDF's {bound:g}")
+    return chosen
+
+
+def _is_continuous(robot: RobotModel) -> NDArray:
+    """Return a mask (n,) of the joints that the URDF declares continuous."""
+    if robot.urdf is None:
+        return np.zeros(robot.n_joints, dtype=bool)
+    types = {joint.name: joint.type for joint in parse_urdf(robot.urdf, robot.name).joints}
+    return np.array([types[name] == "continuous" for name in robot.joint_names])
 
 
 def sobol_points(count: int, dimensions: int) -> NDArray:
@@ -220,47 +247,48 @@ def sobol_points(count: int, dimensions: int) -> NDArray:
     return qmc.Sobol(dimensions, scramble=False).random(count)
 
 
-HOLDING_POSES = 256
-HOLDING_STEPS = 33
+N_HOLDING_POSES = 256
+N_HOLDING_POSITIONS = 33
+"""Positions of one joint at which the holding torque is compared."""
 HOLDING_SWEEPS = 2
 
 
 def holding_torque(robot: RobotModel, lower: NDArray, upper: NDArray) -> NDArray:
-    """Return the largest torque (n,) of each joint that holds the arm's own weight, within positions (n,), N m or N.
+    """Estimate the largest torque (n,) that holds the arm's own weight, within positions (n,), N m or N.
 
-    The worst of spread poses is improved joint by joint: this is a lower bound of the largest torque, and a close one.
+    The worst of the sampled poses is improved joint by joint. The result is a lower bound, and close to the maximum.
     """
     if not (np.all(np.isfinite(lower) & np.isfinite(upper)) and np.any(robot.parameters)):
         return np.zeros(robot.n_joints)
-    poses = lower + sobol_points(HOLDING_POSES, robot.n_joints) * (upper - lower)
+    poses = lower + sobol_points(N_HOLDING_POSES, robot.n_joints) * (upper - lower)
     torque = np.abs(robot.gravity_torque(poses))
     largest = torque.max(axis=0)
-    steps = np.linspace(0.0, 1.0, HOLDING_STEPS)
+    fractions = np.linspace(0.0, 1.0, N_HOLDING_POSITIONS)
     for joint in range(robot.n_joints):
         pose = poses[torque[:, joint].argmax()]
         for moved in [*range(robot.n_joints)] * HOLDING_SWEEPS:
-            tried = np.repeat(pose[None], HOLDING_STEPS, axis=0)
-            tried[:, moved] = lower[moved] + steps * (upper[moved] - lower[moved])
-            needed = np.abs(robot.gravity_torque(tried)[:, joint])
+            varied = np.repeat(pose[None], N_HOLDING_POSITIONS, axis=0)
+            varied[:, moved] = lower[moved] + fractions * (upper[moved] - lower[moved])
+            needed = np.abs(robot.gravity_torque(varied)[:, joint])
             if needed.max() > largest[joint]:
                 largest[joint] = needed.max()
-                pose = tried[needed.argmax()]
+                pose = varied[needed.argmax()]
     return largest
 
 
-def weight_sentences(robot: RobotModel, limits: MotionLimits) -> list[str]:
-    """Say, in one sentence or none, of which joints the torque limit is below what the arm's own weight needs."""
+def describe_weak_joints(robot: RobotModel, limits: MotionLimits) -> list[str]:
+    """Describe, in at most one sentence, the joints whose torque limit is too low to hold the arm's own weight."""
     needed = holding_torque(robot, limits.lower, limits.upper)
-    short = np.flatnonzero(needed > limits.torque)
-    if not len(short):
+    weak = np.flatnonzero(needed > limits.torque)
+    if not len(weak):
         return []
-    worst = int(short[np.argmax(needed[short] / limits.torque[short])])
+    worst = int(weak[np.argmax(needed[weak] / limits.torque[weak])])
     name = limits.joint_names[worst]
     unit = "N m" if limits.units[worst] == "rad" else "N"
     is_described = limits.torque[worst] == robot.limits.effort[worst]
     source = "URDF" if is_described else "torque"
     question = ": a placeholder?" if is_described else "."
-    others = [f"{limits.joint_names[i]} {needed[i]:.2g} of {limits.torque[i]:.4g}" for i in short if i != worst]
+    others = [f"{limits.joint_names[i]} {needed[i]:.2g} of {limits.torque[i]:.4g}" for i in weak if i != worst]
     also = f" (also {', '.join(others)})" if others else ""
     return [
         f"joint '{name}' needs up to {needed[worst]:.2g} {unit} for its own weight, its {source} limit is "
@@ -269,27 +297,20 @@ def weight_sentences(robot: RobotModel, limits: MotionLimits) -> list[str]:
     ]
 
 
-def _continuous(robot: RobotModel) -> NDArray:
-    """(n,) bool: joints that the URDF lets turn without end."""
-    if robot.urdf is None:
-        return np.zeros(robot.n_joints, dtype=bool)
-    types = {joint.name: joint.type for joint in parse_urdf(robot.urdf, robot.name).joints}
-    return np.array([types[name] == "continuous" for name in robot.joint_names])
-
-
-CHECK_STEP = 0.005
-"""The motion between two samples is looked at this often, s, and at least at `CHECKS_BETWEEN` points."""
-CHECKS_BETWEEN = 4
-ROUNDING = 1e-6
-"""Excess, as a part of a limit, that is taken for rounding."""
-JERK_ROUNDING = 1e-4
-"""The same for jerk, a third derivative of what is written in a file."""
+MAX_CHECK_STEP_S = 0.005
+"""Longest interval between two instants at which a motion is checked."""
+MIN_CHECKS_PER_INTERVAL = 4
+RELATIVE_TOLERANCE = 1e-6
+"""Excess over a limit, relative to the limit, that rounding may cause."""
+RELATIVE_JERK_TOLERANCE = 1e-4
+"""Excess of jerk that rounding may cause; jerk is a third derivative of the numbers in a file."""
 
 
 def check_limits(trajectory: Trajectory, limits: MotionLimits) -> None:
-    """Every value finite, and position, velocity, acceleration and jerk within limits at the samples and between them.
+    """Check that a motion is finite and keeps to position, velocity, acceleration and jerk limits.
 
-    A jump in position or velocity between two samples shows as the velocity or acceleration that it would take.
+    The motion is checked at and between its samples. A jump between two samples appears as the velocity or
+    acceleration that it would take.
 
     Raises:
         TrajectoryError: names joint, time, value and bound of the worst violation of its kind.
@@ -311,21 +332,21 @@ def check_limits(trajectory: Trajectory, limits: MotionLimits) -> None:
     _check_bound("acceleration", time, np.abs(acceleration), limits.acceleration, limits, per="/s²")
     if np.isfinite(limits.jerk).any():
         time, jerk = trajectory.jerk_peaks()
-        _check_bound("jerk", time, np.abs(jerk), limits.jerk, limits, per="/s³", rounding=JERK_ROUNDING)
+        _check_bound("jerk", time, np.abs(jerk), limits.jerk, limits, per="/s³", tolerance=RELATIVE_JERK_TOLERANCE)
 
 
 def check_torque(trajectory: Trajectory, limits: MotionLimits, robot: RobotModel, margin: float = 0.0) -> None:
-    """The torque of the motion by the robot's own parameters stays within (1 − `margin`) of the limits.
+    """Check that the nominal torque of a motion stays within (1 − `margin`) of the limits.
 
-    Friction and rotors are not in it, nor what the description gets wrong: the margin is for them.
+    The nominal torque contains neither friction nor rotors nor errors of the description, so the margin covers them.
 
     Raises:
-        TrajectoryError: names joint, time, torque and bound; or the joints whose torque is not known because the
-            robot's description has no mass there; or a margin outside 0 … 1.
+        TrajectoryError: names joint, time, torque and bound; or the joints whose torque is unknown because the
+            robot's description has no mass there; or the margin is outside 0 … 1.
     """
     if not 0 <= margin < 1:
         raise TrajectoryError(f"the torque margin is {margin:g}; it must be 0 or more and below 1")
-    unknown = unknown_torques(limits, robot)
+    unknown = joints_with_unknown_torque(limits, robot)
     if unknown:
         raise TrajectoryError(
             f"the torque of joints {', '.join(unknown)} cannot be checked: the robot's description has no mass there; "
@@ -344,8 +365,8 @@ def check_torque(trajectory: Trajectory, limits: MotionLimits, robot: RobotModel
             )
 
 
-def unknown_torques(limits: MotionLimits, robot: RobotModel) -> list[str]:
-    """Joints with a torque limit for which the robot's description has no mass from there to the tip."""
+def joints_with_unknown_torque(limits: MotionLimits, robot: RobotModel) -> list[str]:
+    """Return the joints with a torque limit but without any mass between joint and tip in the robot's description."""
     mass = robot.parameters[::PARAMETERS_PER_LINK]
     carried = robot.chain.moved @ mass
     return [
@@ -356,16 +377,21 @@ def unknown_torques(limits: MotionLimits, robot: RobotModel) -> list[str]:
 
 
 def check_times(trajectory: Trajectory) -> NDArray:
-    """Times at the samples and closely between them."""
+    """Return the instants, at and closely between the samples, at which a motion is checked, s."""
     intervals = np.diff(trajectory.time)
-    counts = np.maximum(np.ceil(intervals / CHECK_STEP).astype(int), CHECKS_BETWEEN)
+    counts = np.maximum(np.ceil(intervals / MAX_CHECK_STEP_S).astype(int), MIN_CHECKS_PER_INTERVAL)
     starts = np.repeat(trajectory.time[:-1], counts)
     fractions = np.concatenate([np.arange(count) / count for count in counts])
     return np.append(starts + fractions * np.repeat(intervals, counts), trajectory.duration)
 
 
 def check_start(trajectory: Trajectory, measured: ArrayLike, tolerance: ArrayLike = 0.01) -> None:
-    """The motion starts at rest, where the arm is: `measured` (n,) within `tolerance` (rad or m).
+    """Check that a motion starts at rest, at the measured pose of the arm.
+
+    Args:
+        trajectory: the motion.
+        measured: (n,) rad or m.
+        tolerance: largest distance, one value or (n,), rad or m.
 
     Raises:
         TrajectoryError: names the joint and both positions.
@@ -385,7 +411,7 @@ def check_start(trajectory: Trajectory, measured: ArrayLike, tolerance: ArrayLik
 
 
 def _check_bound(
-    what: str,
+    quantity: str,
     time: NDArray,
     values: NDArray,
     bound: NDArray,
@@ -393,15 +419,26 @@ def _check_bound(
     *,
     sign: int = 1,
     per: str = "",
-    rounding: float = ROUNDING,
+    tolerance: float = RELATIVE_TOLERANCE,
 ) -> None:
-    """Raise where `values` (M, n) at times (M,) or (M, n) pass `bound` (n,) most."""
+    """Raise for the value that exceeds its bound most.
+
+    Args:
+        quantity: name of the quantity.
+        time: (M,) or (M, n), s.
+        values: (M, n).
+        bound: (n,).
+        limits: names and units of the joints.
+        sign: 1 for an upper bound, -1 for a lower one.
+        per: suffix of the unit.
+        tolerance: relative excess that is allowed.
+    """
     with np.errstate(invalid="ignore"):
-        excess = np.where(np.isfinite(bound), sign * (values - bound) - rounding * np.abs(bound), -np.inf)
+        excess = np.where(np.isfinite(bound), sign * (values - bound) - tolerance * np.abs(bound), -np.inf)
     k, i = np.unravel_index(np.argmax(excess), excess.shape)
     if excess[k, i] > 0:
         unit = limits.units[i] + per
         raise TrajectoryError(
-            f"joint '{limits.joint_names[i]}' would reach {what} {values[k, i]:.4g} {unit} at "
+            f"joint '{limits.joint_names[i]}' would reach {quantity} {values[k, i]:.4g} {unit} at "
             f"{np.broadcast_to(time.T, excess.T.shape).T[k, i]:.3f} s; its limit is {bound[i]:.4g} {unit}"
         )

@@ -1,4 +1,4 @@
-"""One joint swinging as a sine, from rest to rest, while the others hold."""
+"""Sinusoidal motion of one joint, from rest to rest, while the other joints hold."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,46 +8,51 @@ from dynid_ros.trajectories.limits import MotionLimits, check_limits
 from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk
 
 POINTS_PER_CYCLE = 50
-ROOM = 0.99
-"""Part of the limits used: what lies between the points is not looked at one by one."""
+USED_LIMIT_FRACTION = 0.99
+"""Fraction of the limits that is used, because values between the points are not checked one by one."""
 
 
 def swing(frequency: float, cycles: int, time: ArrayLike) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Value, and its first three derivatives, each (M,), at times (M,) of a sine of unit amplitude.
+    """Return a sine of unit amplitude and its first three derivatives, each (M,), at times (M,).
 
-    It swells over its first cycle, as a minimum-jerk move does, swings for `cycles` and dies away over its last; so
-    value, velocity and acceleration start and end at zero.
+    The amplitude grows over the first cycle like a minimum-jerk move, stays at one for `cycles`, and vanishes over the
+    last cycle. Value, velocity and acceleration therefore start and end at zero.
     """
     time = np.asarray(time, dtype=float)
     rate = 2 * np.pi * frequency
     period = 1.0 / frequency
     end = (cycles + 2) * period
-    inward = time <= end / 2
-    own = np.where(inward, time, end - time)
-    (swell,), (rise,), (bend,) = (values.T for values in minimum_jerk([0.0], [1.0], period, own))
-    rise = np.where(inward, rise, -rise)
-    s = np.clip(own / period, 0.0, 1.0)
-    snap = np.where(own < period, (60.0 - 360.0 * s + 360.0 * s**2) / period**3, 0.0) * np.where(inward, 1.0, -1.0)
-    sin, cos = np.sin(rate * time), np.cos(rate * time)
+    is_first_half = time <= end / 2
+    from_nearer_end = np.where(is_first_half, time, end - time)
+    # Amplitude and its derivatives; odd derivatives change their sign in the second half.
+    (amplitude,), (slope,), (curvature,) = (values.T for values in minimum_jerk([0.0], [1.0], period, from_nearer_end))
+    sign = np.where(is_first_half, 1.0, -1.0)
+    slope = sign * slope
+    s = np.clip(from_nearer_end / period, 0.0, 1.0)
+    third = np.where(from_nearer_end < period, (60.0 - 360.0 * s + 360.0 * s**2) / period**3, 0.0) * sign
+    sin = np.sin(rate * time)
+    cos = np.cos(rate * time)
     return (
-        swell * sin,
-        rise * sin + swell * rate * cos,
-        bend * sin + 2 * rise * rate * cos - swell * rate**2 * sin,
-        snap * sin + 3 * bend * rate * cos - 3 * rise * rate**2 * sin - swell * rate**3 * cos,
+        amplitude * sin,
+        slope * sin + amplitude * rate * cos,
+        curvature * sin + 2 * slope * rate * cos - amplitude * rate**2 * sin,
+        third * sin + 3 * curvature * rate * cos - 3 * slope * rate**2 * sin - amplitude * rate**3 * cos,
     )
 
 
 def widest_swing(limits: MotionLimits, joint: str, centre: float, frequency: float, cycles: int) -> float:
-    """Largest amplitude (rad or m) about `centre` that the limits of `joint` allow; negative where it is outside.
+    """Return the largest amplitude about `centre` that the limits of `joint` allow, rad or m.
+
+    The amplitude is negative if the centre is outside the position limits.
 
     Raises:
         TrajectoryError: no such joint, or a frequency or number of cycles that is not positive.
     """
     i = _index(limits, joint, frequency, cycles)
     _, speed, acceleration, jerk = (np.abs(v).max() for v in swing(frequency, cycles, _times(frequency, cycles)))
-    room = min(limits.upper[i] - centre, centre - limits.lower[i])
+    by_position = min(limits.upper[i] - centre, centre - limits.lower[i])
     bounds = (limits.velocity[i] / speed, limits.acceleration[i] / acceleration, limits.jerk[i] / jerk)
-    return float(min(room, *(ROOM * bound for bound in bounds)))
+    return float(min(by_position, *(USED_LIMIT_FRACTION * bound for bound in bounds)))
 
 
 def sinusoid(
@@ -59,19 +64,19 @@ def sinusoid(
     amplitude: float | None = None,
     cycles: int = 3,
 ) -> Trajectory:
-    """Motion in which `joint` swings about `pose` (n,), and the others hold.
+    """Plan a motion in which one joint swings about a pose, and the other joints hold.
 
     Args:
-        limits: what the joints may do.
-        joint: its name.
-        pose: (n,) rad or m, where the motion starts and ends.
-        frequency: Hz.
-        amplitude: rad or m; None: as large as the limits allow.
-        cycles: at full amplitude; one more swells before, and one dies away after them.
+        limits: limits of the joints.
+        joint: name of the joint.
+        pose: (n,) pose in which the motion starts and ends, rad or m.
+        frequency: frequency of the sine, Hz.
+        amplitude: amplitude, rad or m; None: as large as the limits allow.
+        cycles: number of cycles at full amplitude, between one cycle of growth and one of decay.
 
     Raises:
-        TrajectoryError: no such joint, a number that makes no sense, or a motion that passes the limits; names joint,
-            time, value and bound.
+        TrajectoryError: no such joint, a number that makes no sense, or a motion that violates the limits; names
+            joint, time, value and bound.
     """
     i = _index(limits, joint, frequency, cycles)
     pose = np.asarray(pose, dtype=float)
@@ -81,14 +86,14 @@ def sinusoid(
         amplitude = widest_swing(limits, joint, float(pose[i]), frequency, cycles)
     if not (np.isfinite(amplitude) and amplitude > 0):
         raise TrajectoryError(
-            f"the amplitude of joint '{joint}' about {pose[i]:.4g} is {amplitude:.4g}; it must be positive, so its "
-            "centre inside its limits"
+            f"the amplitude of joint '{joint}' about {pose[i]:.4g} is {amplitude:.4g}; it must be positive, and the "
+            "centre inside the limits"
         )
     time = _times(frequency, cycles)
     fields = np.zeros((3, len(time), len(pose)))
     fields[:, :, i] = amplitude * np.array(swing(frequency, cycles, time)[:3])
     fields[0] += pose
-    fields[:, [0, -1]] = np.array([pose, 0 * pose, 0 * pose])[:, np.newaxis]  # but for rounding they are
+    fields[:, [0, -1]] = np.array([pose, 0 * pose, 0 * pose])[:, np.newaxis]  # removes rounding errors
     motion = Trajectory(limits.joint_names, time, *fields)
     check_limits(motion, limits)
     return motion

@@ -18,33 +18,49 @@ from scipy.interpolate import BPoly
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import MEGABYTE, csv_line, parse_yaml, read_text, write_atomically
 
-LARGEST_FILE = 50 * MEGABYTE
+MAX_FILE_BYTES = 50 * MEGABYTE
+FORMAT = "dynid-trajectory/1"
+FIELDS = ("time", "position", "velocity", "acceleration")
+MAX_DURATION_S = 8 * 3600.0
+"""Longest motion, a working day."""
+MIN_RELATIVE_JERK_JUMP = 0.01
+"""Smallest jump of the jerk at a sample that counts as one, relative to the joint's largest jerk."""
+MIN_JUMP_DISPLACEMENT = 1e-9
+"""Smallest displacement that a jump of the jerk causes between two samples, rad or m; rounding causes less."""
+JOIN_TOLERANCE = 1e-9
+"""Largest difference of position or velocity between parts that are joined, rad or m (per s)."""
+MIN_LAST_INTERVAL_S = 1e-6
 
 
 @contextmanager
-def document(path: str | Path, what: str, form: str) -> Iterator[dict]:
-    """Content of a safe YAML file of `form`, a `what`; what goes wrong in the block names the file too.
+def open_document(path: str | Path, kind: str, form: str) -> Iterator[dict]:
+    """Open a YAML file; errors inside the block name the file as well.
+
+    Args:
+        path: the file.
+        kind: noun for the content, for messages.
+        form: expected entry `format`.
 
     Raises:
-        TrajectoryError: the file cannot be read, is not safe YAML, is not of that format, or lacks or garbles an entry.
+        TrajectoryError: the file cannot be read, is not safe YAML, has another format, or lacks or garbles an entry.
     """
     try:
-        text = read_text(path, LARGEST_FILE)
+        text = read_text(path, MAX_FILE_BYTES)
         content = _parse_rows(text) or parse_yaml(text)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise TrajectoryError(f"cannot read {what} '{path}' ({reason}); give one that was planned here") from error
+        raise TrajectoryError(f"cannot read {kind} '{path}' ({reason}); give one that was planned here") from error
     if not isinstance(content, dict) or content.get("format") != form:
-        raise TrajectoryError(f"'{path}' is not a {what}: expected 'format: {form}'")
+        raise TrajectoryError(f"'{path}' is not a {kind}: expected 'format: {form}'")
     try:
         yield content
     except KeyError as error:
-        raise TrajectoryError(f"{what} '{path}' lacks the entry {error}") from error
+        raise TrajectoryError(f"{kind} '{path}' lacks the entry {error}") from error
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         reason = error if isinstance(error, ValueError) else "an entry is of another kind"
-        raise TrajectoryError(f"{what} '{path}' is malformed: {reason}; give one that was planned here") from error
+        raise TrajectoryError(f"{kind} '{path}' is malformed: {reason}; give one that was planned here") from error
     except TrajectoryError as error:
-        raise TrajectoryError(f"{what} '{path}': {error}") from error
+        raise TrajectoryError(f"{kind} '{path}': {error}") from error
 
 
 _ROWS = re.compile(r"(.*?\n)time:(.*?)\nposition:(.*?)\nvelocity:(.*?)\nacceleration:(.*)", re.DOTALL)
@@ -86,30 +102,20 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"'{name}' is no number in YAML")
 
 
-FORMAT = "dynid-trajectory/1"
-FIELDS = ("time", "position", "velocity", "acceleration")
-LONGEST = 8 * 3600.0
-"""s; a working day."""
-JUMP = 0.01
-"""Part of a joint's largest jerk that counts as a jump."""
-ROUNDING = 1e-9
-"""What a jump must move a joint between two samples to be more than rounding, rad or m."""
-
-
 def check_duration(duration: float) -> None:
-    """Refuse a motion that takes longer than a working day; `duration` in s."""
-    if not duration <= LONGEST:
+    """Refuse a motion of more than a working day; `duration` in s."""
+    if not duration <= MAX_DURATION_S:
         raise TrajectoryError(
-            f"a motion of {duration:.3g} s takes more than {LONGEST / 3600:g} h; move faster, rest for less time, or "
-            "give fewer poses"
+            f"a motion of {duration:.3g} s takes more than {MAX_DURATION_S / 3600:g} h; move faster, rest for less "
+            "time, or give fewer poses"
         )
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """N samples of n joints, and between them the quintics that meet position, velocity and acceleration at both ends.
+    """N samples of n joints, joined by quintics that match position, velocity and acceleration at both ends.
 
-    `joint_trajectory_controller` reads such points in the same way. A minimum-jerk move needs two samples only.
+    `joint_trajectory_controller` interpolates points in this way too. A minimum-jerk move needs two samples only.
 
     Attributes:
         joint_names: n names.
@@ -119,7 +125,7 @@ class Trajectory:
         acceleration: (N, n) per s².
 
     Raises:
-        TrajectoryError: shapes do not fit together, time does not increase from 0, or goes on beyond a working day.
+        TrajectoryError: shapes do not match, or time does not increase from 0 or exceeds a working day.
     """
 
     joint_names: tuple[str, ...]
@@ -130,12 +136,12 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joint_names", tuple(self.joint_names))
-        for field in ("time", "position", "velocity", "acceleration"):
+        for field in FIELDS:
             object.__setattr__(self, field, np.array(getattr(self, field), dtype=float))
         if self.time.ndim != 1 or len(self.time) < 2:
             raise TrajectoryError(f"a trajectory needs at least two samples in time, got shape {self.time.shape}")
         shape = (len(self.time), len(self.joint_names))
-        for field in ("position", "velocity", "acceleration"):
+        for field in FIELDS[1:]:
             if getattr(self, field).shape != shape:
                 raise TrajectoryError(
                     f"{field} has shape {getattr(self, field).shape}; expected {shape}, samples by joints"
@@ -155,9 +161,9 @@ class Trajectory:
         return float(self.time[-1])
 
     def at(self, time: ArrayLike) -> tuple[NDArray, NDArray, NDArray]:
-        """Position, velocity and acceleration, each (M, n), at times (M,); at rest in the end poses before and after.
+        """Return position, velocity and acceleration, each (M, n), at times (M,), or each (n,) at a scalar time.
 
-        A scalar time gives (n,).
+        Before and after the motion, the arm rests in the end poses.
         """
         time = np.asarray(time, dtype=float)
         inside = np.clip(time, 0.0, self.duration)
@@ -168,14 +174,15 @@ class Trajectory:
         return position, np.where(outside, 0.0, velocity), np.where(outside, 0.0, acceleration)
 
     def jerk(self, time: ArrayLike) -> NDArray:
-        """Jerk (M, n), per s³, at times (M,); it may jump at samples, where it is that after them."""
+        """Return the jerk (M, n), per s³, at times (M,); at a sample where it jumps, the value after the sample."""
         time = np.asarray(time, dtype=float)
         outside = (time < 0.0) | (time > self.duration)
         return np.where(outside[..., np.newaxis], 0.0, self._jerk_spline(np.clip(time, 0.0, self.duration)))
 
     def jerk_peaks(self) -> tuple[NDArray, NDArray]:
-        """Time and jerk, each (N − 1, n), where the jerk between two samples, a parabola, is largest."""
-        start, middle, end = self._jerk_spline.c  # in Bernstein's basis
+        """Return time and value of the largest jerk between two samples, each (N − 1, n)."""
+        # Between two samples the jerk is a parabola, here in Bernstein's basis.
+        start, middle, end = self._jerk_spline.c
         curvature = start - 2 * middle + end
         turning = np.clip((start - middle) / np.where(curvature == 0.0, 1.0, curvature), 0.0, 1.0)
         places = np.stack([np.zeros_like(turning), turning, np.ones_like(turning)])
@@ -190,9 +197,10 @@ class Trajectory:
 
     @cached_property
     def _splines(self) -> tuple[BPoly, BPoly, BPoly]:
-        # From the sample before each, so that a rest is one to the last digit.
-        step, change = np.diff(self.time)[:, np.newaxis], np.diff(self.position, axis=0)
-        control = []  # points of the quintics in Bernstein's basis
+        # Displacements from the last sample, so that a rest is exact to the last digit.
+        step = np.diff(self.time)[:, np.newaxis]
+        change = np.diff(self.position, axis=0)
+        control = []  # control points of the quintics in Bernstein's basis
         for sign, end, place in ((1, slice(None, -1), 0.0 * change), (-1, slice(1, None), change)):
             slope = sign * step / 5 * self.velocity[end]
             control += [place, place + slope, place + 2 * slope + step**2 / 20 * self.acceleration[end]][::sign]
@@ -201,10 +209,11 @@ class Trajectory:
         return position, velocity, velocity.derivative()
 
     def sample(self, rate: float) -> "Trajectory":
-        """The same motion at `rate` samples per second; the end is always a sample.
+        """Sample the motion at `rate` samples per second, and at its end.
 
-        So is a sample where the jerk jumps, as where a move starts or ends, unless the next such is nearer than
-        1 / `rate`; samples that close to it give way. A quintic across the jump would need more jerk than the motion.
+        Samples at which the jerk jumps, as at the start or end of a move, are kept unless the next one is nearer than
+        1 / `rate`; regular samples close to them are left out. A quintic across the jump would need more jerk than
+        the motion.
 
         Raises:
             TrajectoryError: the rate, Hz, is not positive.
@@ -213,28 +222,30 @@ class Trajectory:
             raise TrajectoryError(f"the sampling rate must be positive, got {rate:g} Hz")
         time = np.arange(np.ceil(self.duration * rate)) / rate
         corners = self._corners(1.0 / rate)
-        fences = np.concatenate([[-np.inf], corners, [np.inf]])
-        after = np.searchsorted(fences, time)
-        time = time[np.minimum(time - fences[after - 1], fences[after] - time) > 0.5 / rate]
-        time = time[self.duration - time >= 1e-6]
+        bounds = np.concatenate([[-np.inf], corners, [np.inf]])
+        after = np.searchsorted(bounds, time)
+        time = time[np.minimum(time - bounds[after - 1], bounds[after] - time) > 0.5 / rate]
+        time = time[self.duration - time >= MIN_LAST_INTERVAL_S]
         time = np.unique(np.concatenate([[0.0], time, corners, [self.duration]]))
         return Trajectory(self.joint_names, time, *self.at(time))
 
-    def _corners(self, apart: float) -> NDArray:
-        """Times of the samples at which the jerk jumps, those at least so far `apart` (s) from each other."""
+    def _corners(self, separation: float) -> NDArray:
+        """Return the times of the samples at which the jerk jumps, at least `separation` (s) from each other."""
         start, _, end = self._jerk_spline.c
         jump = np.abs(start[1:] - end[:-1])
         largest = np.maximum(np.abs(start).max(axis=0), np.abs(end).max(axis=0))
-        jumps = np.any(jump > np.maximum(JUMP * largest, ROUNDING / apart**3), axis=1)
+        jumps = np.any(
+            jump > np.maximum(MIN_RELATIVE_JERK_JUMP * largest, MIN_JUMP_DISPLACEMENT / separation**3), axis=1
+        )
         corners = np.concatenate([[0.0], self.time[1:-1][jumps], [self.duration]])
-        gaps = np.diff(corners) >= apart
+        gaps = np.diff(corners) >= separation
         return corners[1:-1][gaps[:-1] & gaps[1:]]
 
     def select(self, joint_names: Sequence[str]) -> "Trajectory":
-        """The joints named, in that order.
+        """Return the motion of the named joints, in their order.
 
         Raises:
-            TrajectoryError: it does not move one of them.
+            TrajectoryError: the motion lacks a joint.
         """
         missing = [name for name in joint_names if name not in self.joint_names]
         if missing:
@@ -245,35 +256,36 @@ class Trajectory:
 
     @staticmethod
     def join(parts: Sequence["Trajectory"]) -> "Trajectory":
-        """One after another; each must start in the pose and with the velocity that the one before it ends with.
+        """Join motions; each must start with the pose and velocity with which the last one ends.
 
         Raises:
             TrajectoryError: the joints differ, or a part starts elsewhere; names part, joint and both values.
         """
         first = parts[0]
         start = 0.0
-        fields = [[getattr(first, field)] for field in ("time", "position", "velocity", "acceleration")]
+        fields = [[getattr(first, field)] for field in FIELDS]
         for number, (before, part) in enumerate(pairwise(parts), start=1):
             if part.joint_names != first.joint_names:
                 raise TrajectoryError(
                     f"part {number} moves {part.joint_names}, the parts before it {first.joint_names}"
                 )
             for field, unit in (("position", "rad or m"), ("velocity", "per s")):
-                end, begin = getattr(before, field)[-1], getattr(part, field)[0]
+                end = getattr(before, field)[-1]
+                begin = getattr(part, field)[0]
                 joint = int(np.argmax(np.abs(end - begin)))
-                if not np.allclose(end, begin, rtol=0.0, atol=1e-9):
+                if not np.allclose(end, begin, rtol=0.0, atol=JOIN_TOLERANCE):
                     raise TrajectoryError(
                         f"part {number} starts at {field} {begin[joint]:.6g} {unit} of joint "
                         f"'{first.joint_names[joint]}', but the part before it ends at {end[joint]:.6g}"
                     )
             start += before.duration
             fields[0].append(part.time[1:] + start)
-            for values, field in zip(fields[1:], ("position", "velocity", "acceleration"), strict=True):
+            for values, field in zip(fields[1:], FIELDS[1:], strict=True):
                 values.append(getattr(part, field)[1:])
         return Trajectory(first.joint_names, *(np.concatenate(values) for values in fields))
 
     def save(self, path: str | Path) -> Path:
-        """Write the samples as YAML, at once or not at all."""
+        """Write the samples as YAML, atomically; return the path."""
         head = {"format": FORMAT, "joint_names": list(self.joint_names)}
         text = yaml.safe_dump(head, sort_keys=False, default_flow_style=None, width=math.inf)
         lines = [f"{text}time: {_flow_list(self.time)}"]
@@ -283,12 +295,12 @@ class Trajectory:
 
     @staticmethod
     def read(path: str | Path) -> "Trajectory":
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not a trajectory.
         """
-        with document(path, "trajectory", FORMAT) as content:
+        with open_document(path, "trajectory", FORMAT) as content:
             fields = (content[field] for field in FIELDS)
             names = content["joint_names"]
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -296,9 +308,8 @@ class Trajectory:
             return Trajectory(tuple(names), *fields)
 
     def write_csv(self, path: str | Path) -> Path:
-        """Write a table: t, then position, velocity and acceleration of each joint."""
-        fields = ("position", "velocity", "acceleration")
-        header = ["t", *(f"{joint}_{field}" for field in fields for joint in self.joint_names)]
+        """Write a table with t, then position, velocity and acceleration of each joint; return the path."""
+        header = ["t", *(f"{joint}_{field}" for field in FIELDS[1:] for joint in self.joint_names)]
         table = np.column_stack([self.time, self.position, self.velocity, self.acceleration])
         rows = [csv_line(header), *(",".join(repr(float(value)) for value in row) for row in table)]
         return write_atomically(path, "\n".join(rows) + "\n")
@@ -324,10 +335,17 @@ PEAK_JERK = 60.0
 def minimum_jerk(
     start: ArrayLike, goal: ArrayLike, duration: float, time: ArrayLike
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Position, velocity and acceleration, each (M, n), at times (M,) of the move from `start` (n,) to `goal` (n,)."""
-    start, goal = np.asarray(start, dtype=float), np.asarray(goal, dtype=float)
+    """Return position, velocity and acceleration, each (M, n), of a minimum-jerk move.
+
+    Args:
+        start: (n,) rad or m.
+        goal: (n,) rad or m.
+        duration: duration of the move, s.
+        time: (M,) s.
+    """
+    start = np.asarray(start, dtype=float)
+    delta = np.asarray(goal, dtype=float) - start
     s = np.clip(np.asarray(time, dtype=float) / duration, 0.0, 1.0)[..., np.newaxis]
-    delta = goal - start
     position = start + delta * s**3 * (10 - 15 * s + 6 * s**2)
     velocity = delta / duration * 30 * s**2 * (1 - s) ** 2
     acceleration = delta / duration**2 * 60 * s * (1 - s) * (1 - 2 * s)
@@ -337,7 +355,14 @@ def minimum_jerk(
 def shortest_duration(
     displacement: ArrayLike, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike = np.inf
 ) -> float:
-    """Shortest time (s) for displacements (n,) within velocity, acceleration and jerk limits (n,)."""
+    """Return the shortest duration (s) of a minimum-jerk move.
+
+    Args:
+        displacement: (n,) rad or m.
+        velocity: limit, one value or (n,), per s.
+        acceleration: limit, per s².
+        jerk: limit, per s³.
+    """
     distance = np.abs(np.asarray(displacement, dtype=float))
     by_velocity = PEAK_VELOCITY * distance / np.asarray(velocity, dtype=float)
     by_acceleration = np.sqrt(PEAK_ACCELERATION * distance / np.asarray(acceleration, dtype=float))
@@ -346,13 +371,13 @@ def shortest_duration(
 
 
 def move(joint_names: Sequence[str], start: ArrayLike, goal: ArrayLike, duration: float) -> Trajectory:
-    """The move as a trajectory; with `goal` equal to `start` it is a rest.
+    """Make a minimum-jerk move, or a rest where `goal` equals `start`.
 
     Args:
         joint_names: n names.
         start: (n,) rad or m.
-        goal: (n,) likewise.
-        duration: s.
+        goal: (n,) rad or m.
+        duration: duration of the move, s.
 
     Raises:
         TrajectoryError: the duration is not positive, or more than a working day.

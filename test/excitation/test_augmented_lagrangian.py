@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.excitation.fourier_search import Iterate, next_round
+from dynid_ros.excitation.fourier_search import Iterate, next_iterate
 from dynid_ros.progress import Cancelled, Watch, watching
 
 
@@ -45,7 +45,7 @@ class Nowhere(Nearest):
 def rounds(problem, start, count):
     iterates = [Iterate(np.array(start, dtype=float))]
     for _ in range(count):
-        iterates.append(next_round(problem, iterates[-1], 1.0))
+        iterates.append(next_iterate(problem, iterates[-1], 1.0))
     return iterates
 
 
@@ -75,9 +75,9 @@ def test_a_round_ends_when_told_to():
             super()._check()
 
     begun = Iterate(np.array([-2.0, 3.0]))
-    whole = next_round(Rosenbrock(), begun, 1.0)
+    whole = next_iterate(Rosenbrock(), begun, 1.0)
     with watching(After(5)), pytest.raises(Cancelled):
-        next_round(Rosenbrock(), begun, 1.0)
+        next_iterate(Rosenbrock(), begun, 1.0)
     with watching(After(1000)):
-        again = next_round(Rosenbrock(), begun, 1.0)
+        again = next_iterate(Rosenbrock(), begun, 1.0)
     np.testing.assert_array_equal(again.vector, whole.vector)

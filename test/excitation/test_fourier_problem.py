@@ -8,7 +8,7 @@ import pytest
 from numerical_gradient import numerical_gradient
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.fourier_problem import DISTANCE, DesignProblem, FourierBasis, MotionRoom
+from dynid_ros.excitation.fourier_problem import DISTANCE_SCALE_M, DesignProblem, FourierBasis, MotionConstraints
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.torque_information import MotionWithJerk, TorqueInformation
 from dynid_ros.model import RobotModel
@@ -22,7 +22,7 @@ def test_gradient_is_that_of_what_is_minimised():
     limits = MotionLimits.of(robot, 10.0)
     basis = FourierBasis(limits, 0.2, 2, 24)
     source = TorqueInformation(robot, limits.velocity, noise=1.0)
-    room = MotionRoom(limits, Workspace(robot, floor_height=0.1))
+    room = MotionConstraints(limits, Workspace(robot, floor_height=0.1))
     problem = DesignProblem(basis, source, CRITERIA["condition"], room)
     rng = np.random.default_rng(0)
     vector = rng.standard_normal(basis.size)
@@ -63,7 +63,7 @@ def still():
     ],
 )
 def test_excess_is_a_part_of_the_limit(field, joint, value, expected):
-    room = MotionRoom(MOTION_ROOM_LIMITS, Workspace(ROBOT))
+    room = MotionConstraints(MOTION_ROOM_LIMITS, Workspace(ROBOT))
     motion, torque = still()
     assert room.excess(motion, torque).max() <= 0
     getattr(motion, field)[0, joint] = value
@@ -73,18 +73,18 @@ def test_excess_is_a_part_of_the_limit(field, joint, value, expected):
 
 
 def test_torque_and_distance():
-    room = MotionRoom(MOTION_ROOM_LIMITS, WORKSPACE, margin=0.1, clearance=0.02)
+    room = MotionConstraints(MOTION_ROOM_LIMITS, WORKSPACE, margin=0.1, clearance=0.02)
     motion, torque = still()
     torque[0] = [1e6, 44.0, 0.0]  # the first joint's is not limited
     excess = room.excess(motion, torque)[0]
     assert excess[: 5 * 3].max() == pytest.approx(44.0 / 40.0 - 0.9)
     distances = WORKSPACE.distances(motion.position).room
-    np.testing.assert_allclose(excess[5 * 3 :], (0.02 - distances[0]) / DISTANCE)
+    np.testing.assert_allclose(excess[5 * 3 :], (0.02 - distances[0]) / DISTANCE_SCALE_M)
     assert len(room.names) == len(excess)
 
 
 def test_gradient_motion_room():
-    room = MotionRoom(MOTION_ROOM_LIMITS, WORKSPACE, margin=0.05, clearance=0.01)
+    room = MotionConstraints(MOTION_ROOM_LIMITS, WORKSPACE, margin=0.05, clearance=0.01)
     rng = np.random.default_rng(0)
     motion, torque = MotionWithJerk(*rng.uniform(-2.0, 2.0, (4, 5, 3))), rng.uniform(-50.0, 50.0, (5, 3))
     weights = rng.standard_normal(room.excess(motion, torque).shape)

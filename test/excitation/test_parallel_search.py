@@ -13,7 +13,7 @@ import pytest
 from dynid_ros.errors import WorkerError
 from dynid_ros.excitation import parallel_search
 from dynid_ros.excitation.fourier_search import Candidate, Iterate, SearchState
-from dynid_ros.excitation.parallel_search import GRACE, Enough, best_motion
+from dynid_ros.excitation.parallel_search import MIN_GRACE_S, Enough, find_best_motion
 from dynid_ros.progress import advance
 
 # As a notebook or a script of five lines: no `if __name__ == "__main__":`.
@@ -48,7 +48,7 @@ class Improving:
     def candidate(self, number):
         return Candidate(None, 10.0 + number, -1.0, "", number)
 
-    def advanced(self, state):
+    def run_slice(self, state):
         if not isinstance(state, SearchState):
             start = state if isinstance(state, Candidate) else self.candidate(state)
             return SearchState(start, Iterate(None))
@@ -58,7 +58,9 @@ class Improving:
 
 def test_the_last_that_is_told_is_the_motion_that_is_returned():
     reported = []
-    outcome = best_motion(Improving(), seconds=60.0, starts=2, progress=lambda _, best: reported.append(best.value))
+    outcome = find_best_motion(
+        Improving(), seconds=60.0, starts=2, progress=lambda _, best: reported.append(best.value)
+    )
     assert reported[0] == 10.0
     assert reported[-1] == outcome.best.value == 5.0
     assert reported == sorted(reported, reverse=True)
@@ -67,7 +69,7 @@ def test_the_last_that_is_told_is_the_motion_that_is_returned():
 
 
 def test_who_had_enough_is_told_no_more_and_gets_the_best_so_far(monkeypatch):
-    monkeypatch.setattr(parallel_search, "TICK", -1.0)
+    monkeypatch.setattr(parallel_search, "REPORT_PERIOD_S", -1.0)
     reported = []
 
     def progress(part, best):
@@ -75,7 +77,7 @@ def test_who_had_enough_is_told_no_more_and_gets_the_best_so_far(monkeypatch):
         if len(reported) == 3:
             raise Enough
 
-    outcome = best_motion(Improving(), seconds=60.0, progress=progress)
+    outcome = find_best_motion(Improving(), seconds=60.0, progress=progress)
     assert reported == [10.0] * 3
     assert (outcome.starts, outcome.best.value) == (1, 10.0)
 
@@ -100,9 +102,9 @@ class Losing(Executor):
 class Ordered(Improving):
     """Makes start k better by k in each of five slices."""
 
-    def advanced(self, state):
+    def run_slice(self, state):
         if not isinstance(state, SearchState):
-            return super().advanced(state)
+            return super().run_slice(state)
         best = replace(state.best, value=state.best.value - state.best.number)
         return SearchState(best, None if state.round_number == 4 else Iterate(None), state.round_number + 1)
 
@@ -110,15 +112,15 @@ class Ordered(Improving):
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_any_executor_finds_the_same_and_a_lost_slice_is_made_again(workers):
     losing = Losing()
-    outcome = best_motion(Ordered(), seconds=60.0, candidates=2, starts=5, workers=workers, executor=losing)
+    outcome = find_best_motion(Ordered(), seconds=60.0, candidates=2, starts=5, workers=workers, executor=losing)
     assert (outcome.best.number, outcome.best.value, outcome.starts) == (4, 14.0 - 5 * 4, 5)
     assert len(losing.lost) > 0
     assert losing.made == 5 * 6 + len(losing.lost)
 
 
 def test_what_is_lost_each_time_is_said():
-    with pytest.raises(WorkerError, match="a piece of work was lost 3 times"):
-        best_motion(Ordered(), seconds=60.0, starts=1, workers=2, executor=Losing(for_good=True))
+    with pytest.raises(WorkerError, match="lost 3 times"):
+        find_best_motion(Ordered(), seconds=60.0, starts=1, workers=2, executor=Losing(for_good=True))
 
 
 class Slow(Ordered):
@@ -126,17 +128,17 @@ class Slow(Ordered):
 
     begun: ClassVar = []
 
-    def advanced(self, state):
+    def run_slice(self, state):
         self.begun.append(time.monotonic())
         time.sleep(0.2)
-        return super().advanced(state)
+        return super().run_slice(state)
 
 
 def test_time_decides_whether_a_slice_begins_and_those_that_run_are_waited_for():
     Slow.begun.clear()
     begun = time.monotonic()
-    outcome = best_motion(Slow(), seconds=0.5, starts=1, workers=2, executor=ThreadPoolExecutor(2))
-    assert time.monotonic() - begun < 0.5 + GRACE
+    outcome = find_best_motion(Slow(), seconds=0.5, starts=1, workers=2, executor=ThreadPoolExecutor(2))
+    assert time.monotonic() - begun < 0.5 + MIN_GRACE_S
     assert max(Slow.begun) < begun + 0.5 + 0.1
     assert time.monotonic() >= max(Slow.begun) + 0.2
     assert len(Slow.begun) >= 2

@@ -6,6 +6,7 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
+from helpers.plan_facts import entries
 from mujoco_room import DEMO_ARM, check_demo_arm
 from pinocchio_arm import PinocchioArm
 from scipy.spatial.transform import Rotation
@@ -42,9 +43,10 @@ def spin(motion, time):
 
 
 def test_tool_turns_about_one_of_its_axes_at_a_time(plan):
-    assert [turn.axis for turn in plan.turns] == ["x", "y", "z"]
-    tool = DEMO.forward_kinematics(plan.pose[np.newaxis])[0, -1, :3, :3] @ DEMO.tip_offset[:3, :3]
-    for axis, turn in enumerate(plan.turns):
+    turns = entries(plan, "turns")
+    assert [turn.axis for turn in turns] == ["x", "y", "z"]
+    tool = DEMO.forward_kinematics(plan.trajectory.position[:1])[0, -1, :3, :3] @ DEMO.tip_offset[:3, :3]
+    for axis, turn in enumerate(turns):
         time = np.linspace(turn.start, turn.end, 3001)
         spinning = spin(plan.trajectory, time) @ tool
         others = np.delete(spinning, axis, axis=1)
@@ -59,14 +61,14 @@ def test_tool_turns_about_one_of_its_axes_at_a_time(plan):
 
 def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(plan):
     check_limits(plan.trajectory, LIMITS.scaled(0.5, 0.8))
-    check_start(plan.trajectory, plan.pose)
+    check_start(plan.trajectory, list(plan.facts["pose"].values()))
     position, _, _ = plan.trajectory.at(np.arange(0.0, plan.duration, 0.02))
     check_demo_arm(position, margin=MARGIN - 1e-6, floor=0.1)
 
 
 def test_rests_are_rests(plan):
-    for start, end in plan.dwells:
-        _, velocity, acceleration = plan.trajectory.at(np.linspace(start + 1e-6, end - 1e-6, 7))
+    for dwell in plan.dwells:
+        _, velocity, acceleration = plan.trajectory.at(np.linspace(dwell.start + 1e-6, dwell.end - 1e-6, 7))
         np.testing.assert_allclose(velocity, 0.0, atol=1e-9)
         np.testing.assert_allclose(acceleration, 0.0, atol=1e-6)
     assert len(plan.dwells) == 10
@@ -74,7 +76,7 @@ def test_rests_are_rests(plan):
 
 def test_load_is_found_again_from_the_torques_of_another_library(plan):
     """Ten parameters of a box on the tool, from the difference of Pinocchio's torques with and without it."""
-    assert (plan.rank, plan.static_rank) == (10, 4)
+    assert (plan.facts["rank"], plan.facts["static_rank"]) == (10, 4)
     without = PinocchioArm(DEMO_ARM.read_text(), DEMO.joint_names, DEMO.gravity)
     loaded = PinocchioArm(DEMO_ARM.read_text(), DEMO.joint_names, DEMO.gravity)
     box = without.pinocchio.Inertia(1.7, np.array([0.03, -0.05, 0.11]), np.diag([0.011, 0.007, 0.009]))
@@ -98,18 +100,18 @@ def test_load_is_found_again_from_the_torques_of_another_library(plan):
 
 def test_chosen_pose_shows_the_load_better_than_a_given_one(plan):
     given = demo_arm(pose=[0.0, 0.2, 0.4, 0.0, 0.8, 0.0]).plan()
-    assert given.rank == 10
-    assert plan.condition_number < given.condition_number
+    assert given.facts["rank"] == 10
+    assert plan.facts["condition_number"] < given.facts["condition_number"]
 
 
 def test_turns_are_sought_where_the_wrist_turns_freely_about_axes_at_right_angles(monkeypatch):
     """Of the few poses that are rated, none is near a singularity of the wrist or near the end of its range."""
-    monkeypatch.setattr(payload_motion, "SHORTLIST", 16)
+    monkeypatch.setattr(payload_motion, "MAX_RATED_POSES", 16)
     experiment = demo_arm()
     poses = experiment._rated_poses()
     assert len(poses) == 16
     assert np.abs(np.linalg.det(DEMO.joint_axes(poses)[:, 3:])).min() > 0.5
-    free = np.minimum(poses - experiment.room.lower, experiment.room.upper - poses)[:, 3:]
+    free = np.minimum(poses - experiment.design_limits.lower, experiment.design_limits.upper - poses)[:, 3:]
     assert free.min() > np.deg2rad(30)
 
 
@@ -131,15 +133,15 @@ def tool_angles(position, axis):
 @pytest.mark.parametrize("most", [1.0, 0.1])
 def test_the_quick_turns_stay_in_a_range_that_is_not_about_zero(monkeypatch, most):
     """Of a range of -0.1 to 1 rad all turns are within; so they are where it ends before the limits are reached."""
-    found = ToolRotation.find
+    found = ToolRotation.within
 
     def aside(*arguments, **settings):
         rotation = found(*arguments, **settings)
         return replace(rotation, lowest=max(rotation.lowest, -0.1), highest=min(rotation.highest, most))
 
-    monkeypatch.setattr(ToolRotation, "find", aside)
+    monkeypatch.setattr(ToolRotation, "within", aside)
     plan = demo_arm(pose=POSE).plan()
-    for turn in plan.turns:
+    for turn in entries(plan, "turns"):
         position = plan.trajectory.at(np.linspace(turn.start, turn.end, 4001))[0]
         angles = tool_angles(position, turn.axis)
         assert turn.lowest - 2e-3 <= angles.min()
@@ -148,11 +150,11 @@ def test_the_quick_turns_stay_in_a_range_that_is_not_about_zero(monkeypatch, mos
 
 def test_arm_that_cannot_turn_its_tool_about_all_axes_says_what_it_tells():
     plan = PayloadMotion(PLANAR, MotionLimits.of(PLANAR, 8.0), dwell=0.3, pose=[0.0, -0.4, 0.6]).plan()
-    assert [turn.axis for turn in plan.turns] == ["z"]
+    assert [turn.axis for turn in entries(plan, "turns")] == ["z"]
     assert set(plan.skipped) == {"x", "y"}
-    assert plan.rank < 10
-    assert plan.condition_number == np.inf
-    assert any(f"excites {plan.rank} of 10 parameters" in warning for warning in plan.warnings)
+    assert plan.facts["rank"] < 10
+    assert plan.facts["condition_number"] == np.inf
+    assert any(f"excites {plan.facts['rank']} of 10 parameters" in warning for warning in plan.warnings)
 
 
 def test_torque_limits_slow_the_turns_down():

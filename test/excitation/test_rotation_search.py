@@ -6,7 +6,8 @@ import pytest
 from known_problems import sarcos_dh
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.rotation_search import RotationSearch
+from dynid_ros.excitation.experiment import Experiment
+from dynid_ros.excitation.static_rotation import RotationSearch
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
 
@@ -14,11 +15,9 @@ DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 
 
 def search(robot, limits, workspace=None, **changes):
-    values = {"steps": 7, "approach": 0.05, "margin": 0.05, "sweep": 2 * np.pi} | changes
-    n = robot.n_joints
-    for name in ("approach", "margin"):
-        values[name] = np.full(n, values[name])
-    return RotationSearch(robot, limits, workspace or Workspace(robot), **values)
+    values = {"steps": 7, "approach": 0.05, "sweep": 2 * np.pi} | changes
+    experiment = Experiment(robot, limits, workspace, position_margin=values.pop("margin", 0.05))
+    return RotationSearch(experiment, values["steps"], np.full(robot.n_joints, values["approach"]), values["sweep"])
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def test_sweep_bounds_the_range_and_a_full_turn_has_no_pose_twice(demo):
     assert rotation.upper - rotation.lower == pytest.approx(1.5)
     wide = replace(limits, lower=3 * limits.lower, upper=3 * limits.upper)
     rotation = search(robot, wide, steps=8).rotations(5)[0]
-    np.testing.assert_allclose(np.diff(rotation.angles(8)), np.pi / 4)
+    np.testing.assert_allclose(np.diff(rotation.poses(8)[:, 5]), np.pi / 4)
 
 
 def test_floor_narrows_the_range(demo):
@@ -87,7 +86,7 @@ def test_first_choice_adds_most_to_what_is_known(demo):
     robot, limits = demo
     finder = search(robot, limits)
     first = finder.rotations(5)[0]
-    finder.choose(first)
+    finder.add(first)
     candidates = finder.rotations(5)
 
     def volume(rotation):

@@ -8,7 +8,8 @@ from mujoco_room import DEMO_ARM
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.tool_rotation import ToolRotation, paced, wrist_joints
+from dynid_ros.excitation.experiment import Experiment
+from dynid_ros.excitation.tool_rotation import ToolRotation, stretch_time, wrist_joints
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits
 
@@ -18,8 +19,12 @@ POSE = np.array([0.3, -0.4, 0.9, 0.5, 0.9, -0.7])
 
 def found(axis, robot=DEMO, pose=POSE, reach=1.2, **limits):
     given = {"position_lower": -2.5, "position_upper": 2.5, "velocity_limits": 2.0} if robot is not DEMO else {}
-    room = MotionLimits.of(robot, 5.0, **given | limits)
-    return ToolRotation.find(robot, room, Workspace(robot), pose=pose, axis=axis, reach=reach), room
+    return within(robot, MotionLimits.of(robot, 5.0, **given | limits), Workspace(robot), pose, axis, reach)
+
+
+def within(robot, limits, workspace, pose, axis, reach):
+    experiment = Experiment(robot, limits, workspace, position_margin=0.0, speed_fraction=1.0)
+    return ToolRotation.within(experiment, pose, axis, reach), experiment.design_limits
 
 
 def puma():
@@ -87,7 +92,7 @@ def test_path_between_samples_is_the_turn():
 
 def test_quick_turn_meets_both_limits():
     rotation, room = found(2, velocity_limits=1.0)
-    half = rotation.quick(room) / 2
+    half = rotation.quick_angle(room) / 2
     assert half < rotation.highest
     motion = rotation.move(-half, half, room)
     _, velocity, acceleration = motion.at(np.linspace(0.0, motion.duration, 5001))
@@ -108,17 +113,17 @@ def test_floor_ends_a_turn():
     robot = RobotModel.from_urdf(planar_arm.urdf())
     limits = MotionLimits.of(robot, 5.0)
     pose = np.array([0.0, -0.4, 0.6])
-    free = ToolRotation.find(robot, limits, Workspace(robot), pose=pose, axis=2, reach=1.5)
-    floor = ToolRotation.find(robot, limits, Workspace(robot, 0.3), pose=pose, axis=2, reach=1.5)
+    free, _ = within(robot, limits, Workspace(robot), pose, 2, 1.5)
+    floor, _ = within(robot, limits, Workspace(robot, 0.3), pose, 2, 1.5)
     assert floor.highest - floor.lowest < free.highest - free.lowest
     q, _, _ = floor.at(np.linspace(floor.lowest, floor.highest, 50))
     assert robot.forward_kinematics(q)[:, 2, 2, 3].min() >= 0.3 - 1e-6
 
 
-def test_paced_keeps_the_path():
+def test_stretched_time_keeps_the_path():
     rotation, room = found(0)
     motion = rotation.move(0.0, rotation.highest, room)
-    slow = paced(motion, 2.0)
+    slow = stretch_time(motion, 2.0)
     fraction = np.linspace(0.0, 1.0, 99)
     for power, values, expected in zip(
         (1, 2, 4), slow.at(fraction * slow.duration), motion.at(fraction * motion.duration), strict=True

@@ -11,7 +11,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.fourier_problem import FourierBasis
 from dynid_ros.information.flexible_information import FlexibleInformation
 from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
-from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows, information
+from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows, information_matrix
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits
 from dynid_ros.trajectories.fourier import FourierSeries
@@ -70,7 +70,7 @@ def test_rows_are_eq_6_of_the_motion_integrated():
     )
     sine, cosine = np.random.default_rng(0).standard_normal((2, 1, 5))
     motor = FourierSeries.at_rest(("s2",), 1.4, sine, cosine)
-    motor = motor.scaled(0.4 / motor.largest()[2]).shifted([0.3])
+    motor = motor.scaled(0.4 / motor.peaks()[2]).shifted([0.3])
     time = np.arange(120) / (120 * 1.4)
     motion = MotionWithJerk(*motor.at(time), motor.jerk(time))
     rows = source.rows(motion)
@@ -96,7 +96,7 @@ def test_rows_are_eq_6_of_the_motion_integrated():
     largest = np.abs(eq_6).max(axis=1, keepdims=True)
     np.testing.assert_allclose(found / largest, eq_6 / largest, atol=3e-3)
     values = np.linalg.svd(rows.regressor[:, 0], compute_uv=False)
-    assert np.sqrt(np.linalg.cond(information(rows))) == pytest.approx(values[0] / values[-1], rel=1e-6)
+    assert np.sqrt(np.linalg.cond(information_matrix(rows))) == pytest.approx(values[0] / values[-1], rel=1e-6)
 
 
 def test_rows_of_an_arm_are_pinocchios(robot):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from judged_motions import motion, planar, ur10
 
-from dynid_ros.information.friction_needs import own_gravity, sentences, unseen_terms
+from dynid_ros.information.friction_needs import describe_unseen_terms, own_gravity, unseen_terms
 from dynid_ros.model.friction import FrictionModel, JointFriction
 
 RATE = 100.0
@@ -101,6 +101,6 @@ def test_joints_that_stand_are_not_judged_and_sentences_gather_joints():
     assert any(
         line == "friction of joint_1, joint_2: a sliding length shows where the joint reverses, and it never does; "
         "record slow reversals of it, with rests, or leave sliding_length out"
-        for line in sentences(found)
+        for line in describe_unseen_terms(found)
     )
-    assert sentences([]) == []
+    assert describe_unseen_terms([]) == []

@@ -18,7 +18,7 @@ ARM = FlexibleJoints([3e3, 4e3, 1e3], coulomb=[2.0, 2.0, 1.0], viscous=[12.0, 15
 def series(base_frequency, harmonics, speed=0.4, joints=("s2",), seed=0):
     sine, cosine = np.random.default_rng(seed).standard_normal((2, len(joints), harmonics))
     motion = FourierSeries.at_rest(joints, base_frequency, sine, cosine)
-    return motion.scaled(speed / motion.largest()[2]).shifted(np.linspace(0.3, -0.4, len(joints)))
+    return motion.scaled(speed / motion.peaks()[2]).shifted(np.linspace(0.3, -0.4, len(joints)))
 
 
 def times(motion, per_cycle=24):

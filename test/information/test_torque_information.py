@@ -13,7 +13,7 @@ from dynid_ros.information.torque_information import (
     MotionWithJerk,
     Rows,
     TorqueInformation,
-    information,
+    information_matrix,
 )
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, random_motion
@@ -99,7 +99,7 @@ def test_another_choice_of_base_tells_the_same(robot):
     other = TorqueInformation(robot, SPEEDS, drive=JointFriction.none(), columns=size - 1 - reversed_)
     assert set(other.names) != set(own.names)
     differences = [
-        np.subtract(*(np.linalg.slogdet(information(s.rows(motion(seed, 40)))).logabsdet for s in (own, other)))
+        np.subtract(*(np.linalg.slogdet(information_matrix(s.rows(motion(seed, 40)))).logabsdet for s in (own, other)))
         for seed in range(3)
     ]
     np.testing.assert_allclose(differences, differences[0], atol=1e-6)
@@ -114,7 +114,7 @@ def test_gravity_does_not_depend_on_accelerations(robot):
     source = TorqueInformation(robot, SPEEDS, target="gravity")
     at = motion(samples=30)
     still = at._replace(acceleration=0 * at.acceleration)
-    np.testing.assert_allclose(information(source.rows(at)), information(source.rows(still)), atol=1e-12)
+    np.testing.assert_allclose(information_matrix(source.rows(at)), information_matrix(source.rows(still)), atol=1e-12)
 
 
 def test_information_over_time_is_the_mean_times_the_duration(robot):
@@ -122,7 +122,9 @@ def test_information_over_time_is_the_mean_times_the_duration(robot):
     at = motion(samples=5000)  # more than a block
     time = np.linspace(0.0, 8.0, 5000)
     total = source.over_time(time, *at[:3])
-    np.testing.assert_allclose(total, 8.0 * information(source.rows(at)), rtol=2e-3, atol=1e-2 * np.abs(total).max())
+    np.testing.assert_allclose(
+        total, 8.0 * information_matrix(source.rows(at)), rtol=2e-3, atol=1e-2 * np.abs(total).max()
+    )
 
 
 @pytest.mark.parametrize(

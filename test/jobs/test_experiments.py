@@ -8,7 +8,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.errors import IdentifiedFileError, TrajectoryError
-from dynid_ros.excitation.experiment import GuardedExperiment
+from dynid_ros.excitation.experiment import Experiment
 from dynid_ros.identification import FlexibleJointIdentification
 from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS
 from dynid_ros.identified.identified_file import new_document, save_identified
@@ -104,9 +104,9 @@ def test_held_joints_stand_still():
 def test_bad_input_is_refused(tmp_path):
     with pytest.raises(TrajectoryError, match="motor_inertia of the joints is not known"):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {"stiffness": np.array([1e4])})
-    with pytest.raises(IdentifiedFileError, match="stiffness of joint 'joint_2' is not determined"):
+    with pytest.raises(IdentifiedFileError, match="stiffness of joint 'joint_2' is undetermined"):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, decided=False))
-    with pytest.raises(IdentifiedFileError, match="motor_inertia of joint 'joint_2' is None"):
+    with pytest.raises(IdentifiedFileError, match="joint 'joint_2': motor_inertia is None"):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, motor_inertia=None))
     with pytest.raises(IdentifiedFileError, match="is of robot 'pa10_joint_2'"):
         flexible_prior(pa10.single_joint_robot(3), {}, identified(tmp_path))
@@ -145,7 +145,7 @@ def make(kind, target=None, **settings):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_setting_is_one_of_the_experiment(kind):
     known = set(inspect.signature(KINDS[kind].make).parameters)
-    known |= set(inspect.signature(GuardedExperiment).parameters)
+    known |= set(inspect.signature(Experiment).parameters)
     assert set(KINDS[kind].settings) <= known
     assert ("target" in known) == (len(KINDS[kind].targets) > 1)
 
@@ -170,9 +170,9 @@ def test_a_period_is_long_enough_for_a_slow_joint(velocity, frequency):
     limits = MotionLimits.of(ROBOT, 4.0, velocity_limits=velocity)
     assert usual_base_frequency(limits, 0.5) == frequency
     experiment = make_experiment("fourier", ROBOT, limits, Workspace(ROBOT), harmonics=4)
-    assert experiment.fastest == pytest.approx(4 * frequency)
+    assert experiment.highest_frequency == pytest.approx(4 * frequency)
     wanted = make_experiment("fourier", ROBOT, limits, Workspace(ROBOT), harmonics=4, base_frequency=0.2)
-    assert wanted.fastest == pytest.approx(0.8)
+    assert wanted.highest_frequency == pytest.approx(0.8)
 
 
 def test_joints_move_in_steps_where_steps_are_asked_for():

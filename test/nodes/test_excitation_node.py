@@ -28,7 +28,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.excitation.experiment import GuardedExperiment  # noqa: E402
+from dynid_ros.excitation.experiment import Experiment  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
@@ -364,7 +364,7 @@ def test_what_would_pass_a_limit_is_not_sent_whoever_planned_it(bench, monkeypat
         ways = [(measured, far), (far, plan.trajectory.position[0])]
         return Trajectory.join([move(bench.robot.joints, a, b, 20.0) for a, b in ways])
 
-    monkeypatch.setattr(GuardedExperiment, "approach_motion", astray)
+    monkeypatch.setattr(Experiment, "approach_motion", astray)
     time.sleep(0.2)
     answer = bench.call("start")
     assert not answer.success

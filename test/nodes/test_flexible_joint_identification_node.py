@@ -35,7 +35,7 @@ def recording(periods=2):
     )
     sine, cosine = np.random.default_rng(0).standard_normal((2, 1, 16)) / np.arange(1, 17)
     series = FourierSeries.at_rest(robot.joint_names, 0.5, sine, cosine)
-    series = series.scaled(0.6 * robot.limits.velocity / series.largest()[2]).shifted(np.array(POSE[:1]))
+    series = series.scaled(0.6 * robot.limits.velocity / series.peaks()[2]).shifted(np.array(POSE[:1]))
     return simulate(arm, series.trajectory(periods), 250.0, link_encoders=True)
 
 

@@ -63,7 +63,7 @@ def test_rest_takes_no_more_from_the_coefficients_than_it_must():
 def test_bounds_hold_between_samples_and_are_tight(seed):
     motion = series(seed, harmonics=2 + seed % 9)
     position, velocity, acceleration = motion.at(np.linspace(0.0, motion.period, 40001))
-    low, high, speed, most = motion.largest()
+    low, high, speed, most = motion.peaks()
     span = np.ptp(position, axis=0)
     for bound, largest, slack in (
         (-low, -position.min(axis=0), 0.02 * span),
@@ -128,7 +128,7 @@ def test_each_derivative_is_that_of_the_one_before(frequency, harmonics):
 def test_jerk_bound_holds_for_the_series_and_for_its_samples(seed):
     motion = series(seed, harmonics=2 + seed)
     dense = np.abs(motion.jerk(np.linspace(0.0, motion.period, 20001))).max(axis=0)
-    bound = motion.largest_jerk()
+    bound = motion.peak_jerk()
     assert np.all(dense <= bound)
     assert np.all(bound <= 1.01 * dense)
     assert np.all(np.abs(motion.trajectory().jerk_peaks()[1]).max(axis=0) <= bound)

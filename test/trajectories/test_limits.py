@@ -7,7 +7,7 @@ import pytest
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, check_limits, check_start, check_torque, move
-from dynid_ros.trajectories.limits import holding_torque, weight_sentences
+from dynid_ros.trajectories.limits import describe_weak_joints, holding_torque
 
 JOINTS = ("a", "b")
 
@@ -211,13 +211,13 @@ def test_placeholder_torque_limits_are_named_and_may_be_replaced():
     arm = RobotModel.from_urdf(planar_arm.urdf(effort=5.0))
     needed = [0.0, planar_arm.G * sum(planar_arm.MOMENTS.values()), planar_arm.G * planar_arm.MOMENTS["joint_3"]]
     np.testing.assert_allclose(holding_torque(arm, arm.limits.lower, arm.limits.upper), needed, atol=1e-9)
-    (sentence,) = weight_sentences(arm, MotionLimits.of(arm, 1.0))
+    (sentence,) = describe_weak_joints(arm, MotionLimits.of(arm, 1.0))
     assert "joint 'joint_2' needs up to 17 N m" in sentence
     assert "URDF limit is 5: a placeholder?" in sentence
     assert "joint_3" not in sentence
     wide = MotionLimits.of(arm, 1.0, torque_limits=[np.nan, 40.0, 20.0])
     np.testing.assert_array_equal(wide.torque, [5, 40, 20])
-    assert weight_sentences(arm, wide) == []
+    assert describe_weak_joints(arm, wide) == []
     sound = RobotModel.from_urdf(planar_arm.urdf(effort=20.0))
     with pytest.raises(TrajectoryError, match="torque_limits of joint 'joint_2' is 40, wider than the URDF's 20"):
         MotionLimits.of(sound, 1.0, torque_limits=[np.nan, 40.0, np.nan])

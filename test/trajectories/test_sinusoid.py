@@ -72,7 +72,7 @@ def test_widest_swing_meets_a_limit_and_passes_none(frequency, changes):
         ({"cycles": 0}, "cycles of joint 'a' are 0; they must be at least 1"),
         ({"pose": [0.0]}, "a pose needs 2 finite positions"),
         ({"pose": [np.nan, 0.0]}, "a pose needs 2 finite positions"),
-        ({"pose": [1.2, 0.0]}, "amplitude of joint 'a' about 1.2 is -0.2; it must be positive, so its centre inside"),
+        ({"pose": [1.2, 0.0]}, "amplitude of joint 'a' about 1.2 is -0.2; it must be positive, and the centre inside"),
         ({"pose": [0.0, 1.2]}, "joint 'b' would reach position 1.2 m"),
         ({"amplitude": 0.9}, r"joint 'a' would reach position 1.\d+ rad at .* its limit is 1 rad"),
         ({"amplitude": 0.6, "frequency": 1.0}, "joint 'a' would reach speed"),

@@ -10,10 +10,10 @@ import numpy as np
 
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
-from dynid_ros.excitation.experiment import repeated
 from dynid_ros.excitation.given_motion import GivenMotion
 from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.parallel_search import Progress
+from dynid_ros.excitation.sequences import repeat_plan
 from dynid_ros.jobs.experiments import (
     FLEXIBLE,
     GUARDS,
@@ -200,7 +200,7 @@ class Design:
             plan: Plan = experiment.plan(progress)
         else:
             plan = experiment.plan()
-        plan = repeated(plan, experiment, self.settings.repeats)
+        plan = repeat_plan(plan, experiment, self.settings.repeats)
         self.safety.check(plan.trajectory.sample(self.point_rate))
         return experiment, plan
 
@@ -266,7 +266,7 @@ class Design:
         names = [name for name in KINDS[FOURIER].settings if hasattr(settings, name)]
         given = {name: getattr(settings, name) for name in names} | self._series(None)
         experiment = flexible_motion(self.robot, self.safety.limits, self.safety.workspace, joints, held, **given)
-        self._check_rate(experiment.fastest, f"the fastest of {settings.harmonics} harmonics")
+        self._check_rate(experiment.highest_frequency, f"the fastest of {settings.harmonics} harmonics")
         return experiment
 
     def _file(self, arm: tuple) -> Experiment:

@@ -10,9 +10,9 @@ from rclpy.time import Time
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.trajectories import MotionLimits, Trajectory
-from dynid_ros.trajectories.execution import SHORTEST, piece
+from dynid_ros.trajectories.execution import MIN_STOP_S, cut_piece
 
-LEAD = SHORTEST
+LEAD = MIN_STOP_S
 """Time from arrival to the first point, s: the controller goes there smoothly from where it begins.
 
 That is its own reference, or the measured pose, see `motion_controller`. The way a message takes shifts the motion;
@@ -98,7 +98,7 @@ class MotionPieces:
         self._sampled, self._joint_names, self._limits, self._handover = sampled, joint_names, limits, handover
         self._begin, self._due = 0.0, PIECE_PERIOD
         self._pause, self._origin = round(pause * 1e9), 0  # ns; of the motion's beginning, by the clock of the messages
-        self._piece, self._stop_time = piece(sampled, 0.0, PIECE_LENGTH, limits)
+        self._piece, self._stop_time = cut_piece(sampled, 0.0, PIECE_LENGTH, limits)
         self.first = trajectory_message(self._piece, joint_names, pause)
 
     def stamp_first(self, now: Time) -> None:
@@ -124,7 +124,7 @@ class MotionPieces:
             self._origin += difference
         ahead = self._handover.ahead
         self._begin, self._due = elapsed + ahead, elapsed + PIECE_PERIOD
-        self._piece, self._stop_time = piece(self._sampled, self._begin, elapsed + PIECE_LENGTH, self._limits)
+        self._piece, self._stop_time = cut_piece(self._sampled, self._begin, elapsed + PIECE_LENGTH, self._limits)
         message = trajectory_message(self._piece, self._joint_names, 0.0, self._handover.lead)
         if self._handover.is_stamped:
             message.header.stamp = Time(nanoseconds=self._origin + round(self._begin * 1e9)).to_msg()

@@ -11,7 +11,7 @@ from dynid_ros.collision.srdf import allowed_pairs
 from dynid_ros.errors import CollisionError, DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, move
-from dynid_ros.trajectories.workspace import TorqueRoom
+from dynid_ros.trajectories.workspace import WorkspaceAndTorque
 
 AVAILABLE, REQUIRED, NONE = SHAPES = ("available", "required", "none")
 
@@ -50,7 +50,7 @@ class Safety:
             obstacles=read_obstacles(settings.obstacles_file) if settings.obstacles_file else (),
         )
         self.warnings += self.workspace.crowded
-        self._room = TorqueRoom(self.workspace, self.limits, robot, 0.0)
+        self._room = WorkspaceAndTorque(self.workspace, self.limits, robot, 0.0)
         self.warnings += self._room.warnings
 
     def check(self, motion: Trajectory) -> None:

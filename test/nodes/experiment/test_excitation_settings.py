@@ -50,7 +50,7 @@ def recording(path, duration: float):
 def test_what_is_recorded_is_added_to(tmp_path):
     alone = planned()
     more = planned(recordings=[recording(tmp_path / "long.npz", 120.0)])
-    assert more.n_parameters == alone.n_parameters
+    assert more.facts["base_parameters"] == alone.facts["base_parameters"]
     assert more.condition_number != pytest.approx(alone.condition_number, rel=0.05)
     with pytest.raises(DynidError, match="nowhere"):
         planned(recordings=["nowhere"])
