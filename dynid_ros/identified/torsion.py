@@ -20,6 +20,7 @@ def torsion_entry(
     dof: int,
     sets: Sequence[tuple[Sequence[str], float]],
     ripples: Sequence[tuple[float, float, float, float]],
+    prismatic: bool = False,
 ) -> dict:
     """Return the entry of a joint.
 
@@ -31,9 +32,11 @@ def torsion_entry(
         dof: degrees of freedom of these errors.
         sets: sets of terms that predict equally well, best first, with their RMS error on held-out parts, rad.
         ripples: per turn, amplitude (rad), phase (rad), standard error of the amplitude.
+        prismatic: whether the joint slides, so that all units have m for rad and N for N m.
     """
     value, interval, reason = stiffness
     return {
+        **({"prismatic": True} if prismatic else {}),
         "stiffness": as_number(value),
         "stiffness_interval": as_numbers(interval),
         "undecided": reason or None,
@@ -65,12 +68,14 @@ class SavedTorsion:
         fastest: highest speed in the fitted recording, rad/s.
         zero: torsion without torque, rad.
         ripples: per turn, amplitude (rad) and phase (rad).
+        prismatic: whether the joint slides.
     """
 
     coefficients: dict[str, float]
     fastest: float
     zero: float
     ripples: tuple[tuple[float, float, float], ...]
+    prismatic: bool
 
 
 def read_torsion(document: Mapping[str, Any]) -> tuple[tuple[str, ...], float, dict[str, SavedTorsion]]:
@@ -105,4 +110,5 @@ def _joint(section: Section, name: str) -> SavedTorsion:
         entry.positive("fastest"),
         entry.number("zero"),
         tuple((reader.number("per_turn"), reader.number("amplitude"), reader.number("phase")) for reader in readers),
+        entry.get("prismatic") is True,
     )

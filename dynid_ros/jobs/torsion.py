@@ -46,7 +46,8 @@ def identify_torsion(
         step("looking for faults in the recordings")
         findings = checked([*recordings, *validate], None, motion=True)
         step("identifying torsion")
-        result = identification.fit(*recordings)
+        slides = zip(robot.joint_names, robot.chain.prismatic, strict=True) if robot else ()
+        result = identification.fit(*recordings, prismatic=[name for name, prismatic in slides if prismatic])
         validations = [result.validate(recording) for recording in validate]
         step("writing the report")
         about = robot or RecordedJoints(result.joint_names)

@@ -58,7 +58,7 @@ FRICTION = (
     ("offset", "Offset", "N m"),
     ("rotor_inertia", "Rotor inertia", "kg m²"),
 )
-TORSION = (("stiffness", "Stiffness", "N m/rad"), ("low", "95 %: from", "N m/rad"), ("high", "to", "N m/rad"))
+TORSION = (("stiffness", "Stiffness", "N m/rad; of slides N/m"), ("low", "95 %: from", ""), ("high", "to", ""))
 SENSORS = (("gain", "Gain", "read ÷ true"), ("offset", "Offset", "as read"))
 LEADING = re.compile(r" [+-] ")
 

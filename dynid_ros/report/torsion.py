@@ -9,7 +9,6 @@ import numpy as np
 
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.flexible.torsion_identification import JointTorsion, TorsionResult
-from dynid_ros.identification.flexible.torsion_prediction import MDEG
 from dynid_ros.identified.identified_file import RecordedJoints
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
@@ -37,11 +36,13 @@ def write_torsion_report(
     errors, panels = {}, []
     some = np.unique(np.linspace(0, len(shown.time) - 1, POINTS).astype(int))
     for name in result.joints:
-        both = [MDEG * values[:, shown.joint_names.index(name)] for values in (measured, predicted)]
-        errors[name] = float(np.sqrt(np.mean((both[0] - both[1]) ** 2)))
+        scale, unit = result.joints[name].display_unit
+        both = [scale * values[:, shown.joint_names.index(name)] for values in (measured, predicted)]
+        rms = float(np.sqrt(np.mean((both[0] - both[1]) ** 2)))
+        errors[name] = f"{rms:.1f} {unit}"
         label = f"Torsion of {name} over time, measured and predicted"
-        picture = prediction_plot(label, "torsion (mdeg)", shown.time[some], both[0][some], both[1][some])
-        panels.append(panel(name, picture, errors[name], "mdeg"))
+        picture = prediction_plot(label, f"torsion ({unit})", shown.time[some], both[0][some], both[1][some])
+        panels.append(panel(name, picture, rms, unit))
     return result_page(
         "Torsion",
         "Torsion of joints",
@@ -85,51 +86,53 @@ def write_torsion_report(
 COLUMNS = (
     "Joint",
     "Stiffness",
-    ("Torsion", "RMS, mdeg"),
-    ("Residual of parts left out", "RMS, mdeg"),
-    ("White noise", "mdeg"),
+    ("Torsion", "RMS"),
+    ("Residual of parts left out", "RMS"),
+    "White noise",
     ("Delay", "ms"),
     "Terms",
 )
 
 
-TERMS = ("Joint", "Term", ("Coefficient", "95 %"), "Unit", ("Part", "RMS, mdeg"))
+TERMS = ("Joint", "Term", ("Coefficient", "95 %"), "Unit", ("Part", "RMS"))
 
 
 def _terms(name: str, model: JointTorsion) -> Iterator[list[str]]:
+    scale, shown = model.display_unit
     for label, unit, value, error, rms in model.estimates():
-        yield [name, label, plus_minus(value, float(half_width(error, model.dof))), unit, f"{MDEG * rms:.2g}"]
+        yield [name, label, plus_minus(value, float(half_width(error, model.dof))), unit, f"{scale * rms:.2g} {shown}"]
     for ripple in model.ripples:
-        size, label = MDEG * ripple.amplitude, f"ripple, {ripple.frequency:.1f} per turn"
-        half = MDEG * float(half_width(ripple.error, model.dof))
-        yield [name, label, plus_minus(size, half), "mdeg", f"{size / np.sqrt(2):.2g}"]
+        size, half = scale * ripple.amplitude, scale * float(half_width(ripple.error, model.dof))
+        label = f"ripple, {model.ripple_period(ripple)}"
+        yield [name, label, plus_minus(size, half), shown, f"{size / np.sqrt(2):.2g} {shown}"]
 
 
 def _row(name: str, model: JointTorsion) -> list[str | Cell]:
     low, high = model.stiffness.interval
+    scale, unit = model.display_unit
     ends = f"{significant(low)} to {significant(high)}" if np.isfinite(high) else f"at least {significant(low)}"
     return [
         name,
         Cell(
-            with_unit(model.stiffness.value, "N m/rad") if model.stiffness.determined else "not determined",
-            [f"{ends} N m/rad"] if low > 0 else [],
+            with_unit(model.stiffness.value, model.stiffness.unit) if model.stiffness.determined else "not determined",
+            [f"{ends} {model.stiffness.unit}"] if low > 0 else [],
         ),
-        f"{MDEG * model.torsion_rms:.1f}",
-        f"{MDEG * model.held_out_rms:.1f}",
-        f"{MDEG * model.noise:.2g}",
+        f"{scale * model.torsion_rms:.1f} {unit}",
+        f"{scale * model.held_out_rms:.1f} {unit}",
+        f"{scale * model.noise:.2g} {unit}",
         f"{1e3 * model.delay:.2f}",
         ", ".join(model.sets[0].terms) + (f"; {model.stiffness.reason}" if model.stiffness.reason else ""),
     ]
 
 
-def _sentences(result: TorsionResult, errors: Mapping[str, float], *, fresh: bool) -> list[str]:
+def _sentences(result: TorsionResult, errors: Mapping[str, str], *, fresh: bool) -> list[str]:
     known = [name for name, model in result.joints.items() if model.stiffness.determined]
     return [
         f"The stiffness of {listed(known)} is determined."
         if known
         else "These recordings determine no joint's stiffness.",
         "Torsion is predicted from the motors alone, to "
-        + listed([f"{rms:.1f} mdeg ({name})" for name, rms in errors.items()])
+        + listed([f"{error} ({name})" for name, error in errors.items()])
         + (" on a recording that was not fitted." if fresh else "; another recording would show how it predicts."),
     ]
 

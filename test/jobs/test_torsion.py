@@ -96,25 +96,26 @@ def test_links_of_a_topic(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "field"),
     [
-        (lambda entry: entry.pop("coefficients"), "no coefficients, which older versions did not save; identify again"),
-        (lambda entry: entry["coefficients"].update(magnets=1.0), "terms magnets, which this version does not know"),
-        (lambda entry: entry["coefficients"].update(torque="much"), "torque, torsion of joint 'joint', is 'much'"),
-        (lambda entry: entry.update(fastest=0.0), "fastest, torsion of joint 'joint', is 0, expected more than 0"),
-        (lambda entry: entry.update(zero=None), "zero, torsion of joint 'joint', is None"),
-        (lambda entry: entry.update(ripples=[{"per_turn": 4.0}]), "amplitude, torsion of joint 'joint', is None"),
-        (lambda entry: entry.update(ripples="none"), "ripples must be a list of mappings"),
+        (lambda entry: entry.pop("coefficients"), "coefficients"),
+        (lambda entry: entry["coefficients"].update(magnets=1.0), "magnets"),
+        (lambda entry: entry["coefficients"].update(torque="much"), "torque"),
+        (lambda entry: entry.update(fastest=0.0), "fastest"),
+        (lambda entry: entry.update(zero=None), "zero"),
+        (lambda entry: entry.update(ripples=[{"per_turn": 4.0}]), "amplitude"),
+        (lambda entry: entry.update(ripples="none"), "ripples"),
     ],
 )
-def test_a_file_that_does_not_predict_is_refused(change, words, folder, capsys):
+def test_a_file_that_does_not_predict_is_refused(change, field, folder, capsys):
     assert identify(capsys, folder)[0] == 0
     document = copy.deepcopy(dict(load_identified(folder / "out" / "identified.yaml")))
     change(document["torsion"]["joint"])
     (folder / "broken.yaml").write_text(yaml.safe_dump(document))
     code, _, err = validate(capsys, folder, model="broken.yaml")
     assert code == 2
-    assert words in err
+    assert field in err
+    assert "joint 'joint'" in err
     assert err.count("\n") == 1
 
 

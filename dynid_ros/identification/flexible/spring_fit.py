@@ -132,23 +132,25 @@ class Stiffness:
     """Stiffness of a joint by its compliance, which is deflection over torque; zero is rigid.
 
     Attributes:
-        compliance: rad/(N m).
-        compliance_interval: 95 %, rad/(N m).
-        reason: why the stiffness is not determined; empty where it is.
+        compliance: Deflection over torque, rad/(N m); m/N of a prismatic joint.
+        compliance_interval: Ends of its 95 % interval.
+        reason: Reason why the stiffness is not determined; empty where it is.
+        unit: Unit of the stiffness.
     """
 
     compliance: float
     compliance_interval: tuple[float, float]
     reason: str
+    unit: str = "N m/rad"
 
     @classmethod
-    def of(cls, compliance: float, standard_error: float, dof: float) -> "Stiffness":
+    def from_error(cls, compliance: float, standard_error: float, dof: float, unit: str = "N m/rad") -> "Stiffness":
         """Judge a compliance by its standard error, rad/(N m), of so many degrees of freedom."""
         half = float(half_width(standard_error, dof))
-        return cls.of_interval(compliance, (float(compliance - half), float(compliance + half)))
+        return cls.from_interval(compliance, (float(compliance - half), float(compliance + half)), unit)
 
     @classmethod
-    def of_interval(cls, compliance: float, interval: tuple[float, float]) -> "Stiffness":
+    def from_interval(cls, compliance: float, interval: tuple[float, float], unit: str = "N m/rad") -> "Stiffness":
         """Judge a compliance by its interval of 95 %, rad/(N m)."""
         low, high = interval
         if not math.isfinite(high - low):
@@ -161,7 +163,7 @@ class Stiffness:
             reason = f"the interval spans a factor of {high / low:.2g}"
         else:
             reason = ""
-        return cls(float(compliance), (low, high), reason)
+        return cls(float(compliance), (low, high), reason, unit)
 
     @property
     def determined(self) -> bool:
@@ -183,11 +185,11 @@ class Stiffness:
         """Sentence without a full stop."""
         low, high = self.interval
         if self.determined:
-            return f"{self.value:.3g} N m/rad, 95 % interval {low:.3g} to {high:.3g}"
+            return f"{self.value:.3g} {self.unit}, 95 % interval {low:.3g} to {high:.3g}"
         if low == 0:
             return f"undetermined ({self.reason})"
-        bound = f"at least {low:.3g} N m/rad" if math.isinf(high) else f"between {low:.3g} and {high:.3g} N m/rad"
-        return f"undetermined, {bound} ({self.reason})"
+        bound = f"at least {low:.3g}" if math.isinf(high) else f"between {low:.3g} and {high:.3g}"
+        return f"undetermined, {bound} {self.unit} ({self.reason})"
 
 
 ROUNDS = 10
@@ -325,10 +327,10 @@ def _fit(data: SpringData, law: str) -> tuple[SpringFit, NDArray]:
 
 def _stiffness(stiffness: float, inverse: float, spread: Jackknife) -> Stiffness:
     """By the regression of deflection on torque whether the joint yields at all, then by the fit how much."""
-    yielding = Stiffness.of(inverse, float(spread.standard_errors[-1]), spread.dof)
+    yielding = Stiffness.from_error(inverse, float(spread.standard_errors[-1]), spread.dof)
     if yielding.compliance_interval[0] <= 0 or stiffness <= 0:
         return yielding
-    return Stiffness.of(1 / stiffness, float(spread.standard_errors[0]) / stiffness**2, spread.dof)
+    return Stiffness.from_error(1 / stiffness, float(spread.standard_errors[0]) / stiffness**2, spread.dof)
 
 
 def _solve(data: SpringData, law: str, start: NDArray | None = None) -> tuple[NDArray, NDArray]:

@@ -196,7 +196,9 @@ def mean_of(sets: Sequence[TermSet]) -> tuple[NDArray, NDArray, int]:
 # Stiffness of a joint from its torsion, with an interval that allows for what the model lacks.
 
 
-def torsion_stiffness(choice: TermChoice, sets: Sequence[TermSet], column: int, torque_error: float) -> Stiffness:
+def torsion_stiffness(
+    choice: TermChoice, sets: Sequence[TermSet], column: int, torque_error: float, unit: str
+) -> Stiffness:
     """What sets of terms that predict equally well say together, each completed to a whole drive.
 
     Three errors add up: what single blocks of time change, how much the sets differ, and an error of the torque. Of the
@@ -208,6 +210,7 @@ def torsion_stiffness(choice: TermChoice, sets: Sequence[TermSet], column: int, 
         sets: that predict equally well.
         column: of the torque.
         torque_error: of the motor's torque, relative.
+        unit: of the stiffness.
     """
     whole = choice.completed(sets)
     said = np.array([s.coefficients[column] for s in whole])
@@ -216,7 +219,7 @@ def torsion_stiffness(choice: TermChoice, sets: Sequence[TermSet], column: int, 
     wrong = torque_error * np.abs(said)
     shares = np.array([choice.own_share(s.terms, column, e) for s, e in zip(whole, wrong, strict=True)])
     own = dof * np.var(blocks, axis=1) + (wrong / np.maximum(shares, 1e-6)) ** 2
-    return Stiffness.of(float(said.mean()), float(np.sqrt(own.mean() + said.var())), dof)
+    return Stiffness.from_error(float(said.mean()), float(np.sqrt(own.mean() + said.var())), dof, unit)
 
 
 CHANCE = 0.01
@@ -248,4 +251,4 @@ def of_all(together: Stiffness, alone: Mapping[str, Stiffness]) -> Stiffness:
         said = "; ".join(f"{name}: {one}" for name, one in known.items())
         return replace(together, reason=f"{together.reason}; the recordings contradict each other: {said}")
     wider = half * max(1.0, math.sqrt(scatter / dof)) if dof else half
-    return Stiffness.of_interval(mean, (mean - wider, mean + wider))
+    return Stiffness.from_interval(mean, (mean - wider, mean + wider), together.unit)

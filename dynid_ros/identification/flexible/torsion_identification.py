@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ from dynid_ros.identification.flexible.torsion_choice import (
     of_all,
     torsion_stiffness,
 )
-from dynid_ros.identification.flexible.torsion_prediction import MDEG, TorsionModel, TorsionModels
+from dynid_ros.identification.flexible.torsion_prediction import TorsionModel, TorsionModels
 from dynid_ros.identification.flexible.torsion_terms import (
     Ripple,
     TorsionRun,
@@ -69,6 +70,12 @@ class JointTorsion(TorsionModel):
         rows = zip(labels, self.coefficients, self.standard_errors, self.part_rms, strict=True)
         return [(*label, float(value), float(error), float(rms)) for label, value, error, rms in rows if value]
 
+    def ripple_period(self, ripple: Ripple) -> str:
+        """Return the period of a ripple in words."""
+        if self.prismatic:
+            return f"period {2e3 * np.pi / ripple.frequency:.3g} mm"
+        return f"{ripple.frequency:.1f} periods per turn"
+
     def entry(self) -> dict:
         """Entry of section `torsion`."""
         return torsion_entry(
@@ -83,21 +90,24 @@ class JointTorsion(TorsionModel):
             },
             estimates={label: (value, error, rms) for label, _, value, error, rms in self.estimates()},
             dof=self.dof,
+            prismatic=self.prismatic,
             sets=[(s.terms, s.held_out_rms) for s in self.sets],
             ripples=[(ripple.frequency, ripple.amplitude, ripple.phase, ripple.error) for ripple in self.ripples],
         )
 
     def lines(self) -> list[str]:
         """Summary."""
+        scale, unit = self.display_unit
         with_torque = sum("torque" in s.terms for s in self.sets)
         equal = f"sets of terms that predict equally well: {len(self.sets)}, {with_torque} of them with the torque"
         return [
-            f"{self.name}: torsion {self.torsion_rms * MDEG:.1f} mdeg RMS, white noise {self.noise * MDEG:.2g} mdeg",
+            f"{self.name}: torsion {self.torsion_rms * scale:.1f} {unit} RMS, "
+            f"white noise {self.noise * scale:.2g} {unit}",
             f"  stiffness: {self.stiffness}",
-            f"  {equal}; best: {', '.join(self.sets[0].terms)}; they leave {self.held_out_rms * MDEG:.1f} mdeg "
+            f"  {equal}; best: {', '.join(self.sets[0].terms)}; they leave {self.held_out_rms * scale:.1f} {unit} "
             "of parts of the record that were left out",
             f"  {1e3 * self.delay:.2f} ms times velocity: a delay between the encoders, or viscous friction",
-            *(f"  ripple of {r.amplitude * MDEG:.1f} mdeg, {r.frequency:.1f} periods per turn" for r in self.ripples),
+            *(f"  ripple of {r.amplitude * scale:.1f} {unit}, {self.ripple_period(r)}" for r in self.ripples),
         ]
 
 
@@ -156,8 +166,8 @@ class TorsionIdentification:
             )
         self.cutoff, self.neighbours, self.torque_error = cutoff, neighbours, torque_error
 
-    def fit(self, *recordings: Recording) -> TorsionResult:
-        """Fit to one or more recordings of the same joints.
+    def fit(self, *recordings: Recording, prismatic: Collection[str] = ()) -> TorsionResult:
+        """Fit to one or more recordings of the same joints, of which those named in `prismatic` slide.
 
         Position is the motor's seen through the gear, torque the motor's times the gear ratio, `link_position` the link
         encoder's. Zeros may differ from recording to recording.
@@ -171,26 +181,32 @@ class TorsionIdentification:
         names, joints, remarks = recordings[0].joint_names, {}, []
         missing: list[str] = []
         for j, name in enumerate(names):
-            if reason := self._unusable(runs, j):
+            if reason := self._unusable(runs, j, name in prismatic):
                 remarks.append(f"{name}: {reason}, so nothing is said of its torsion")
                 # A joint without a link encoder is not among those to be identified.
                 missing += [] if reason == NO_LINK_POSITION else [f"torsion of {name} is not known: {reason}"]
             else:
-                joints[name] = self._fit_joint(runs, j, names)
+                joints[name] = self._fit_joint(runs, j, names, prismatic)
         if not joints:
             raise IdentificationError(f"{recordings[0].source}: no torsion can be identified. {'; '.join(remarks)}")
         return TorsionResult(names, joints, cutoff, tuple(remarks), tuple(missing))
 
-    def _fit_joint(self, runs: list[TorsionRun], joint: int, names: tuple[str, ...]) -> JointTorsion:
-        terms = joint_terms(joint, runs[0], names, neighbours=self.neighbours)
+    def _fit_joint(
+        self, runs: list[TorsionRun], joint: int, names: tuple[str, ...], prismatic: Collection[str]
+    ) -> JointTorsion:
+        terms = joint_terms(joint, runs[0], names, prismatic, neighbours=self.neighbours)
+        slides = names[joint] in prismatic
         fastest = max(float(np.abs(run.velocity[run.settled, joint]).max()) for run in runs)
         choice = TermChoice(_rows(runs, joint, [columns(run, joint, terms, fastest) for run in runs]), terms)
         sets = choice.best()
         coefficients, errors, dof = mean_of(sets)
         column = int(columns_of(terms, "torque")[0])
-        stiffness = torsion_stiffness(choice, sets, column, self.torque_error)
+        stiffness = torsion_stiffness(choice, sets, column, self.torque_error, "N/m" if slides else "N m/rad")
         if len(runs) > 1 and not stiffness.determined:
-            alone = {f"recording {k + 1}": self._fit_joint([run], joint, names).stiffness for k, run in enumerate(runs)}
+            alone = {
+                f"recording {k + 1}": self._fit_joint([run], joint, names, prismatic).stiffness
+                for k, run in enumerate(runs)
+            }
             stiffness = of_all(stiffness, alone)
         torsion = [run.torsion[run.settled, joint] for run in runs]
         model = TorsionModel(names[joint], terms, coefficients, fastest, 0.0, ())
@@ -210,6 +226,7 @@ class TorsionIdentification:
             float(np.sqrt(np.mean([white_noise(x) ** 2 for x in torsion]))),
             float(np.sqrt(np.mean([np.var(x) for x in torsion]))),
             float(np.mean([s.held_out_rms for s in sets])),
+            prismatic=slides,
         )
 
     @staticmethod
@@ -228,13 +245,13 @@ class TorsionIdentification:
                 )
 
     @staticmethod
-    def _unusable(runs: list[TorsionRun], joint: int) -> str:
+    def _unusable(runs: list[TorsionRun], joint: int, slides: bool) -> str:
         if not all(np.isfinite(run.torsion[:, joint]).all() for run in runs):
             return NO_LINK_POSITION
         if not all(np.isfinite(run.torque[:, joint]).all() for run in runs):
             return "no torque"
         way = max(float(np.ptp(run.position[run.settled, joint])) for run in runs)
-        return f"it moves by {way:.2g} rad only" if way < MOVED else ""
+        return f"it moves by {way:.2g} {'m' if slides else 'rad'} only" if way < MOVED else ""
 
 
 def _zero_and_ripples(model: TorsionModel, runs: list[TorsionRun], joint: int) -> tuple[float, tuple[Ripple, ...]]:

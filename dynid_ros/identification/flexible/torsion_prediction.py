@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from dynid_ros.identified.torsion import SavedTorsion, read_torsion
 from dynid_ros.recording import Recording
 
 MDEG = float(np.rad2deg(1e3))
+"""Factor from rad to mdeg."""
+DISPLAY_UNITS = {False: (MDEG, "mdeg"), True: (1e6, "µm")}
+"""Factor and unit in which torsion is displayed, of revolute and prismatic joints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,7 @@ class TorsionModel:
         fastest: speed in what it was fitted to, rad/s.
         zero: torsion where all terms are zero, rad: zeros of the encoders.
         ripples: of the link encoder.
+        prismatic: whether the joint slides: m instead of rad.
     """
 
     name: str
@@ -45,6 +49,12 @@ class TorsionModel:
     fastest: float
     zero: float
     ripples: tuple[Ripple, ...]
+    prismatic: bool = field(default=False, kw_only=True)
+
+    @property
+    def display_unit(self) -> tuple[float, str]:
+        """Factor and unit in which the torsion is displayed."""
+        return DISPLAY_UNITS[self.prismatic]
 
     def smooth(self, run: TorsionRun, joint: int) -> NDArray:
         """(M,) torsion by the terms, without zero and ripple, rad."""
@@ -72,6 +82,7 @@ class TorsionValidation:
         offset: mean of torsion less prediction: zeros of encoders may change when they are switched on.
         centred_residual_rms: of torsion less prediction about `offset`.
         plain_residual_rms: likewise, of the prediction without ripples, whose phases change with these zeros.
+        prismatic: names of the joints that slide.
     """
 
     recording: str
@@ -81,15 +92,18 @@ class TorsionValidation:
     offset: NDArray
     centred_residual_rms: NDArray
     plain_residual_rms: NDArray
+    prismatic: Collection[str] = ()
 
     def table(self) -> str:
         """One line per joint, for a terminal."""
-        width = max(len("RMS in mdeg"), *(len(joint) for joint in self.joint_names)) + 2
+        units = [DISPLAY_UNITS[joint in self.prismatic] for joint in self.joint_names]
+        labels = [f"{joint} in {unit}" for joint, (_, unit) in zip(self.joint_names, units, strict=True)]
+        width = max(map(len, labels)) + 2
         heads = ("torsion", "residual", "its mean", "about it", "no ripple")
-        lines = [f"{'RMS in mdeg':<{width}}" + "".join(f"{head:>11}" for head in heads)]
+        lines = [f"{'RMS':<{width}}" + "".join(f"{head:>11}" for head in heads)]
         for j in np.flatnonzero(np.isfinite(self.residual_rms)):
-            numbers = (values[j] * MDEG for values in self._figures().values())
-            lines.append(f"{self.joint_names[j]:<{width}}" + "".join(f"{number:>11.2f}" for number in numbers))
+            numbers = (values[j] * units[j][0] for values in self._figures().values())
+            lines.append(f"{labels[j]:<{width}}" + "".join(f"{number:>11.2f}" for number in numbers))
         return "\n".join(lines)
 
     def document(self) -> dict:
@@ -168,7 +182,8 @@ class TorsionModels:
                 f"{recording.source}: no link position of {', '.join(self.joints)} to compare with; record the "
                 "encoders behind the gears as link_position"
             )
-        return TorsionValidation(recording.source, self.joint_names, *figures)
+        prismatic = [name for name, model in self.joints.items() if model.prismatic]
+        return TorsionValidation(recording.source, self.joint_names, *figures, prismatic=prismatic)
 
     def _run(self, recording: Recording) -> TorsionRun:
         if recording.joint_names != self.joint_names:
@@ -186,7 +201,7 @@ class TorsionModels:
 
 
 def _model(document: Mapping, joint_names: tuple[str, ...], name: str, saved: SavedTorsion) -> TorsionModel:
-    known = (*OWN, *(neighbour_term(joint_names, j) for j in range(len(joint_names))))
+    known = (*OWN, *(neighbour_term(joint_names, j, name, ()) for j in range(len(joint_names))))
     terms = tuple(term for term in known if set(term.labels) <= set(saved.coefficients))
     labels = [label for term in terms for label in term.labels]
     if unknown := set(saved.coefficients) - set(labels):
@@ -195,4 +210,5 @@ def _model(document: Mapping, joint_names: tuple[str, ...], name: str, saved: Sa
             "version does not know; identify again, or read it with the version that wrote it"
         )
     values = np.array([saved.coefficients[label] for label in labels])
-    return TorsionModel(name, terms, values, saved.fastest, saved.zero, tuple(Ripple(*one) for one in saved.ripples))
+    ripples = tuple(Ripple(*one) for one in saved.ripples)
+    return TorsionModel(name, terms, values, saved.fastest, saved.zero, ripples, prismatic=saved.prismatic)

@@ -8,7 +8,7 @@ b / k may be nothing, and one whose disc is off centre errs once per turn. The t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.estimate import Jackknife, time_blocks
+from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.recording import Recording
 from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion, resample, sample_times
 
@@ -257,17 +258,26 @@ OWN = (
 )
 
 
-def joint_terms(joint: int, run: TorsionRun, joint_names: Sequence[str], *, neighbours: bool) -> tuple[Term, ...]:
-    """Terms of a joint, in the order of its columns: its own, and if wanted the recorded torques of those beside it."""
-    if not neighbours:
-        return OWN
-    beside = [j for j in (joint - 1, joint + 1) if 0 <= j < len(joint_names) and np.isfinite(run.torque[0, j])]
-    return (*OWN, *(neighbour_term(joint_names, j) for j in beside))
+def joint_terms(
+    joint: int, run: TorsionRun, joint_names: Sequence[str], prismatic: Collection[str], *, neighbours: bool
+) -> tuple[Term, ...]:
+    """Return the terms of a joint in the order of its columns: its own, and if wanted the torques of its neighbours.
+
+    A prismatic joint has no eccentricity: its encoder is no disc that turns with the joint.
+    """
+    slides = joint_names[joint] in prismatic
+    terms = [replace(term, unit=prismatic_unit(term.unit)) for term in OWN if not term.parts] if slides else list(OWN)
+    if neighbours:
+        beside = [j for j in (joint - 1, joint + 1) if 0 <= j < len(joint_names) and np.isfinite(run.torque[0, j])]
+        terms += [neighbour_term(joint_names, j, joint_names[joint], prismatic) for j in beside]
+    return tuple(terms)
 
 
-def neighbour_term(joint_names: Sequence[str], joint: int) -> Term:
-    """The torque of another joint."""
-    return Term(f"torque of {joint_names[joint]}", "rad/(N m)", neighbour=joint)
+def neighbour_term(joint_names: Sequence[str], neighbour: int, joint: str, prismatic: Collection[str]) -> Term:
+    """Return the term of a neighbour's torque, which bends a joint."""
+    position = "m" if joint in prismatic else "rad"
+    effort = "N" if joint_names[neighbour] in prismatic else "(N m)"
+    return Term(f"torque of {joint_names[neighbour]}", f"{position}/{effort}", neighbour=neighbour)
 
 
 def columns(run: TorsionRun, joint: int, terms: Sequence[Term], fastest: float) -> NDArray:

@@ -118,14 +118,14 @@ def test_refusals(change, message):
 
 @pytest.mark.parametrize(("interval", "determined"), [((1.0, 2.9), True), ((1.0, 3.1), False)])
 def test_a_stiffness_is_determined_up_to_half_an_order_of_magnitude(interval, determined):
-    stiffness = Stiffness.of_interval(2.0, interval)
+    stiffness = Stiffness.from_interval(2.0, interval)
     assert stiffness.determined is determined
     assert bool(np.isfinite(stiffness.value)) is determined
 
 
 @pytest.mark.parametrize(("low", "reason"), [(1e-9, ""), (0.0, "not distinguished from zero")])
 def test_a_compliance_that_may_be_zero_is_that_of_a_rigid_joint(low, reason):
-    found = Stiffness.of_interval(1e-9, (low, 2e-9)).reason
+    found = Stiffness.from_interval(1e-9, (low, 2e-9)).reason
     assert reason in found
     assert bool(found) is bool(reason)
 

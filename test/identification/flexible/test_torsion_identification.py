@@ -185,7 +185,7 @@ def test_kuka_torsion_of_other_parts(kuka, part):
 
 def test_recordings_that_say_little_take_nothing_away():
     """Where the common fit leaves the stiffness open, recordings that agree say together what each says alone."""
-    good, vague = Stiffness.of(1e-5, 1e-6, 9), Stiffness.of(1.5e-5, 1e-5, 9)
+    good, vague = Stiffness.from_error(1e-5, 1e-6, 9), Stiffness.from_error(1.5e-5, 1e-5, 9)
     assert good.determined
     assert not vague.determined
     together = of_all(vague, {"a": good, "b": vague, "c": vague})
@@ -197,7 +197,11 @@ def test_recordings_that_say_little_take_nothing_away():
 
 
 def test_recordings_that_contradict_each_other_are_named():
-    vague, soft, stiff = Stiffness.of(1e-5, 1e-5, 9), Stiffness.of(1e-5, 1e-6, 9), Stiffness.of(2e-6, 1e-6, 9)
+    vague, soft, stiff = (
+        Stiffness.from_error(1e-5, 1e-5, 9),
+        Stiffness.from_error(1e-5, 1e-6, 9),
+        Stiffness.from_error(2e-6, 1e-6, 9),
+    )
     refused = of_all(vague, {"first": soft, "second": stiff})
     assert not refused.determined
     assert refused.compliance_interval == vague.compliance_interval
@@ -233,3 +237,17 @@ def test_missing_names_joints_that_hardly_move(soft):
     (sentence,) = result.missing
     assert "still" in sentence
     assert "moves by" in sentence
+
+
+def test_a_slide_has_m_and_n(soft):
+    """And no eccentricity: its encoder is no disc that turns with it."""
+    result = TorsionIdentification().fit(soft, prismatic=("joint",))
+    model = result.joints["joint"]
+    units = {label: unit for label, unit, *_ in model.estimates()}
+    assert units["torque"] == "m/N"
+    assert not any("eccentricity" in label for label in units)
+    assert str(model.stiffness).startswith(f"{model.stiffness.value:.3g} N/m")
+    assert model.entry()["prismatic"] is True
+    text = result.summary() + result.validate(soft).table()
+    assert "µm" in text
+    assert not any(unit in text for unit in ("mdeg", "N m", "rad", "per turn"))
