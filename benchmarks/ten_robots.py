@@ -55,7 +55,7 @@ from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.links import KnownArm
 from dynid_ros.identified.section import DOF
-from dynid_ros.jobs.load import LoadSettings, read_arm
+from dynid_ros.jobs.load import LoadRun, read_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.recording import Recording
@@ -279,7 +279,7 @@ class Run:
         """Loads by a model."""
         for _ in range(count):
             load, path = self.loaded()
-            found = LoadSettings().identification(self.truth.nominal, arm).fit(Recording.read(path))
+            found = LoadRun(self.truth.nominal).identification(arm).fit(Recording.read(path))
             self.judge(load, found.document()["load"])
 
     def loaded(self) -> tuple[np.ndarray, Path]:

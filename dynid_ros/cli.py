@@ -102,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         traceback.print_exc()
         _end(words, error, BROKEN, as_json)
     else:
-        if answer.text:
-            print(answer.text, file=sys.stderr if as_json else sys.stdout)
+        if text := answer.details if getattr(options, "verbose", False) and answer.details else answer.text:
+            print(text, file=sys.stderr if as_json else sys.stdout)
         if as_json:
             print(answer.as_json(words))
         sys.exit(answer.code)

@@ -38,7 +38,7 @@ def fixture_weigh(tmp_path_factory):
 @pytest.fixture(name="no_report")
 def fixture_no_report(monkeypatch):
     """Its pictures take their time."""
-    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
 
 
 def test_a_load_is_weighed(weigh, capsys):
@@ -74,7 +74,7 @@ def test_of_a_driver_that_compensates_nothing_else_is_needed(weigh, capsys, no_r
     assert json.loads(out)["load"]["mass"] == pytest.approx(LOAD[0], rel=0.05)
     code, _, err = run(capsys, "identify", "load", *files, *compensated, "--model", weigh.files.model)
     assert code == 2
-    assert "the driver has taken the arm off its torques; leave --model and --unloaded out" in err
+    assert "the driver has subtracted the torques of the arm" in err
 
 
 def test_static_less_a_tare(weigh, capsys, no_report):
@@ -88,9 +88,9 @@ def test_static_less_a_tare(weigh, capsys, no_report):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "give --model, identified.yaml of its links, or --unloaded"),
+        ((), "give the identified.yaml of its links (--model"),
         (("--model", "nowhere.yaml"), "nowhere.yaml: cannot be read"),
-        (("--model", "{model}", "--unloaded", "{unloaded}"), "not allowed with argument --model"),
+        (("--model", "{model}", "--unloaded", "{unloaded}"), "--model and --unloaded both give"),
         (("--model", "{model}", "--tip", "link_5"), "arm.yaml is of robot 'demo_arm' with joints"),
         (("--model", "{model}", "--tip", "hand"), "hand"),
         (("--model", "{model}", "--tare", "{model}"), "no load to subtract"),
@@ -133,7 +133,7 @@ def test_a_wrist_sensor_weighs_without_a_model(wrenches, capsys, no_report):
         (("--wrench-acts-on", "load"), "set the other convention"),
         (("--wrench-frame", "base"), "axes"),
         (("--wrench-topic", "/x"), "no wrench topic /x; it has /wrench"),
-        (("--unloaded", "x.npz"), "--unloaded is for joint torques"),
+        (("--unloaded", "x.npz"), "are for joint torques"),
         (("--source", "torque", "--unloaded", "x.npz", "--wrench-topic", "/x"), "are for --source wrench"),
         (("--static",), "no rest of at least"),
     ],

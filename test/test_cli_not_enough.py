@@ -96,7 +96,7 @@ def test_gravity_that_is_known_whole(tmp_path, capsys):
 
 
 def test_a_load_that_hardly_turned(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
     weighed_loads.arm().save(tmp_path / "arm.yaml")
     weighed_loads.resting(turning=(0,)).write_npz(tmp_path / "run.npz")
     (tmp_path / "arm.urdf").write_text(weighed_loads.experiment().robot.urdf)

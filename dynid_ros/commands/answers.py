@@ -43,6 +43,7 @@ class Answer:
         document: for programs.
         files: that were written, by what they are.
         code: exit code; 0: all is well, 1: it is not, and the text says what.
+        details: all lines, for `--verbose`; empty: `text` has all.
         kind: of document, where a command has several; added to the name of its schema.
     """
 
@@ -51,6 +52,7 @@ class Answer:
     files: Mapping[str, Path] = field(default_factory=dict)
     code: int = 0
     kind: str = ""
+    details: str = ""
 
     @classmethod
     def of(cls, job: Job) -> Answer:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer, finding_document
-from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.commands.options import add_output, add_recordings, add_robot
 from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.load_change import check_with_load
@@ -17,7 +17,7 @@ from dynid_ros.recording import Recording
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     add_robot(parser)
-    add_recording(parser, required=False)
+    add_recordings(parser, required=False)
     parser.add_argument(
         "--motion",
         nargs="?",
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="with --motion: terms that it must show, as those of identify links; default: auto, what cannot be chosen "
         "is said",
     )
-    add_json(parser)
+    add_output(parser)
     parser.set_defaults(command=_check)
 
 

@@ -6,13 +6,12 @@ import time
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json
+from dynid_ros.commands.options import add_output
 from dynid_ros.demo.start import run_demo
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
-    parser.add_argument("--output", type=Path, default=Path("demo_results"), help="folder for bag, model and report")
     parser.add_argument("--parameters", type=Path, help="ROS parameter file of all nodes; default: config/demo.yaml")
     parser.add_argument(
         "--acts",
@@ -24,7 +23,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--domain", default="", help="number of a ROS domain that nobody is on; default: one that is free"
     )
-    add_json(parser)
+    add_output(parser, "folder for bag, model and report (default: demo_results)", required=False)
+    parser.set_defaults(output=Path("demo_results"))
     parser.set_defaults(command=_demo)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_reading, add_robot, add_scheduler, scheduler_cluster
+from dynid_ros.commands.options import add_effort, add_output, add_reading, add_robot, add_scheduler, scheduler_cluster
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
@@ -56,7 +56,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "joint=value,joint=value."
     )
     add_robot(parser)
-    parser.add_argument("--output", type=Path, help="folder for trajectory.yaml and .csv, plan.yaml, report.html")
     parser.add_argument(
         "--motion", choices=(*KINDS, FLEXIBLE), default="fourier", help="%(default)s: all joints at once, for links"
     )
@@ -106,7 +105,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "Exit code 1: not enough",
     )
     add_reading(others)
-    add_json(parser)
+    add_effort(parser, calibration=False)
+    add_output(parser, "folder for trajectory.yaml and .csv, plan.yaml, report.html", required=False)
     parser.set_defaults(command=_excite)
 
 

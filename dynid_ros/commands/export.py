@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.commands.options import add_output, add_recordings, add_robot
 from dynid_ros.errors import RecordingError
 from dynid_ros.export.export import TARGETS, export
 from dynid_ros.jobs.inputs import read_recordings, read_robot_of
@@ -13,22 +13,17 @@ from dynid_ros.jobs.inputs import read_recordings, read_robot_of
 def add(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.description = "Says what the target cannot hold of the model, and the error that this makes."
-    parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
     add_robot(parser)
-    parser.add_argument(
+    add_recordings(parser, required=False)
+    method = parser.add_argument_group("method")
+    method.add_argument("--model", type=Path, required=True, metavar="FILE", help="identified.yaml of the arm")
+    method.add_argument(
         "--to",
         choices=list(TARGETS),
         required=True,
-        help="c: a header and a source of C99; isaac: actuators of Isaac Lab, in Python",
+        help="target format; c: a header and a source of C99; isaac: actuators of Isaac Lab, in Python",
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="file to write; the format's suffix is added to a name without one; of C the name of both files",
-    )
-    add_recording(parser, required=False)
-    add_json(parser)
+    add_output(parser, "file to write; the suffix of the format is added to a name without one; of C both files")
     parser.set_defaults(command=_export)
 
 

@@ -9,18 +9,18 @@ from typing import Any
 
 from dynid_ros.commands import identify
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_scheduler, scheduler_cluster
+from dynid_ros.commands.options import add_output, add_scheduler, scheduler_cluster
 from dynid_ros.errors import FleetError
 from dynid_ros.executors import Processes
 from dynid_ros.files import input_paths, locked_folder, protected, writable_folder
 from dynid_ros.fleet.fleet_file import FLEET_FILES, FleetJob, read_fleet
 from dynid_ros.fleet.fleet_run import run_jobs
 from dynid_ros.fleet.fleet_table import FleetTable
-from dynid_ros.jobs.identification import KINDS
+from dynid_ros.jobs.kinds import KINDS
 
 OPTIONS = {"recordings": "recording"}
 """Keys that have another name than the option."""
-OWN = ("output", "json", "help")
+OWN = ("output", "json", "verbose", "help")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +31,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "do not determine all. See docs/fleet.md."
     )
     parser.add_argument("fleet", type=Path, metavar="FILE", help="YAML: the arms, their recordings and settings")
-    parser.add_argument("--output", type=Path, required=True, help="folder for a folder per job, table.csv, fleet.yaml")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="jobs at a time; 0: one per core or worker")
     add_scheduler(parser, "address of a scheduler of dask.distributed, whose workers do the jobs")
-    add_json(parser)
+    add_output(parser, "folder for a folder per job, table.csv and fleet.yaml")
     parser.set_defaults(command=partial(_fleet, _Options(type(parser))))
 
 
@@ -92,12 +91,12 @@ class _Options:
         return options
 
     def _parser(self, kind: str) -> Any:
-        if kind not in KINDS:
-            raise FleetError(f"identification is '{kind}'; expected one of {', '.join(KINDS)}")
+        kinds = [name for name, known in KINDS.items() if known.purpose]
+        if kind not in kinds:
+            raise FleetError(f"identification is '{kind}'; expected one of {', '.join(kinds)}")
         if kind not in self._parsers:
-            own = KINDS[kind].command
-            add = None if own else partial(identify.add_kind, kind)
-            self._parsers[kind] = self._make(prog=f"dynid identify {kind}", module=own, add=add)
+            add = partial(identify.add_kind, kind)
+            self._parsers[kind] = self._make(prog=f"dynid identify {kind}", add=add)
             self._parsers[kind].build()
         return self._parsers[kind]
 

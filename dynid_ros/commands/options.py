@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they stand for."""
+"""Options that several commands share, in groups: robot, recordings, effort, method, output."""
 
 import argparse
 from collections.abc import Iterable
@@ -9,24 +9,148 @@ from typing import Any
 from dynid_ros.executors import Cluster, TlsFiles, cluster
 from dynid_ros.settings import Setting
 
+EFFORT_KINDS = ("torque", "motor_current", "gravity_compensated")
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """How the answer is given."""
-    parser.add_argument(
-        "--json", action="store_true", help="answer as one JSON document on stdout; text goes to stderr"
+
+def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Add the options of the arm."""
+    group = parser.add_argument_group("robot")
+    arm = group.add_mutually_exclusive_group(required=required)
+    arm.add_argument(
+        "--urdf",
+        type=Path,
+        metavar="FILE",
+        help="URDF of the robot, or .xacro (needs the xacro package, which runs the expressions in it)",
+    )
+    arm.add_argument(
+        "--dh", type=Path, metavar="FILE", help="YAML table of DH parameters: rows of a, alpha, d, theta (m, rad), type"
+    )
+    group.add_argument("--base", metavar="LINK", help="link that the chain starts from (default: the root)")
+    group.add_argument(
+        "--tip",
+        metavar="LINK",
+        help="link that the chain ends at; several with commas between, or all, for a tree (default: the flange)",
+    )
+    group.add_argument(
+        "--srdf",
+        type=Path,
+        metavar="FILE",
+        help="SRDF of MoveIt with the group; excite also takes from it the links that may touch (disable_collisions)",
+    )
+    group.add_argument("--group", metavar="NAME", help="group of the SRDF, in place of --base and --tip")
+    group.add_argument(
+        "--hold",
+        action="append",
+        default=[],
+        metavar="JOINT=Q",
+        help="joint that does not move and its position, rad or m; repeatable",
+    )
+    group.add_argument(
+        "--gravity",
+        type=float,
+        nargs=3,
+        default=(0.0, 0.0, -9.80665),
+        metavar=("X", "Y", "Z"),
+        help="gravity in the frame of the base link, m/s^2 (default: 0 0 -9.80665)",
+    )
+    group.add_argument(
+        "--payload",
+        type=float,
+        nargs="+",
+        default=(),
+        metavar="X",
+        help="payload that the URDF lacks: mass, centre of mass (3) and, if known, inertia about it (6: xx xy xz yy yz "
+        "zz), in the axes of the tip; kg, m (default: none)",
     )
 
 
-def add_scheduler(parser: argparse._ActionsContainer, help_text: str) -> None:
+def add_recordings(
+    parser: argparse.ArgumentParser, required: bool = True, *, effort: bool = True
+) -> argparse._ArgumentGroup:
+    """Add the recordings of a command and the options to read them; return their group."""
+    group = parser.add_argument_group("recordings")
+    add_recording(group, "recording", "recording: bag folder, .csv or .npz; repeatable", required)
+    add_reading(group)
+    if effort:
+        add_effort(parser)
+    return group
+
+
+def add_recording(group: argparse._ActionsContainer, name: str, help_text: str, required: bool = False) -> None:
+    """Add an option that takes a recording and may be repeated."""
+    group.add_argument(
+        f"--{name}", action="append", type=Path, required=required, default=[], metavar="R", help=help_text
+    )
+
+
+def add_reading(group: argparse._ActionsContainer) -> None:
+    """Add the options that say how bags are read."""
+    group.add_argument(
+        "--joint-states-topic",
+        metavar="TOPIC",
+        help="topic of the joint states (default: the only one in the bag, or /joint_states)",
+    )
+    group.add_argument(
+        "--receive-time",
+        action="store_true",
+        help="take the times at which the bag received the messages (default: their time stamps)",
+    )
+
+
+def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True) -> None:
+    """Add the options that say what the recorded effort is; `calibration`: torque sensors may be corrected."""
+    group = parser.add_argument_group("effort")
+    group.add_argument(
+        "--torque-topic", metavar="TOPIC", help="topic of the joint torques (default: effort of the joint states)"
+    )
+    group.add_argument(
+        "--effort-convention",
+        choices=EFFORT_KINDS,
+        default=EFFORT_KINDS[0],
+        help="meaning of the recorded effort (default: %(default)s)",
+    )
+    group.add_argument(
+        "--motor-gains",
+        nargs="+",
+        metavar="K",
+        help="gains of motor currents, N m per unit: one for all joints, one for each with commas or blanks between, "
+        "or joint=value",
+    )
+    if calibration:
+        group.add_argument(
+            "--torque-sensors",
+            type=Path,
+            metavar="FILE",
+            help="identified.yaml of a calibration of the torque sensors, which corrects the recordings",
+        )
+
+
+def add_link_states(group: argparse._ActionsContainer) -> None:
+    """Add the topic of the links' positions."""
+    group.add_argument(
+        "--link-states-topic", metavar="TOPIC", help="topic (JointState) of the links' positions in a bag, by joint"
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, help_text: str = "", *, required: bool = True) -> None:
+    """Add where the results go and how the command answers; an empty `help_text`: it writes no files."""
+    group = parser.add_argument_group("output")
+    if help_text:
+        group.add_argument("--output", type=Path, required=required, metavar="PATH", help=help_text)
+    group.add_argument("--verbose", action="store_true", help="print all parameters and remarks, not one screen")
+    group.add_argument("--json", action="store_true", help="answer as one JSON document on stdout; text goes to stderr")
+
+
+def add_scheduler(group: argparse._ActionsContainer, help_text: str) -> None:
     """Add the address of a dask cluster and its certificates."""
-    parser.add_argument("--scheduler", metavar="ADDRESS", help=help_text)
-    parser.add_argument(
+    group.add_argument("--scheduler", metavar="ADDRESS", help=help_text)
+    group.add_argument(
         "--tls",
         type=Path,
         nargs=len(TlsFiles._fields),
         metavar=("CA", "CERT", "KEY"),
-        help="PEM files for a scheduler at tls://…: certificate of the authority, own certificate, own key. Without "
-        "them whoever reaches the cluster can run code on it",
+        help="PEM files for a scheduler at tls://: certificate of the authority, own certificate, own key; without "
+        "them, everyone who reaches the cluster can run code on it",
     )
 
 
@@ -35,129 +159,41 @@ def scheduler_cluster(options: argparse.Namespace) -> AbstractContextManager[Clu
     return cluster(options.scheduler, None if options.tls is None else TlsFiles(*options.tls))
 
 
-def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Options of the arm."""
-    arm = parser.add_mutually_exclusive_group(required=required)
-    arm.add_argument(
-        "--urdf",
-        type=Path,
-        metavar="FILE",
-        help="URDF of the arm; a .xacro is expanded by xacro, which runs the expressions in it",
-    )
-    arm.add_argument("--dh", type=Path, metavar="FILE", help="YAML: rows of a, alpha, d, theta (m, rad) and type")
-    parser.add_argument("--base", help="link that the chain starts from; default: the root")
-    parser.add_argument(
-        "--tip", help="link that the chain ends at; several with commas between, or all: a tree; default: the flange"
-    )
-    parser.add_argument(
-        "--srdf",
-        type=Path,
-        metavar="FILE",
-        help="SRDF of MoveIt, for --group; excite also takes from it links that may touch (disable_collisions)",
-    )
-    parser.add_argument("--group", help="group of the SRDF that is the arm, in place of --base and --tip")
-    parser.add_argument(
-        "--hold",
-        action="append",
-        default=[],
-        metavar="JOINT=AT",
-        help="joint that does not move, and where it is, rad or m; repeatable",
-    )
-    parser.add_argument(
-        "--gravity",
-        type=float,
-        nargs=3,
-        default=(0.0, 0.0, -9.80665),
-        metavar=("X", "Y", "Z"),
-        help="in the base link's frame, m/s^2",
-    )
-    parser.add_argument(
-        "--payload",
-        type=float,
-        nargs="+",
-        default=(),
-        metavar="X",
-        help="what the arm carries that the URDF lacks: mass, centre (3) and, if known, inertia about it (6: "
-        "xx xy xz yy yz zz); kg, m, in the axes of the tip",
-    )
-
-
-def add_recording(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """The recordings of a command, and how they are read."""
-    parser.add_argument(
-        "--recording",
-        action="append",
-        type=Path,
-        required=required,
-        default=[],
-        metavar="R",
-        help="bag folder, .csv, .npz; repeatable",
-    )
-    add_reading(parser)
-    parser.add_argument(
-        "--torque-sensors", type=Path, metavar="FILE", help="identified.yaml whose calibration corrects the recordings"
-    )
-
-
-def add_reading(parser: argparse._ActionsContainer) -> None:
-    """How recordings are read."""
-    parser.add_argument("--joint-states-topic", help="in a bag that has several")
-    parser.add_argument("--torque-topic", help="separate joint torques in a bag; default: effort of the joint states")
-    parser.add_argument(
-        "--receive-time",
-        action="store_true",
-        help="times at which a bag received its messages, in place of the drivers' time stamps; default: the stamps",
-    )
-    parser.add_argument(
-        "--effort-convention",
-        choices=("torque", "motor_current", "gravity_compensated"),
-        default="torque",
-        help="what the recorded effort is",
-    )
-    parser.add_argument(
-        "--motor-gains",
-        nargs="+",
-        metavar="K",
-        help="N m per unit of effort: one for all joints, one for each with commas or blanks between, or joint=value",
-    )
-
-
-def add_links(parser: argparse._ActionsContainer) -> None:
-    """Where a bag has the links' positions."""
-    parser.add_argument("--link-states-topic", help="JointState with the links' positions in a bag, by joint")
-
-
-def add_identification(parser: argparse.ArgumentParser) -> None:
-    """Add options of an identification whose result predicts joint torques."""
-    add_robot(parser)
-    add_recording(parser)
-    parser.add_argument(
-        "--validate", action="append", type=Path, default=[], metavar="R", help="recording to predict, not to fit"
-    )
-    parser.add_argument("--output", type=Path, required=True, help="folder for identified.yaml and report.html")
-    add_json(parser)
-
-
-def add_settings(parser: argparse._ActionsContainer, settings: Iterable[Setting]) -> None:
-    """Add an option for each setting; one that is on by default is switched off by `--no-…`."""
-    for each in settings:
-        words = each.name.replace("_", "-")
-        if isinstance(each.default, bool):
-            name, action = (f"--no-{words}", "store_false") if each.default else (f"--{words}", "store_true")
-            text = (each.off or f"switch off: {each.description}") if each.default else each.description
-            parser.add_argument(name, action=action, dest=each.name, help=text)
+def add_settings(group: argparse._ActionsContainer, settings: Iterable[Setting]) -> None:
+    """Add an option for each setting; a setting that is on by default is switched off by `--no-…`."""
+    for setting in settings:
+        words = setting.name.replace("_", "-")
+        if isinstance(setting.default, bool):
+            name = f"--no-{words}" if setting.default else f"--{words}"
+            action = "store_false" if setting.default else "store_true"
+            text = setting.off if setting.default else setting.description
+            group.add_argument(name, action=action, dest=setting.name, help=text)
             continue
-        text = each.description + ("" if each.default in (None, "", ()) else "; default: %(default)s")
-        kind: dict[str, Any] = {"default": each.default, "metavar": each.symbol or None}
-        if each.is_number:
-            kind["type"] = float
-        if each.choices:
-            kind = {"choices": each.choices, "default": each.default}
-        elif each.parts:
-            kind = {"nargs": len(each.parts), "metavar": each.parts, "default": each.default}
-            kind |= {"action": "append", "default": []} if each.is_texts else {"type": float}
-            text += "; repeatable" if each.is_texts else ""
-        elif each.is_texts:
-            kind["default"] = ",".join(each.default)
-            text = f"{each.description}, with commas between; default: %(default)s"
-        parser.add_argument(f"--{words}", help=text, **kind)
+        group.add_argument(f"--{words}", help=setting_help(setting), **_argument(setting))
+
+
+def setting_help(setting: Setting) -> str:
+    """Return the help of a setting with its default in parentheses."""
+    text, _, default = setting.description.partition("; default: ")
+    if setting.is_texts:
+        text += "; repeatable" if setting.parts else ", with commas between"
+    if not default and setting.default not in (None, "", ()):
+        default = "%(default)s"
+        if isinstance(setting.default, tuple) and setting.parts:
+            default = " ".join(f"{value:g}" for value in setting.default)
+    return f"{text} (default: {default})" if default else text
+
+
+def _argument(setting: Setting) -> dict[str, Any]:
+    """Return how argparse reads the value of a setting."""
+    metavar = setting.symbol or setting.name.rpartition("_")[2].upper()
+    if setting.choices:
+        return {"choices": setting.choices, "default": setting.default}
+    if setting.is_number:
+        return {"type": float, "metavar": metavar, "default": setting.default}
+    if setting.parts and setting.is_texts:
+        return {"nargs": len(setting.parts), "metavar": setting.parts, "action": "append", "default": []}
+    if setting.parts:
+        return {"nargs": len(setting.parts), "metavar": setting.parts, "type": float, "default": setting.default}
+    default = ",".join(setting.default) if setting.is_texts else setting.default
+    return {"metavar": metavar, "default": default}

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.commands.options import add_output, add_recordings, add_robot
 from dynid_ros.errors import RecordingError
 from dynid_ros.jobs.inputs import read_recordings, read_robot_of
 from dynid_ros.jobs.report import report_file
@@ -16,11 +16,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         "The page of all that an identified.yaml holds. With --urdf and --recording, of a gravity "
         "identification the whole report of the fit; of links how well they predict the recordings."
     )
-    parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
     add_robot(parser, required=False)
-    add_recording(parser, required=False)
-    parser.add_argument("--output", type=Path, required=True, help="the HTML file")
-    add_json(parser)
+    add_recordings(parser, required=False)
+    method = parser.add_argument_group("method")
+    method.add_argument("--model", type=Path, required=True, metavar="FILE", help="identified.yaml to show")
+    add_output(parser, "HTML file")
     parser.set_defaults(command=_report)
 
 

@@ -5,13 +5,12 @@ from importlib import import_module
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_links, add_recording, add_robot
+from dynid_ros.commands.options import add_link_states, add_output, add_recordings, add_robot
 from dynid_ros.errors import IdentifiedFileError, ModelError, RecordingError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torsion import predicts_torsion
 from dynid_ros.jobs.inputs import given_robot, read_recordings
-from dynid_ros.jobs.prediction import predict
-from dynid_ros.jobs.torsion import predict_torsion
+from dynid_ros.jobs.prediction import predict, predict_torsion
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -21,16 +20,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--torsion motor less link position, for which --urdf is not needed."
     )
     add_robot(parser, required=False)
-    add_recording(parser)
-    add_links(parser)
-    parser.add_argument("--model", type=Path, required=True, help="identified.yaml")
-    parser.add_argument("--output", type=Path, required=True, help="the CSV file")
-    parser.add_argument(
+    add_link_states(add_recordings(parser))
+    method = parser.add_argument_group("method")
+    method.add_argument("--model", type=Path, required=True, metavar="FILE", help="identified.yaml that predicts")
+    method.add_argument(
         "--simulate",
         action="store_true",
         help="replay the recording in MuJoCo too, with the URDF and with what dynid export --to mjcf writes",
     )
-    add_json(parser)
+    add_output(parser, "CSV file with measured and predicted torque")
     parser.set_defaults(command=_validate)
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_json, add_recording, add_robot
+from dynid_ros.commands.options import add_output, add_recordings, add_robot
 from dynid_ros.errors import RecordingError
 from dynid_ros.jobs.inputs import read_recordings, read_robot, read_robot_of
 from dynid_ros.jobs.prediction import view
@@ -17,10 +17,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "(pip install rerun-sdk)."
     )
     add_robot(parser)
-    add_recording(parser)
-    parser.add_argument("--model", type=Path, help="identified.yaml, whose torques are shown beside the measured ones")
-    parser.add_argument("--output", type=Path, metavar="FILE", help=".rrd; without it the viewer is opened")
-    add_json(parser)
+    add_recordings(parser)
+    method = parser.add_argument_group("method")
+    method.add_argument("--model", type=Path, metavar="FILE", help="identified.yaml whose torques are shown too")
+    add_output(parser, "Rerun file (.rrd) to write (default: open the viewer)", required=False)
     parser.set_defaults(command=_view)
 
 

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from dynid_ros.display import Plotted
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
 from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.identification.physical_consistency import solve_consistent
+from dynid_ros.identification.result import LEVEL, Result
 from dynid_ros.identification.wrench_frame import AXES, TURN, UNITS
-from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.load import load_section
 from dynid_ros.identified.section import as_number
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, skew, transformed
 from dynid_ros.model.payload import ball
 from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
 
-LEVEL, UNLIKELY = 0.95, 0.99
-"""Of intervals, and of that of a mass below zero that is not put down to chance: without a load one interval in forty
-lies below zero, and one in two hundred of these."""
+LEVEL_OF_NEGATIVE_MASS = 0.99
+"""Level of the interval of a mass below zero from which on chance does not explain it: without a load one 95 % interval
+in forty lies below zero, and one in two hundred of these."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LoadResult(Plotted):
+class LoadResult(Result):
     """A load fixed to the tip of an arm; see `LoadIdentification`. Its frame is that of the tip link.
 
     Attributes:
@@ -46,6 +44,9 @@ class LoadResult(Plotted):
         n_samples: equations of each channel.
         remarks: what to know about the result, one sentence each.
         faults: of a sensor, for which its readings were corrected; no driver settings are made of such a result.
+        arm: content of the arm's `identified.yaml`, to which the load is added; None: the file holds the load alone.
+        arm_missing: sentences on what is not determined of an arm that was identified along with the load.
+        fitted: `LoadEvidence` of the equations that were fitted; None: they were not kept.
     """
 
     robot: RobotModel
@@ -60,6 +61,9 @@ class LoadResult(Plotted):
     settings: dict
     remarks: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
+    arm: dict | None = None
+    arm_missing: tuple[str, ...] = ()
+    fitted: Any = None
 
     @property
     def frame(self) -> str:
@@ -133,8 +137,11 @@ class LoadResult(Plotted):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the data do not determine of what was asked for, and what to record."""
-        if self.confidence_intervals(UNLIKELY)[0, 1] < 0:
+        """Sentences on what the data do not determine, and what to record."""
+        return (*self.arm_missing, *self._load_missing())
+
+    def _load_missing(self) -> tuple[str, ...]:
+        if self.confidence_intervals(LEVEL_OF_NEGATIVE_MASS)[0, 1] < 0:
             return (
                 f"{', '.join(self.sources)}: the mass of the load comes out below zero; the arm carried more when it "
                 "was identified, its friction, offsets or gains were others, or its joints move too alike to tell mass "
@@ -176,35 +183,29 @@ class LoadResult(Plotted):
         """Mass, centre, principal moments with their 95 % intervals, and remarks."""
         return load_summary(self)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names (10,) of `parameters`."""
+        return LOAD_NAMES
+
     def _line(self) -> str:
         return f"{self.mass:.4g} kg at {self.frame}, condition {self.condition_number:.3g}"
 
-    def _table(self) -> dict[str, Sequence]:
-        return parameter_table(self.robot, LOAD_NAMES, self.parameters, self)
+    def sections(self) -> dict:
+        """Return the section `load`, and `force_sensor` of a load that a wrist sensor weighed."""
+        sensor = {"force_sensor": _sensor_section(self)} if self.settings.get("source") == "wrench" else {}
+        return {"load": section_of_load(self), **sensor}
 
     def document(self) -> dict:
-        """Content of `identified.yaml`."""
-        document = new_document(self.robot, self.sources, self.settings)
-        document["load"] = section_of_load(self)
-        if self.settings.get("source") == "wrench":
-            document["force_sensor"] = _sensor_section(self)
-        document["condition_number"] = as_number(self.condition_number)
-        document["remarks"] = [*self.faults, *self.remarks]
-        return document
+        """Return the content of `identified.yaml`, faults of the sensor among the remarks."""
+        return super().document() | {"remarks": [*self.faults, *self.remarks]}
 
-    def save(self, path: str | Path, arm: dict | None = None) -> Path:
-        """Write `identified.yaml`.
-
-        Args:
-            path: of the file.
-            arm: content of the arm's `identified.yaml`, which the load is added to; None: a file of the load alone.
-        """
-        document = self.document()
-        if arm is not None:
-            own = {name: document[name] for name in ("source", "condition_number", "remarks")}
-            sensor = {"force_sensor": document["force_sensor"]} if "force_sensor" in document else {}
-            document = {**arm, "load": {**document["load"], **own}, **sensor}
-        return save_identified(path, document)
+    def merged(self, content: dict) -> dict:
+        """Return the arm's content with the load, whose section keeps its source and remarks."""
+        kept = ("source", "condition_number", "remarks", *([self.VALIDATION] if content[self.VALIDATION] else []))
+        sensor = {"force_sensor": content["force_sensor"]} if "force_sensor" in content else {}
+        load = content["load"] | {name: content[name] for name in kept}
+        return {**(self.arm or {}), "load": load, **sensor}
 
 
 def section_of_load(result: LoadResult) -> dict:

@@ -143,6 +143,27 @@ def static_samples(recording: Recording, rules: SampleRules) -> Samples:
     return _means(recording, rows, np.zeros_like(q), np.array(directions)[settled], static=True)
 
 
+def extract_samples(
+    recordings: Sequence[Recording], joint_names: Sequence[str], kind: str, rules: SampleRules
+) -> Samples:
+    """Return the static samples, the slow ones, or both, of recordings with the joints in the given order.
+
+    Args:
+        recordings: recordings of the arm.
+        joint_names: joints of the model.
+        kind: "static", "slow" or "both".
+        rules: what counts as static and as slow.
+
+    Raises:
+        RecordingError: a joint of the model is not in a recording.
+        IdentificationError: a recording has no torque, or nothing that counts as a sample.
+    """
+    selected = [with_known_torque(recording.select(joint_names)) for recording in recordings]
+    extractors = [static_samples] if kind in ("static", "both") else []
+    extractors += [slow_samples] if kind in ("slow", "both") else []
+    return Samples.join([extract(recording, rules) for recording in selected for extract in extractors])
+
+
 def dwells(recording: Recording, rules: SampleRules) -> list[slice]:
     """Rows of each stretch in which every joint rests, without its ends."""
     return [dwell for dwell, _ in _rests(recording, rules)]

@@ -38,6 +38,10 @@ class Validation:
         """Names of the joints without a prediction."""
         return tuple(joint for joint, rms in zip(self.joint_names, self.rms, strict=True) if np.isnan(rms))
 
+    def title(self) -> str:
+        """Return the line above `table`."""
+        return f"Validation on {self.recording}"
+
     def table(self) -> str:
         """Return one line per joint for a terminal, with a dash for each unknown number."""
         width = max(len("joint"), *(len(joint) for joint in self.joint_names)) + 2

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynid_ros.errors import IdentificationError, MocapError, RecordingError
-from dynid_ros.files import all_or_none, writable_folder
 from dynid_ros.identification.flexible import (
     FlexibleJointIdentification,
     FlexibleResult,
@@ -24,20 +23,14 @@ from dynid_ros.identification.flexible.flexible_result import (
     link_noise,
     measured_springs,
 )
-from dynid_ros.identified.identified_file import save_identified
-from dynid_ros.identified.section import as_number
-from dynid_ros.jobs.identification import Job, validation_lines
-from dynid_ros.jobs.inputs import check_apart, checked
-from dynid_ros.jobs.progress import progress
-from dynid_ros.jobs.torsion import identify_torsion
+from dynid_ros.identification.flexible.torsion_identification import TorsionResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.robot import locked
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 from dynid_ros.recording.mocap_exports import read_mocap
 from dynid_ros.recording.recording import add_poses
-from dynid_ros.report.flexible_joints import write_flexible_report
-from dynid_ros.settings import setting
+from dynid_ros.settings import setting, settings_of
 
 # What cameras saw of the links, from recordings, files and what a user says of the markers.
 
@@ -121,6 +114,132 @@ def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording])
 Markers = dict[str, str | None] | None
 
 
+@dataclass(frozen=True)
+class FlexibleSettings:
+    """What is found in recordings of flexible joints, besides the settings of `FlexibleJointIdentification`."""
+
+    joint: str = setting("", "this one alone, the others held by their brakes; default: all", symbol="J")
+    repeats: bool = setting(False, "each recording alone too: mean and variation")
+    torsion: bool = setting(
+        False,
+        "torsion and stiffness alone, from link encoders on the motors' clock: without a URDF, or for a motion too "
+        "slow to distinguish motor from link; needs no dynamics, determines none",
+    )
+
+
+@dataclass
+class FlexibleRun:
+    """Estimator of flexible joints for `run`: the links in recordings of cameras, springs by law, repetitions.
+
+    Attributes:
+        robot: the arm.
+        identification: settings of the fit.
+        spring: law of all springs; "auto": for each joint the law that predicts held-out samples best.
+        settings: settings of the run.
+        mocap: whether cameras saw the links; None: where there are markers, or poses and no link positions.
+        markers: links by marker or body, see `mocap_links`; None: they are found.
+    """
+
+    robot: RobotModel
+    identification: FlexibleJointIdentification
+    spring: str = "linear"
+    settings: FlexibleSettings = FlexibleSettings()
+    mocap: bool | None = None
+    markers: Markers = None
+
+    @classmethod
+    def build(cls, robot: RobotModel, values: Mapping[str, Any], **inputs: Any) -> FlexibleRun:
+        """Return the estimator with values of both dataclasses of settings, by name, and with its other attributes."""
+        own = {each.name for each in settings_of(FlexibleSettings)}
+        fit = {name: value for name, value in values.items() if name not in own}
+        spring = fit.pop("spring")
+        identification = FlexibleJointIdentification(robot, **fit)
+        if spring != AUTO:
+            identification = replace(identification, spring=spring)
+        run = FlexibleSettings(**{name: values[name] for name in own})
+        return cls(robot, identification, spring, run, **inputs)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Joints that are identified: all, or one while brakes hold the others."""
+        return (self.settings.joint,) if self.settings.joint else self.robot.joint_names
+
+    def fit(self, recordings: Sequence[Recording]) -> FlexibleResult:
+        """Find the links, fit, and compare the laws of the springs.
+
+        Raises:
+            RecordingError: clocks cannot be aligned, or a joint moves that brakes should hold.
+            MocapError: no link positions, or markers that do not fit the arm.
+            IdentificationError: the recordings hold too little.
+        """
+        if self.settings.repeats and len(recordings) < 2:
+            raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")
+        joint = self.settings.joint
+        arm = single_joint(self.robot, joint, recordings) if joint else self.robot
+        markers = _on_links(self.markers, self.robot, arm)
+        has_poses_only = all(recording.link_position is None and recording.poses for recording in recordings)
+        mocap = markers is not None or has_poses_only if self.mocap is None else self.mocap
+        cameras = [_camera(arm, recording, markers, mocap=mocap) for recording in recordings]
+        links = [None if camera is None else camera.angles for camera in cameras]
+        noise = link_noise(arm.joint_names, recordings, links)
+        laws = list(SPRINGS) if self.spring == AUTO else [self.spring]
+        identification, result = _first_fit(replace(self.identification, robot=arm), recordings, links, laws)
+        springs = measured_springs(result, [laws] * arm.n_joints, noise)
+        if self.spring == AUTO:
+            identification, result, springs = _by_law(
+                identification, recordings, links, result, springs=springs, noise=noise
+            )
+        alone = identification.repeat(*recordings, links=links) if self.settings.repeats else ()
+        seen = tuple(camera for camera in cameras if camera)
+        return replace(
+            result,
+            remarks=(*result.remarks, *(remark for camera in seen for remark in camera.angles.remarks)),
+            springs=tuple(springs),
+            cameras=seen,
+            repeats=tuple(repeated(alone)) if alone else (),
+        )
+
+
+@dataclass
+class TorsionRun:
+    """Estimator of torsion for `run`, which needs no model of the arm.
+
+    Attributes:
+        robot: the arm, for the file; None: its joints are those of the recordings.
+    """
+
+    robot: RobotModel | None = None
+
+    def fit(self, recordings: Sequence[Recording]) -> TorsionResult:
+        """Identify the torsion of all joints with link encoders."""
+        if self.robot is None:
+            return TorsionIdentification().fit(recordings)
+        slides = zip(self.robot.joint_names, self.robot.chain.prismatic, strict=True)
+        prismatic = [name for name, is_prismatic in slides if is_prismatic]
+        return replace(TorsionIdentification().fit(recordings, prismatic=prismatic), robot=self.robot)
+
+
+def choose_run(
+    robot: RobotModel | None, values: Mapping[str, Any], *, mocap: bool | None = None, markers: Markers = None
+) -> tuple[str, FlexibleRun | TorsionRun]:
+    """Return the kind, "flexible" or "torsion", and its estimator from values of the settings by name.
+
+    Raises:
+        IdentificationError: torsion with settings that it does not have, or flexible joints without a robot.
+    """
+    if values["torsion"]:
+        others = {"mocap": mocap, "markers": markers, "joint": values["joint"], "repeats": values["repeats"]}
+        if given := [name for name, value in others.items() if value]:
+            raise IdentificationError(
+                f"torsion does not go with {', '.join(given)}: it takes link encoders of all joints, on the motors' "
+                "clock"
+            )
+        return "torsion", TorsionRun(robot)
+    if robot is None:
+        raise IdentificationError("--urdf is missing: links, springs and motors need the arm; only --torsion does not")
+    return "flexible", FlexibleRun.build(robot, values, mocap=mocap, markers=markers)
+
+
 def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]]:
     """Name, mean and coefficient of variation of each parameter (Lightcap and Banks 2007, table I)."""
     table = np.array([result.parameters for result in repeats])
@@ -128,88 +247,6 @@ def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]
     with np.errstate(divide="ignore", invalid="ignore"):
         variation = table.std(axis=0, ddof=1) / np.abs(mean)
     return list(zip(repeats[0].names, mean.tolist(), variation.tolist(), strict=True))
-
-
-@all_or_none()
-def identify_flexible(
-    identification: FlexibleJointIdentification,
-    recordings: Sequence[Recording],
-    output: str | Path,
-    validate: Sequence[Recording] = (),
-    *,
-    spring: str = "linear",
-    mocap: bool = False,
-    markers: Markers = None,
-    repeats: bool = False,
-) -> Job:
-    """Check the recordings, find the links in the camera's, fit, validate, write all files into `output`.
-
-    Args:
-        identification: with the arm, or one joint of it; its springs are overruled by `spring`.
-        recordings: of the same arm; links by `link_position`, or by `poses` with `mocap`.
-        output: folder.
-        validate: recordings to predict, not to fit; they need no links.
-        spring: law of all springs; "auto": for each joint the one that predicts best what was left out.
-        mocap: links are seen by cameras.
-        markers: links by marker or body, see `mocap_links`.
-        repeats: identify from each recording alone too.
-
-    Raises:
-        RecordingError: the sanity check found an error in a recording, or clocks cannot be aligned.
-        MocapError: markers that do not do.
-        IdentificationError: the recordings hold too little.
-    """
-    if repeats and len(recordings) < 2:
-        raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")
-    check_apart(recordings, validate)
-    robot, output = identification.robot, writable_folder(output, "identified.yaml", "report.html")
-    with progress(5) as step:
-        step("looking for faults in the recordings")
-        # A rigid model would report all that springs do, so that none is given.
-        findings = checked(
-            [recording.select(robot.joint_names) for recording in (*recordings, *validate)], None, motion=True
-        )
-        step("finding the links")
-        cameras = [_camera(robot, recording, markers, mocap=mocap) for recording in recordings]
-        links = [None if camera is None else camera.angles for camera in cameras]
-        step("identifying springs, motors and links")
-        noise = link_noise(robot.joint_names, recordings, links)
-        laws = list(SPRINGS) if spring == AUTO else [spring]
-        identification, result = _first_fit(identification, recordings, links, laws)
-        springs = measured_springs(result, [laws] * robot.n_joints, noise)
-        if spring == AUTO:
-            identification, result, springs = _by_law(
-                identification, recordings, links, result, springs=springs, noise=noise
-            )
-        alone = identification.repeat(*recordings, links=links) if repeats else ()
-        step("validating")
-        result = replace(
-            result,
-            validations=tuple(result.validate(*validate)),
-            remarks=(*result.remarks, *(remark for camera in cameras if camera for remark in camera.angles.remarks)),
-        )
-        step("writing the report")
-        means = repeated(alone) if alone else []
-        document = {**result.document(), "remarks": list(result.remarks)}
-        if means:
-            document["repeats"] = [
-                {"parameter": name, "mean": mean, "variation": as_number(variation)} for name, mean, variation in means
-            ]
-        files = {
-            "identified": save_identified(output / "identified.yaml", document),
-            "report": write_flexible_report(
-                output / "report.html",
-                result,
-                springs,
-                predictions=[result.predict(recording) for recording in validate],
-                cameras=[camera for camera in cameras if camera],
-                repeats=means,
-            ),
-        }
-    lines = validation_lines(result.validations)
-    lines += [f"{len(alone)} recordings, each alone: mean and coefficient of variation"] if means else []
-    lines += [f"  {name:<32}{mean:>12.5g}{cv:>10.2%}" for name, mean, cv in means]
-    return Job(result, document, files, findings, lines, missing=result.missing)
 
 
 def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap: bool) -> MocapLinks | None:
@@ -275,60 +312,6 @@ def _reason(spring: MeasuredSpring) -> str:
         return f"{spring.joint}: spring linear, other laws could not be compared: {spring.reason}"
     errors = ", ".join(f"{rms:.3g} N m with {law}" for law, rms in spring.fit.held_out_rms.items())
     return f"{spring.joint}: spring {spring.fit.law}: torque of parts left out is off by {errors}, beyond noise"
-
-
-@dataclass(frozen=True)
-class FlexibleSettings:
-    """What is found in recordings of flexible joints, besides the settings of `FlexibleJointIdentification`."""
-
-    joint: str = setting("", "this one alone, the others held by their brakes; default: all", symbol="J")
-    repeats: bool = setting(False, "each recording alone too: mean and variation")
-    torsion: bool = setting(
-        False,
-        "torsion and stiffness alone, from link encoders on the motors' clock: without a URDF, or for a motion too "
-        "slow to distinguish motor from link; needs no dynamics, determines none",
-    )
-
-    def identify(
-        self,
-        identification: FlexibleJointIdentification | None,
-        recordings: Sequence[Recording],
-        output: str | Path,
-        validate: Sequence[Recording] = (),
-        *,
-        spring: str,
-        mocap: bool = False,
-        markers: Markers = None,
-    ) -> Job:
-        """Identify as the settings say; arguments and errors as of `identify_flexible` and `identify_torsion`.
-
-        Without an identification, and so without a URDF, torsion alone is identified.
-        """
-        if self.torsion:
-            others = {"mocap": mocap, "markers": markers, "joint": self.joint, "repeats": self.repeats}
-            if given := [name for name, value in others.items() if value]:
-                raise IdentificationError(
-                    f"torsion does not go with {', '.join(given)}: it takes link encoders of all joints, on the "
-                    "motors' clock"
-                )
-            robot = identification.robot if identification else None
-            return identify_torsion(TorsionIdentification(), robot, recordings, output, validate)
-        if identification is None:
-            raise IdentificationError(
-                "links, springs and motors need the arm: give its URDF; torsion alone does without it"
-            )
-        robot = identification.robot
-        arm = single_joint(robot, self.joint, recordings) if self.joint else robot
-        return identify_flexible(
-            replace(identification, robot=arm),
-            recordings,
-            output,
-            validate,
-            spring=spring,
-            mocap=mocap,
-            markers=_on_links(markers, robot, arm),
-            repeats=self.repeats,
-        )
 
 
 def _on_links(found: Markers, robot: RobotModel, arm: RobotModel) -> Markers:

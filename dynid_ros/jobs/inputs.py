@@ -88,7 +88,8 @@ def read_recordings(
     """
     names = joint_names if robot is None else robot.joint_names
     gains = _motor_gains(options, names)
-    convention = EffortConvention(options.effort_convention, gains, residual=residual, readings=readings)
+    kind = getattr(options, "effort_convention", "torque")  # servos have no torque
+    convention = EffortConvention(kind, gains, residual=residual, readings=readings)
     calibration, sensors = getattr(options, "torque_sensors", None), None
     if calibration is not None:
         if robot is None:
@@ -103,7 +104,7 @@ def read_recordings(
                     path,
                     joint_names=names,
                     joint_states_topic=options.joint_states_topic,
-                    torque_topic=options.torque_topic,
+                    torque_topic=getattr(options, "torque_topic", None),
                     link_states_topic=getattr(options, "link_states_topic", None),
                     command_topic=getattr(options, "command_topic", None),
                     effort_convention=convention,
@@ -116,7 +117,7 @@ def read_recordings(
 
 def _motor_gains(options: argparse.Namespace, joint_names: Sequence[str] | None) -> list[float] | None:
     """Return the gains (n,) of the option --motor-gains; None: it was not given."""
-    if options.motor_gains is None:
+    if getattr(options, "motor_gains", None) is None:
         return None
     gains = joint_values(",".join(options.motor_gains), joint_names or (), "--motor-gains")
     count = len(joint_names) if joint_names and len(gains) == 1 else 1

@@ -1,36 +1,32 @@
-"""From recordings to `identified.yaml`, `report.html` and settings for drivers: what an arm carries."""
+"""Payload of an arm: settings, inputs from files, settings for drivers, and the estimator that `run` calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.files import all_or_none, remove, writable_folder, write_atomically
+from dynid_ros.files import remove, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
 from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
-from dynid_ros.identification.load.load_identification import COMPENSATED
 from dynid_ros.identification.load.wrench_source import WrenchSource
-from dynid_ros.identification.wrench_frame import Convention, Frame
+from dynid_ros.identification.wrench_frame import UNITS, Convention, Frame
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
 from dynid_ros.identified.load import load_estimate
-from dynid_ros.jobs.identification import Job
-from dynid_ros.jobs.inputs import checked
-from dynid_ros.jobs.progress import progress
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
+from dynid_ros.jobs.kinds import Checks
+from dynid_ros.jobs.run import Extras
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.recording import Recording
-from dynid_ros.report.load import LoadEvidence, write_load_report
+from dynid_ros.report.load import LoadEvidence
 from dynid_ros.settings import check, setting
-
-# What a load identification takes from files: the arm as it was identified, and a tare.
-
 
 ACTS_ON: dict[str, Convention] = {"sensor": "load_on_sensor", "load": "sensor_on_load"}
 """Who feels the wrench that a sensor reads."""
@@ -75,25 +71,124 @@ class LoadSettings:
     def __post_init__(self) -> None:
         check(self, IdentificationError)
 
-    def identification(
-        self, robot: RobotModel, arm: KnownArm | None = None, tare: LoadResult | None = None
-    ) -> LoadIdentification:
-        """Return the identification of a load on this arm."""
+
+@dataclass
+class LoadRun:
+    """Estimator of a load for `run`, from settings and files.
+
+    Attributes:
+        robot: the arm, whose tip carries the load.
+        settings: settings of commands and nodes.
+        model: `identified.yaml` of the arm's links; None: they are identified from unloaded recordings, if needed.
+        tare: `identified.yaml` of a load that is subtracted.
+        declared: payload that a gravity-compensating driver knows of, empty for none; None: torques are not
+            compensated.
+    """
+
+    robot: RobotModel
+    settings: LoadSettings = LoadSettings()
+    model: Path | None = None
+    tare: Path | None = None
+    declared: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        self._identification: LoadIdentification | None = None
+
+    @classmethod
+    def build(cls, robot: RobotModel, values: Mapping[str, Any], **inputs: Any) -> LoadRun:
+        """Return the estimator with values of `LoadSettings`, by name, and with its other attributes."""
+        run = cls(robot, LoadSettings(**values), **inputs)
+        run.identification()  # refuses settings and payloads that make no sense
+        return run
+
+    @property
+    def checks(self) -> Checks:
+        """Sanity check of the loaded recordings; compensated torques say nothing of the arm."""
+        is_of_arm = self.settings.source == "torque" and self.declared is None
+        return Checks(motion=not self.settings.static, torque=is_of_arm)
+
+    def check_inputs(self, given: Mapping[str, Sequence]) -> None:
+        """Refuse recordings, or their paths, by role that do not go together with the files and settings.
+
+        Raises:
+            IdentificationError: inputs that contradict each other, or no model of the arm where one is needed.
+        """
+        has_model = self.model is not None
+        has_unloaded = bool(given.get("unloaded"))
+        if self.settings.source == "wrench":
+            if has_unloaded:
+                raise IdentificationError(
+                    "recordings without the load (--unloaded, unloaded_recording) are for joint torques; weigh a tool "
+                    "on the sensor by itself and subtract it (--tare, tare_file)"
+                )
+        elif self.settings.wrench_topic or self.settings.wrench_frame:
+            raise IdentificationError("--wrench-topic and --wrench-frame are for --source wrench")
+        elif self.declared is not None:
+            if has_model or has_unloaded:
+                raise IdentificationError(
+                    "effort convention gravity_compensated: the driver has subtracted the torques of the arm; leave "
+                    "out its model (--model, model_file) and recordings without the load (--unloaded, "
+                    "unloaded_recording)"
+                )
+        elif not (has_model or has_unloaded):
+            raise IdentificationError(
+                "the torques of the arm alone are not known: give the identified.yaml of its links (--model, "
+                "model_file), or recordings of the arm without the load (--unloaded, unloaded_recording)"
+            )
+
+    def fit(self, recordings: Sequence[Recording], unloaded: Sequence[Recording] = ()) -> LoadResult:
+        """Identify the load, and before it the arm where only recordings of it are given.
+
+        Raises:
+            IdentifiedFileError: a file is not of this robot, or lacks its links or load.
+            IdentificationError: the recordings hold too little, or contradict each other.
+        """
+        arm, document, arm_missing = self._arm(unloaded)
+        tare = None if self.tare is None else read_tare(self.tare, self.robot)
+        identification = self.identification(arm, tare)
+        self._identification = identification
+        problem = identification.problem(*recordings)
+        result = identification.solve(problem, tuple(recording.source for recording in recordings))
+        evidence = LoadEvidence.of(problem.equations, problem.columns, result, tare)
+        return replace(result, arm=document, arm_missing=arm_missing, fitted=evidence)
+
+    def validate(self, result: LoadResult, recording: Recording) -> Validation:
+        """Compare the torque or wrench of the load in a recording that was not fitted with its prediction."""
+        assert self._identification is not None
+        problem = self._identification.problem(recording)
+        evidence = LoadEvidence.of(problem.equations, problem.columns, result, self._identification.tare)
+        unit = " or ".join(dict.fromkeys(UNITS))
+        if self.settings.source == "torque":
+            unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
+        return validate_torque(recording.source, result.channels, evidence.measured, evidence.load, unit)
+
+    def identification(self, arm: KnownArm | None = None, tare: LoadResult | None = None) -> LoadIdentification:
+        """Return the estimator with the arm and the tare as they are known."""
+        settings = self.settings
         sensor = WrenchSource(
-            topic=self.wrench_topic or None,
-            frame=cast(Frame | None, self.wrench_frame or None),
-            convention=ACTS_ON[self.wrench_acts_on],
-            gain_error=self.wrench_gain_error,
-            joint_deflection=self.joint_deflection,
+            topic=settings.wrench_topic or None,
+            frame=cast(Frame | None, settings.wrench_frame or None),
+            convention=ACTS_ON[settings.wrench_acts_on],
+            gain_error=settings.wrench_gain_error,
+            joint_deflection=settings.joint_deflection,
         )
-        return LoadIdentification(
-            robot,
+        identification = LoadIdentification(
+            self.robot,
             arm,
-            sensor=sensor if self.source == "wrench" else None,
-            motion="static" if self.static else "dynamic",
+            sensor=sensor if settings.source == "wrench" else None,
+            motion="static" if settings.static else "dynamic",
             tare=tare,
-            torque_gain_error=self.torque_gain_error,
+            torque_gain_error=settings.torque_gain_error,
         )
+        return identification if self.declared is None else identification.of_compensated(self.declared)
+
+    def _arm(self, unloaded: Sequence[Recording]) -> tuple[KnownArm | None, dict | None, tuple[str, ...]]:
+        """Return the arm, the content of its file, and what is not determined of it."""
+        if not unloaded:
+            known = (None, None) if self.model is None else read_arm(self.model, self.robot)
+            return *known, ()
+        links = LinkIdentification(self.robot, torque_gain_error=self.settings.torque_gain_error).fit(*unloaded)
+        return links.known_arm, links.document(), links.missing
 
 
 def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
@@ -135,67 +230,19 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
 
 
 DRIVERS = "drivers"
-"""Folder of the settings, in that of the result."""
+"""Folder of the settings for drivers, in that of the result."""
 
 
-@all_or_none()
-def identify_load(
-    identification: LoadIdentification,
-    recordings: Sequence[Recording],
-    output: str | Path,
-    unloaded: Sequence[Recording] = (),
-    arm: dict | None = None,
-) -> Job:
-    """Check the recordings, fit, write all files into `output`.
-
-    Args:
-        identification: with the arm as it is known, or a sensor; without either the arm is identified from `unloaded`.
-        recordings: of the arm with the load.
-        output: folder; `identified.yaml` in it holds the arm too, so that controllers need one file.
-        unloaded: recordings of the arm alone.
-        arm: content of the arm's `identified.yaml`.
-
-    Raises:
-        RecordingError: the sanity check found an error in a recording.
-        IdentificationError: the recordings hold too little, or contradict each other.
-    """
-    output, robot = writable_folder(output, "identified.yaml", "report.html"), identification.robot
-    moving = identification.motion == "dynamic"
-    arm_missing: tuple[str, ...] = ()
-    with progress(4) as step:
-        step("looking for faults in the recordings")
-        findings = checked(unloaded, robot, motion=True) if unloaded else ()
-        # Torques that a driver has taken the arm off say nothing of the arm.
-        of_arm = identification.sensor is None and identification.arm != COMPENSATED
-        findings += checked(recordings, robot, motion=moving, torque=of_arm)
-        if identification.sensor is None and identification.arm is None and unloaded:
-            step("identifying the arm without the load")
-            links = LinkIdentification(robot, torque_gain_error=identification.torque_gain_error).fit(*unloaded)
-            identification, arm = replace(identification, arm=links.known_arm), links.document()
-            arm_missing = links.missing
-        step("identifying the load")
-        problem = identification.problem(*recordings)
-        result = identification.solve(problem, tuple(recording.source for recording in recordings))
-        step("writing the report")
-        try:
-            settings, none = driver_settings(result), []
-        except IdentificationError as error:
-            settings, none = {}, [str(error)]
-        evidence = LoadEvidence.of(problem.equations, problem.columns, result, identification.tare)
-        files = {
-            "identified": result.save(output / "identified.yaml", arm),
-            "report": write_load_report(output / "report.html", result, evidence, settings),
-        }
-        drivers = _write(settings, output / DRIVERS)
-    names = ", ".join(path.name for path in drivers)
-    remarks = [f"wrote settings for drivers into {output / DRIVERS}: {names}"] if drivers else []
-    content = {**result.document(), "drivers": list(map(str, drivers))}
-    missing = (*arm_missing, *result.missing)
-    return Job(result, content, files, findings, missing=missing, remarks=remarks, warnings=none)
-
-
-def _write(settings: dict[str, str], folder: Path) -> tuple[Path, ...]:
-    # Those of an earlier run would be taken for this result's.
+def write_driver_settings(result: LoadResult, output: Path) -> Extras:
+    """Write the load as settings of drivers and controllers, and remove those of an earlier run."""
+    folder = output / DRIVERS
     for name in SETTINGS:
         remove(folder / name)
-    return tuple(write_atomically(folder / name, text) for name, text in settings.items())
+    try:
+        texts = driver_settings(result)
+    except IdentificationError as error:
+        return Extras(content={"drivers": []}, warnings=(str(error),))
+    paths = [write_atomically(folder / name, text) for name, text in texts.items()]
+    names = ", ".join(path.name for path in paths)
+    remark = f"wrote settings for drivers into {folder}: {names}"
+    return Extras(content={"drivers": list(map(str, paths))}, remarks=(remark,))

@@ -1,5 +1,6 @@
 """From an `identified.yaml` and a recording to measured and predicted torque, side by side."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,12 +10,14 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.identification.equations import validate
+from dynid_ros.identification.flexible.torsion_prediction import TorsionModels, TorsionValidation
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import LinkModel, link_model
 from dynid_ros.identified.section import file_of
 from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
@@ -31,7 +34,7 @@ UNFILTERED = "compared sample by sample, nothing filtered"
 class PredictionJob:
     """What the job leaves: the agreement, how to take it, and the table."""
 
-    validation: Validation
+    validation: Validation | TorsionValidation
     remarks: tuple[str, ...]
     predicted: Path
 
@@ -42,8 +45,7 @@ class PredictionJob:
 
     def summary(self) -> str:
         """Agreement per joint, remarks and where the file is."""
-        head = f"Validation on {self.validation.recording}"
-        return "\n".join([head, self.validation.table(), *self.remarks, f"wrote {self.predicted}"])
+        return "\n".join([self.validation.title(), self.validation.table(), *self.remarks, f"wrote {self.predicted}"])
 
     def document(self) -> dict:
         """An entry of `validation` in `identified.yaml`, and the remarks."""
@@ -76,6 +78,28 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         step("looking for faults in the recording")
         remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]
     return PredictionJob(validation, tuple(remarks), write_table(output, recording, recording.torque, predicted))
+
+
+def predict_torsion(document: Mapping, recording: Recording, output: str | Path) -> PredictionJob:
+    """Predict the torsion of every sample of a recording by the section `torsion`, and write a table.
+
+    Its columns are `t` (s, since the first sample) and per joint `<joint>_measured` and `<joint>_predicted`, motor less
+    link position, rad; NaN where there is no link position, or no model.
+
+    Raises:
+        IdentifiedFileError: the file is malformed, or has no coefficients.
+        RecordingError: a joint is not in the recording.
+        IdentificationError: no link positions to compare with, no torque, gaps, or too short a recording.
+    """
+    output, models = writable_file(output), TorsionModels.of_document(document)
+    recording = recording.select(models.joint_names)
+    with progress(2) as step:
+        step("predicting")
+        validation, predicted = models.validate(recording), models.predict(recording)
+        step("looking for faults in the recording")
+        remarks = tuple(f"{finding.severity} in the recording: {finding}" for finding in checked([recording], None))
+    measured = recording.position - recording.link_position
+    return PredictionJob(validation, remarks, write_table(output, recording, measured, predicted))
 
 
 @dataclass(frozen=True)

@@ -4,25 +4,17 @@
 `link_states_topic` of the bag, by the link positions of another file, or by what cameras saw.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
-from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.identification.flexible.flexible_identification import AUTO
-from dynid_ros.jobs.flexible_joints import FlexibleSettings, marker_links
-from dynid_ros.jobs.identification import Job
-from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
-from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of, setting_arguments
+from dynid_ros.jobs.flexible_joints import choose_run, marker_links
+from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
+from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording
-from dynid_ros.settings import settings_of
 
-RUN, SETTINGS = settings_of(FlexibleSettings), settings_of(FlexibleJointIdentification)
-PARAMETERS = (
-    *RECORDING_PARAMETERS,
+PARAMETERS = parameters_of_kind(
+    "flexible",
     NodeParameter(
         "joint_states_topic",
         "",
@@ -40,39 +32,19 @@ PARAMETERS = (
         "which link carries a body or marker that cameras saw, such as /vrpn_mocap/upper_arm/pose=link_2 or "
         '/markers[4]=link_3; without =link it is found; [""]: all poses, found, where no link positions are recorded',
     ),
-    *parameters_of((*RUN, *SETTINGS)),
-    NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
 )
-
-
-def flexible_job(robot: RobotModel, parameters: SimpleNamespace) -> Identify:
-    """The job that the values of `PARAMETERS` describe.
-
-    Raises:
-        DynidError: a setting that makes no sense.
-    """
-    values = setting_arguments(SETTINGS, parameters)
-    spring = values.pop("spring")
-    identification = FlexibleJointIdentification(robot, **values)
-    if spring != AUTO:
-        replace(identification, spring=spring)  # refuses what is no law
-    markers = marker_links([marker for marker in parameters.markers if marker])
-    job = FlexibleSettings(**setting_arguments(RUN, parameters))
-
-    def identify(recordings: Sequence[Recording], output: str, validate: Sequence[Recording] = ()) -> Job:
-        filmed = markers is not None or all(
-            recording.link_position is None and recording.poses for recording in recordings
-        )
-        return job.identify(identification, recordings, output, validate, spring=spring, mocap=filmed, markers=markers)
-
-    return identify
 
 
 class FlexibleJointIdentificationNode(IdentificationNode):
     """Springs, motors and links of an arm with flexible joints."""
 
     def __init__(self) -> None:
-        super().__init__("flexible_joint_identification", PARAMETERS, flexible_job)
+        super().__init__("flexible_joint_identification", "flexible", PARAMETERS)
+
+    def _estimator(self) -> Any:
+        markers = marker_links([marker for marker in self.settings.markers if marker])
+        self.kind, estimator = choose_run(self.robot, self._values(), markers=markers)
+        return estimator
 
     def _read(self, path: str) -> Recording:
         return Recording.read(

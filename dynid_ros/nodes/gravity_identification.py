@@ -1,6 +1,6 @@
 """Node that turns a recording into gravity parameters: `~/identify` in, `~/result` and files out."""
 
-from dynid_ros.nodes.identification.identification_node import IdentificationNode, job_of_kind, parameters_of_kind
+from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.process import run
 
 PARAMETERS = parameters_of_kind("gravity")
@@ -10,7 +10,7 @@ class GravityIdentificationNode(IdentificationNode):
     """Gravity parameters, torque offsets and Coulomb friction."""
 
     def __init__(self) -> None:
-        super().__init__("gravity_identification", PARAMETERS, job_of_kind("gravity"))
+        super().__init__("gravity_identification", "gravity", PARAMETERS)
 
 
 def main() -> None:

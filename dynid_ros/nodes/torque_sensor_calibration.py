@@ -8,10 +8,10 @@ present estimates for the reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from rclpy.node import Node
@@ -21,21 +21,19 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
-from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.torque_sensors.sensor_drift import DriftAlarm
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import SampleStream, TorqueSensorObserver
 from dynid_ros.identified.torque_sensors import TorqueSensors
-from dynid_ros.jobs.identification import Job, identify_torque_sensors, read_gravity
-from dynid_ros.model import RobotModel
-from dynid_ros.nodes.identification.identification_node import RECORDING_PARAMETERS, IdentificationNode, Identify
+from dynid_ros.jobs.kinds import KINDS
+from dynid_ros.jobs.torque_sensors import read_gravity
+from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.joint_states import TorqueSamples
 from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of, setting_arguments
 from dynid_ros.nodes.shared.process import answer, run
 from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import brief_yaml
-from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.settings import settings_of
 
@@ -133,19 +131,9 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) and abs(value) < 1e5 else None
 
 
-SETTINGS, RULES = settings_of(TorqueSensorCalibration), settings_of(SampleRules)
+RULES = settings_of(SampleRules)
 PARAMETERS = (
-    *(parameter for parameter in RECORDING_PARAMETERS if parameter.name != "validation_recording"),
-    NodeParameter(
-        "recording_with_mass", "", "the same motion with the reference mass attached; empty: none", adjustable=True
-    ),
-    NodeParameter(
-        "model_file",
-        "",
-        "identified.yaml whose gravity parameters are known; with it no mass is needed; empty: estimated",
-    ),
-    *parameters_of(SETTINGS),
-    NodeParameter("output", "dynid_results", "folder for identified.yaml and report.html"),
+    *parameters_of_kind("torque-sensors"),
     NodeParameter(
         "observe", False, "watch the sensors on joint_states while the arm works, against the gravity of model_file"
     ),
@@ -164,51 +152,27 @@ PARAMETERS = (
 )
 
 
-def calibration_job(robot: RobotModel, settings: SimpleNamespace) -> Identify:
-    """The job that the values of `PARAMETERS` describe; its third argument are the recordings with mass.
-
-    Raises:
-        DynidError: a setting that makes no sense.
-    """
-    known = read_gravity(Path(settings.model_file), robot) if settings.model_file else (None, None)
-    currents = _reads_currents(settings)
-    calibration = TorqueSensorCalibration(
-        robot, gravity=known[0], currents=currents, **setting_arguments(SETTINGS, settings)
-    )
-    return partial(_identify, calibration, known[1])
-
-
-def _reads_currents(settings: SimpleNamespace) -> bool:
-    """Whether the motors' torque constants are what is wanted."""
-    return settings.effort_convention == "motor_current" and not any(settings.motor_gains)
-
-
-def _identify(
-    calibration: TorqueSensorCalibration,
-    arm: dict | None,
-    plain: Sequence[Recording],
-    output: str,
-    loaded: Sequence[Recording],
-) -> Job:
-    return identify_torque_sensors(calibration, plain, output, loaded, arm)
-
-
 class TorqueSensorCalibrationNode(IdentificationNode):
     """Gains and offsets of torque sensors."""
 
     def __init__(self) -> None:
-        super().__init__("torque_sensor_calibration", PARAMETERS, calibration_job)
+        super().__init__("torque_sensor_calibration", "torque-sensors", PARAMETERS)
         if self.settings.observe:
             self.watch = TorqueSensorWatch(self, self._observer(), self.convention, self.settings, self._tell)
             self.create_service(Trigger, "~/accept", answer(self, self.accept))
             Diagnostics(self, self.watch.status, "drift", self.robot.name)
 
+    @property
+    def _reads_currents(self) -> bool:
+        """Whether the motors' torque constants are to be found."""
+        return self.settings.effort_convention == "motor_current" and not any(self.settings.motor_gains)
+
+    def _estimator(self) -> Any:
+        inputs = {**self._files(), "currents": self._reads_currents}
+        return KINDS[self.kind].build(self.robot, self._values(), **inputs)
+
     def _convention(self) -> EffortConvention:
-        return (
-            EffortConvention("motor_current", readings=True)
-            if _reads_currents(self.settings)
-            else super()._convention()
-        )
+        return EffortConvention("motor_current", readings=True) if self._reads_currents else super()._convention()
 
     def accept(self) -> str:
         """Take the present estimates for the reference and end all alarms."""
@@ -217,23 +181,17 @@ class TorqueSensorCalibrationNode(IdentificationNode):
         gains = ", ".join(f"{name} {gain:.5g}" for name, gain in zip(sensors.joint_names, sensors.gain, strict=True))
         return f"the reference gains are now {gains}"
 
-    def _identify(self) -> Job:
-        chosen = self.chosen()
-        loaded = [chosen.recording_with_mass] if chosen.recording_with_mass else []
-        plain = chosen.recording or ("" if loaded and self.settings.model_file else self.bag)
-        if not plain and not loaded:
+    def _fitted(self, chosen: SimpleNamespace) -> list[str]:
+        """Return the recordings without the mass; with known gravity, those with it alone may do."""
+        loaded = chosen.recording_with_mass
+        if loaded and self.settings.model_file and not chosen.recording:
+            return list(filter(None, chosen.more_recordings))
+        paths = super()._fitted(chosen)
+        if paths[0] == loaded:
             raise DynidError(
-                "No recording: set parameter 'recording', or record with the recorder "
-                f"(nothing on {self.settings.bag_topic} yet)"
+                f"{loaded} is to be without and with the reference mass; set parameter 'recording' to the one without"
             )
-        if plain in loaded:
-            raise DynidError(
-                f"{plain} is to be without and with the reference mass; set parameter 'recording' to the one without"
-            )
-        paths = [path for path in (plain, *chosen.more_recordings) if path]
-        return self._job(
-            [self._read(path) for path in paths], self.settings.output, [self._read(path) for path in loaded]
-        )
+        return paths
 
     def _observer(self) -> TorqueSensorObserver:
         settings = self.settings

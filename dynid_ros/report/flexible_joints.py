@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width, interval
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, MeasuredSpring, RunFound
+from dynid_ros.identified.validation import Validation
 from dynid_ros.mocap.recorded_links import MocapLinks
+from dynid_ros.recording import Recording
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import (
     MISSING,
@@ -441,3 +444,20 @@ def write_flexible_report(
         settings=result.settings,
         shown={"band": f"{brief(result.settings['band'])} Hz"},
     ).write(path)
+
+
+def write_result_report(
+    path: str | Path,
+    result: FlexibleResult,
+    recordings: Mapping[str, Sequence[Recording]],
+    validations: Sequence[Validation],
+) -> Path:
+    """Write the report of a result with its springs as measured; see `write_flexible_report`."""
+    return write_flexible_report(
+        path,
+        replace(result, validations=tuple(validations)),
+        result.springs,
+        predictions=[result.predict(recording) for recording in recordings.get("validate", ())],
+        cameras=result.cameras,
+        repeats=result.repeats,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -379,12 +379,11 @@ def _validation_section(validations: Sequence[Validation], units: Sequence[Joint
 def write_result_report(
     path: str | Path,
     result: GravityResult,
-    fitted: Sequence[Recording],
-    unseen: Sequence[Recording],
+    recordings: Mapping[str, Sequence[Recording]],
     validations: Sequence[Validation],
 ) -> Path:
     """Write the report of a result; its validations stand for the recordings that were not fitted."""
-    del fitted, unseen
+    del recordings
     return write_gravity_report(path, result.robot, validated(result.document(), validations), result.samples)
 
 

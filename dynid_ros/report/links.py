@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -263,8 +263,7 @@ def write_link_report(
 def write_result_report(
     path: str | Path,
     result: LinkResult,
-    fitted: Sequence[Recording],
-    unseen: Sequence[Recording],
+    recordings: Mapping[str, Sequence[Recording]],
     validations: Sequence[Validation],
 ) -> Path:
     """Write the report of a result; one that does not predict torque has the page of its file."""
@@ -273,7 +272,7 @@ def write_result_report(
         from dynid_ros.report.identified_yaml import write_file_report  # noqa: PLC0415  # only here
 
         return write_file_report(path, result.document(), result.robot)
-    return write_link_report(path, result, fitted, unseen)
+    return write_link_report(path, result, recordings["recordings"], recordings.get("validate", ()))
 
 
 def _torque_section(result: LinkResult, quality: LinkQuality) -> Section:

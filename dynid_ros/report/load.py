@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.equations import Equations
+from dynid_ros.identification.load.driver_settings import driver_settings
 from dynid_ros.identification.load.load_fit import LoadColumns
 from dynid_ros.identification.load_result import LoadResult, alike
 from dynid_ros.identification.wrench_frame import AXES, UNITS
@@ -284,6 +285,15 @@ def write_load_report(
         sources=result.sources,
         settings=result.settings,
     ).write(path)
+
+
+def write_result_report(path: str | Path, result: LoadResult, *_: object) -> Path:
+    """Write the report of a result with the equations that were fitted; see `write_load_report`."""
+    try:
+        drivers = driver_settings(result)
+    except IdentificationError:
+        drivers = {}
+    return write_load_report(path, result, result.fitted, drivers)
 
 
 def _load_section(result: LoadResult) -> Section:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,7 @@ def write_servo_report(
         tiles=_tiles(result),
         sections=[section for section in sections if section is not None],
         sources=result.sources,
-        settings=result.settings.document(),
+        settings=result.settings,
     ).write(path)
 
 
@@ -136,3 +136,14 @@ def _panels(result: ServoResult, shown: Recording) -> list[Plot]:
         picture = prediction_plot(label, f"error ({unit})", time, *both)
         panels.append(panel(name, picture, float(np.sqrt(np.mean((both[0] - both[1]) ** 2))), unit))
     return panels
+
+
+def write_result_report(
+    path: str | Path,
+    result: ServoResult,
+    recordings: Mapping[str, Sequence[Recording]],
+    validations: Sequence[Validation],
+) -> Path:
+    """Write the report of a result, which shows the first recording that was not fitted; see `write_servo_report`."""
+    shown = (*recordings.get("validate", ()), *recordings["recordings"])[0]
+    return write_servo_report(path, result, shown, validations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
+from dynid_ros.identified.validation import Validation
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg, thinned
 from dynid_ros.report.formats import (
     MISSING,
@@ -22,7 +24,7 @@ from dynid_ros.report.formats import (
     significant,
     with_unit,
 )
-from dynid_ros.report.page import Cell, Figures, Plot, Section, Table, Tile, condition, result_page
+from dynid_ros.report.page import Cell, Figures, Plot, Section, Table, Tile, agreement_table, condition, result_page
 from dynid_ros.report.plots import error_plot
 
 # Readings of a torque sensor over the torque, and the line that its calibration draws through them.
@@ -131,7 +133,9 @@ def _relative_residual(result: TorqueSensorResult) -> NDArray:
     return 100 * result.fit.residual / np.where(spread > 0, spread, np.nan)
 
 
-def write_torque_sensor_report(path: str | Path, result: TorqueSensorResult) -> Path:
+def write_torque_sensor_report(
+    path: str | Path, result: TorqueSensorResult, validations: Sequence[Validation] = ()
+) -> Path:
     """Write the report of what was calibrated, how well, and what is undetermined.
 
     The same input gives the same file: it holds no date.
@@ -157,8 +161,16 @@ def write_torque_sensor_report(path: str | Path, result: TorqueSensorResult) -> 
                 ],
             ),
             Section("Residuals", [Figures([Plot(error_plot(robot.joint_names, _relative_residual(result), label))])]),
+            *([Section("Validation", [agreement_table(one) for one in validations])] if validations else []),
             condition(result.condition_number).section(),
         ],
         sources=result.sources,
         settings=result.settings,
     ).write(path)
+
+
+def write_result_report(
+    path: str | Path, result: TorqueSensorResult, _recordings: object, validations: Sequence[Validation]
+) -> Path:
+    """Write the report of a result; see `write_torque_sensor_report`."""
+    return write_torque_sensor_report(path, result, validations)

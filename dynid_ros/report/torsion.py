@@ -144,3 +144,11 @@ def _tiles(result: TorsionResult) -> list[Tile]:
         Tile("Stiffness determined", f"{known} of {len(result.joints)}", "joints with a link encoder"),
         Tile("Torsion residual, worst joint", percent(residual), "of parts of the record that were left out, RMS"),
     ]
+
+
+def write_result_report(
+    path: str | Path, result: TorsionResult, recordings: Mapping[str, Sequence[Recording]], _validations: object
+) -> Path:
+    """Write the report of a result; see `write_torsion_report`."""
+    unseen = recordings.get("validate", ())
+    return write_torsion_report(path, result.robot, result, recordings["recordings"], unseen)

@@ -1,6 +1,7 @@
 """The verdict on the torque sensors: good on the sensors as they truly are, bad on others, or if one was not found."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def fixture_demonstration(tmp_path_factory):
     result = TorqueSensorCalibration(robot, gravity=KnownGravity.of_urdf(robot)).fit(recording)
     folder = tmp_path_factory.mktemp("torque_sensors")
     # The demo adds the sensors to the file of the arm.
-    result.save(folder / "identified.yaml", {"robot": result.document()["robot"]})
+    replace(result, arm={"robot": result.document()["robot"]}).save(folder / "identified.yaml")
     return robot, truth_table(arm), folder
 
 

@@ -26,9 +26,9 @@ from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.experiments import flexible_prior
-from dynid_ros.jobs.identification import read_gravity
 from dynid_ros.jobs.load import read_arm, read_tare
 from dynid_ros.jobs.report import report_file
+from dynid_ros.jobs.torque_sensors import read_gravity
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory
 from dynid_ros.trajectories.fourier import FourierSeries

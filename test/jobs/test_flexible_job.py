@@ -14,7 +14,8 @@ from html_page import Page
 from dynid_ros.errors import IdentificationError, MocapError, RecordingError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.flexible_joints import _first_fit, identify_flexible, repeated
+from dynid_ros.jobs.flexible_joints import FlexibleRun, FlexibleSettings, _first_fit, repeated
+from dynid_ros.jobs.run import run
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +34,10 @@ def truth():
     return dict(zip(TERMS, (getattr(TRUTH, term.removeprefix("link_")) for term in TERMS), strict=True))
 
 
-def identify(recordings, folder, **settings):
-    return identify_flexible(FlexibleJointIdentification(ROBOT), recordings, folder, **settings)
+def identify(recordings, folder, *, repeats=False, validate=(), **settings):
+    fit = FlexibleJointIdentification(ROBOT)
+    estimator = FlexibleRun(ROBOT, fit, settings=FlexibleSettings(repeats=repeats), **{"mocap": False} | settings)
+    return run("flexible", estimator, {"recordings": recordings, "validate": validate}, folder)
 
 
 @pytest.fixture(name="job", scope="module")

@@ -11,7 +11,7 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identification import identify
+from dynid_ros.jobs.run import run
 from dynid_ros.model import GravityModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import SimulatedArm
@@ -28,7 +28,12 @@ def assert_gravity_is_found(job, true):
 
 def test_files_and_summary(tmp_path):
     robot = demo_robot()
-    job = identify("gravity", GravityIdentification(robot), [planned_recording()], tmp_path, [planned_recording(1)])
+    job = run(
+        "gravity",
+        GravityIdentification(robot),
+        {"recordings": [planned_recording()], "validate": [planned_recording(1)]},
+        tmp_path,
+    )
     assert_gravity_is_found(job, robot)
     assert "joint_1: axis parallel to gravity" in job.summary()
     assert "Validation on" in job.summary()
@@ -40,7 +45,12 @@ def test_effort_without_gravity_is_refused(tmp_path):
     recording = planned_recording()
     compensated = recording.torque - demo_robot().gravity_torque(recording.position)
     with pytest.raises(RecordingError, match="gravity_compensated"):
-        identify("gravity", GravityIdentification(demo_robot()), [_with_torque(recording, compensated)], tmp_path)
+        run(
+            "gravity",
+            GravityIdentification(demo_robot()),
+            {"recordings": [_with_torque(recording, compensated)]},
+            tmp_path,
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -48,7 +58,12 @@ def test_missing_torque_is_named(tmp_path):
     torque = planned_recording().torque.copy()
     torque[:, 2] = np.nan
     with pytest.raises((IdentificationError, RecordingError), match="joint_3"):
-        identify("gravity", GravityIdentification(demo_robot()), [_with_torque(planned_recording(), torque)], tmp_path)
+        run(
+            "gravity",
+            GravityIdentification(demo_robot()),
+            {"recordings": [_with_torque(planned_recording(), torque)]},
+            tmp_path,
+        )
 
 
 @pytest.mark.slow
@@ -56,7 +71,7 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
     path = tmp_path / "run.npz"
     demo_recording().write_npz(path)
     recording = type(demo_recording()).read(path)
-    job = identify("gravity", GravityIdentification(demo_robot()), [recording], tmp_path)
+    job = run("gravity", GravityIdentification(demo_robot()), {"recordings": [recording]}, tmp_path)
     time = np.linspace(0, 5, 50)
     start = np.array([0.3, 0.6, 0.9, 0.4, 0.5, 0.3])
     still = np.tile(start, (50, 1))
@@ -85,10 +100,12 @@ def test_a_motion_without_dwells_is_told_what_would_do(tmp_path):
     with pytest.raises(
         IdentificationError, match=r"slowly, below 0\.5 per s, in \d+ stretches.*: --samples slow \(node"
     ):
-        identify("gravity", GravityIdentification(robot), [moving], tmp_path)
+        run("gravity", GravityIdentification(robot), {"recordings": [moving]}, tmp_path)
     fast = replace(moving, time=time / 40)
     with pytest.raises(IdentificationError) as caught:
-        identify("gravity", GravityIdentification(robot), [fast], tmp_path)
+        run("gravity", GravityIdentification(robot), {"recordings": [fast]}, tmp_path)
     assert "--samples slow" not in str(caught.value)
     assert not list(tmp_path.iterdir())
-    assert identify("gravity", GravityIdentification(robot, samples="slow"), [moving], tmp_path).report.is_file()
+    assert run(
+        "gravity", GravityIdentification(robot, samples="slow"), {"recordings": [moving]}, tmp_path
+    ).report.is_file()

@@ -11,7 +11,7 @@ from pinocchio_arm import PinocchioArm
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identification import Job, identify
+from dynid_ros.jobs.run import IdentificationRun, run
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
@@ -31,12 +31,12 @@ def record(robot: RobotModel, truth: np.ndarray, swing: float) -> Recording:
     )
 
 
-def identified(robot: RobotModel, folder: Path, heavier: float, swing: float = 0.0) -> Job:
+def identified(robot: RobotModel, folder: Path, heavier: float, swing: float = 0.0) -> IdentificationRun:
     """Files of links that are `heavier` than those of the URDF, whose gripper was not at zero when it was recorded."""
     record(robot, heavier * robot.parameters, swing).write_csv(folder / "run.csv")
     recording = Recording.read(folder / "run.csv", robot.joint_names)
     identification = LinkIdentification(robot.with_posture({}), friction=known.FRICTION, prior_weight=1.0)
-    return identify("links", identification, [recording], folder)
+    return run("links", identification, {"recordings": [recording]}, folder)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 import numpy as np
 import pytest
 
-from dynid_ros.commands.options import add_reading
+from dynid_ros.commands.options import add_effort, add_reading
 from dynid_ros.errors import RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import checked, joint_values, read_recordings
 from dynid_ros.recording import Recording
@@ -48,6 +48,7 @@ def test_motor_gains_take_commas_blanks_and_names(words, tmp_path):
     recording.write_csv(tmp_path / "run.csv")
     parser = ArgumentParser()
     add_reading(parser)
+    add_effort(parser)
     options = parser.parse_args(["--effort-convention", "motor_current", "--motor-gains", *words.split(" ")])
     (read,) = read_recordings(options, None, [tmp_path / "run.csv"], recording.joint_names)
     np.testing.assert_array_equal(read.torque, [[2.0, 3.0], [2.0, 3.0]])

@@ -11,7 +11,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
-from dynid_ros.jobs.identification import identify
+from dynid_ros.jobs.run import run
 from dynid_ros.model import RobotModel
 
 ROBOT, _ = known.planar()
@@ -21,7 +21,7 @@ QUICK = {"friction": known.FRICTION, "prior_weight": 1.0}
 
 
 def test_files_and_summary_and_the_urdf_has_the_true_torque_in_pinocchio(tmp_path, capfd):
-    job = identify("links", LinkIdentification(ROBOT, **QUICK), [FITTED], tmp_path, [UNSEEN])
+    job = run("links", LinkIdentification(ROBOT, **QUICK), {"recordings": [FITTED], "validate": [UNSEEN]}, tmp_path)
     document = load_identified(job.identified)
     assert document["validation"][0]["recording"] == "run_1"
     assert min(document["validation"][0]["r2"].values()) > 0.99
@@ -43,7 +43,7 @@ def test_files_and_summary_and_the_urdf_has_the_true_torque_in_pinocchio(tmp_pat
 def test_without_a_urdf_there_is_none_and_none_of_an_earlier_run(tmp_path):
     (tmp_path / "identified.urdf").write_text("of an earlier run")
     robot = RobotModel(ROBOT.chain, ROBOT.parameters, ROBOT.gravity)
-    job = identify("links", LinkIdentification(robot, **QUICK), [FITTED], tmp_path)
+    job = run("links", LinkIdentification(robot, **QUICK), {"recordings": [FITTED]}, tmp_path)
     assert "urdf" not in job.files
     assert not (tmp_path / "identified.urdf").exists()
     assert "no URDF: planar: it does not come from a URDF" in job.summary()
@@ -54,7 +54,7 @@ def test_links_that_cannot_exist_give_no_urdf(tmp_path):
     identification = LinkIdentification(ROBOT, friction=known.FRICTION, estimator="weighted")
     impossible = TRUTH.copy()
     impossible[[19, 29]] = -0.5
-    job = identify("links", identification, [known.record(ROBOT, impossible)], tmp_path)
+    job = run("links", identification, {"recordings": [known.record(ROBOT, impossible)]}, tmp_path)
     assert "urdf" not in job.files
     assert "use the estimator 'consistent'" in job.summary()
     assert job.identified.exists()
@@ -66,18 +66,28 @@ def test_faults_stop_the_job_before_anything_is_fitted(faulty, tmp_path, monkeyp
     recordings = [FITTED, UNSEEN]
     recordings[faulty] = replace(recordings[faulty], torque=np.full_like(FITTED.torque, np.nan))
     with pytest.raises(RecordingError, match=f"run_{faulty}: no torque was recorded"):
-        identify("links", LinkIdentification(ROBOT, **QUICK), recordings[:1], tmp_path, recordings[1:])
+        run(
+            "links",
+            LinkIdentification(ROBOT, **QUICK),
+            {"recordings": recordings[:1], "validate": recordings[1:]},
+            tmp_path,
+        )
     assert not list(tmp_path.iterdir())
 
 
 def test_what_was_fitted_is_no_validation(tmp_path):
     with pytest.raises(RecordingError, match="run_0: it is to be fitted and to be validated on"):
-        identify("links", LinkIdentification(ROBOT, **QUICK), [FITTED], tmp_path, [UNSEEN, replace(FITTED)])
+        run(
+            "links",
+            LinkIdentification(ROBOT, **QUICK),
+            {"recordings": [FITTED], "validate": [UNSEEN, replace(FITTED)]},
+            tmp_path,
+        )
 
 
 def test_warnings_are_in_summary_and_document(tmp_path):
     torque = FITTED.torque.copy()
     torque[100:120, 1] = np.nan
-    job = identify("links", LinkIdentification(ROBOT, **QUICK), [replace(FITTED, torque=torque)], tmp_path)
+    job = run("links", LinkIdentification(ROBOT, **QUICK), {"recordings": [replace(FITTED, torque=torque)]}, tmp_path)
     assert "warning: run_0, joint 'joint_2': its torque is NaN in 20 of 1000 samples" in job.summary()
     assert "NaN in 20 of 1000" in job.document()["warnings"][0]

@@ -1,5 +1,7 @@
 """The arm and the tare that a load identification reads from files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import weighed_loads as known
@@ -19,7 +21,11 @@ def fixture_written(tmp_path_factory):
     """What a load identification wrote."""
     result = LoadIdentification(ROBOT, known.arm().known_arm).fit(EXPERIMENT.loaded)
     folder = tmp_path_factory.mktemp("tare")
-    return result, result.save(folder / "alone.yaml"), result.save(folder / "both.yaml", known.arm().document())
+    return (
+        result,
+        result.save(folder / "alone.yaml"),
+        replace(result, arm=known.arm().document()).save(folder / "both.yaml"),
+    )
 
 
 def changed(path, tmp_path, change):

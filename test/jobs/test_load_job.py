@@ -7,30 +7,34 @@ import weighed_loads as known
 import yaml
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.identification import LinkIdentification, LoadIdentification
+from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.load.driver_settings import SETTINGS
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.load import identify_load
+from dynid_ros.jobs.load import LoadRun, LoadSettings
+from dynid_ros.jobs.run import run
 from dynid_ros.model.friction import JointFriction
 
 EXPERIMENT = known.experiment()
 ROBOT, LOAD = EXPERIMENT.robot, EXPERIMENT.load
 
 
-def weigh(folder, recordings=(EXPERIMENT.loaded,), arm=None, **settings):
-    identification = LoadIdentification(ROBOT, known.arm().known_arm, **settings)
-    return identify_load(identification, recordings, folder, arm=arm)
+def weigh(folder, recordings=(EXPERIMENT.loaded,), **settings):
+    estimator = LoadRun(ROBOT, LoadSettings(**settings), model=known.arm().save(folder / "model.yaml"))
+    try:
+        return run("load", estimator, {"recordings": recordings}, folder / "out")
+    finally:
+        (folder / "model.yaml").unlink()
 
 
 @pytest.fixture(name="job", scope="module")
 def fixture_job(tmp_path_factory):
-    return weigh(tmp_path_factory.mktemp("out"), arm=known.arm().document())
+    return weigh(tmp_path_factory.mktemp("load"))
 
 
 @pytest.fixture(name="no_report")
 def fixture_no_report(monkeypatch):
     """Its pictures take their time."""
-    monkeypatch.setattr("dynid_ros.jobs.load.write_load_report", lambda path, *_: path)
+    monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
 
 
 def test_the_file_holds_the_arm_and_the_load(job):
@@ -61,34 +65,37 @@ def test_the_arm_is_identified_from_recordings_without_the_load(tmp_path, monkey
         "dynid_ros.jobs.load.LinkIdentification",
         lambda robot, **settings: LinkIdentification(robot, **quick, **settings),
     )
-    job = identify_load(LoadIdentification(ROBOT), [EXPERIMENT.loaded], tmp_path, [EXPERIMENT.unloaded])
+    recordings = {"recordings": [EXPERIMENT.loaded], "unloaded": [EXPERIMENT.unloaded]}
+    job = run("load", LoadRun(ROBOT), recordings, tmp_path)
     assert job.result.mass == pytest.approx(LOAD[0], rel=0.03)
     assert set(load_identified(job.identified)) >= {"links", "friction", "gravity", "load"}
     assert load_identified(job.identified)["source"]["recordings"] == ["unloaded"]
 
 
-def test_static_without_the_arms_document_the_load_is_alone(tmp_path, no_report):
-    job = weigh(tmp_path, [known.resting()], motion="static")
+def test_a_load_at_rest_has_no_inertia(tmp_path, no_report):
+    job = weigh(tmp_path, [known.resting()], static=True)
     assert job.result.mass == pytest.approx(LOAD[0], rel=0.03)
     document = load_identified(job.identified)
-    assert "links" not in document
     assert document["load"]["inertia"] == [None] * 6
-    assert set(yaml.safe_load((tmp_path / "drivers" / "ur_set_payload_7.yaml").read_text())["payload"]) == {"m", "com"}
+    assert set(yaml.safe_load((tmp_path / "out" / "drivers" / "ur_set_payload_7.yaml").read_text())["payload"]) == {
+        "m",
+        "com",
+    }
 
 
 def test_nothing_carried_leaves_no_settings_not_even_those_of_before(tmp_path, no_report):
-    (tmp_path / "drivers").mkdir()
-    (tmp_path / "drivers" / "ur.script").write_text("of before")
+    (tmp_path / "out" / "drivers").mkdir(parents=True)
+    (tmp_path / "out" / "drivers" / "ur.script").write_text("of before")
     job = weigh(tmp_path, [replace(known.experiment(1).unloaded, source="empty")])
     assert not job.result.is_loaded
-    assert not list((tmp_path / "drivers").iterdir())
+    assert not list((tmp_path / "out" / "drivers").iterdir())
     assert "warning: no settings for drivers: no load is shown" in job.summary()
     assert load_identified(job.identified)["load"]["mass"] == 0.0
 
 
 def test_a_mass_that_is_not_shown_is_null_and_warned_of(tmp_path, no_report):
     """Only the joint that gravity never loads moves: the load could be offsets of the others."""
-    job = weigh(tmp_path, [known.resting(turning=(0,))], motion="static")
+    job = weigh(tmp_path, [known.resting(turning=(0,))], static=True)
     assert load_identified(job.identified)["load"]["mass"] is None
     assert "not shown by these data" in job.summary()
     assert "warning: no settings for drivers: these data do not show the mass" in job.summary()

@@ -17,7 +17,8 @@ from dynid_ros.identification import GravityIdentification, TorqueSensorCalibrat
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.identified_file import load_identified, save_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
-from dynid_ros.jobs.identification import identify_torque_sensors, read_gravity
+from dynid_ros.jobs.run import run as run_job
+from dynid_ros.jobs.torque_sensors import read_gravity
 
 GRAVITY = [str(g) for g in bench.GRAVITY]
 URDF = ["--urdf", str(share_path("config/demo_arm.urdf")), "--gravity", *GRAVITY]
@@ -49,8 +50,11 @@ def run(capsys, *arguments):
 def test_job_writes_what_it_found(tmp_path):
     truth, plain, loaded = experiment()
     robot = bench.aslant_robot()
-    job = identify_torque_sensors(
-        TorqueSensorCalibration(robot, reference_mass=bench.MASS), [plain], tmp_path, [loaded]
+    job = run_job(
+        "torque-sensors",
+        TorqueSensorCalibration(robot, reference_mass=bench.MASS),
+        {"recordings": [plain], "with_mass": [loaded]},
+        tmp_path,
     )
     document = load_identified(job.identified)
     entry = document["torque_sensors"]["joint_2"]
@@ -67,8 +71,11 @@ def test_job_writes_what_it_found(tmp_path):
     assert "a mass of 2.00 kg" in page.text
     assert "joint_2" in job.summary()
     assert str(job.report) in job.summary()
-    again = identify_torque_sensors(
-        TorqueSensorCalibration(robot, reference_mass=bench.MASS), [plain], tmp_path / "again", [loaded]
+    again = run_job(
+        "torque-sensors",
+        TorqueSensorCalibration(robot, reference_mass=bench.MASS),
+        {"recordings": [plain], "with_mass": [loaded]},
+        tmp_path / "again",
     )
     assert again.report.read_bytes() == job.report.read_bytes()
 
@@ -94,7 +101,7 @@ def test_gravity_of_a_calibration_with_a_mass_is_known_with_all_correlations():
 
 def test_report_of_what_is_not_decided(tmp_path):
     _, plain, _ = experiment()
-    job = identify_torque_sensors(TorqueSensorCalibration(bench.aslant_robot()), [plain], tmp_path)
+    job = run_job("torque-sensors", TorqueSensorCalibration(bench.aslant_robot()), {"recordings": [plain]}, tmp_path)
     page = Page(job.report.read_text(encoding="utf-8"))
     assert "Gains of 0 of 6 torque sensors" in page.text
     assert "attach a reference mass" in page.text
@@ -200,10 +207,10 @@ def test_faulty_recording_is_refused(tmp_path):
     _, plain, _ = experiment()
     calibration = TorqueSensorCalibration(bench.aslant_robot())
     with pytest.raises(RecordingError, match="lacks joint"):
-        identify_torque_sensors(calibration, [plain.select(plain.joint_names[:3])], tmp_path)
+        run_job("torque-sensors", calibration, {"recordings": [plain.select(plain.joint_names[:3])]}, tmp_path)
     silent = replace(plain, torque=np.full_like(plain.torque, np.nan))
     with pytest.raises(RecordingError, match="no torque was recorded"):
-        identify_torque_sensors(calibration, [silent], tmp_path)
+        run_job("torque-sensors", calibration, {"recordings": [silent]}, tmp_path)
     assert not list(tmp_path.iterdir())
 
 

@@ -16,15 +16,15 @@ from identification_bench import IdentificationBench  # noqa: E402
 import docs.generate_parameters as generate  # noqa: E402
 import dynid_ros.nodes  # noqa: E402
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402
-from dynid_ros.jobs.identification import KINDS, Kind  # noqa: E402
+from dynid_ros.jobs.kinds import KINDS, Kind  # noqa: E402
 
 ESTIMATOR = '''
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identification.result import Result
 from dynid_ros.identified.validation import validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.settings import check, setting
@@ -37,39 +37,44 @@ class BiasIdentification:
 
     robot: RobotModel
     trimmed: float = setting(0.0, "share of the samples left out at both ends", least=0)
-    center: str = setting("mean", "what the middle is", choices=("mean", "median"))
+    center: str = setting("mean", "estimate of the middle", choices=("mean", "median"))
 
     def __post_init__(self):
         check(self, IdentificationError)
 
-    def fit(self, *recordings):
+    def fit(self, recordings):
         torque = np.sort(np.concatenate([one.torque for one in recordings]), axis=0)
         skip = int(self.trimmed * len(torque))
         kept = torque[skip : len(torque) - skip]
-        return BiasResult(self.robot, getattr(np, self.center)(kept, axis=0), [one.source for one in recordings],
-                          {"trimmed": self.trimmed, "center": self.center})
+        settings = {"trimmed": self.trimmed, "center": self.center}
+        bias = getattr(np, self.center)(kept, axis=0)
+        covariance = np.diag(np.var(kept, axis=0) / len(kept))
+        return BiasResult(self.robot, bias, covariance, len(kept) - 1, [one.source for one in recordings], settings)
 
 
-@dataclass
-class BiasResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class BiasResult(Result):
     robot: RobotModel
-    bias: np.ndarray
+    parameters: np.ndarray
+    covariance: np.ndarray
+    dof: int
     sources: list
     settings: dict
-    missing: tuple = field(default=())
     condition_number: float = 1.0
+    remarks: tuple = ()
+
+    @property
+    def names(self):
+        return [f"offset {joint}" for joint in self.robot.joint_names]
+
+    def sections(self):
+        return bias_section(self.robot.joint_names, self.parameters)
 
     def summary(self):
-        return "\\n".join(f"{name} {value:.3f}" for name, value in zip(self.robot.joint_names, self.bias))
-
-    def document(self):
-        return new_document(self.robot, self.sources, self.settings) | bias_section(self.robot.joint_names, self.bias)
-
-    def save(self, path, validations=()):
-        return save_identified(path, self.document() | {"validation": [one.document() for one in validations]})
+        return "\\n".join(f"{name} {value:.3f}" for name, value in zip(self.names, self.parameters))
 
     def validate(self, other):
-        return validate_torque(other.source, self.robot.joint_names, other.torque, 0 * other.torque + self.bias)
+        return validate_torque(other.source, self.robot.joint_names, other.torque, 0 * other.torque + self.parameters)
 '''
 SECTION = """
 def bias_section(joints, bias):
@@ -79,8 +84,8 @@ REPORT = """
 from dynid_ros.report.page import Section, Table, Tile, agreement_table, result_page
 
 
-def write_result_report(path, result, fitted, unseen, validations):
-    rows = [(name, f"{value:.3f}") for name, value in zip(result.robot.joint_names, result.bias)]
+def write_result_report(path, result, recordings, validations):
+    rows = [(name, f"{value:.3f}") for name, value in zip(result.robot.joint_names, result.parameters)]
     return result_page(
         "Bias",
         "Identification of bias",
@@ -97,7 +102,7 @@ def write_result_report(path, result, fitted, unseen, validations):
 """
 NODE = '''"""Node that turns a recording into the bias of each joint."""
 
-from dynid_ros.nodes.identification.identification_node import IdentificationNode, job_of_kind, parameters_of_kind
+from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.process import run
 
 PARAMETERS = parameters_of_kind("bias")
@@ -107,7 +112,7 @@ class BiasIdentificationNode(IdentificationNode):
     """Bias of all joints."""
 
     def __init__(self) -> None:
-        super().__init__("bias_identification", PARAMETERS, job_of_kind("bias"))
+        super().__init__("bias_identification", "bias", PARAMETERS)
 
 
 def main() -> None:

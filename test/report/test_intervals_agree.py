@@ -12,8 +12,8 @@ from scipy.stats import t
 
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.identification import identify
 from dynid_ros.jobs.report import report_file
+from dynid_ros.jobs.run import run
 from dynid_ros.report.formats import as_fine_as
 
 ROBOT, TRUTH = link_experiment.planar()
@@ -42,7 +42,7 @@ def test_gravity(tmp_path, monkeypatch):
         return replace(found, dof=np.full_like(found.dof, 5.0))
 
     monkeypatch.setattr(GravityIdentification, "fit", fewer)
-    job = identify("gravity", GravityIdentification(demo_robot()), [planned_recording()], tmp_path)
+    job = run("gravity", GravityIdentification(demo_robot()), {"recordings": [planned_recording()]}, tmp_path)
     result = job.result
     moments = expected(result.parameters, result.standard_errors, np.full(len(result.parameters), 5.0))
     assert len(moments) > 8
@@ -55,7 +55,7 @@ def test_gravity(tmp_path, monkeypatch):
 def test_links(ripple, tmp_path):
     recording = link_experiment.record(ROBOT, TRUTH, ripple=ripple)
     identification = LinkIdentification(ROBOT, friction=link_experiment.FRICTION, prior_weight=1.0)
-    job = identify("links", identification, [recording], tmp_path)
+    job = run("links", identification, {"recordings": [recording]}, tmp_path)
     estimate = job.result.base_parameters
     # pages show Coulomb friction and offset as the torque in each direction
     shown = np.array([not name.startswith(("coulomb", "offset")) for name in estimate.expressions])

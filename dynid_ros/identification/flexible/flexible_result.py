@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.display import Plotted
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width
 from dynid_ros.identification.flexible.flexible_parameters import Combination, JointParameters, Layout
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction, predict
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
+from dynid_ros.identification.result import LEVEL, Result
 from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS, flexible_joint_entry
-from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.links import base_parameters_section
 from dynid_ros.identified.section import as_number
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.mocap.link_angles import LinkAngles
-from dynid_ros.model.base_parameters import parameter_table, prismatic_unit
+from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
-from dynid_ros.recording.recording import Recordings, read_all
+from dynid_ros.recording.recording import RecordingLike, read_all
 
 HEADS = {
     "stiffness": ("k", "N m/rad"),
@@ -71,7 +69,7 @@ class RunFound:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FlexibleResult(Plotted):
+class FlexibleResult(Result):
     """Links, friction, springs and motors of an arm with flexible joints.
 
     Attributes:
@@ -88,6 +86,10 @@ class FlexibleResult(Plotted):
         settings: of the identification.
         remarks: sentences on what was chosen and what is not determined.
         iterations: of the search.
+        validations: agreement with recordings that were not fitted, for the report.
+        springs: torque and deflection of each spring as measured; empty: nobody asked for them.
+        cameras: `MocapLinks` of the recordings in which cameras saw the links.
+        repeats: name, mean and coefficient of variation of each parameter over fits of single recordings.
     """
 
     layout: Layout
@@ -103,6 +105,14 @@ class FlexibleResult(Plotted):
     remarks: tuple[str, ...]
     iterations: int
     validations: tuple[Validation, ...] = ()
+    springs: tuple[MeasuredSpring, ...] = ()
+    cameras: tuple[Any, ...] = ()
+    repeats: tuple[tuple[str, float, float], ...] = ()
+
+    @property
+    def robot(self) -> RobotModel:
+        """The arm."""
+        return self.layout.robot
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -114,12 +124,7 @@ class FlexibleResult(Plotted):
         """The joints."""
         return self.layout.robot.joint_names
 
-    @cached_property
-    def standard_errors(self) -> NDArray:
-        """(p,); infinite where the data do not determine it."""
-        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
-
-    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
         """(p, 2) lower and upper ends; that of a stiffness is the inverse of its compliance's."""
         half = half_width(self.standard_errors, level=level)
         found = np.stack([self.parameters - half, self.parameters + half], axis=1)
@@ -178,49 +183,43 @@ class FlexibleResult(Plotted):
         """
         return predict(self.layout, self.parameters, recording, self.settings["band"])
 
-    def validate(self, *recordings: Recordings) -> list[Validation]:
-        """Torques of recordings that were not used, against the model's."""
-        found = []
-        unit = unit_of_joints(self.layout.robot.chain.prismatic, "N m", "N")
-        for recording in read_all(recordings, self.joint_names):
-            prediction = self.predict(recording)
-            found.append(
-                validate_torque(recording.source, self.joint_names, prediction.measured_torque, prediction.torque, unit)
-            )
-        return found
+    def validate(self, recording: RecordingLike) -> Validation:
+        """Compare the predicted torques with those of a recording that was not fitted; it needs no link positions."""
+        (unseen,) = read_all([recording], self.joint_names)
+        prediction = self.predict(unseen)
+        unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
+        return validate_torque(unseen.source, self.joint_names, prediction.measured_torque, prediction.torque, unit)
 
-    def _line(self) -> str:
-        return f"{self.layout.robot.name}, {len(self.names)} parameters, condition {self.condition_number:.3g}"
-
-    def _table(self) -> dict[str, Sequence]:
-        return parameter_table(self.layout.robot, self.names, self.parameters, self)
-
-    def document(self) -> dict:
-        """The sections of `identified.yaml`."""
-        layout, found = self.layout, new_document(self.layout.robot, self.sources, dict(self.settings))
-        found["flexible_joints"] = {joint: self._entry(i) for i, joint in enumerate(self.joint_names)}
-        found["flexible_sums"] = [
-            {"expression": s.expression, "value": as_number(s.value), "std": as_number(s.standard_error)}
-            for s in self.sums
-        ]
-        found["flexible_recordings"] = [
-            {
-                "recording": run.source,
-                "clock_offset": float(run.clock_offset),
-                "clock_offset_std": as_number(run.clock_offset_error),
-                "clock_drift": float(run.clock_drift),
-                "zero": {joint: float(z) for joint, z in zip(self.joint_names, run.zero, strict=True)},
-            }
-            for run in self.runs
-        ]
+    def sections(self) -> dict:
+        """Return the sections of joints, sums, recordings, base parameters and repetitions."""
+        layout = self.layout
         nominal = layout.base.project(layout.robot.parameters)
         errors = self.standard_errors[: len(nominal)]
         values = np.where(np.isfinite(errors), self.parameters[: len(nominal)], np.nan)
-        found["base_parameters"] = base_parameters_section(layout.base.expressions, values, errors, nominal)
-        found["condition_number"] = as_number(self.condition_number)
-        if self.validations:
-            found["validation"] = [validation.document() for validation in self.validations]
-        return found
+        sections: dict = {
+            "flexible_joints": {joint: self._entry(i) for i, joint in enumerate(self.joint_names)},
+            "flexible_sums": [
+                {"expression": s.expression, "value": as_number(s.value), "std": as_number(s.standard_error)}
+                for s in self.sums
+            ],
+            "flexible_recordings": [
+                {
+                    "recording": run.source,
+                    "clock_offset": float(run.clock_offset),
+                    "clock_offset_std": as_number(run.clock_offset_error),
+                    "clock_drift": float(run.clock_drift),
+                    "zero": {joint: float(z) for joint, z in zip(self.joint_names, run.zero, strict=True)},
+                }
+                for run in self.runs
+            ],
+            "base_parameters": base_parameters_section(layout.base.expressions, values, errors, nominal),
+        }
+        if self.repeats:
+            sections["repeats"] = [
+                {"parameter": name, "mean": mean, "variation": as_number(variation)}
+                for name, mean, variation in self.repeats
+            ]
+        return sections
 
     def _entry(self, i: int) -> dict:
         """Entry of a joint in the section `flexible_joints`."""
@@ -235,10 +234,6 @@ class FlexibleResult(Plotted):
             self.confidence_intervals()[places["stiffness"]],
             self.resonances[i],
         )
-
-    def save(self, path: str | Path) -> Path:
-        """Write `identified.yaml`."""
-        return save_identified(path, self.document())
 
     def summary(self) -> str:
         """Text: one line per joint, sums, clocks, remarks."""
@@ -266,6 +261,9 @@ class FlexibleResult(Plotted):
                     f"± {1e3 * half_width(run.clock_offset_error):.3f} ms"
                 )
         lines += self.remarks
+        if self.repeats:
+            lines.append(f"{len(self.sources)} recordings, each alone: mean and coefficient of variation")
+            lines += [f"  {name:<32}{mean:>12.5g}{variation:>10.2%}" for name, mean, variation in self.repeats]
         return "\n".join(lines)
 
 

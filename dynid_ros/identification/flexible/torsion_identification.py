@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,12 @@ from dynid_ros.identification.flexible.torsion_terms import (
     torsion_cutoff,
     torsion_run,
 )
+from dynid_ros.identification.result import Result
+from dynid_ros.identified.identified_file import RecordedJoints
+from dynid_ros.identified.section import DOF
 from dynid_ros.identified.torsion import torsion_entry
 from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import Recordings, read_all
 
 # Torsion of joints as identified: coefficients, and what may be said of stiffness.
 
@@ -115,24 +120,88 @@ NO_LINK_POSITION = "no link position"
 """Reason why nothing is said of a joint that has no link encoder."""
 
 
-@dataclass(frozen=True, eq=False)
-class TorsionResult(TorsionModels):
+@dataclass(frozen=True, eq=False, repr=False)
+class TorsionResult(TorsionModels, Result):
     """Torsion of all joints with a link encoder.
 
     Attributes:
-        joints: by name; joints without a link encoder have none.
-        remarks: what was left out and why.
+        joints: models by joint; joints without a link encoder have none.
+        remarks: joints that were left out and why.
         missing: sentences on joints that have link positions but no torsion.
+        sources: names of the recordings.
+        robot: the arm; names of the recorded joints where it is not known.
     """
 
     joints: dict[str, JointTorsion]
     remarks: tuple[str, ...]
     missing: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    robot: Any = None
+
+    VALIDATION: ClassVar[str] = "torsion_validation"
+
+    @property
+    def settings(self) -> dict:
+        """Cutoff frequency of the low-pass, Hz."""
+        return {"cutoff": float(self.cutoff)}
+
+    @property
+    def condition_number(self) -> float:
+        """NaN: the terms are chosen by held-out samples, not by the condition of one problem."""
+        return np.nan
+
+    @property
+    def parameters(self) -> NDArray:
+        """Coefficients (k,) of the terms of all joints."""
+        return np.array([value for _, _, value, _, _ in self._estimates()])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names (k,) such as "torque joint_2"."""
+        return tuple(f"{label} {joint}" for joint, model in self.joints.items() for label, *_ in model.estimates())
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """Standard errors (k,) of `parameters`."""
+        return np.array([error for _, _, _, error, _ in self._estimates()])
+
+    @property
+    def dof(self) -> NDArray:
+        """Degrees of freedom (k,) of the variances."""
+        return np.array([model.dof for model in self.joints.values() for _ in model.estimates()], dtype=float)
+
+    def sections(self) -> dict:
+        """Return the section `torsion`."""
+        return {"torsion": {name: joint.entry() for name, joint in self.joints.items()}}
+
+    def document(self) -> dict:
+        """Return the content of `identified.yaml`; degrees of freedom are those of each joint."""
+        document = super().document()
+        return {key: value for key, value in document.items() if key not in ("condition_number", DOF)}
 
     def summary(self) -> str:
-        """What was found, joint by joint."""
+        """Return the torsion, joint by joint."""
         lines = [line for model in self.joints.values() for line in model.lines()]
         return "\n".join([*lines, *self.remarks])
+
+    def _estimates(self) -> list[tuple[str, str, float, float, float]]:
+        return [row for model in self.joints.values() for row in model.estimates()]
+
+    def _line(self) -> str:
+        return f"{len(self.joints)} joints, {len(self.names)} coefficients"
+
+    def _table(self) -> dict[str, Sequence]:
+        low, high = self.confidence_intervals().T
+        rows = [(joint, unit) for joint, model in self.joints.items() for _, unit, *_ in model.estimates()]
+        return {
+            "parameter": self.names,
+            "of": [joint for joint, _ in rows],
+            "unit": [unit for _, unit in rows],
+            "value": self.parameters.tolist(),
+            "std": self.standard_errors.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+        }
 
 
 RATE = 50.0
@@ -166,7 +235,7 @@ class TorsionIdentification:
             )
         self.cutoff, self.neighbours, self.torque_error = cutoff, neighbours, torque_error
 
-    def fit(self, *recordings: Recording, prismatic: Collection[str] = ()) -> TorsionResult:
+    def fit(self, *given: Recordings, prismatic: Collection[str] = ()) -> TorsionResult:
         """Fit to one or more recordings of the same joints, of which those named in `prismatic` slide.
 
         Position is the motor's seen through the gear, torque the motor's times the gear ratio, `link_position` the link
@@ -175,6 +244,7 @@ class TorsionIdentification:
         Raises:
             IdentificationError: no link positions, joints that differ, gaps, nothing that moves, too short recordings.
         """
+        recordings = read_all(given)
         self._check(recordings)
         cutoff = torsion_cutoff(recordings) if self.cutoff is None else self.cutoff
         runs = [torsion_run(recording, cutoff) for recording in recordings]
@@ -189,7 +259,8 @@ class TorsionIdentification:
                 joints[name] = self._fit_joint(runs, j, names, prismatic)
         if not joints:
             raise IdentificationError(f"{recordings[0].source}: no torsion can be identified. {'; '.join(remarks)}")
-        return TorsionResult(names, joints, cutoff, tuple(remarks), tuple(missing))
+        sources = tuple(recording.source for recording in recordings)
+        return TorsionResult(names, joints, cutoff, tuple(remarks), tuple(missing), sources, RecordedJoints(names))
 
     def _fit_joint(
         self, runs: list[TorsionRun], joint: int, names: tuple[str, ...], prismatic: Collection[str]

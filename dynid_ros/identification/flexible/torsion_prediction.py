@@ -94,6 +94,15 @@ class TorsionValidation:
     plain_residual_rms: NDArray
     prismatic: Collection[str] = ()
 
+    @property
+    def unpredicted(self) -> tuple[str, ...]:
+        """Joints whose torsion was not predicted."""
+        return tuple(joint for joint, rms in zip(self.joint_names, self.residual_rms, strict=True) if np.isnan(rms))
+
+    def title(self) -> str:
+        """Return the line above `table`."""
+        return f"Validation on {self.recording}: motor less link, predicted from the motors"
+
     def table(self) -> str:
         """One line per joint, for a terminal."""
         units = [DISPLAY_UNITS[joint in self.prismatic] for joint in self.joint_names]

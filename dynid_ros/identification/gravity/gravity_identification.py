@@ -38,9 +38,7 @@ from dynid_ros.identification.gravity_direction import (
 from dynid_ros.identification.static_samples import (
     SampleRules,
     Samples,
-    slow_samples,
-    static_samples,
-    with_known_torque,
+    extract_samples,
 )
 from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU, GravityDirection
 from dynid_ros.model import RobotModel
@@ -134,16 +132,7 @@ class GravityIdentification:
             RecordingError: a joint of the model is not in a recording.
             IdentificationError: a recording has no torque, or nothing that counts as a sample.
         """
-        parts = []
-        for recording in recordings:
-            selected = with_known_torque(recording.select(self.robot.joint_names))
-            wanted = []
-            if self.samples in ("static", "both"):
-                wanted.append(static_samples(selected, self.rules))
-            if self.samples in ("slow", "both"):
-                wanted.append(slow_samples(selected, self.rules))
-            parts.append(Samples.join(wanted))
-        return Samples.join(parts)
+        return extract_samples(recordings, self.robot.joint_names, self.samples, self.rules)
 
     def fit_samples(
         self, samples: Samples, sources: Sequence[str] = (), direction: GravityDirection | None = None
@@ -250,7 +239,7 @@ class GravityIdentification:
             samples=samples,
             sources=tuple(sources),
             settings={name: getattr(self, name) for name in SETTINGS},
-            extract=self.extract,
+            rules=self.rules,
             direction=direction,
             remarks=(
                 *self._disagreements(samples, observable),

@@ -1,24 +1,21 @@
 """What gravity identification found, how sure it is, and what it could not find."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.display import Plotted
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of, within
 from dynid_ros.identification.gravity_direction import turn_torques
-from dynid_ros.identification.static_samples import Samples
+from dynid_ros.identification.result import LEVEL, Result
+from dynid_ros.identification.static_samples import SampleRules, Samples, extract_samples
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
-from dynid_ros.identified.section import DOF, as_number
-from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque, validated
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.gravity import GravityModel
@@ -140,7 +137,7 @@ OUTSIDE = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class GravityResult(Plotted):
+class GravityResult(Result):
     """Moments n_x, n_y (kg m, in the joint frame) per joint with offset and friction; see `GravityIdentification`.
 
     Attributes:
@@ -152,7 +149,7 @@ class GravityResult(Plotted):
         residual_rms: (n,) N m, of the rows that were fitted.
         noise: standard deviation of a row by joint and kind of sample, N m.
         observability: per joint name.
-        extract: samples of recordings, by the rules of this identification.
+        rules: what counts as static and as slow.
         direction: of gravity, where it was found; `robot.gravity` has it. None: it was given.
         remarks: sentences on what does not fit together.
     """
@@ -173,7 +170,7 @@ class GravityResult(Plotted):
     samples: Samples
     sources: tuple[str, ...]
     settings: dict
-    extract: Callable[..., Samples]
+    rules: SampleRules
     direction: GravityDirection | None = None
     remarks: tuple[str, ...] = ()
 
@@ -187,7 +184,7 @@ class GravityResult(Plotted):
         """(k,) of `parameters`."""
         return self._pick(self.gravity.names, np.sqrt(np.diag(self.covariance)))
 
-    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
         """(k, 2) lower and upper ends, from Student's t."""
         return interval(self.parameters, self.standard_errors, self._pick(self.gravity.names, self.dof), level)
 
@@ -236,7 +233,8 @@ class GravityResult(Plotted):
             IdentificationError: the recordings have no samples of the kind that was fitted.
         """
         given = read_all(recordings, self.robot.joint_names)
-        samples, name = self.extract(*given), ", ".join(recording.source for recording in given)
+        samples = extract_samples(given, self.robot.joint_names, self.settings["samples"], self.rules)
+        name = ", ".join(recording.source for recording in given)
         if not len(samples):
             kind = self.settings["samples"]
             raise IdentificationError(
@@ -291,25 +289,18 @@ class GravityResult(Plotted):
         lines += [f"warning: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 
-    def _line(self) -> str:
-        return f"{self.robot.name}, {len(self.parameters)} moments, condition {self.condition_number:.3g}"
-
     def _table(self) -> dict[str, Sequence]:
         return parameter_table(self.robot, self.gravity.names, self.parameters, self)
 
-    def document(self) -> dict:
-        """Content of `identified.yaml`."""
-        document = new_document(self.robot, self.sources, self.settings, self.direction)
+    def sections(self) -> dict:
+        """Return the sections `gravity` and `friction`."""
         value, error = self.parameters, self.standard_errors
         dof = self._pick(self.gravity.names, self.dof)
         reasons = {joint: state.reason for joint, state in self.observability.items() if not state.observable}
-        document["gravity"] = gravity_section(self.gravity, value, error, reasons, dof)
-        document["friction"] = {joint: self._friction_entry(i) for i, joint in enumerate(self.robot.joint_names)}
-        document["condition_number"] = as_number(self.condition_number)
-        document[DOF] = float(np.median(self.dof))
-        if self.remarks:
-            document["remarks"] = list(self.remarks)
-        return document
+        return {
+            "gravity": gravity_section(self.gravity, value, error, reasons, dof),
+            "friction": {joint: self._friction_entry(i) for i, joint in enumerate(self.robot.joint_names)},
+        }
 
     def _friction_entry(self, i: int) -> dict:
         """Friction of a joint; errors of its torques by direction have the fewer degrees of freedom of their parts."""
@@ -324,10 +315,6 @@ class GravityResult(Plotted):
         return joint_friction_entry(
             found | {way: (v, e, both) for way, v, e in zip(DIRECTIONS, values, errors, strict=True)}
         )
-
-    def save(self, path: str | Path, validations: tuple[Validation, ...] = ()) -> Path:
-        """Write `identified.yaml`."""
-        return save_identified(path, validated(self.document(), validations))
 
     def _pick(self, names: tuple[str, ...] | list[str], values: NDArray) -> NDArray:
         index = {

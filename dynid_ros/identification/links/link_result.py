@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.display import Plotted
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, BaseEstimate, half_width
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
+from dynid_ros.identification.result import LEVEL, Result
 from dynid_ros.identified.friction import dry_torques, format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import FORMATS, new_document, save_identified
+from dynid_ros.identified.identified_file import FORMATS
 from dynid_ros.identified.links import (
     MIN_HIDDEN_PART,
     RESIDUALS_KEY,
@@ -29,8 +29,8 @@ from dynid_ros.identified.links import (
     links_section,
     signals_section,
 )
-from dynid_ros.identified.section import DOF, as_number, as_numbers
-from dynid_ros.identified.validation import Validation, validated
+from dynid_ros.identified.section import as_numbers
+from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import (
     LINK_PARAMETER,
@@ -121,7 +121,7 @@ def what_is_open(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinkResult(Plotted):
+class LinkResult(Result):
     """Links and friction of an arm; see `LinkIdentification`.
 
     Attributes:
@@ -166,6 +166,11 @@ class LinkResult(Plotted):
         return self.model.robot
 
     @property
+    def dof(self) -> NDArray:
+        """Degrees of freedom (k,) of the variances of the base parameters."""
+        return self.base_parameters.dof
+
+    @property
     def friction(self) -> FrictionModel:
         """The friction terms that were chosen."""
         return self.model.friction
@@ -204,7 +209,7 @@ class LinkResult(Plotted):
         """(10 n,) of those parameters that the data determine by themselves; NaN for all others."""
         return self._alone(self.base_parameters.standard_errors)
 
-    def confidence_intervals(self, level: float = 0.95) -> NDArray:
+    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
         """(10 n, 2) lower and upper ends by the data alone; NaN for what they do not determine by itself."""
         low, high = self.base_parameters.confidence_intervals(level).T
         return np.stack([self._alone(low), self._alone(high)], axis=1)
@@ -282,29 +287,27 @@ class LinkResult(Plotted):
         more = {"urdf": estimate.nominal.tolist(), "expression": estimate.expressions}
         return parameter_table(self.robot, estimate.names, estimate.values, estimate) | more
 
-    def document(self) -> dict:
-        """Content of `identified.yaml`."""
-        document, found = new_document(self.robot, self.sources, self.settings, self.direction), self.base_parameters
-        plain = self.model.signals.driver is None
-        document["format"] = format_of(self.friction, self.robot.n_joints) if plain else FORMATS[-1]
-        document["gravity"] = _gravity(self.robot, self.base, found, self.parameters)
+    def sections(self) -> dict:
+        """Return the sections of links, friction, base parameters and of the filters that predictions go through."""
+        estimate = self.base_parameters
+        sections: dict = {"gravity": _gravity(self.robot, self.base, estimate, self.parameters)}
         if not self.missing:
-            document["links"] = links_section(self.robot, self.parameters, self.standard_errors)
-        document["friction"] = friction_section(self.robot, self.friction, self.model.coefficients, found)
-        document["base_parameters"] = base_parameters_section(
-            found.expressions, found.values, found.standard_errors, found.nominal, found.dof
+            sections["links"] = links_section(self.robot, self.parameters, self.standard_errors)
+        sections["friction"] = friction_section(self.robot, self.friction, self.model.coefficients, estimate)
+        sections["base_parameters"] = base_parameters_section(
+            estimate.expressions, estimate.values, estimate.standard_errors, estimate.nominal, estimate.dof
         )
-        document |= {} if self.missing else self.known_arm.document()
-        document[RESIDUALS_KEY] = dict(zip(self.robot.joint_names, as_numbers(self.residual_rms), strict=True))
-        document["signals"] = signals_section(self.model.signals)
-        document["condition_number"] = as_number(self.condition_number)
-        document[DOF] = float(np.median(found.dof))
-        document["remarks"] = [*self.remarks, *self.urdf_remarks]
-        return document
+        sections |= {} if self.missing else self.known_arm.document()
+        sections[RESIDUALS_KEY] = dict(zip(self.robot.joint_names, as_numbers(self.residual_rms), strict=True))
+        sections["signals"] = signals_section(self.model.signals)
+        return sections
 
-    def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
-        """Write `identified.yaml`."""
-        return save_identified(path, validated(self.document(), validations))
+    def document(self) -> dict:
+        """Return the content of `identified.yaml`; its format says whether older readers know its friction terms."""
+        is_plain = self.model.signals.driver is None
+        file_format = format_of(self.friction, self.robot.n_joints) if is_plain else FORMATS[-1]
+        remarks = [*self.remarks, *self.urdf_remarks]
+        return super().document() | {"format": file_format, "remarks": remarks}
 
     @cached_property
     def urdf(self) -> str:

@@ -35,6 +35,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.payload import ball
 from dynid_ros.recording import Recording
+from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.settings import check, setting, settings_of
 from dynid_ros.signals import LowPass
@@ -106,11 +107,11 @@ class ServoIdentification:
                 f"{'not given' if not center.size else center.tolist()}; give the place of its centre, X Y Z in m"
             )
 
-    def fit(self, *recordings: Recording, with_mass: Sequence[Recording] = ()) -> ServoResult:
+    def fit(self, *given: Recordings, with_mass: Sequence[Recordings] = ()) -> ServoResult:
         """Fit all recordings together.
 
         Args:
-            recordings: with commands, without the reference mass.
+            given: with commands, without the reference mass; recordings or files of these.
             with_mass: with it.
 
         Raises:
@@ -118,8 +119,10 @@ class ServoIdentification:
             IdentificationError: no commands, or such as determine nothing, see `moving_joints`; too short recordings; a
                 mass without recordings with it, or the reverse; a fit that does not get anywhere.
         """
-        self._check_given(recordings, with_mass)
-        selected = [each.select(self.robot.joint_names) for each in (*recordings, *with_mass)]
+        recordings = read_all(given, self.robot.joint_names)
+        loaded = read_all(with_mass, self.robot.joint_names)
+        self._check_given(recordings, loaded)
+        selected = [each.select(self.robot.joint_names) for each in (*recordings, *loaded)]
         robot = moving_joints(self.robot, selected)
         selected = [each.select(robot.joint_names) for each in selected]
         model = ServoModel(robot, self._load(robot), LinkSignals.choose(selected).motion_cutoff)
@@ -136,7 +139,8 @@ class ServoIdentification:
         loops = ClosedLoops(runs, layouts, float(np.clip(PER_RADIAN * np.sqrt(fastest), *STEPS)))
         found = output_error(loops, start, sizes)
         _require_explained(robot, runs, found[1])
-        return ServoResult.of(self, model, loops, found, [each.source for each in selected])
+        sources = [recording.source for recording in selected]
+        return ServoResult.from_search(self.robot, self.document(), model, loops, end=found, sources=sources)
 
     def document(self) -> dict:
         """Settings, as the file holds them."""

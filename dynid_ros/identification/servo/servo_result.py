@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width, jackknife_covariance, left_out_steps
 from dynid_ros.estimation.identifiability import Identifiability
+from dynid_ros.identification.result import Result
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal
 from dynid_ros.identification.servo.servo_runs import (
     ARMATURE,
@@ -22,16 +21,12 @@ from dynid_ros.identification.servo.servo_runs import (
     check_told,
     servo_runs,
 )
-from dynid_ros.identified.identified_file import new_document, save_identified
-from dynid_ros.identified.section import as_number
+from dynid_ros.identified.section import DOF, as_number
 from dynid_ros.identified.servos import servo_entry
-from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque, validated
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.recording import Recording
-
-if TYPE_CHECKING:
-    from dynid_ros.identification.servo.servo_identification import ServoIdentification
 
 UNITS = {
     "delay": ("s", "s"),
@@ -180,45 +175,86 @@ class ServoJoint:
         return float(np.sqrt(max(row[own] @ self.covariance[np.ix_(own, own)] @ row[own], 0.0)))
 
 
-@dataclass(frozen=True, eq=False)
-class ServoResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ServoResult(Result):
     """Servos of all joints that moved.
 
     Attributes:
-        settings: of the identification.
-        model: of the joints that moved.
-        joints: by name.
-        sources: recordings.
-        loops: that were fitted.
+        robot: the whole arm.
+        settings: settings of the identification.
+        model: model of the joints that moved.
+        joints: estimates by joint.
+        sources: names of the recordings.
+        loops: closed loops that were fitted.
     """
 
-    settings: ServoIdentification
+    robot: RobotModel
+    settings: dict
     model: ServoModel
     joints: Mapping[str, ServoJoint]
     sources: tuple[str, ...]
     loops: ClosedLoops
 
     @classmethod
-    def of(
+    def from_search(
         cls,
-        settings: ServoIdentification,
+        robot: RobotModel,
+        settings: dict,
         model: ServoModel,
         loops: ClosedLoops,
-        found: tuple[Sequence[NDArray], Sequence[Normal]],
+        *,
+        end: tuple[Sequence[NDArray], Sequence[Normal]],
         sources: Sequence[str],
     ) -> ServoResult:
-        """From where the search ended."""
+        """Return the result from the parameters and normal equations at the end of the search."""
         joints = {}
-        for j, (name, values, normal) in enumerate(zip(model.robot.joint_names, *found, strict=True)):
+        for j, (name, values, normal) in enumerate(zip(model.robot.joint_names, *end, strict=True)):
             layout = loops.layouts[j]
             rows = _rows(loops.runs, layout, values, j)
             joints[name] = ServoJoint.of((name, layout), values, normal, rows, _noise(loops.runs, j))
-        return cls(settings, model, joints, tuple(sources), loops)
+        return cls(robot, settings, model, joints, tuple(sources), loops)
 
     @property
-    def robot(self) -> RobotModel:
-        """The whole arm."""
-        return self.settings.robot
+    def names(self) -> tuple[str, ...]:
+        """Names (k,) such as "delay joint_2"."""
+        return tuple(f"{label} {joint}" for joint, label, *_ in self._estimates())
+
+    @property
+    def parameters(self) -> NDArray:
+        """Values (k,), in N m or N where the gain of the joint is known, else over the gain."""
+        return np.array([value for *_, value, _ in self._estimates()])
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """Standard errors (k,) of `parameters`."""
+        return np.array([error for *_, error in self._estimates()])
+
+    @property
+    def dof(self) -> NDArray:
+        """Degrees of freedom (k,) of the variances."""
+        return np.array([self.joints[joint].dof for joint, *_ in self._estimates()])
+
+    def _estimates(self) -> list[tuple[str, str, str, float, float]]:
+        """Return joint, label, unit, value and standard error of each parameter."""
+        rows = []
+        for name, joint in self.joints.items():
+            known = bool(joint.in_torque)
+            for label, (value, error) in (joint.in_torque or joint.over_gain).items():
+                rows.append((name, label, self.units(name)[label][known], value, error))
+        return rows
+
+    def _table(self) -> dict[str, Sequence]:
+        low, high = self.confidence_intervals().T
+        rows = self._estimates()
+        return {
+            "parameter": self.names,
+            "of": [joint for joint, *_ in rows],
+            "unit": [unit for _, _, unit, *_ in rows],
+            "value": self.parameters.tolist(),
+            "std": self.standard_errors.tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+        }
 
     def is_prismatic(self, joint: str) -> bool:
         """Return whether a joint that moved is prismatic."""
@@ -242,7 +278,7 @@ class ServoResult:
     @property
     def missing(self) -> tuple[str, ...]:
         """Gains, where a reference mass was to give them and no joint shows it."""
-        if self.settings.reference_mass is None or any(joint.in_torque for joint in self.joints.values()):
+        if self.settings["reference_mass"] is None or any(joint.in_torque for joint in self.joints.values()):
             return ()
         return ("no joint shows the reference mass; attach it, where it loads joints, and record the same motion",)
 
@@ -326,11 +362,10 @@ class ServoResult:
         selected = other.select(self.model.robot.joint_names)
         check_told(selected)
         linear = self.loops.runs[0].commands[0].linear
-        return servo_runs(self.model, selected, self.settings.longest_delay, loaded=False, linear=linear)
+        return servo_runs(self.model, selected, self.settings["longest_delay"], loaded=False, linear=linear)
 
-    def document(self) -> dict:
-        """Content of `identified.yaml`."""
-        head = new_document(self.robot, self.sources, self.settings.document())
+    def sections(self) -> dict:
+        """Return the section `servos`."""
         section = {}
         for name, joint in self.joints.items():
             entry = servo_entry(joint.over_gain, joint.in_torque, joint.dof, joint.undetermined)
@@ -340,11 +375,11 @@ class ServoResult:
                 for expression, value, error in joint.base()
             ]
             section[name] = entry
-        return {**head, "servos": section, "remarks": list(self.remarks)}
+        return {"servos": section}
 
-    def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
-        """Write `identified.yaml`."""
-        return save_identified(path, validated(self.document(), validations))
+    def document(self) -> dict:
+        """Return the content of `identified.yaml`; degrees of freedom are those of each joint."""
+        return {key: value for key, value in super().document().items() if key != DOF}
 
 
 def _rows(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> dict[str, NDArray]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.display import Plotted
-from dynid_ros.estimation.estimate import half_width, interval
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width
+from dynid_ros.identification.result import Result
+from dynid_ros.identification.static_samples import SampleRules, static_samples, with_known_torque
 from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
     NullDirection,
     TorqueSensorFit,
@@ -21,10 +21,10 @@ from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
 )
 from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, TorqueSensorModel
 from dynid_ros.identified.gravity import KnownGravity
-from dynid_ros.identified.identified_file import new_document, save_identified
-from dynid_ros.identified.section import DOF, as_number, as_numbers
+from dynid_ros.identified.section import DOF, as_numbers
 from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors, torque_sensor_entry
-from dynid_ros.model.base_parameters import parameter_table
+from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
+from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 
@@ -33,7 +33,7 @@ COLLINEAR = 30.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TorqueSensorResult(Plotted):
+class TorqueSensorResult(Result):
     """Gain and offset of each joint's torque sensor, and of its position sensor if they were unknown.
 
     A reading v stands for the torque gain (v − offset), a position reading φ for the angle position_gain φ +
@@ -46,6 +46,7 @@ class TorqueSensorResult(Plotted):
         sources: recordings.
         settings: of the calibration.
         remarks: what to know, one sentence each.
+        arm: content of the arm's `identified.yaml`, to which the sensors are added; None: the file holds them alone.
     """
 
     model: TorqueSensorModel
@@ -53,6 +54,17 @@ class TorqueSensorResult(Plotted):
     sources: tuple[str, ...]
     settings: dict
     remarks: tuple[str, ...] = ()
+    arm: dict | None = None
+
+    @property
+    def robot(self) -> RobotModel:
+        """The arm."""
+        return self.model.robot
+
+    @property
+    def dof(self) -> float:
+        """Degrees of freedom of all variances."""
+        return self.fit.dof
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -99,15 +111,6 @@ class TorqueSensorResult(Plotted):
         covariance = self.fit.covariance * np.outer(slope, slope)
         covariance[~self._decided], covariance[:, ~self._decided] = np.nan, np.nan
         return covariance
-
-    @property
-    def standard_errors(self) -> NDArray:
-        """(K,) of `parameters`."""
-        return np.sqrt(np.diag(self.covariance))
-
-    def confidence_intervals(self, level: float = 0.95) -> NDArray:
-        """(K, 2) lower and upper ends, from Student's t."""
-        return interval(self.parameters, self.standard_errors, self.fit.dof, level)
 
     @property
     def gain(self) -> NDArray:
@@ -195,6 +198,25 @@ class TorqueSensorResult(Plotted):
         """The recording with true torques and angles, see `TorqueSensors.correct`."""
         return self.sensors.correct(recording)
 
+    def validate(self, recording: Recording) -> Validation:
+        """Compare corrected readings at rest with gravity and friction, in a recording without the reference mass.
+
+        Raises:
+            RecordingError: a joint of the robot is not in it.
+            IdentificationError: it has no dwells.
+        """
+        corrected = self.correct(recording.select(self.joint_names))
+        samples = static_samples(with_known_torque(corrected), SampleRules())
+        if not len(samples):
+            raise IdentificationError(f"{recording.source}: no dwells to validate on; record rests in many poses")
+        predicted = np.full_like(samples.torque, np.nan)
+        if self.gravity is not None:
+            gravity = GravityModel(self.robot).regressor(samples.position) @ self.gravity.moments
+            friction = np.nan_to_num(self.coulomb) * samples.direction
+            predicted = np.where(np.isnan(self.gain), np.nan, gravity + friction)
+        unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
+        return validate_torque(recording.source, self.joint_names, samples.torque, predicted, unit)
+
     def summary(self) -> str:
         """Table of gains and offsets with 95 % intervals, and what is not determined and why."""
         half = half_width(1.0, self.fit.dof)
@@ -240,12 +262,9 @@ class TorqueSensorResult(Plotted):
     def _line(self) -> str:
         return f"{self.model.robot.name}, {len(self.joint_names)} joints, condition {self.condition_number:.3g}"
 
-    def _table(self) -> dict[str, Sequence]:
-        return parameter_table(self.model.robot, self.names, self.parameters, self)
-
-    def document(self) -> dict:
-        """Content of `identified.yaml`."""
-        document = new_document(self.model.robot, self.sources, self.settings)
+    def sections(self) -> dict:
+        """Return the sections of the sensors, of their calibration and of the gravity that was found with them."""
+        document: dict = {}
         columns = {label: self.per_joint(label) for label in (*DEFAULTS, "coulomb")}
         document["torque_sensors"] = {
             joint: torque_sensor_entry(
@@ -268,29 +287,16 @@ class TorqueSensorResult(Plotted):
         if gravity is not None:
             about["moment_covariance"] = gravity.covariance.tolist()
         document["torque_sensor_calibration"] = about
-        document["condition_number"] = as_number(self.condition_number)
-        document[DOF] = self.fit.dof
-        document["remarks"] = list(self.remarks)
         return document
 
-    def save(self, path: str | Path, arm: dict | None = None) -> Path:
-        """Write `identified.yaml`.
-
-        Args:
-            path: of the file.
-            arm: content of an `identified.yaml` that the sensors are added to; None: a file of the sensors alone.
-        """
-        document = self.document()
-        if arm is not None:
-            sections = ("source", "condition_number", DOF, "remarks")
-            about = document["torque_sensor_calibration"] | {key: document[key] for key in sections}
-            document = {
-                **document,
-                **arm,
-                "torque_sensors": document["torque_sensors"],
-                "torque_sensor_calibration": about,
-            }
-        return save_identified(path, document)
+    def merged(self, content: dict) -> dict:
+        """Return the arm's content with the sensors, whose calibration keeps its source and remarks."""
+        kept = ("source", "condition_number", DOF, "remarks", *([self.VALIDATION] if content[self.VALIDATION] else []))
+        own = {"torque_sensors": content["torque_sensors"]}
+        own["torque_sensor_calibration"] = content["torque_sensor_calibration"] | {
+            key: content[key] for key in kept if key in content
+        }
+        return {**content, **(self.arm or {}), **own}
 
     @cached_property
     def _decided(self) -> NDArray:

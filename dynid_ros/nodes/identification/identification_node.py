@@ -6,7 +6,7 @@ to 1).
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,9 +19,8 @@ from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
-from dynid_ros.jobs.identification import KINDS, Job
-from dynid_ros.jobs.identification import identify as run_kind
-from dynid_ros.model import RobotModel
+from dynid_ros.jobs.kinds import FITTED, KINDS
+from dynid_ros.jobs.run import IdentificationRun, run
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, read_values, setting_arguments
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
@@ -30,40 +29,31 @@ from dynid_ros.nodes.shared.topics import LATCHED, brief_yaml
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.settings import made, settings_of
 
-WHICH_RECORDING = (
+RECORDING_PARAMETERS = (
     NodeParameter(
         "recording",
         "",
-        "rosbag2 folder, .csv, .npz; empty: the recorder's last bag, also while it records",
+        "rosbag2 folder, .csv or .npz to fit; empty: the recorder's last bag, also while it records",
         adjustable=True,
     ),
-    NodeParameter("more_recordings", [""], 'further ones, fitted along with it; [""]: none', adjustable=True),
-    NodeParameter(
-        "validation_recording",
-        "",
-        "recording to compare with that is not fitted; empty: none",
-        adjustable=True,
-    ),
+    NodeParameter("more_recordings", [""], 'further recordings to fit along with it; [""]: none', adjustable=True),
 )
-"""Those that ~/identify reads anew."""
-RECORDING_PARAMETERS = (
-    *ROBOT_PARAMETERS,
-    CARRIED,
-    *WHICH_RECORDING,
+RUN_PARAMETERS = (
     NodeParameter("answer_at_once", False, "~/identify answers at once, and ~/state says how it ends", adjustable=True),
-    NodeParameter("bag_topic", "recorder/bag", "where the recorder announces its bag", required=True),
+    NodeParameter("bag_topic", "recorder/bag", "topic on which the recorder announces its bag", required=True),
+)
+EFFORT_PARAMETERS = (
     NodeParameter("torque_topic", "", "topic of separate joint torques in the bag; empty: effort of joint_states"),
     NodeParameter(
         "effort_convention",
         "",
-        "what effort is: torque, motor_current or gravity_compensated; required, see its manual",
+        "meaning of effort: torque, motor_current or gravity_compensated; required, see the manual of the driver",
     ),
     NodeParameter(
         "motor_gains",
         [0.0],
-        "for motor_current: N m per unit of effort, one per joint in the model's order; [0.0]: none",
+        "gains of motor currents, N m per unit of effort, one per joint in the model's order; [0.0]: none",
     ),
 )
 
@@ -74,58 +64,58 @@ SHOWN_WARNINGS = 6
 """Warnings that `~/state` shows; the answer of `~/identify` and the report have all of them."""
 
 
-Identify = Callable[[Sequence[Recording], str, Sequence[Recording]], Job]
-"""A job with its settings: takes recordings, output folder and recordings to validate on."""
-
-
-def parameters_of_kind(kind: str, files: str = "identified.yaml and report.html") -> tuple[NodeParameter, ...]:
-    """Return the parameters of a node that identifies what a key of `jobs.identification.KINDS` names."""
-    settings = parameters_of(settings_of(KINDS[kind].load("estimator")))
-    return (*RECORDING_PARAMETERS, *settings, NodeParameter("output", "dynid_results", f"folder for {files}"))
-
-
-def job_of_kind(kind: str) -> Callable[[RobotModel, SimpleNamespace], Identify]:
-    """Return what makes the job of the values of `parameters_of_kind`; it raises DynidError for a senseless setting."""
-    estimator = KINDS[kind].load("estimator")
-    settings = settings_of(estimator)
-    return lambda robot, parameters: partial(
-        run_kind, kind, made(estimator, setting_arguments(settings, parameters), robot)
+def parameters_of_kind(kind: str, *more: NodeParameter) -> tuple[NodeParameter, ...]:
+    """Return the parameters of a node that identifies a key of `KINDS`: recordings by role, files, settings, output."""
+    table = KINDS[kind]
+    roles = (
+        NodeParameter(role.parameter, "", f"{role.help.removesuffix('; repeatable')}; empty: none", adjustable=True)
+        for role in table.roles
+        if role.name != FITTED.name
+    )
+    return (
+        *ROBOT_PARAMETERS,
+        CARRIED,
+        *RECORDING_PARAMETERS,
+        *roles,
+        *RUN_PARAMETERS,
+        *(EFFORT_PARAMETERS if table.checks.torque else ()),
+        *more,
+        *(NodeParameter(f"{file.name}_file", "", f"{file.help}; empty: none") for file in table.files),
+        *parameters_of(table.settings()),
+        NodeParameter("output", "dynid_results", f"folder for {', '.join(table.writes)}"),
     )
 
 
-def _told(job: Job, condition: str) -> dict[str, Any]:
-    """What `~/result` says; `condition` is empty where a result has none."""
-    told: dict[str, Any] = {name: str(path.absolute()) for name, path in job.files.items()}
-    told |= {"condition_number": float(condition)} if condition else {}
-    rms, joints = (getattr(job.result, name, ()) for name in ("residual_rms", "joint_names"))
+def _brief_result(job: IdentificationRun, condition: str) -> dict[str, Any]:
+    """Return the content of `~/result`; `condition` is empty where a result has no condition number."""
+    brief: dict[str, Any] = {name: str(path.absolute()) for name, path in job.files.items()}
+    brief |= {"condition_number": float(condition)} if condition else {}
+    rms = getattr(job.result, "residual_rms", ())
+    joints = getattr(job.result, "joint_names", ())
     if np.size(rms) == len(joints) > 0:
-        told["residual_rms"] = {name: float(f"{value:.3g}") for name, value in zip(joints, rms, strict=True)}
-    return told | {"warnings": len(job.findings) + len(job.warnings), "missing": list(job.missing)}
+        brief["residual_rms"] = {name: float(f"{value:.3g}") for name, value in zip(joints, rms, strict=True)}
+    return brief | {"warnings": len(job.warnings), "missing": list(job.missing)}
 
 
 class IdentificationNode(Node):
     """Identifies on request; the last result stays on `~/result` for whoever comes late.
 
     Args:
-        name: of the node.
-        parameters: `RECORDING_PARAMETERS`, `output` and those of the method.
-        make_job: from robot and settings to the job.
+        name: name of the node.
+        kind: key of `KINDS`.
+        parameters: parameters of the node, those of the kind among them.
 
     Raises:
         DynidError: a setting that makes no sense.
     """
 
-    def __init__(
-        self,
-        name: str,
-        parameters: Sequence[NodeParameter],
-        make_job: Callable[[RobotModel, SimpleNamespace], Identify],
-    ) -> None:
+    def __init__(self, name: str, kind: str, parameters: Sequence[NodeParameter]) -> None:
         super().__init__(name)
         self.settings = declare(self, parameters)
         self.convention = self._convention()
         self.robot = robot_model(self, self.settings)
-        self._job = make_job(self.robot, self.settings)
+        self.kind = kind
+        self.estimator = self._estimator()
         self._adjustable = [parameter for parameter in parameters if parameter.adjustable]
         self.bag = ""
         self._outcome: tuple[bytes, str] = (OK, "no identification yet")
@@ -149,7 +139,20 @@ class IdentificationNode(Node):
         )
         Diagnostics(self, self.status, hardware=self.robot.name)
 
+    def _estimator(self) -> Any:
+        """Return the estimator with the settings of the node."""
+        return KINDS[self.kind].build(self.robot, self._values(), **self._files())
+
+    def _values(self) -> dict[str, Any]:
+        return setting_arguments(KINDS[self.kind].settings(), self.settings)
+
+    def _files(self) -> dict[str, Path | None]:
+        paths = {file.name: getattr(self.settings, f"{file.name}_file") for file in KINDS[self.kind].files}
+        return {name: Path(path) if path else None for name, path in paths.items()}
+
     def _convention(self) -> EffortConvention:
+        if not hasattr(self.settings, "effort_convention"):
+            return EffortConvention("torque")  # torques are not looked at
         gains = [gain for gain in self.settings.motor_gains if gain] or None
         return EffortConvention(self.settings.effort_convention, gains)
 
@@ -177,7 +180,7 @@ class IdentificationNode(Node):
         condition = getattr(job.result, "condition_number", None)
         self._condition = "" if condition is None else f"{condition:.3g}"
         self._outcome = (OK, "identified" if condition is None else f"identified, condition number {self._condition}")
-        self.result.publish(String(data=brief_yaml(_told(job, self._condition))))
+        self.result.publish(String(data=brief_yaml(_brief_result(job, self._condition))))
         if not (missing := job.missing):
             self._state.publish(String(data=self._answer(job)))
         self._progress.publish(Float32(data=1.0))
@@ -215,7 +218,7 @@ class IdentificationNode(Node):
             self._state.publish(String(data=f"identifying: {self._followed}"))
             self._progress.publish(Float32(data=self._followed.whole))
 
-    def _answer(self, job: Job) -> str:
+    def _answer(self, job: IdentificationRun) -> str:
         """What came of a job, in a few lines for a terminal."""
         warnings = [f"warning: {finding}" for finding in job.findings]
         if len(warnings) > SHOWN_WARNINGS:
@@ -223,31 +226,37 @@ class IdentificationNode(Node):
         lines = [self._outcome[1], *warnings, f"in {self.settings.output}: identified.yaml, report.html"]
         return "\n".join(lines)
 
-    def _watched(self, watch: Watch) -> Job:
+    def _watched(self, watch: Watch) -> IdentificationRun:
         """The job; called in a thread of its own."""
         with watching(watch):
             return self._identify()
 
-    def _identify(self) -> Job:
-        """The job; called in a thread of its own."""
-        return self._run(self.chosen().validation_recording)
+    def _identify(self) -> IdentificationRun:
+        """Run the identification on the chosen recordings; called in a thread of its own."""
+        chosen = self.chosen()
+        paths = {FITTED.name: self._fitted(chosen)}
+        for role in KINDS[self.kind].roles:
+            if role.name != FITTED.name:
+                paths[role.name] = list(filter(None, [getattr(chosen, role.parameter)]))
+        recordings = {role: [self._read(path) for path in some] for role, some in paths.items()}
+        return run(self.kind, self.estimator, recordings, self.settings.output)
 
-    def _take(self, job: Job) -> None:
-        """What becomes of a job, besides `~/result`."""
+    def _fitted(self, chosen: SimpleNamespace) -> list[str]:
+        """Return the recordings to fit: the chosen ones, or the recorder's last bag.
 
-    def _run(self, other: str) -> Job:
-        """The job on the chosen recording, and another one if it is not empty."""
-        path = self.chosen().recording or self.bag
+        Raises:
+            DynidError: there is none.
+        """
+        path = chosen.recording or self.bag
         if not path:
             raise DynidError(
                 "No recording: set parameter 'recording', or record with the recorder "
                 f"(nothing on {self.settings.bag_topic} yet)"
             )
-        paths = [path, *filter(None, self.chosen().more_recordings)]
-        others = [other] if other else []
-        return self._job(
-            [self._read(path) for path in paths], self.settings.output, [self._read(other) for other in others]
-        )
+        return [path, *filter(None, chosen.more_recordings)]
+
+    def _take(self, job: IdentificationRun) -> None:
+        """What becomes of a job, besides `~/result`."""
 
     def _read(self, path: str) -> Recording:
         return Recording.read(

@@ -42,7 +42,7 @@ def test_torques_of_another_motion(by_camera, other):
 
 
 def test_validation(by_camera, other):
-    (validation,) = by_camera.result.validate(other.recording)
+    validation = by_camera.result.validate(other.recording)
     assert validation.recording == "experiment"
     assert validation.relative_rms[0] < 0.05
     assert validation.r2[0] > 0.995
@@ -52,7 +52,7 @@ def test_validation_tells_a_wrong_model(by_camera):
     """Of joint 3 with the motors named alike."""
     wrong = experiments.shortened(experiments.single_joint(3), 4.0).recording
     wrong = Recording(("joint_2",), wrong.time, wrong.position, wrong.velocity, wrong.torque)
-    (validation,) = by_camera.result.validate(wrong)
+    validation = by_camera.result.validate(wrong)
     assert validation.relative_rms[0] > 0.5
 
 

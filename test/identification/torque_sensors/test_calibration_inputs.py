@@ -90,7 +90,7 @@ def test_sensors_are_added_to_what_a_file_says_of_the_arm(tmp_path):
     result = plain_settings().fit(dwells())
     alone = load_identified(result.save(tmp_path / "sensors.yaml"))
     arm = {**alone, "remarks": ["of the arm"], "condition_number": 3.0, "torque_sensors": "old", "links": {"link_1": 1}}
-    both = load_identified(result.save(tmp_path / "both.yaml", arm))
+    both = load_identified(replace(result, arm=arm).save(tmp_path / "both.yaml"))
     assert both["torque_sensors"] == alone["torque_sensors"]
     assert (both["remarks"], both["condition_number"], both["links"]) == (["of the arm"], 3.0, {"link_1": 1})
     assert both["torque_sensor_calibration"]["remarks"] == alone["remarks"]

@@ -1,0 +1,129 @@
+"""Parent of the results of all identifications: values, covariance, intervals, table, file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.display import Plotted
+from dynid_ros.estimation.estimate import interval
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.section import DOF, as_number
+from dynid_ros.model.base_parameters import parameter_table
+
+if TYPE_CHECKING:
+    from dynid_ros.identified.gravity_direction import GravityDirection
+    from dynid_ros.identified.validation import Validation
+    from dynid_ros.model import RobotModel
+
+LEVEL = 0.95
+
+
+class Result(Plotted):
+    """Estimates of an identification with their covariance.
+
+    A child is a dataclass that has, as fields or properties, those that are declared below. A child whose intervals do
+    not follow from one covariance overrides `standard_errors` and `confidence_intervals`. It writes its sections in
+    `sections` and its sentences in `summary`.
+    """
+
+    VALIDATION: ClassVar[str] = "validation"
+
+    if TYPE_CHECKING:
+
+        @property
+        def robot(self) -> RobotModel:
+            """Arm."""
+
+        @property
+        def names(self) -> Sequence[str]:
+            """Names (k,) of the parameters."""
+
+        @property
+        def parameters(self) -> NDArray:
+            """Values (k,); NaN where the data do not determine one."""
+
+        @property
+        def covariance(self) -> NDArray:
+            """Covariance (k, k) of `parameters`."""
+
+        @property
+        def dof(self) -> Any:
+            """Degrees of freedom (k,) of the variances, or one number; a child with others in each section has none."""
+
+        @property
+        def condition_number(self) -> float:
+            """Condition number of the column-scaled problem; infinite if a parameter is undetermined."""
+
+        @property
+        def sources(self) -> Sequence[str]:
+            """Names of the recordings."""
+
+        @property
+        def settings(self) -> dict:
+            """Plain settings of the estimator."""
+
+        @property
+        def remarks(self) -> tuple[str, ...]:
+            """Sentences on the result."""
+
+        @property
+        def missing(self) -> tuple[str, ...]:
+            """Sentences on what the data do not determine, and what to record."""
+
+        @property
+        def direction(self) -> GravityDirection | None:
+            """Direction of gravity that was found; None: it was given."""
+
+        @property
+        def arm(self) -> dict | None:
+            """Content of the arm's `identified.yaml`, to which the sections are added; None: they are alone."""
+
+    else:
+        missing = ()
+        direction = arm = None
+
+    @property
+    def standard_errors(self) -> NDArray:
+        """Standard errors (k,) of `parameters`."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+        """Return lower and upper ends (k, 2) of the intervals by Student's t."""
+        return interval(self.parameters, self.standard_errors, self.dof, level)
+
+    def sections(self) -> dict[str, Any]:
+        """Return the sections of `identified.yaml` that this identification writes."""
+        raise NotImplementedError
+
+    def document(self) -> dict:
+        """Return the content of `identified.yaml`, without validations."""
+        document = new_document(self.robot, self.sources, self.settings, self.direction) | self.sections()
+        document["condition_number"] = as_number(self.condition_number)
+        if np.isfinite(dof := np.median(getattr(self, "dof", np.inf))):
+            document[DOF] = float(dof)
+        document["remarks"] = list(self.remarks)
+        return document
+
+    def content(self, validations: Sequence[Validation] = ()) -> dict:
+        """Return `document` with the list of validations."""
+        return {**self.document(), self.VALIDATION: [validation.document() for validation in validations]}
+
+    def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
+        """Write `identified.yaml`, with the content of the arm's file where there is one."""
+        content = self.content(validations)
+        return save_identified(path, content if self.arm is None else self.merged(content))
+
+    def merged(self, content: dict) -> dict:
+        """Return the arm's content with that of this result added."""
+        raise NotImplementedError
+
+    def _line(self) -> str:
+        return f"{self.robot.name}, {len(self.names)} parameters, condition {self.condition_number:.3g}"
+
+    def _table(self) -> dict[str, Sequence]:
+        return parameter_table(self.robot, self.names, self.parameters, self)

@@ -1,0 +1,188 @@
+"""One run of an identification: check recordings, fit, validate, write `identified.yaml`, `report.html` and more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynid_ros.errors import IdentificationError, ModelError
+from dynid_ros.files import all_or_none, remove, writable_folder
+from dynid_ros.identified.gravity_direction import GIVEN
+from dynid_ros.identified.validation import Validation
+from dynid_ros.jobs.inputs import check_apart, checked
+from dynid_ros.jobs.kinds import KINDS, UNLOADED, VALIDATED, Checks, Kind
+from dynid_ros.jobs.progress import progress
+from dynid_ros.recording import Recording
+from dynid_ros.recording.checks.finding import Finding
+
+RecordingsByRole = Mapping[str, Sequence[Recording]]
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Further files of a result.
+
+    Attributes:
+        files: paths by name, beside "identified" and "report".
+        content: keys for the document of the run.
+        remarks: lines of the summary.
+        warnings: reasons why files were not written.
+    """
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class IdentificationRun:
+    """Result of an identification run: estimates, files, findings, validations.
+
+    Attributes:
+        result: result of the estimator.
+        files: written files by name: "identified", "report" and more.
+        findings: findings of the sanity check.
+        validations: agreement with recordings that were not fitted.
+        unvalidated: sentence on the joints that could not be validated; empty: all were.
+        extras: further files.
+    """
+
+    result: Any
+    files: Mapping[str, Path]
+    findings: tuple[Finding, ...]
+    validations: tuple[Any, ...] = ()
+    unvalidated: str = ""
+    extras: Extras = Extras()
+
+    @property
+    def identified(self) -> Path:
+        """`identified.yaml`."""
+        return self.files["identified"]
+
+    @property
+    def report(self) -> Path:
+        """Page of the result."""
+        return self.files["report"]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Sentences on what the recordings do not determine, and what to record."""
+        return tuple(self.result.missing)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Findings of the sanity check, and reasons why files were not written."""
+        return [*map(str, self.findings), *self.extras.warnings]
+
+    def summary(self) -> str:
+        """Return the result, its validation, warnings and the files, in full."""
+        lines = [self.result.summary()]
+        for validation in self.validations:
+            lines += [validation.title(), validation.table()]
+        lines += [self.unvalidated] if self.unvalidated else []
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        lines += [f"not enough: {missing}" for missing in self.missing]
+        return "\n".join([*lines, *self.extras.remarks, f"wrote {', '.join(map(str, self.files.values()))}"])
+
+    def document(self) -> dict:
+        """Return the content of `identified.yaml` as far as it was identified here, and the warnings."""
+        content = self.result.content(self.validations)
+        return {**content, **self.extras.content, "warnings": self.warnings}
+
+
+@all_or_none()
+def run(kind: str, estimator: Any, recordings: RecordingsByRole, output: str | Path) -> IdentificationRun:
+    """Check the recordings, fit, validate on recordings that were not fitted, and write all files into `output`.
+
+    Where the recordings determine too little to predict torque, the estimates are written and nothing is validated.
+
+    Args:
+        kind: key of `KINDS`.
+        estimator: estimator of that kind.
+        recordings: recordings by the names of the kind's roles.
+        output: folder of the files.
+
+    Raises:
+        RecordingError: the sanity check found an error in a recording, or a recording is to be fitted and validated.
+        IdentificationError: the recordings hold too little.
+    """
+    table = KINDS[kind]
+    if hasattr(estimator, "check_inputs"):
+        estimator.check_inputs(recordings)
+    output = writable_folder(output, *table.writes)
+    fitted = {role.name: list(recordings.get(role.name, ())) for role in table.roles}
+    unseen = fitted.pop(VALIDATED.name, [])
+    check_apart([recording for some in fitted.values() for recording in some], unseen)
+    with progress(3 + bool(unseen)) as step:
+        step("looking for faults in the recordings")
+        is_mounted_as_given = getattr(estimator, "gravity_direction", GIVEN) == GIVEN
+        if is_mounted_as_given:
+            findings = _check(table, estimator, estimator.robot, fitted, unseen)
+        else:
+            findings = checked(fitted["recordings"], None)
+        step(table.step)
+        result = estimator.fit(fitted.pop("recordings"), **fitted)
+        if not is_mounted_as_given:  # torques agree with the model only under the gravity that was found
+            findings = _check(table, estimator, result.robot, recordings, unseen)
+        if unseen:
+            step("validating")
+        compared = _validate(table, estimator, result, unseen)
+        validations = tuple(one for one in compared if len(one.unpredicted) < len(one.joint_names))
+        step("writing the report")
+        identified = result.save(output / "identified.yaml", validations)
+        extras = table.load("extras")(result, output) if table.extras else Extras()
+        report = table.load("report")(output / "report.html", result, recordings, validations)
+    files = {"identified": identified, **extras.files, "report": report}
+    unvalidated = _unvalidated(result, compared) if unseen else ""
+    return IdentificationRun(result, files, findings, validations, unvalidated, extras)
+
+
+def _check(
+    table: Kind, estimator: Any, robot: Any, fitted: RecordingsByRole, unseen: Sequence[Recording]
+) -> tuple[Finding, ...]:
+    """Run the sanity check on recordings that are fitted together, and on each that is to be predicted."""
+    checks: Checks = getattr(estimator, "checks", table.checks)
+    together = [one for role, some in fitted.items() if role not in (UNLOADED.name, VALIDATED.name) for one in some]
+    model = robot if checks.model else None
+    findings: tuple[Finding, ...] = ()
+    if unloaded := fitted.get(UNLOADED.name):
+        findings = checked(unloaded, model, motion=True)
+    for group in (together, *([one] for one in unseen)):
+        findings += checked(estimator_joints(estimator, group), model, checks.motion, torque=checks.torque)
+    return findings
+
+
+def estimator_joints(estimator: Any, recordings: Sequence[Recording]) -> list[Recording]:
+    """Return the recordings with the joints that are fitted, of an estimator that leaves joints out."""
+    names = getattr(estimator, "joint_names", None)
+    return list(recordings) if names is None else [recording.select(names) for recording in recordings]
+
+
+def _validate(table: Kind, estimator: Any, result: Any, unseen: Sequence[Recording]) -> list[Validation]:
+    """Compare recordings with predictions; a load is compared by its estimator, which knows the arm that carries it."""
+    if result.missing and table.all_or_nothing:
+        return []
+    if hasattr(estimator, "validate"):
+        return [estimator.validate(result, recording) for recording in unseen]
+    return [result.validate(recording) for recording in unseen]
+
+
+def _unvalidated(result: Any, compared: Sequence[Validation]) -> str:
+    """Say which joints were not validated because the recordings do not determine what predicts their torque."""
+    joints = list(dict.fromkeys(joint for one in compared for joint in one.unpredicted))
+    if not result.missing or (compared and not joints):
+        return ""
+    return f"no validation of {', '.join(joints) or 'torque'}: not predicted, as {result.missing[0]}"
+
+
+def write_urdf(result: Any, output: Path) -> Extras:
+    """Write the URDF with identified links, or remove that of an earlier run if there are no such links."""
+    path = output / "identified.urdf"
+    try:
+        return Extras({"urdf": result.write_urdf(path)})
+    except (IdentificationError, ModelError) as error:
+        remove(path)
+        return Extras(remarks=() if result.missing else (f"no URDF: {error}",))
