@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.estimation.rank import half_inverse
 
 NO_SHARE = 1e-9
 """Leverage that counts as none."""

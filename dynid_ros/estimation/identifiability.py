@@ -6,36 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-RANK_TOLERANCE = 1e-4
-"""Tolerance of singular values of unit columns: motion determines those above 1e-3, noise of positions feigns 1e-5."""
-NO_EFFECT = 1e-5
-"""Norm of a column that counts as zero, of a reference motion's: right angles written as 1.5708 leave that much."""
-LEAK = 1e-3
-"""Part of a unit column in what is not determined, from which on it is not determined itself."""
-SMALLEST_SHARE = 1e-4
-"""Share of a parameter in a combination too small for any sensor to see, by its effect."""
+from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, NEGLIGIBLE_COLUMN, UNDETERMINED_FRACTION
 
-
-def scaled_eigh(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """Eigenvalues (k,) and vectors (k, k) of a symmetric matrix with ones on its diagonal, and the (k,) scale.
-
-    The scale is the root of the diagonal, 1 where that is zero; its matrix is brought to this form by dividing by it.
-    """
-    scale = np.sqrt(np.where(np.diag(matrix) > 0, np.diag(matrix), 1.0))
-    values, vectors = np.linalg.eigh(matrix / scale / scale[:, None])
-    return values, vectors, scale
-
-
-def half_inverse(normal: NDArray, tolerance: float = RANK_TOLERANCE**2) -> NDArray:
-    """H (k, r), for which H Hᵀ is the inverse of normal equations (k, k) within what they determine.
-
-    Args:
-        normal: the equations.
-        tolerance: eigenvalues with columns of unit norm below this fraction of the largest count as zero.
-    """
-    values, axes, scale = scaled_eigh(normal)
-    kept = values > tolerance * values[-1]
-    return axes[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+MIN_SHARE = 1e-4
+"""Share of a parameter in a combination below which no sensor sees its effect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +40,14 @@ class Identifiability:
     def of(cls, information: NDArray, reference: NDArray) -> "Identifiability":
         """Judge normal equations (k, k), the noise being 1, compared with those of a `reference` motion."""
         norms = np.sqrt(np.diag(information))
-        acts = norms > NO_EFFECT * np.sqrt(np.diag(reference))
+        acts = norms > NEGLIGIBLE_COLUMN * np.sqrt(np.diag(reference))
         norms = np.where(acts, norms, 0.0)
         scale = np.where(acts, norms, 1.0)
         values, vectors = np.linalg.eigh(information * np.outer(acts, acts) / np.outer(scale, scale))
         singular = np.sqrt(np.maximum(values, 0.0))
-        kept = singular > RANK_TOLERANCE * singular[-1]
+        kept = singular > MOTION_RANK_TOLERANCE * singular[-1]
         null_space = vectors[:, ~kept]
-        identifiable = acts & (np.linalg.norm(null_space, axis=1) < LEAK)
+        identifiable = acts & (np.linalg.norm(null_space, axis=1) < UNDETERMINED_FRACTION)
         own = vectors[:, kept] / singular[kept]
         scaled = own @ own.T
         covariance = np.where(np.outer(identifiable, identifiable), scaled / np.outer(scale, scale), np.nan)
@@ -110,14 +84,16 @@ class Identifiability:
         """(r, k) combinations of parameters that are not determined by themselves, which are."""
         candidates = np.flatnonzero(~self.identifiable & (self.norms > 0))
         among = self.null_space[candidates]
-        size = int(np.count_nonzero(np.linalg.svd(among, compute_uv=False) > LEAK)) if among.size else 0
+        size = (
+            int(np.count_nonzero(np.linalg.svd(among, compute_uv=False) > UNDETERMINED_FRACTION)) if among.size else 0
+        )
         if not size:
             return np.zeros((0, len(self.norms)))
         # The parameters that stand for the null space; the others are identifiable together with them.
         _, _, order = qr(among.T, mode="economic", pivoting=True)
         lost, kept = np.sort(order[:size]), np.sort(order[size:])
-        shares = -np.linalg.lstsq(among[lost].T, among[kept].T, rcond=LEAK)[0].T
-        shares[np.abs(shares) < SMALLEST_SHARE] = 0.0
+        shares = -np.linalg.lstsq(among[lost].T, among[kept].T, rcond=UNDETERMINED_FRACTION)[0].T
+        shares[np.abs(shares) < MIN_SHARE] = 0.0
         found = np.zeros((len(kept), len(self.norms)))
         found[np.arange(len(kept)), candidates[kept]] = 1.0
         found[:, candidates[lost]] = shares * self.norms[candidates[lost]] / self.norms[candidates[kept], None]

@@ -9,11 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.estimation.identifiability import RANK_TOLERANCE, scaled_eigh
 from dynid_ros.estimation.least_squares import LeastSquaresFit, solve
-
-ROUNDING = 1e-14
-"""Eigenvalues of normal equations of k unit columns are zero but for rounding below k times this."""
+from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, ROUNDING_COLUMN, gram_factor
 
 
 class GroupedNormalEquations:
@@ -61,13 +58,6 @@ class GroupedNormalEquations:
         if joint not in self._factors:
             self._factors[joint] = gram_factor(self.sums[joint].sum(axis=0))
         return self._factors[joint]
-
-
-def gram_factor(gram: NDArray) -> NDArray:
-    """R (r, k) with RᵀR = gram (k, k); combinations of columns that rounding hides are zero in it."""
-    values, vectors, scale = scaled_eigh(gram)
-    kept = values > ROUNDING * len(values)
-    return np.sqrt(values[kept])[:, None] * vectors[:, kept].T * scale
 
 
 # All equations of a fit, summed as they come: memory does not grow with the number of samples.
@@ -178,8 +168,6 @@ def _parts(recording: int, stretches: int) -> NDArray:
 
 ROUNDS = 20
 SETTLED = 1e-6
-NEGLIGIBLE_COLUMN = 1e-9
-"""Columns below this share of a joint's largest are rounding: brought to unit norm they would count."""
 SMALLEST_NOISE = 1e-12
 """Smallest noise, in parts of a joint's RMS torque: less is rounding."""
 
@@ -205,7 +193,7 @@ class WeightedProblem:
         self.n_joints = len(own)
         norms = [factors.norms(j) for j in range(self.n_joints)]
         self.kept = [
-            np.flatnonzero(np.isin(columns, self.chosen) & (norm > NEGLIGIBLE_COLUMN * norm.max(initial=0.0)))
+            np.flatnonzero(np.isin(columns, self.chosen) & (norm > ROUNDING_COLUMN * norm.max(initial=0.0)))
             for columns, norm in zip(own, norms, strict=True)
         ]
         self.places = [
@@ -285,7 +273,7 @@ class WeightedProblem:
 
     def ordinary(self) -> LeastSquaresFit:
         """All joints weighted alike; the covariance is for a noise of 1 N m."""
-        return solve(*self.stacked(np.ones(self.n_joints)), tolerance=RANK_TOLERANCE)
+        return solve(*self.stacked(np.ones(self.n_joints)), tolerance=MOTION_RANK_TOLERANCE)
 
     def weighted(self) -> tuple[LeastSquaresFit, NDArray]:
         """Each joint weighted by its own noise, which is estimated along (iteratively reweighted least squares).
@@ -302,7 +290,7 @@ class WeightedProblem:
         floor = SMALLEST_NOISE * np.maximum(self.torque_rms(), SMALLEST_NOISE)
         noise = np.ones(self.n_joints)
         for _ in range(ROUNDS):
-            used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=RANK_TOLERANCE)
+            used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=MOTION_RANK_TOLERANCE)
             squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
             dof = np.maximum(self.count() * self.factors.share - np.bincount(owner, fit.leverage, self.n_joints), 1.0)
             noise = np.maximum(np.sqrt(squares / dof), floor)

@@ -20,13 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dsyev, dtpmqrt, dtpqrt, dtrtrs
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import Decomposition, decompose
+from dynid_ros.estimation.rank import STRUCTURE_RANK_TOLERANCE, Decomposition, decompose
 
 UNKNOWN = 1e6
 """Standard deviation of parameters of which nothing is known, in SI units: as good as none, and R can be inverted."""
-
-TOLERANCE = 1e-5
-"""Singular values of the column-scaled R below this fraction of the largest do not count."""
 
 _BLOCK = 8
 _SMALL = 1e-12
@@ -152,7 +149,7 @@ class SquareRootInformation:
         R, _ = self.factor
         if not np.isfinite(R).all():
             raise IdentificationError("The information is not finite: rows that are not finite were added")
-        return decompose(R, TOLERANCE)
+        return decompose(R, STRUCTURE_RANK_TOLERANCE)
 
 
 # How far an estimate is moved by innovations that are correlated in time.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import LinearFit, minimum_norm, triangular_factor
+from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, triangular_factor
 
 GAUSSIAN = 1.482602
 """Standard deviation of Gaussian noise over the median of its magnitude."""
@@ -114,7 +114,7 @@ def solve_robust(blocks: Blocks) -> RobustFit:
     noise: NDArray | None = None
     for passes in range(2, MOST_PASSES + 1):  # the last one is for the covariance
         factor, residual = _pass(blocks, solution, noise)
-        fit = minimum_norm(factor[:, :-1], factor[:, -1], scaled=True)
+        fit = fit_with_prior(factor[:, :-1], factor[:, -1], scaled=True)
         # The median needs all residuals of a pass, so the weights of the next one rest on it.
         if noise is None:
             floor = FLOOR * np.max(np.abs(residual), axis=0)

@@ -10,8 +10,8 @@ from scipy.stats import f as fisher
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import clustered_covariance
-from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.identification.equations import Equations
 from dynid_ros.model.inertia import STATIC
 

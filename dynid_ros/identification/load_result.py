@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
-from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.estimation.least_squares import standard_errors_of
+from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identification.result import LEVEL, Result
 from dynid_ros.identification.wrench_frame import AXES, TURN, UNITS

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.interior_point import BASIS, EntropicLeastSquares, Optimum
-from dynid_ros.estimation.least_squares import column_norms, triangular_factor
+from dynid_ros.estimation.least_squares import triangular_factor
+from dynid_ros.estimation.rank import column_norms
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, divergence, inertial_parameters, is_possible, pseudo_inertia
 
 _RANK_TOLERANCE = 1e-12

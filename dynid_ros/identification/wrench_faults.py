@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.identifiability import RANK_TOLERANCE
+from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE
 from dynid_ros.identification.wrench_frame import AXES, UNITS
 
 MAX_LEFT_FRACTION = 0.5
@@ -197,7 +197,7 @@ def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = No
         design, right = readings.design(kind, *more), readings.wrench[:, axes]
         scale = np.maximum(np.linalg.norm(design, axis=0), 1e-12)
         left, singular, vectors = np.linalg.svd(design / scale, full_matrices=False)
-        used = singular > RANK_TOLERANCE * singular[0]
+        used = singular > MOTION_RANK_TOLERANCE * singular[0]
         freedom = len(right) - int(used.sum())
         if freedom < MIN_FREEDOM:
             return None

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
-from dynid_ros.estimation.least_squares import NO_EFFECT, triangular_factor
+from dynid_ros.estimation.least_squares import triangular_factor
+from dynid_ros.estimation.rank import NEGLIGIBLE_COLUMN
 from dynid_ros.model.arrays import blocks, joint_samples
 from dynid_ros.model.friction import FrictionModel
 
@@ -90,7 +91,7 @@ class BaseParameters:
         if not np.isfinite(matrix).all():
             raise ModelError("base parameters: the regressor is not finite; leave out samples with NaN")
         norms = np.linalg.norm(matrix, axis=0)
-        moving = norms > NO_EFFECT * norms.max(initial=0.0)
+        moving = norms > NEGLIGIBLE_COLUMN * norms.max(initial=0.0)
         scaled = matrix / np.where(moving, norms, 1.0)
         order = [column for column in _preference(self.names) if moving[column]]
         floor = np.zeros(len(norms)) if least is None else least / np.where(moving, norms, 1.0)
@@ -106,12 +107,12 @@ class BaseParameters:
 
     @cached_property
     def expressions(self) -> tuple[str, ...]:  # noqa: D102
-        acts = np.abs(self._shares) > NO_EFFECT
+        acts = np.abs(self._shares) > NEGLIGIBLE_COLUMN
         return tuple(self._expression(row, [i for i in self._order if acts[row, i]]) for row in range(self.rank))
 
     @cached_property
     def categories(self) -> tuple[str, ...]:  # noqa: D102
-        return tuple(self._categories(np.abs(self._shares) > NO_EFFECT))
+        return tuple(self._categories(np.abs(self._shares) > NEGLIGIBLE_COLUMN))
 
     @classmethod
     def of_robot(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import triangular_factor
+from dynid_ros.estimation.rank import ROUNDING_COLUMN
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import (
     TOLERANCE,
@@ -24,7 +25,6 @@ from dynid_ros.model.gravity_direction import turn_axes
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.regressor import RegressorRows
 
-NO_EFFECT = 1e-9
 FAR = 2.0
 """Factor above what a base parameter must leave from which on rounding cannot hide it."""
 NONNEGATIVE = ("coulomb", "viscous", "stribeck", "load", "rotor_inertia")
@@ -75,7 +75,7 @@ class LinkColumns:
         self._whole: dict[tuple[JointFriction, ...], BaseParameters] = {}
         norms = np.linalg.norm([np.linalg.norm(part[..., self.base.columns], axis=0) for part in self._random], axis=0)
         norms /= 1.0 if noise is None else noise[:, None]
-        effect = norms > NO_EFFECT * np.linalg.norm(norms, axis=0)
+        effect = norms > ROUNDING_COLUMN * np.linalg.norm(norms, axis=0)
         self.n_inertial = self.base.rank
         self._links = RegressorRows(robot.chain, robot.gravity, self.base.columns)
         self._sources: list[dict[FrictionTerm, int]] = []

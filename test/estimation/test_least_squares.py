@@ -22,15 +22,8 @@ from paper_arms import (
 )
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import (
-    LinearFit,
-    decompose,
-    minimum_norm,
-    ridge,
-    solve,
-    solve_grouped,
-    without_rounding,
-)
+from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, solve, solve_grouped
+from dynid_ros.estimation.rank import decompose, without_rounding
 from dynid_ros.model import RobotModel
 
 # What a rank-deficient problem determines, against constructions by hand.
@@ -99,7 +92,7 @@ def fixture_factor(regressor):
 
 def test_excitation_of_the_three_moves(regressor, factor):
     for R, z in ((regressor, regressor @ MIT_CAD), (factor[:, :-1], factor[:, -1])):
-        for fit in (minimum_norm(R, z), ridge(R, z, 10.0)):
+        for fit in (fit_with_prior(R, z), fit_with_prior(R, z, weight=10.0)):
             assert fit.rank == 15
             eigenvalues = fit.singular_values**2
             assert eigenvalues[14] == pytest.approx(2934.586, abs=1e-3)
@@ -108,7 +101,7 @@ def test_excitation_of_the_three_moves(regressor, factor):
 
 
 def test_what_the_moves_determine(factor):
-    fit = minimum_norm(factor[:, :-1], factor[:, -1])
+    fit = fit_with_prior(factor[:, :-1], factor[:, -1])
     assert set(np.flatnonzero(np.isfinite(fit.values))) == set(columns(MIT_SINGLES))
     assert not np.any(fit.determined[:, columns(MIT_ZEROS)])
     truth = np.concatenate([np.eye(30)[columns(MIT_SINGLES)], MIT_SUMS])
@@ -118,7 +111,7 @@ def test_what_the_moves_determine(factor):
 
 
 def test_ridge_on_torques_without_noise(regressor, factor):
-    fit = ridge(factor[:, :-1], factor[:, -1], 10.0)
+    fit = fit_with_prior(factor[:, :-1], factor[:, -1], weight=10.0)
     errors = MIT_SUMS @ (fit.solution - MIT_CAD)
     expected = [-1.35e-4, 2.6e-5, -1.64e-3, -1.29e-3, 2.05e-4, 2.28e-3]
     np.testing.assert_allclose(errors, expected, rtol=0.007, atol=0)  # as far as they are printed
@@ -145,7 +138,7 @@ def test_ridge_on_torques_without_noise(regressor, factor):
     ],
 )
 def test_table_5_from_torques_of_tables_3_and_4(regressor, parameters, computed, printed):
-    fit = minimum_norm(regressor, regressor @ parameters)
+    fit = fit_with_prior(regressor, regressor @ parameters)
     found, _ = fit.combine(MIT_SUMS)
     np.testing.assert_allclose(found, computed, rtol=0, atol=1e-5)
     known = np.isfinite(printed)
@@ -155,7 +148,7 @@ def test_table_5_from_torques_of_tables_3_and_4(regressor, parameters, computed,
 
 def test_minimum_norm_returns_the_truth(factor):
     for scaled in (False, True):
-        fit = minimum_norm(factor[:, :-1], factor[:, -1], scaled=scaled)
+        fit = fit_with_prior(factor[:, :-1], factor[:, -1], scaled=scaled)
         found, _ = fit.combine(np.concatenate([MIT_SUMS, np.eye(30)[columns(MIT_SINGLES)]]))
         expected = np.concatenate([MIT_SUMS @ MIT_CAD, MIT_CAD[columns(MIT_SINGLES)]])
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
@@ -163,7 +156,7 @@ def test_minimum_norm_returns_the_truth(factor):
 
 def test_reduced_set_returns_the_truth(regressor):
     base = mit_arm().base_parameters()
-    fit = minimum_norm(base.reduce(regressor), regressor @ MIT_CAD)
+    fit = fit_with_prior(base.reduce(regressor), regressor @ MIT_CAD)
     assert fit.rank == 15
     np.testing.assert_allclose(fit.values, base.project(MIT_CAD), rtol=0, atol=1e-12)
 
@@ -172,9 +165,11 @@ def test_reduced_set_returns_the_truth(regressor):
 def test_ridge_tends_to_the_minimum_norm_about_its_prior(regressor, scaled):
     prior = np.random.default_rng(1).normal(size=30)
     torque = regressor @ MIT_CAD
-    expected = minimum_norm(regressor, torque, prior, scaled=scaled).solution
+    expected = fit_with_prior(regressor, torque, prior, scaled=scaled).solution
     if not scaled:
-        np.testing.assert_allclose(ridge(regressor, torque, 1e-6, prior).solution, expected, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(
+            fit_with_prior(regressor, torque, prior, weight=1e-6).solution, expected, rtol=0, atol=1e-7
+        )
     unit = np.linalg.norm(regressor, axis=0) if scaled else np.ones(30)
     unit = np.where(unit > 1e-9, unit, 1.0)
     # The error model by hand: the pseudo-inverse gives the shortest correction.
@@ -184,7 +179,7 @@ def test_ridge_tends_to_the_minimum_norm_about_its_prior(regressor, scaled):
 
 def test_what_is_open_stays_nominal(regressor):
     nominal = MIT_CAD * np.random.default_rng(2).uniform(0.8, 1.2, 30)
-    fit = minimum_norm(regressor, regressor @ MIT_CAD, nominal)
+    fit = fit_with_prior(regressor, regressor @ MIT_CAD, nominal)
     np.testing.assert_allclose(fit.solution[columns(MIT_ZEROS)], nominal[columns(MIT_ZEROS)], rtol=0, atol=1e-15)
     np.testing.assert_allclose(MIT_SUMS @ fit.solution, MIT_SUMS @ MIT_CAD, rtol=0, atol=1e-12)
 
@@ -194,7 +189,7 @@ def test_error_model_of_the_cylindrical_robot():
     robot, motion = cylindrical_robot(), cosine_motion([np.pi / 2, 0.5, 0.5])
     regressor = robot.torque_regressor(*motion).reshape(-1, 30)
     torque = robot.inverse_dynamics(*motion, CYLINDRICAL_TRUTH).ravel()
-    fit = minimum_norm(regressor, torque, CYLINDRICAL_NOMINAL)
+    fit = fit_with_prior(regressor, torque, CYLINDRICAL_NOMINAL)
     assert fit.rank == 5
     found = [*fit.solution[columns("mcz3 m3 m2")], fit.solution[columns("Izz1 Iyy2 Iyy3")].sum()]
     np.testing.assert_allclose(found, [1.25, 2.5, 5.0, 2.5], rtol=0, atol=1e-12)
@@ -203,7 +198,7 @@ def test_error_model_of_the_cylindrical_robot():
 @pytest.mark.parametrize(("arm", "rank"), [(cmu_arm_with_wrist(), 32), (puma(), 36)])
 def test_rank_of_arms_of_six_joints(arm, rank):
     regressor = arm.torque_regressor(*random_motion(6, 200)).reshape(-1, 60)
-    fit = minimum_norm(regressor, regressor @ np.ones(60))
+    fit = fit_with_prior(regressor, regressor @ np.ones(60))
     assert fit.rank == rank
     if rank == 32:
         assert np.count_nonzero(np.abs(fit.determined).max(axis=0) > 1e-6) == 47
@@ -212,7 +207,7 @@ def test_rank_of_arms_of_six_joints(arm, rank):
 def test_right_angles_of_five_digits_do_not_count():
     rounded = RobotModel.from_urdf(MIT_URDF.replace("1.5707963267948966", "1.5708"))
     regressor = rounded.torque_regressor(*mit_motion()).reshape(-1, 30)
-    fit = minimum_norm(regressor, regressor @ MIT_CAD)
+    fit = fit_with_prior(regressor, regressor @ MIT_CAD)
     assert fit.rank == 15
     assert set(np.flatnonzero(np.isfinite(fit.values))) == set(columns(MIT_SINGLES))
     assert np.abs(fit.solution).max() < 100
@@ -220,11 +215,13 @@ def test_right_angles_of_five_digits_do_not_count():
 
 def test_covariance_against_its_definition():
     matrix = np.random.default_rng(3).normal(size=(20, 4)) @ np.random.default_rng(4).normal(size=(4, 6))
-    fit = minimum_norm(matrix, matrix @ np.ones(6))
+    fit = fit_with_prior(matrix, matrix @ np.ones(6))
     np.testing.assert_allclose(fit.covariance, np.linalg.pinv(matrix.T @ matrix, rcond=1e-9), atol=1e-12)
     full = matrix[:, :4]
     np.testing.assert_allclose(
-        ridge(full, full @ np.ones(4), 3.0).covariance, np.linalg.inv(full.T @ full + 3 * np.eye(4)), atol=1e-12
+        fit_with_prior(full, full @ np.ones(4), weight=3.0).covariance,
+        np.linalg.inv(full.T @ full + 3 * np.eye(4)),
+        atol=1e-12,
     )
 
 
@@ -235,7 +232,7 @@ def test_errors_of_the_ridge_are_as_large_as_it_says():
     prior, standardised = rng.normal(size=6), []
     for _ in range(400):
         truth = prior + rng.normal(size=6) / np.sqrt(0.5)
-        fit = ridge(matrix, matrix @ truth + rng.normal(size=40), 0.5, prior)
+        fit = fit_with_prior(matrix, matrix @ truth + rng.normal(size=40), prior, weight=0.5)
         assert np.isnan(fit.values[5])
         standardised.append((fit.values[:5] - truth[:5]) / fit.standard_errors[:5])
     np.testing.assert_allclose(np.std(standardised, axis=0), 1.0, atol=0.12)
@@ -245,8 +242,8 @@ def test_scaled_estimates_do_not_depend_on_units():
     rng = np.random.default_rng(6)
     matrix = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5))
     right, prior, units = rng.normal(size=30), rng.normal(size=5), np.array([1e-2, 1.0, 1e2, 10.0, 0.1])
-    one = minimum_norm(matrix, right, prior, scaled=True).solution
-    other = minimum_norm(matrix * units, right, prior / units, scaled=True).solution
+    one = fit_with_prior(matrix, right, prior, scaled=True).solution
+    other = fit_with_prior(matrix * units, right, prior / units, scaled=True).solution
     np.testing.assert_allclose(other * units, one, rtol=1e-9)
 
 
@@ -261,13 +258,13 @@ def test_scaled_estimates_do_not_depend_on_units():
 )
 def test_impossible_problems(R, z, prior, message):
     with pytest.raises(IdentificationError, match=message):
-        minimum_norm(R, z, prior)
+        fit_with_prior(R, z, prior)
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan])
+@pytest.mark.parametrize("weight", [-1.0, np.nan])
 def test_impossible_weight(weight):
     with pytest.raises(IdentificationError, match="expected a positive number"):
-        ridge(np.eye(2), np.ones(2), weight)
+        fit_with_prior(np.eye(2), np.ones(2), weight=weight)
 
 
 @pytest.fixture(name="problem")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.estimation.normal_equations import GroupedNormalEquations, WeightedProblem, gram_factor
+from dynid_ros.estimation.normal_equations import GroupedNormalEquations, WeightedProblem
+from dynid_ros.estimation.rank import gram_factor
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 

@@ -7,7 +7,7 @@ from scipy.optimize import least_squares
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation import robust
-from dynid_ros.estimation.least_squares import minimum_norm
+from dynid_ros.estimation.least_squares import fit_with_prior
 from dynid_ros.estimation.robust import huber_weights, solve_robust
 
 NOISE = np.array([1.0, 0.3, 0.05])
@@ -43,7 +43,7 @@ def noisy(regressor, truth, rng, share=0.05, offset=30.0):
 def ordinary(regressor, torque):
     """Least squares with the true noise as weights."""
     rows = (regressor / NOISE[:, None]).reshape(-1, regressor.shape[-1])
-    return minimum_norm(rows, (torque / NOISE).ravel()).solution
+    return fit_with_prior(rows, (torque / NOISE).ravel()).solution
 
 
 def test_weights():

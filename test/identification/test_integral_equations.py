@@ -8,7 +8,7 @@ from random_chains import TIP, random_urdf
 from scipy.integrate import simpson
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import minimum_norm
+from dynid_ros.estimation.least_squares import fit_with_prior
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.integral_equations import IntegralEquations, integral_blocks
 from dynid_ros.model import FrictionModel, JointFriction, RobotModel
@@ -111,8 +111,8 @@ def test_noisy_encoders():
 
     def error(regressor, right):
         """Relative root mean square error of the predicted torque, mean of the joints."""
-        fit = minimum_norm(regressor.reshape(-1, regressor.shape[-1]), right.ravel())
-        assert fit.rank == minimum_norm(other.reshape(-1, 72), np.ones(3000)).rank
+        fit = fit_with_prior(regressor.reshape(-1, regressor.shape[-1]), right.ravel())
+        assert fit.rank == fit_with_prior(other.reshape(-1, 72), np.ones(3000)).rank
         wrong, whole = other @ (fit.solution - truth), other @ truth
         return np.mean(np.linalg.norm(wrong, axis=0) / np.linalg.norm(whole, axis=0))
 

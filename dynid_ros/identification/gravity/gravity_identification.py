@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.estimation.least_squares import column_norms, solve_grouped
-from dynid_ros.identification.gravity.gravity_problem import GravityProblem, GravitySolution, null_space, recursive
+from dynid_ros.estimation.least_squares import solve_grouped
+from dynid_ros.estimation.rank import column_norms, null_space
+from dynid_ros.identification.gravity.gravity_problem import GravityProblem, GravitySolution, recursive
 from dynid_ros.identification.gravity.gravity_result import (
     MAXIMUM_INFLATION,
     GravityResult,

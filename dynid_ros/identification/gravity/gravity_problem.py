@@ -9,13 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import (
-    ROUNDING_RANK_TOLERANCE,
-    column_norms,
-    decompose,
-    solve,
-    solve_grouped,
-)
+from dynid_ros.estimation.least_squares import solve, solve_grouped
+from dynid_ros.estimation.rank import ROUNDING_RANK_TOLERANCE, column_norms, null_space
 from dynid_ros.identification.gravity.gravity_result import (
     TURNS,
     count_angles,
@@ -269,13 +264,6 @@ class GravitySolution:
 
 DEPENDENCE = 1e-6
 """Effect of a distal moment on a joint's unknowns, in columns of unit norm, up to which it is rounding."""
-
-
-def null_space(matrix: NDArray) -> NDArray:
-    """Return the directions (k, r) that a matrix (m, k) does not determine."""
-    found = decompose(matrix, ROUNDING_RANK_TOLERANCE)
-    basis = np.linalg.svd(found.right)[2][len(found.right) :].T if len(found.right) else np.eye(matrix.shape[1])
-    return basis / found.scale[:, None]
 
 
 def recursive(problem: GravityProblem) -> GravitySolution:

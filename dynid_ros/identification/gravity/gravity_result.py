@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width, interval
-from dynid_ros.estimation.least_squares import standard_errors_of, within
+from dynid_ros.estimation.least_squares import standard_errors_of
+from dynid_ros.estimation.rank import within
 from dynid_ros.identification.gravity_direction import turn_torques
 from dynid_ros.identification.result import LEVEL, Result
 from dynid_ros.identification.static_samples import SampleRules, Samples, extract_samples

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import gain_shifts, robust_covariance, white_covariance, widened
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.least_squares import minimum_norm, ridge
+from dynid_ros.estimation.least_squares import fit_with_prior
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.robust import solve_robust
 from dynid_ros.identification.equations import EquationBlock
@@ -268,6 +268,7 @@ def solve_regularized(kind: str, full: FullProblem, nominal: NDArray, weight: fl
         center[: len(nominal)] = nominal
     if kind == "ridge":
         matrix, right = full.problem.stacked(np.ones_like(full.noise))
-        return ridge(matrix @ full.to_base, right, RIDGE_WEIGHT if weight is None else weight, center).solution
+        ridge_weight = RIDGE_WEIGHT if weight is None else weight
+        return fit_with_prior(matrix @ full.to_base, right, center, weight=ridge_weight).solution
     matrix, right = full.problem.stacked(full.noise)
-    return minimum_norm(matrix @ full.to_base, right, center).solution
+    return fit_with_prior(matrix @ full.to_base, right, center).solution

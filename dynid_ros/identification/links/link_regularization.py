@@ -10,9 +10,8 @@ from scipy.optimize import lsq_linear
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import ROUNDING, Fold, folds
-from dynid_ros.estimation.identifiability import RANK_TOLERANCE
-from dynid_ros.estimation.least_squares import column_norms, decompose
 from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, column_norms, decompose
 from dynid_ros.identification.physical_consistency import ConsistentProblem
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
@@ -91,7 +90,7 @@ class FullProblem:
         what explains all torque.
         """
         matrix, right = self.problem.stacked(self.noise)
-        found = decompose(matrix, RANK_TOLERANCE)
+        found = decompose(matrix, MOTION_RANK_TOLERANCE)
         measured, size = found.right * found.scale, self.prior.size
         units = np.eye(self.to_base.shape[1])
         units[:size, :size] = np.linalg.cholesky(parameter_spread(self.prior))

@@ -19,8 +19,8 @@ from scipy.stats import f as fisher
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import clustered_covariance
-from dynid_ros.estimation.identifiability import half_inverse
 from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.identification.change_point import LEAST_MASS, LEAST_PARTS, stretch_grams
 from dynid_ros.identification.equations import Equations
 from dynid_ros.model import RobotModel

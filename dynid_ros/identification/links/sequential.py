@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import TOLERANCE, LinearFit, column_norms, without_rounding
+from dynid_ros.estimation.least_squares import LinearFit
+from dynid_ros.estimation.rank import STRUCTURE_RANK_TOLERANCE, column_norms, without_rounding
 from dynid_ros.model.base_parameters import IDENTIFIABLE, UNIDENTIFIABLE, BaseParameters
 
 
@@ -98,7 +99,7 @@ class _Known:
         largest = float(np.linalg.norm(matrix, ord=2))
         basis, _ = np.linalg.qr(self.open * (scale / self.scale)[:, None])
         left, singular, right = np.linalg.svd(matrix @ basis)
-        rank = int(np.sum(singular > TOLERANCE * largest))
+        rank = int(np.sum(singular > STRUCTURE_RANK_TOLERANCE * largest))
         directions = basis @ right.T / scale[:, None]
         gain = (directions[:, :rank] / singular[:rank]) @ left[:, :rank].T
         for _ in range(2):  # the second step takes the rounding errors of the first away

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, known_errors, known_sides
 from dynid_ros.estimation.estimate import BaseEstimate, jackknife_covariance
-from dynid_ros.estimation.least_squares import MINIMUM_DOF, LeastSquaresFit, solve_grouped, without_rounding
+from dynid_ros.estimation.least_squares import MIN_GROUP_DOF, LeastSquaresFit, solve_grouped
 from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
+from dynid_ros.estimation.rank import without_rounding
 from dynid_ros.identification.change_point import require_steady
 from dynid_ros.identification.equations import Equations
 
@@ -87,10 +88,10 @@ def check_freedom(dof: int, n_samples: int, channels: Sequence[str], columns: Lo
     Raises:
         IdentificationError: says how many there are.
     """
-    if dof < MINIMUM_DOF:
+    if dof < MIN_GROUP_DOF:
         raise IdentificationError(
             f"{n_samples} samples of {', '.join(channels)} for {columns.own.size} unknowns leave {max(dof, 0)} "
-            f"equations to see the errors by, at least {MINIMUM_DOF} are needed: record longer, or more poses"
+            f"equations to see the errors by, at least {MIN_GROUP_DOF} are needed: record longer, or more poses"
         )
 
 

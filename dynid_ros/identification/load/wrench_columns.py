@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from dynid_ros.estimation.least_squares import column_norms
 from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.estimation.rank import column_norms
 from dynid_ros.identification.wrench_frame import AXES, TURN
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed

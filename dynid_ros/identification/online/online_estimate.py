@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import NORMAL, clustered_covariance, covariance_root
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.identifiability import half_inverse
+from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.online.kinds import KindSums

@@ -22,7 +22,7 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BLOCKS
-from dynid_ros.estimation.identifiability import scaled_eigh
+from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.servo.servo_runs import ServoRun
 from dynid_ros.progress import advance
 

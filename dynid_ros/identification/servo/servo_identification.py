@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import column_norms
+from dynid_ros.estimation.rank import column_norms
 from dynid_ros.identification.servo.closed_loop import (
     DELAY_DIFFERENCE,
     DIFFERENCE,

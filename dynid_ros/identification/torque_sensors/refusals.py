@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import MINIMUM_DOF, Decomposition, solve
+from dynid_ros.estimation.least_squares import MIN_GROUP_DOF, solve
+from dynid_ros.estimation.rank import Decomposition
 from dynid_ros.identification.static_samples import Samples, rotations
 from dynid_ros.identification.torque_sensors.torque_sensor_model import TorqueSensorModel
 
@@ -64,8 +65,8 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
     factor = np.sqrt((np.array(moved) ** 2).sum(axis=0) / white)
     dof = trace**2 / np.maximum(square, 1e-300)
     # A rotation that alone decides a direction has no residual in it: what is left would be too little.
-    few = ~(dof >= MINIMUM_DOF) | (trace < white)
-    return np.where(few, np.maximum(factor, 1.0), factor), np.where(few, MINIMUM_DOF, dof)
+    few = ~(dof >= MIN_GROUP_DOF) | (trace < white)
+    return np.where(few, np.maximum(factor, 1.0), factor), np.where(few, MIN_GROUP_DOF, dof)
 
 
 GAIN_RANGE = (0.5, 2.0)

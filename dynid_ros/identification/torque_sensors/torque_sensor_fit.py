@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from dynid_ros.estimation.least_squares import decompose, solve, solve_grouped
+from dynid_ros.estimation.least_squares import solve, solve_grouped
+from dynid_ros.estimation.rank import SENSOR_RANK_TOLERANCE, decompose
 from dynid_ros.identification.static_samples import FEW_ROWS, Approaches
 from dynid_ros.identification.torque_sensors.refusals import rotation_of, widening
 from dynid_ros.identification.torque_sensors.torque_sensor_model import JOINT_LABELS, TorqueSensorModel
 
-RANK_TOLERANCE = 1e-8
-"""Singular values of the column-scaled Jacobian below this fraction of the largest count as zero."""
 ROUNDS = 10
 SETTLED = 1e-3
 """Relative change of the noise at which the iteration ends; its own standard error is larger."""
@@ -159,7 +158,7 @@ class _Fit:
         model, point = self.model, self.model.at(values)
         root = 1 / sigma[self.group]
         weighted = self._rows(point.jacobian()) * root[:, None]
-        parts = decompose(weighted, RANK_TOLERANCE)
+        parts = decompose(weighted, SENSOR_RANK_TOLERANCE)
         half = (parts.right.T * parts.inverse) / parts.scale[:, None]
         misfit = (self._right() - self._rows(point.readings())) * root
         wider, dof = widening(parts, misfit, self._rotation())

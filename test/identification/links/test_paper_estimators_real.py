@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid_ros.estimation.least_squares import minimum_norm, ridge, triangular_factor
+from dynid_ros.estimation.least_squares import fit_with_prior, triangular_factor
 from dynid_ros.estimation.robust import solve_robust
 from dynid_ros.identification.integral_equations import integral_blocks
 from dynid_ros.identification.links.sequential import sequential
@@ -52,7 +52,7 @@ class Arm:
     def weighted(self, factors) -> tuple[np.ndarray, np.ndarray]:
         """All equations, each joint's divided by its residual of an ordinary fit."""
         stacked = np.concatenate(factors)
-        ordinary = minimum_norm(stacked[:, :-1], stacked[:, -1]).solution
+        ordinary = fit_with_prior(stacked[:, :-1], stacked[:, -1]).solution
         scaled = [factor / np.linalg.norm(factor @ np.append(ordinary, -1.0)) for factor in factors]
         return np.concatenate(scaled)[:, :-1], np.concatenate(scaled)[:, -1]
 
@@ -82,13 +82,15 @@ def fixture_ur10e():
 def test_regularised_and_robust_fits_are_as_good(name, request):
     arm = request.getfixturevalue(name)
     R, z = arm.weighted(arm.factors(*arm.blocks[0]))
-    weighted = minimum_norm(R, z)
+    weighted = fit_with_prior(R, z)
     assert weighted.rank == arm.robot.base_parameters(FRICTION).rank
     assert weighted.condition_number < 200
     expected = arm.error(weighted.solution).mean()
     assert expected < 0.22
     weight = 1e-2 * weighted.singular_values[weighted.rank - 1] ** 2
-    assert arm.error(ridge(R, z, weight, arm.prior).solution).mean() == pytest.approx(expected, rel=0.01)
+    assert arm.error(fit_with_prior(R, z, arm.prior, weight=weight).solution).mean() == pytest.approx(
+        expected, rel=0.01
+    )
     robust = solve_robust(lambda: [arm.blocks[0]])
     assert robust.rank == weighted.rank
     assert arm.error(robust.solution).mean() == pytest.approx(expected, rel=0.08)
@@ -97,7 +99,7 @@ def test_regularised_and_robust_fits_are_as_good(name, request):
 def test_sequential_is_as_good_where_the_wrist_is_well_measured(ur10e):
     factors = ur10e.factors(*ur10e.blocks[0])
     fit = sequential(factors, ur10e.names, [len(ur10e.blocks[0][1])] * 6)
-    together = minimum_norm(*ur10e.weighted(factors))
+    together = fit_with_prior(*ur10e.weighted(factors))
     assert fit.rank == together.rank
     assert ur10e.error(fit.solution).mean() == pytest.approx(ur10e.error(together.solution).mean(), rel=0.05)
 
@@ -118,7 +120,7 @@ def test_integral_form_comes_near_the_filtered_one_without_a_filter(name, worse,
     windows = integral_blocks(arm.robot, FRICTION, 1 / arm.rate, (q, qd), torque, window=0.1)
     integral = arm.factors(*map(np.concatenate, zip(*windows, strict=True)))
     errors = [
-        arm.error(minimum_norm(*arm.weighted(factors)).solution).mean()
+        arm.error(fit_with_prior(*arm.weighted(factors)).solution).mean()
         for factors in (arm.factors(*arm.blocks[0]), integral)
     ]
     assert errors[1] < worse * errors[0]

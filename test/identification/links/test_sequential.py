@@ -15,7 +15,7 @@ from paper_arms import (
 )
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.least_squares import minimum_norm
+from dynid_ros.estimation.least_squares import fit_with_prior
 from dynid_ros.identification.links.sequential import SequentialFit, sequential
 from dynid_ros.model import BaseParameters, FrictionModel, JointFriction
 from dynid_ros.model.base_parameters import parameter_names
@@ -113,7 +113,7 @@ def test_cmu_arm_ranks_from_tip_to_base():
 def test_cmu_arm_rank_of_each_torque_on_its_listed_parameters(joint, listed, rank):
     arm, motion = cmu_arm(), random_motion(3)
     own = arm.torque_regressor(*motion)[:, joint, columns(listed)]
-    assert minimum_norm(own, arm.inverse_dynamics(*motion, CMU_TRUTH)[:, joint]).rank == rank
+    assert fit_with_prior(own, arm.inverse_dynamics(*motion, CMU_TRUTH)[:, joint]).rank == rank
 
 
 def test_cmu_arm_table_3():
@@ -121,7 +121,7 @@ def test_cmu_arm_table_3():
     fit = identify(arm, [motion] * 3, CMU_TRUTH)
     own, motion_3 = arm.base_parameters(), arm.torque_regressor(*motion)[:, 2]
     seven = [i for i in own.columns if np.linalg.norm(motion_3[:, i]) > 1e-9]
-    singular = minimum_norm(motion_3[:, seven], np.ones(25)).singular_values
+    singular = fit_with_prior(motion_3[:, seven], np.ones(25)).singular_values
     assert singular[0] / singular[-1] == pytest.approx(1.5e4, rel=0.05)
     found, _ = fit.combine(
         [*np.eye(30)[columns("Ixz3 Iyz3 Iyy3 Ixy3 mcx3 mcz3")], np.eye(30)[column("Izz3")] - np.eye(30)[column("Ixx3")]]
@@ -144,7 +144,7 @@ def test_open_directions_end_where_the_fit_of_all_joints_at_once_ends():
     arm, motion = cmu_arm(), random_motion(3)
     rows = equations(arm, [motion] * 3, CMU_TRUTH)
     fit = sequential(rows, parameter_names(arm), [60] * 3)
-    together = minimum_norm(np.concatenate(rows)[:, :-1], np.concatenate(rows)[:, -1])
+    together = fit_with_prior(np.concatenate(rows)[:, :-1], np.concatenate(rows)[:, -1])
     np.testing.assert_allclose(fit.solution, together.solution, rtol=0, atol=1e-10)
     np.testing.assert_array_equal(fit.values.nonzero(), together.values.nonzero())
 

@@ -6,7 +6,7 @@ from scipy.stats import t as student_t
 from torque_sensor_experiments import FAST
 
 from benchmarks.torque_sensor_coverage import SensorConditions, held
-from dynid_ros.estimation.least_squares import decompose
+from dynid_ros.estimation.rank import decompose
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identification.torque_sensors.refusals import rotation_of, widening
 
