@@ -40,7 +40,9 @@ def names(robot: str) -> list[str]:
 
 def agreement(one: LinkResult, other: LinkResult) -> dict[str, list[bool]]:
     """Whether each base parameter that both determine agrees, by "links" and "friction"."""
-    own, again = (dict(zip(r.robot.joint_names, r.friction.of(r.robot.n_joints), strict=True)) for r in (one, other))
+    own, again = (
+        dict(zip(r.robot.joint_names, r.friction.per_joint(r.robot.n_joints), strict=True)) for r in (one, other)
+    )
     found: dict[str, list[bool]] = {"links": [], "friction": []}
     ends = [
         dict(zip(r.base_parameters.expressions, r.base_parameters.confidence_intervals(0.95), strict=True))

@@ -23,7 +23,7 @@ from real_recordings import DATA, MISSING, real_recording, real_robot
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import compare
 from dynid_ros.identification.links import friction_choice
-from dynid_ros.model.friction import friction_terms
+from dynid_ros.model.friction_terms import friction_terms
 from dynid_ros.recording import Recording
 
 DIVISIONS = Path(__file__).parent / "divisions.yaml"

@@ -18,8 +18,8 @@ from dynid_ros.export.export import export
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.mocap import SingleJoint
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import described
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.parameter_words import describe_parameters
 
 CASES = Path(__file__).with_name("cases")
 
@@ -108,10 +108,10 @@ def test_contacts_of_joints_with_blanks_are_monitored(fusion_arm):
 def test_units_of_directional_and_coupled_terms():
     robot = RobotModel.from_urdf(planar_arm.urdf(joints=("Revolute 1", "Revolute 2", "Revolute 12")))
     names = ("viscous_positive Revolute 2", "coupling_viscous Revolute 2 Revolute 12", "coupling_inertia a b")
-    assert described(robot, names)["unit"] == ["N m s/rad", "N m s/rad", "kg m²"]
+    assert describe_parameters(robot, names)["unit"] == ["N m s/rad", "N m s/rad", "kg m²"]
     slider = RobotModel.from_urdf(planar_arm.urdf().replace("revolute", "prismatic"))
     names = ("viscous_negative joint_2", "coupling_viscous joint_2 joint_3", "coupling_inertia joint_2 joint_3")
-    assert described(slider, names)["unit"] == ["N s/m", "N s/m", "kg"]
+    assert describe_parameters(slider, names)["unit"] == ["N s/m", "N s/m", "kg"]
 
 
 BENCH = CASES / "bench5.urdf"

@@ -10,8 +10,8 @@ from dynid_ros.display import Displayed
 from dynid_ros.errors import DynidError, RecordingError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import described
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.parameter_words import describe_parameters
 
 
 @pytest.fixture(name="path", scope="module")
@@ -57,7 +57,11 @@ def test_frames(result, monkeypatch):
 
 
 def test_plots(path, result):
-    assert len(result.plot().axes) == len(set(described(result.robot, result.base_parameters.names)["unit"])) == 4
+    assert (
+        len(result.plot().axes)
+        == len(set(describe_parameters(result.robot, result.base_parameters.names)["unit"]))
+        == 4
+    )
     figure = record(ur10(), Fourier(6, 0, size=0.6), Drive(), seed=0).plot()
     assert {axes.get_ylabel() for axes in figure.axes} >= {"position", "torque"}
     assert all(len(axes.lines) == 6 for axes in figure.axes)
@@ -68,7 +72,7 @@ def test_labels_have_link_and_unit():
     assert robot.parameter_labels[10:12] == (f"m {robot.link_names[1]} [kg]", f"mcx {robot.link_names[1]} [kg m]")
     slider = RobotModel.from_dh([{"a": 0, "alpha": 0, "d": 0, "theta": 0, "type": "prismatic"}])
     names = ["mcx1", "Izz1", "viscous joint_1", "rotor_inertia joint_1", "coulomb joint_1", "load joint_1"]
-    assert described(slider, names) == {
+    assert describe_parameters(slider, names) == {
         "of": ["link_1", "link_1", *["joint_1"] * 4],
         "unit": ["kg m", "kg m²", "N s/m", "kg", "N", ""],
     }

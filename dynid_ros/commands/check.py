@@ -10,7 +10,7 @@ from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.load_change import check_with_load
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
-from dynid_ros.model.friction import friction_terms
+from dynid_ros.model.friction_terms import friction_terms
 from dynid_ros.recording import Recording
 
 

@@ -29,7 +29,7 @@ from dynid_ros.jobs.inputs import joint_values, read_recordings, read_robot
 from dynid_ros.jobs.judging import judge, unseen_friction
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
-from dynid_ros.model.friction import JointFriction, friction_terms
+from dynid_ros.model.friction_terms import JointFriction, friction_terms
 from dynid_ros.recording import Recording
 from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories import MotionLimits, Trajectory

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ControlError
 from dynid_ros.identified.links import KnownArm, LinkModel
-from dynid_ros.model.friction import FrictionTerms
-from dynid_ros.model.friction_terms import slid
+from dynid_ros.model.friction import OneSampleFriction
+from dynid_ros.model.friction_direction import dahl_step
 from dynid_ros.model.generated_code import Lines, compiled, function_text, variable
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
@@ -81,8 +81,8 @@ class MomentumObserver:
         self._momentum: Callable[..., tuple[float, ...]] = compiled(source, "momentum", tuple)
         self._gravity_model = GravityModel(robot)
         self._driver = None if model.signals.driver is None else DriverPassage(model.signals.driver)
-        terms = FrictionTerms(model.friction, n)
-        self._terms = terms.of
+        terms = OneSampleFriction(model.friction, n)
+        self._terms = terms.evaluate
         self._friction = _sparse_rows((terms.places @ model.coefficients).T)
         self._keys = model.friction.memory_keys(n)
         still = np.zeros((n, n))
@@ -189,7 +189,7 @@ class MomentumObserver:
                 self._friction_positions[k] += displacement
                 state = np.float64(self._friction_state[k])
                 self._friction_state[k] = float(
-                    slid(state, np.sign(displacement), np.float64(abs(displacement)), length)
+                    dahl_step(state, np.sign(displacement), np.float64(abs(displacement)), length)
                 )
 
     def _momentum_and_rate(

@@ -12,8 +12,9 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import Dwell, Experiment, Plan, require
 from dynid_ros.excitation.tool_rotation import ToolRotation, stretch_time, tool_axes, wrist_joints, wrist_rates
 from dynid_ros.information.criteria import condition_number, log_determinant, rank, whitening_axes
-from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
+from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
+from dynid_ros.model.parameter_words import LINK_PARAMETERS
 from dynid_ros.trajectories.limits import check_times
 from dynid_ros.trajectories.trajectory import Trajectory, move
 

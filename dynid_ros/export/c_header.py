@@ -102,7 +102,7 @@ def c_header(arm: ExportedArm, prefix: str) -> str:
     load = arm.load
     memory = arm.friction.memory_keys(robot.n_joints)
     with_links = arm.parameters is not None
-    terms = [part.name.replace("_", " ") for joint in arm.friction.of(robot.n_joints) for part in joint.parts]
+    terms = [part.name.replace("_", " ") for joint in arm.friction.per_joint(robot.n_joints) for part in joint.parts]
     terms += ["coupled motors"] * bool(arm.friction.coupled)
     numbers = load and {"mass": load.mass, "center": _numbers(load.center), "inertia": _numbers(load.inertia)}
     return _HEADER.format(

@@ -19,7 +19,7 @@ from dynid_ros.identified.load import carried_load
 from dynid_ros.identified.section import is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.friction_terms import OWN_ANGLE, FrictionTerm
+from dynid_ros.model.friction_terms import FrictionTerm, acts_at_standstill
 from dynid_ros.model.gravity import GravityModel
 
 POSE_STEP = 100
@@ -103,7 +103,7 @@ class ExportedArm:
     def joint_terms(self) -> list[dict[FrictionTerm, float]]:
         """Friction terms of each joint with their coefficients, those of coupled pairs left out."""
         values = iter(self.coefficients.tolist())
-        return [{part: next(values) for part in joint.parts} for joint in self.friction.of(self.robot.n_joints)]
+        return [{part: next(values) for part in joint.parts} for joint in self.friction.per_joint(self.robot.n_joints)]
 
     def sag(self, what: str, motion: Motion) -> list[str]:
         """Say what springs of flexible joints, which no export holds, change of gravity on a motion; nothing: none."""
@@ -134,7 +134,7 @@ class ExportedArm:
         found = {}
         for i, terms in enumerate(self.joint_terms):
             springs = [part for part in terms if part.family == "spring"]
-            own = [part for part in terms if part.family in OWN_ANGLE or (springs and part.family == "offset")]
+            own = [part for part in terms if acts_at_standstill(part.name) or (springs and part.family == "offset")]
             if own:
                 found[i] = {part: terms[part] for part in own}
         return found

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.motion import Motion
-from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.friction_terms import WHOLE
+from dynid_ros.model.friction_terms import COUPLING_TERMS, JointFriction
 
 _ALIKE = ("coulomb", "viscous", "stribeck", "load", "coupling_coulomb", "coupling_viscous")
 """Terms that a simulator's Coulomb and viscous friction approximate."""
@@ -75,7 +74,8 @@ class HeldFriction:
         for j, joint in enumerate(robot.joint_names):
             q, qd, qdd = (part[:, j] for part in (motion.q, motion.qd, motion.qdd))
             own = _OwnTerms.of(arm, j)
-            coulomb, viscous = own.pair(columns[:, j], qd, arm.friction.of(n)[j].direction(qd, q))
+            direction = own.friction.direction_model.evaluate(qd, q)
+            coulomb, viscous = own.pair(columns[:, j], qd, direction)
             kept = {name: max(own.coefficients.get(name, 0.0), 0.0) for name in held}
             spring = kept.get("spring", 0.0)
             rest = -own.coefficients.get("offset", 0.0) / spring if spring else 0.0
@@ -135,14 +135,16 @@ class _OwnTerms:
     def of(cls, arm: ExportedArm, j: int) -> _OwnTerms:
         keys = arm.friction.keys(arm.robot.n_joints)
         places = np.array([k for k, (_, joints) in enumerate(keys) if j in joints], dtype=int)
-        friction = arm.friction.of(arm.robot.n_joints)[j]
+        friction = arm.friction.per_joint(arm.robot.n_joints)[j]
         return cls(friction, tuple(keys[k][0] for k in places), arm.coefficients[places], places)
 
     @property
     def coefficients(self) -> dict[str, float]:
         """Coefficients of the joint by name."""
         return {
-            name: value for name, value in zip(self.names, self.values.tolist(), strict=True) if name not in WHOLE[1:]
+            name: value
+            for name, value in zip(self.names, self.values.tolist(), strict=True)
+            if name not in COUPLING_TERMS
         }
 
     def pair(self, columns: NDArray, velocity: NDArray, direction: NDArray) -> tuple[float, float]:

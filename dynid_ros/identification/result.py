@@ -13,7 +13,7 @@ from dynid_ros.display import Plotted
 from dynid_ros.estimation.estimate import interval
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.section import DOF, as_number
-from dynid_ros.model.base_parameters import parameter_table
+from dynid_ros.model.parameter_words import parameter_table
 
 if TYPE_CHECKING:
     from dynid_ros.identified.gravity_direction import GravityDirection

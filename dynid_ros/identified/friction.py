@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
 from dynid_ros.identified.identified_file import FORMATS
-from dynid_ros.identified.joint_friction import DIRECTIONS, POSITION_TERMS, harmonics_of
+from dynid_ros.identified.joint_friction import DIRECTIONS, harmonics_of
 from dynid_ros.identified.section import DOF, Section, as_number
-from dynid_ros.model.friction import COUPLING_TERMS, SHAPES, FrictionModel, JointFriction
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.friction_terms import COUPLING_TERMS, SHAPE_PARAMETERS, TERM_FLAGS, term_family
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.robot import RobotModel
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 COMMON_TERMS = ("coulomb", "viscous", "offset", "rotor_inertia")
 LOAD_PARAMETERS_KEY = "load_parameters"
 """Key of the link parameters, one line of text per link, that give the torque in the terms `load`."""
-SECOND_FORMAT_TERMS = ("load", *POSITION_TERMS)
-"""Prefixes of the terms that readers of the first format do not know."""
+FIRST_FORMAT_TERMS = frozenset({"coulomb", "viscous", "stribeck", "offset", "rotor_inertia"})
+"""Families of the terms that readers of the first format know."""
 SECOND_FORMAT_SHAPES = ("sliding_length", "saturation_velocity")
 """Shape parameters that readers of the first format do not know."""
 
@@ -47,7 +48,7 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
     dof = {name: estimate.dof[place] for name, place in estimate.alone.items()}
     estimates = dict(zip(estimate.names, estimate.values, strict=True))
     section: dict = {}
-    for joint, friction in zip(robot.joint_names, model.of(robot.n_joints), strict=True):
+    for joint, friction in zip(robot.joint_names, model.per_joint(robot.n_joints), strict=True):
         # An undetermined coefficient is null in the file, although the model needs a number for it.
         own = {term: as_number(values[f"{term} {joint}"]) for term in friction.terms}
         own |= {term: None for term in own if np.isnan(estimates.get(f"{term} {joint}", 0.0))}
@@ -58,7 +59,7 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
                 negative = own.get(f"{term}_negative")
                 entry[term] = None if positive is None or negative is None else (positive + negative) / 2
         entry |= own
-        entry |= {name: getattr(friction, name) for name in SHAPES}
+        entry |= {name: getattr(friction, name) for name in SHAPE_PARAMETERS}
         entry["terms"] = list(friction.terms)
         entry["std"] = {term: as_number(errors.get(f"{term} {joint}", np.nan)) for term in own}
         entry[DOF] = {term: as_number(dof.get(f"{term} {joint}", np.nan)) for term in own}
@@ -79,8 +80,8 @@ def friction_section(robot: RobotModel, model: FrictionModel, coefficients: NDAr
 
 def format_of(model: FrictionModel, n_joints: int) -> str:
     """Return the oldest format of `identified.yaml` whose readers know all terms of the model."""
-    joints = model.of(n_joints)
-    has_new_terms = any(term.startswith(SECOND_FORMAT_TERMS) for joint in joints for term in joint.terms)
+    joints = model.per_joint(n_joints)
+    has_new_terms = any(term_family(term) not in FIRST_FORMAT_TERMS for joint in joints for term in joint.terms)
     has_new_shapes = any(getattr(joint, shape) for joint in joints for shape in SECOND_FORMAT_SHAPES)
     return FORMATS[has_new_terms or has_new_shapes]
 
@@ -164,13 +165,12 @@ def _joint_friction(document: dict, joint: str, entry: Section) -> JointFriction
     terms = [str(term) for term in entry["terms"]]
     plain = [term.removesuffix("_positive").removesuffix("_negative") for term in terms]
     # Old files have only the shapes smoothing and dead_zone; every file has these two.
-    shapes = [name for name in SHAPES if name in ("smoothing", "dead_zone") or entry.get(name) is not None]
-    switches = ("coulomb", "viscous", "offset", "rotor_inertia", "load", "spring")
-    chosen: dict[str, Any] = {name: name in plain for name in switches}
+    shapes = [name for name in SHAPE_PARAMETERS if name in ("smoothing", "dead_zone") or entry.get(name) is not None]
+    chosen: dict[str, Any] = {name: name in plain for name in TERM_FLAGS}
     try:
         chosen |= {name: entry.number(name) for name in shapes}
         chosen["harmonics"] = tuple(harmonics_of(document, joint, terms))
-        friction = JointFriction(asymmetric=plain != terms, **chosen)
+        friction = JointFriction(**chosen | {"asymmetric": plain != terms})
     except ModelError as error:
         raise entry.error(str(error)) from error
     if list(friction.terms) != terms:

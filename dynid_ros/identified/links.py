@@ -83,7 +83,7 @@ class LinkModel:
     @property
     def joints(self) -> list[JointFriction]:
         """Friction terms of each joint."""
-        return list(self.friction.of(self.robot.n_joints))
+        return list(self.friction.per_joint(self.robot.n_joints))
 
 
 def links_section(robot: RobotModel, parameters: NDArray, errors: NDArray) -> dict:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import random_motion
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.friction_terms import FrictionTerm, sliding_direction
+from dynid_ros.model.friction_direction import dahl_direction
+from dynid_ros.model.friction_terms import FrictionTerm
 
 LEAST_TURNS = 0.95
 """Turns of a joint below which harmonics look like a line within its travel, and like nothing known beyond it."""
@@ -131,14 +132,15 @@ def unseen_terms(
         terms: those to look at.
     """
     each_asked = [
-        [term for term in NEEDS if term in terms and getattr(joint, term)] for joint in friction.of(robot.n_joints)
+        [term for term in NEEDS if term in terms and getattr(joint, term)]
+        for joint in friction.per_joint(robot.n_joints)
     ]
     if not any(each_asked):
         return []
     loads = [friction.load_torque(robot, *stretch) for stretch in stretches]
     found: list[UnseenTerm] = []
     gravity, slides = own_gravity(robot), robot.chain.prismatic
-    for j, (name, joint) in enumerate(zip(robot.joint_names, friction.of(robot.n_joints), strict=True)):
+    for j, (name, joint) in enumerate(zip(robot.joint_names, friction.per_joint(robot.n_joints), strict=True)):
         if not (asked := each_asked[j]):
             continue
         motion = [[each[:, j] for each in stretch] for stretch in stretches]
@@ -196,12 +198,12 @@ def _columns(
         step = np.diff(q, prepend=2 * q[0] - q[min(1, len(q) - 1)])
         # Before its first motion friction is taken to be that of its direction: it is not known.
         first = float(np.sign(step[np.argmax(step != 0.0)]))
-        memory = sliding_direction(q, joint.sliding_length, first) if joint.sliding_length else None
-        directions.append(joint.way.of(step if remembers else qd, q, memory))
+        memory = dahl_direction(q, joint.sliding_length, first) if joint.sliding_length else None
+        directions.append(joint.direction_model.evaluate(step if remembers else qd, q, memory))
     return {
         part: np.concatenate(
             [
-                part.value(stretch[0], stretch[1], stretch[2], direction, torque)
+                part.column(stretch[0], stretch[1], stretch[2], direction, torque)
                 for stretch, direction, torque in zip(motion, directions, load, strict=True)
             ]
         )

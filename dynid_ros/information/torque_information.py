@@ -10,15 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import BLOCK, blocks
-from dynid_ros.model.base_parameters import (
-    UNIDENTIFIABLE,
-    BaseParameters,
-    described,
-    parameter_names,
-    random_motion,
-)
+from dynid_ros.model.base_parameters import UNIDENTIFIABLE, BaseParameters, random_motion
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
+from dynid_ros.model.parameter_words import describe_parameters, parameter_names
 from dynid_ros.model.regressor import DifferentiableRegressor, RegressorRows
 from dynid_ros.trajectories.limits import per_joint
 
@@ -177,7 +172,7 @@ def checked_noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
 
 def _unit(robot: RobotModel, name: str) -> str:
     """Unit of a parameter of a link or of a joint's own torque."""
-    return described(robot, [name])["unit"][0]
+    return describe_parameters(robot, [name])["unit"][0]
 
 
 SMOOTHING = 0.02
@@ -237,7 +232,7 @@ class TorqueInformation:
         size = robot.parameters.size
         self.names = tuple(every_name[column] for column in (*chosen, *(size + drives)))
         self._n_links = len(chosen)
-        self._drives = _Drives(asked.friction.of(robot.n_joints), drives, SMOOTHING * speeds)
+        self._drives = _Drives(asked.friction.per_joint(robot.n_joints), drives, SMOOTHING * speeds)
         links = robot.base_parameters()
         every = np.union1d(links.columns, chosen)
         self._regressor = DifferentiableRegressor(robot.chain, robot.gravity, every)

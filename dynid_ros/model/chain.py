@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dynid_ros.errors import ModelError
-from dynid_ros.files import MEGABYTE, read_yaml, require_name
 from dynid_ros.model.arrays import blocks
-from dynid_ros.model.urdf import meant_angle
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,114 +198,38 @@ class Chain:
         return digest.hexdigest()
 
 
-KEYS = ("a", "alpha", "d", "theta", "type")
-TYPES = ("revolute", "prismatic")
-LARGEST_FILE = MEGABYTE
+class ArmModel(Protocol):
+    """Model of an arm as friction and base parameters use it; `RobotModel` is one."""
 
+    chain: Chain
+    parameters: np.ndarray
 
-def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str, *, meant_angles: bool = False) -> Chain:
-    """Chain of a standard DH table: T_{i-1,i} = Rz(theta) Tz(d) Tx(a) Rx(alpha).
+    @property
+    def name(self) -> str: ...  # noqa: D102
 
-    Args:
-        rows: one mapping per joint with keys a (m), alpha (rad), d (m), theta (rad) and type ("revolute" or
-            "prismatic"). The joint's position is added to theta or to d.
-        name: name of the robot.
-        meant_angles: take rounded right angles as right angles, see `urdf.meant_angle`.
+    @property
+    def joint_names(self) -> tuple[str, ...]: ...  # noqa: D102
 
-    Raises:
-        ModelError: no rows, unknown or missing keys, an unknown type or a number that is not finite.
-    """
-    if not rows:
-        raise ModelError("DH table: it has no rows; give one row per joint")
-    n = len(rows)
-    placements = np.tile(np.eye(4), (n, 1, 1))
-    link_offsets = np.tile(np.eye(4), (n, 1, 1))
-    for i, row in enumerate(rows):
-        a, alpha, d, theta = _numbers(row, i + 1)
-        if meant_angles:
-            alpha = meant_angle(repr(alpha))
-            theta = meant_angle(repr(theta))
-        placements[i, :2, :2] = _rotation(theta)
-        placements[i, 2, 3] = d
-        link_offsets[i, 1:3, 1:3] = _rotation(alpha)
-        link_offsets[i, 0, 3] = a
-    links = tuple(f"link_{i}" for i in range(1, n + 1))
-    joints, prismatic = (
-        tuple(f"joint_{i}" for i in range(1, n + 1)),
-        np.array([row["type"] == TYPES[1] for row in rows]),
-    )
-    return Chain(
-        name=require_name(name, "DH table: the robot", ModelError),
-        base="base",
-        tip=links[-1],
-        joint_names=joints,
-        link_names=links,
-        prismatic=prismatic,
-        placements=placements,
-        link_offsets=link_offsets,
-        tip_links=(n - 1,),
-        tip_offsets=np.eye(4)[None],
-        limits=JointLimits.unlimited(n),
-        parents=np.arange(n) - 1,
-        mover_names=joints,
-        drivers=np.arange(n),
-        ratios=np.ones(n),
-        offsets=np.zeros(n),
-        slides=prismatic,
-        held={},
-        structure=None if meant_angles else dh_chain(rows, name, meant_angles=True),
-    )
+    @property
+    def link_names(self) -> tuple[str, ...]: ...  # noqa: D102
 
+    @property
+    def n_joints(self) -> int: ...  # noqa: D102
 
-def dh_file(path: str | Path) -> tuple[list[Mapping[str, float | str]], str]:
-    """Rows of a DH table and the robot's name, of a YAML file: a list of rows, or a mapping with `name` and `joints`.
+    @property
+    def n_links(self) -> int: ...  # noqa: D102
 
-    Raises:
-        ModelError: the file cannot be read, or is neither.
-    """
-    where = f"DH table '{path}'"
-    try:
-        content = read_yaml(path, LARGEST_FILE)
-    except OSError as error:
-        raise ModelError(
-            f"{where}: cannot be read ({error.strerror}); give a YAML file with a row per joint"
-        ) from error
-    except ValueError as error:
-        raise ModelError(f"{where}: not plain YAML ({error})") from error
-    name, rows = Path(path).stem, content
-    if isinstance(content, Mapping) and set(content) <= {"name", "joints"}:
-        name, rows = str(content.get("name", name)), content.get("joints")
-    if not isinstance(rows, list):
-        raise ModelError(
-            f"{where}: expected a list of rows with keys {', '.join(KEYS)}, or a mapping of name and joints, that list"
-        )
-    return rows, name
+    @property
+    def limits(self) -> JointLimits: ...  # noqa: D102
 
+    @property
+    def structure(self) -> ArmModel: ...  # noqa: D102
 
-def _numbers(row: Mapping[str, float | str], number: int) -> list[float]:
-    if not isinstance(row, Mapping):
-        raise ModelError(f"DH table, row {number}: it is {row!r}; expected a mapping with keys {', '.join(KEYS)}")
-    unknown, missing = sorted(set(row) - set(KEYS)), sorted(set(KEYS) - set(row))
-    if unknown or missing:
-        faults = [f"unknown {', '.join(unknown)}"] * bool(unknown) + [f"missing {', '.join(missing)}"] * bool(missing)
-        raise ModelError(f"DH table, row {number}: {'; '.join(faults)}; the keys are {', '.join(KEYS)}")
-    if row["type"] not in TYPES:
-        raise ModelError(f"DH table, row {number}: type is {row['type']!r}; expected one of {', '.join(TYPES)}")
-    numbers = []
-    for key in KEYS[:-1]:
-        try:
-            value = float(row[key])
-        except (TypeError, ValueError):
-            value = math.nan
-        if not math.isfinite(value):
-            raise ModelError(f"DH table, row {number}: {key} is {row[key]!r}; expected a finite number")
-        numbers.append(value)
-    return numbers
+    def torque_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray: ...  # noqa: D102
 
-
-def _rotation(angle: float) -> np.ndarray:
-    cos, sin = math.cos(angle), math.sin(angle)
-    return np.array([[cos, -sin], [sin, cos]])
+    def inverse_dynamics(  # noqa: D102
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, parameters: ArrayLike | None = None
+    ) -> np.ndarray: ...
 
 
 def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.generated_code import ZERO, Lines, Term, compiled, function_text, variable
+from dynid_ros.model.generated_code import FUNCTIONS_OF_ARRAYS, ZERO, Lines, Term, compiled, function_text, variable
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.recursion import (
     gravity_lines,
@@ -68,7 +68,7 @@ def _inverse_dynamics_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Ca
     arguments = {"q": "q", "v": "qd", "a": "qdd", "g": "gravity", "b": "bodies"}
     sizes = {"g": 3, "b": int(remains.sum())}
     source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes)
-    return compiled(source, "torque", tuple, np), lumping[remains]
+    return compiled(source, "torque", tuple, FUNCTIONS_OF_ARRAYS), lumping[remains]
 
 
 @lru_cache(maxsize=MAX_CACHED_CHAINS)
@@ -80,7 +80,7 @@ def _gravity_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Callable[..
     sizes = {"g": 3, "x": chain.n_links, "y": chain.n_links}
     arguments = {"q": "q", "g": "gravity", "x": "x", "y": "y"}
     source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes)
-    return compiled(source, "torque", tuple, np), link_moments(chain)
+    return compiled(source, "torque", tuple, FUNCTIONS_OF_ARRAYS), link_moments(chain)
 
 
 def _evaluate(

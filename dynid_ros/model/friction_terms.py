@@ -1,207 +1,303 @@
-"""One term of a joint's friction, and the direction of motion that dry friction has."""
+"""Friction terms of a joint, linear in their coefficients.
+
+Each term is one column of the torque regressor: the torque is the sum of coefficient times column. A column is written
+once, as a Python expression. Identification evaluates it on arrays of samples, the control loop on floats, and the C
+export translates it, so the three cannot disagree. All that other modules need to know of a term is in `TERM_KINDS` and
+in a field of `JointFriction`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
-
-MemoryKey = tuple[tuple[int, ...], float]
-"""Joints, of which the positions are summed, and sliding length, rad or m."""
-Memory = Mapping[MemoryKey, NDArray]
-"""(N,) directions with a memory."""
+from dynid_ros.model.friction_direction import FrictionDirection
+from dynid_ros.model.generated_code import evaluate
 
 
 @dataclass(frozen=True)
-class Direction:
-    """Direction s of motion as dry friction sees it, -1 to 1.
-
-    With a sliding length d the contact bends before it slides: ds/dq = (1 - s sign(q̇)) / d (Dahl 1968, "A solid
-    friction model", with exponent 1). It depends on the way alone, so a joint that stops keeps its friction, and one
-    that creeps has all of it.
+class TermKind:
+    """Kind of a friction term.
 
     Attributes:
-        smoothing: of tanh(v / smoothing), rad/s or m/s; 0: sign(v).
-        dead_zone: highest |v| without a direction, rad/s or m/s.
-        sliding_length: d, rad or m; 0: no memory, and the direction is of the velocity.
+        expression: column, in Python and in C (no powers). Variables: position q, velocity v, acceleration a, direction
+            of dry friction s, torque of the links tau (rad, s and N m, or m, s and N), width w.
+        label: short name in reports.
+        unit: unit of the coefficient for a revolute joint.
+        is_nonnegative: whether the coefficient cannot be negative.
+        expression_with_width: column of a term with a width, if it differs.
     """
 
-    smoothing: float = 0.0
-    dead_zone: float = 0.0
-    sliding_length: float = 0.0
-
-    def of(self, velocity: NDArray, position: NDArray | None = None, memory: NDArray | None = None) -> NDArray:
-        """Direction at velocities of any shape, NaN where they are.
-
-        Args:
-            velocity: of any shape.
-            position: (N,) of consecutive samples, needed for a sliding length without `memory`.
-            memory: (N,) directions that are known already.
-
-        Raises:
-            ModelError: a sliding length, and no positions.
-        """
-        if self.sliding_length:
-            if memory is not None:
-                return memory
-            if position is None:
-                raise ModelError("friction: a sliding length needs positions of consecutive samples")
-            return sliding_direction(position, self.sliding_length)
-        direction = np.tanh(velocity / self.smoothing) if self.smoothing else np.sign(velocity)
-        direction[np.abs(velocity) <= self.dead_zone] = 0.0
-        return direction
-
-    def text(self, velocity: str, memory: int | None = None) -> str:
-        """Expression of `of`, in Python and in C, of the name of a velocity or the place in a sequence `memory`."""
-        if memory is not None:
-            return f"memory[{memory}]"
-        text = (
-            f"tanh({velocity} / {self.smoothing!r})" if self.smoothing else f"({velocity} > 0.0) - ({velocity} < 0.0)"
-        )
-        if self.dead_zone:
-            text = f"(abs({velocity}) > {self.dead_zone!r}) * ({text})"
-        # NaN, which no comparison knows, stays NaN.
-        return f"(({text}) + 0.0 * {velocity})"
+    expression: str
+    label: str
+    unit: str = "N m"
+    is_nonnegative: bool = False
+    expression_with_width: str = ""
 
 
-def sliding_direction(position: NDArray, length: float, start: float = 0.0) -> NDArray:
-    """Direction (N,) along positions (N,) of consecutive samples, `start` at the first; see `Direction`."""
-    found = np.empty(len(position))
-    found[:1] = start
-    sign = np.sign(np.diff(position))
-    moving = np.flatnonzero(sign)
-    # From each reversal to the next the equation has a closed solution.
-    turns = moving[np.flatnonzero(np.diff(sign[moving], prepend=0.0))]
-    found[1 : turns[0] + 1 if len(turns) else len(found)] = start
-    for first, last in pairwise([*turns.tolist(), len(position) - 1]):
-        way = np.abs(position[first + 1 : last + 1] - position[first])
-        found[first + 1 : last + 1] = slid(found[first], sign[first], way, length)
-    return found
+TERM_KINDS: dict[str, TermKind] = {
+    "coulomb": TermKind("s", "Coulomb", is_nonnegative=True),
+    "viscous": TermKind("v", "Viscous", "N m s/rad", is_nonnegative=True, expression_with_width="w * tanh(v / w)"),
+    "stribeck": TermKind("s * exp(-((v / w) * (v / w)))", "Stribeck", is_nonnegative=True),
+    "load": TermKind("s * abs(tau)", "Coulomb per load", "", is_nonnegative=True),
+    "offset": TermKind("1.0", "Offset"),
+    "spring": TermKind("q", "Spring", "N m/rad"),
+    "cos": TermKind("cos(w * q)", "Cosine of its angle"),
+    "sin": TermKind("sin(w * q)", "Sine of its angle"),
+    "rotor_inertia": TermKind("a", "Rotor inertia", "kg m²", is_nonnegative=True),
+    "coupling_inertia": TermKind("a", "Coupled inertia", "kg m²"),
+    "coupling_viscous": TermKind("v", "Coupled viscous", "N m s/rad"),
+    "coupling_coulomb": TermKind("s", "Coupled Coulomb"),
+}
+"""Kinds of terms by family, in the order of a joint's columns.
+
+A term of a coupled pair has the motion of the other joint, and the direction of the sum of both motions.
+"""
+COUPLING_TERMS = ("coupling_inertia", "coupling_viscous", "coupling_coulomb")
+"""Terms of a coupled pair of joints."""
+ASYMMETRIC_TERMS = ("coulomb", "viscous")
+"""Terms that `JointFriction.asymmetric` divides by the direction of motion."""
 
 
-def slid(direction: NDArray, side: NDArray, way: NDArray, length: NDArray | float) -> NDArray:
-    """Direction with a memory that was `direction`, after a way (rad or m) to a side (-1 or 1); see `Direction`."""
-    return side + (direction - side) * np.exp(-way / length)
+def term_family(name: str) -> str:
+    """Return the key of `TERM_KINDS` of a term such as "coulomb_positive" or "cos_2"."""
+    return name if name in TERM_KINDS else name.partition("_")[0]
 
 
-class SlidingMemory:
-    """Directions with a memory, of samples as they come.
+def acts_at_standstill(name: str) -> bool:
+    """Return whether a term depends on the joint's position, so that it acts at standstill, too."""
+    return "q" in _variables(TERM_KINDS[term_family(name)].expression)
 
-    Args:
-        keys: which.
-    """
 
-    def __init__(self, keys: Sequence[MemoryKey]):
-        self.keys = list(dict.fromkeys(keys))
-        self._last: dict[MemoryKey, tuple[float, float]] = {}
-
-    def restart(self) -> None:
-        """Take it that the joints were elsewhere since the last sample."""
-        self._last = {}
-
-    def advance(self, q: NDArray, starts: Iterable[int] = ()) -> dict[MemoryKey, NDArray]:
-        """(N,) directions of each key at positions (N, n), all later than those before.
-
-        Args:
-            q: (N, n).
-            starts: samples before which the joints were elsewhere.
-        """
-        if not self.keys or not len(q):
-            return {key: np.empty(len(q)) for key in self.keys}
-        bounds = [0, *sorted({int(start) for start in starts} - {0}), len(q)]
-        found = {key: np.empty(len(q)) for key in self.keys}
-        for first, last in pairwise(bounds):
-            if first:
-                self.restart()
-            for key, values in found.items():
-                joints, length = key
-                position = q[first:last, joints].sum(axis=1)
-                before, state = self._last.get(key, (position[0], 0.0))
-                values[first:last] = sliding_direction(np.append(before, position), length, state)[1:]
-                self._last[key] = (float(position[-1]), float(values[last - 1]))
-        return found
+@lru_cache(maxsize=256)
+def _variables(expression: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z]+", expression))
 
 
 @dataclass(frozen=True)
 class FrictionTerm:
-    """One term of a joint's friction; equal ones have the same column in a regressor.
+    """One term of a joint's friction; equal terms share a column of a regressor.
 
     Attributes:
-        name: such as "coulomb", "viscous_positive" or "cos_2".
-        direction: of the terms that have one.
-        width: Stribeck or saturation velocity, or the number of waves per turn.
+        name: name such as "coulomb", "viscous_positive" or "cos_2".
+        direction: direction of dry friction, if the term depends on it.
+        width: Stribeck or saturation velocity, rad/s or m/s, or periods per turn of "cos" and "sin".
     """
 
     name: str
-    direction: Direction | None = None
+    direction: FrictionDirection | None = None
     width: float | None = None
 
     @property
     def family(self) -> str:
-        """Name without side or number of waves."""
-        return self.name if self.name in WHOLE else self.name.partition("_")[0]
+        """Name without the side of motion or the number of periods."""
+        return term_family(self.name)
 
     @property
     def needs_position(self) -> bool:
-        """Whether its value depends on positions."""
-        return self.family in OWN_ANGLE or bool(self.direction and self.direction.sliding_length)
+        """Whether the column depends on positions."""
+        return acts_at_standstill(self.name) or bool(self.direction and self.direction.sliding_length)
 
-    def value(
-        self, position: NDArray, velocity: NDArray, acceleration: NDArray, direction: NDArray, load: NDArray
-    ) -> NDArray:
-        """Value (N,) at positions, velocities, accelerations, directions and torques of the links, (N,) each.
+    @property
+    def needs_load(self) -> bool:
+        """Whether the column depends on the torque of the links."""
+        return "tau" in _variables(self._expression)
 
-        Of a term of a pair the motion is the other joint's, and the direction that of the sum.
+    def column(self, position: Any, velocity: Any, acceleration: Any, direction: Any, load: Any) -> Any:
+        """Return the column at one sample (floats) or at N samples (arrays of shape (N,)).
+
+        Args:
+            position: rad or m.
+            velocity: rad/s or m/s.
+            acceleration: rad/s² or m/s².
+            direction: direction of dry friction, between -1 and 1; None for a term without it.
+            load: torque of the links, N m or N.
         """
-        match self.family:
-            case "coulomb" | "coupling_coulomb":
-                found = direction
-            case "coupling_viscous":
-                found = velocity
-            case "viscous":
-                found = velocity if self.width is None else self.width * np.tanh(velocity / self.width)
-            case "stribeck":
-                found = direction * np.exp(-((velocity / self.width) ** 2))
-            case "load":
-                found = direction * np.abs(load)
-            case "offset":
-                found = np.ones_like(velocity)
-            case "spring":
-                found = position
-            case "cos":
-                found = np.cos(self.width * position)
-            case "sin":
-                found = np.sin(self.width * position)
-            case _:
-                found = acceleration
+        value = evaluate(self._expression, q=position, v=velocity, a=acceleration, s=direction, tau=load, w=self.width)
+        return value if np.shape(value) == np.shape(velocity) else np.full(np.shape(velocity), value)
+
+    def text(self, joint: int, direction: str = "") -> str:
+        """Return the expression in the variables qi, vi, ai and li (load) of a joint i and the name of a direction."""
+        names = {**{letter: f"{letter}{joint}" for letter in "qva"}, "tau": f"l{joint}", "s": direction}
+        names["w"] = repr(self.width)
+        return re.sub(r"\b(q|v|a|s|tau|w)\b", lambda match: names[match[1]], self._expression)
+
+    @cached_property
+    def _expression(self) -> str:
+        kind = TERM_KINDS[self.family]
+        expression = kind.expression
+        if self.width is not None and kind.expression_with_width:
+            expression = kind.expression_with_width
         side = self.name.rpartition("_")[2]
-        return np.maximum(found, 0.0) if side == "positive" else np.minimum(found, 0.0) if side == "negative" else found
-
-    def text(self, i: int) -> str:
-        """Expression of `value` of joint i: of its position qi, velocity vi, acceleration ai, direction di, load li."""
-        width = repr(self.width)
-        text = {
-            "coulomb": f"d{i}",
-            "viscous": f"v{i}" if self.width is None else f"{width} * tanh(v{i} / {width})",
-            "stribeck": f"d{i} * exp(-((v{i} / {width}) * (v{i} / {width})))",
-            "load": f"d{i} * abs(l{i})",
-            "offset": "1.0",
-            "spring": f"q{i}",
-            "cos": f"cos({width} * q{i})",
-            "sin": f"sin({width} * q{i})",
-        }.get(self.family, f"a{i}")
-        side = self.name.rpartition("_")[2]
-        return f"max({text}, 0.0)" if side == "positive" else f"min({text}, 0.0)" if side == "negative" else text
+        bound = {"positive": "max", "negative": "min"}.get(side)
+        return f"{bound}({expression}, 0.0)" if bound else expression
 
 
-COUPLING_TERMS = ("coupling_inertia", "coupling_viscous", "coupling_coulomb")
-"""Of a pair of joints."""
-WHOLE = ("rotor_inertia", *COUPLING_TERMS)
-"""Names that are families."""
-OWN_ANGLE = ("spring", "cos", "sin")
-"""Families of terms of the joint's own position, which act at standstill too."""
+@dataclass(frozen=True)
+class JointFriction:
+    """Terms of one joint's friction, where v is its velocity and s the direction of dry friction.
+
+    A field that is a bool switches the term of its name on. The direction is sign(v), or tanh(v / smoothing) without a
+    step, and zero within the dead zone, where a measured velocity does not determine it. With a sliding length it has a
+    memory, see `FrictionDirection`.
+
+    Attributes:
+        coulomb: s.
+        viscous: v, or w tanh(v / w) that saturates.
+        offset: 1.
+        rotor_inertia: acceleration; the rotor's inertia seen through the gear.
+        asymmetric: separate Coulomb and viscous terms for positive and for negative velocity. An offset then adds
+            nothing to the two Coulomb terms, and counts as combined with them.
+        load: s |τ|, where τ is the torque of the links at the joint: friction of gears that grows with their load.
+        spring: position, rad or m; with the offset a spring towards a rest angle, as of a counterbalance or of cables.
+        smoothing: velocity scale of the direction, rad/s or m/s; 0: none.
+        dead_zone: highest speed without a direction, rad/s or m/s.
+        sliding_length: displacement over which the direction reverses, rad or m; 0: no memory.
+        stribeck_velocity: w of an added term s exp(-(v/w)²), rad/s or m/s (Armstrong-Hélouvry, Dupont and Canudas de
+            Wit 1994). With a sliding length this term is the breakaway friction after standstill. None: no such term.
+        saturation_velocity: w of the viscous term, rad/s or m/s; None: it does not saturate.
+        harmonics: h of the terms cos(h q) and sin(h q) of the joint's own angle, each above 0: cables, eccentric gears,
+            counterbalances.
+
+    Raises:
+        ModelError: a number is negative or not finite, or zero where it must not be.
+    """
+
+    coulomb: bool = True
+    viscous: bool = True
+    offset: bool = False
+    rotor_inertia: bool = False
+    asymmetric: bool = False
+    load: bool = False
+    spring: bool = False
+    smoothing: float = 0.0
+    dead_zone: float = 0.0
+    sliding_length: float = 0.0
+    stribeck_velocity: float | None = None
+    saturation_velocity: float | None = None
+    harmonics: tuple[float, ...] = ()
+
+    def __post_init__(self):
+        for name, unit in SHAPE_PARAMETERS.items():
+            value = getattr(self, name)
+            may_be_zero = name not in SHAPES_ABOVE_ZERO
+            if value is None and not may_be_zero:
+                continue
+            if not (math.isfinite(value) and (value > 0.0 or (value == 0.0 and may_be_zero))):
+                bound = "of 0 or more" if may_be_zero else "above 0, or None"
+                raise ModelError(f"friction: {name} is {value}; expected {unit}, {bound}")
+        if self.sliding_length and (self.smoothing or self.dead_zone):
+            raise ModelError(
+                "friction: sliding_length excludes smoothing and dead_zone, because a direction with memory has neither"
+            )
+        object.__setattr__(self, "harmonics", tuple(self.harmonics))
+        is_valid = all(math.isfinite(h) and h > 0.0 for h in self.harmonics)
+        if not is_valid or len(set(self.harmonics)) < len(self.harmonics):
+            raise ModelError(f"friction: harmonics are {list(self.harmonics)}; expected different numbers above 0")
+
+    @classmethod
+    def none(cls) -> JointFriction:
+        """Return a joint without any term."""
+        return cls(coulomb=False, viscous=False)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the terms, in the order of `parts`."""
+        return tuple(part.name for part in self.parts)
+
+    @cached_property
+    def parts(self) -> tuple[FrictionTerm, ...]:
+        """Terms with their directions and widths, in the order of `TERM_KINDS`."""
+        widths = {"viscous": self.saturation_velocity, "stribeck": self.stribeck_velocity}
+        parts: list[FrictionTerm] = []
+        for family, kind in TERM_KINDS.items():
+            if family == "cos":
+                parts += [FrictionTerm(f"{wave}_{h:g}", None, h) for h in self.harmonics for wave in ("cos", "sin")]
+            if self.stribeck_velocity is None if family == "stribeck" else not getattr(self, family, False):
+                continue
+            direction = self.direction_model if "s" in _variables(kind.expression) else None
+            is_divided = self.asymmetric and family in ASYMMETRIC_TERMS
+            for side in ("_positive", "_negative") if is_divided else ("",):
+                parts.append(FrictionTerm(f"{family}{side}", direction, widths.get(family)))
+        return tuple(parts)
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """Shape parameters in use with their values, such as "saturation_velocity=0.4"."""
+        values = {name: getattr(self, name) for name in SHAPE_PARAMETERS}
+        return tuple(f"{name}={value:g}" for name, value in values.items() if value)
+
+    @property
+    def direction_model(self) -> FrictionDirection:
+        """Model of the direction of dry friction."""
+        return FrictionDirection(self.smoothing, self.dead_zone, self.sliding_length)
+
+
+SHAPE_PARAMETERS: Mapping[str, str] = {
+    "smoothing": "a velocity, rad/s or m/s",
+    "dead_zone": "a velocity, rad/s or m/s",
+    "sliding_length": "a displacement, rad or m",
+    "stribeck_velocity": "a velocity, rad/s or m/s",
+    "saturation_velocity": "a velocity, rad/s or m/s",
+}
+"""Fields of `JointFriction` that shape terms, with their units."""
+SHAPES_ABOVE_ZERO = ("stribeck_velocity", "saturation_velocity")
+TERM_FLAGS = tuple(field.name for field in fields(JointFriction) if isinstance(field.default, bool))
+"""Fields of `JointFriction` that switch terms."""
+HARMONIC = "harmonic"
+FRICTION_TERMS = (
+    *TERM_FLAGS,
+    f"{HARMONIC}=H",
+    *(f"{name}={'W' if 'length' in name else 'V'}" for name in SHAPE_PARAMETERS),
+)
+"""Words of `friction_terms`."""
+
+
+def coupling_parts(first: JointFriction) -> tuple[FrictionTerm, ...]:
+    """Return the terms of a coupled pair; the direction of the sum reverses as that of the first joint does."""
+    inertia, viscous, coulomb = COUPLING_TERMS
+    return FrictionTerm(inertia), FrictionTerm(viscous), FrictionTerm(coulomb, first.direction_model)
+
+
+def friction_terms(text: str) -> JointFriction | Literal["auto"]:
+    """Return the terms of all joints from "auto", "none", or words of `FRICTION_TERMS` with commas between.
+
+    An example is "coulomb,viscous,stribeck_velocity=0.1,harmonic=1,harmonic=2"; velocities are in rad/s or m/s, lengths
+    in rad or m.
+
+    Raises:
+        ModelError: an unknown term, or a value that is not possible.
+    """
+    if text == "auto":
+        return "auto"
+    words = [] if text == "none" else [word.strip() for word in text.split(",")]
+    chosen: dict[str, Any] = dict.fromkeys(TERM_FLAGS, False)
+    harmonics: list[float] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name in TERM_FLAGS and not equals:
+            chosen[name] = True
+        elif name in SHAPE_PARAMETERS and equals:
+            chosen[name] = _number(name, value)
+        elif name == HARMONIC and equals:
+            harmonics.append(_number(name, value))
+        else:
+            raise ModelError(
+                f"friction: '{word}' is no term; expected auto, none, or some of {', '.join(FRICTION_TERMS)}"
+            )
+    return JointFriction(**chosen, harmonics=tuple(harmonics))
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError as error:
+        expected = SHAPE_PARAMETERS.get(name, "a number of periods per turn")
+        raise ModelError(f"friction: {name} is '{value}'; expected {expected}") from error

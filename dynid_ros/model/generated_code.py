@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
-from typing import NamedTuple
+from functools import lru_cache
+from types import CodeType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -134,19 +135,39 @@ def joint_variables(lines: Lines, chain: Chain) -> list[JointVariables]:
     return [JointVariables(*(variable(f"{letter}{number}") for letter in "qvasc")) for number in numbers]
 
 
-def compiled(source: str, name: str, array: Callable = np.array, functions: ModuleType = math) -> Callable:
-    """Compile a text that this package wrote and return its function `name`.
+FUNCTIONS_OF_FLOATS: Mapping[str, Callable] = {
+    **{name: getattr(math, name) for name in ("exp", "tanh", "cos", "sin")},
+    "abs": abs,
+    "max": max,
+    "min": min,
+}
+FUNCTIONS_OF_ARRAYS: Mapping[str, Callable] = {
+    **{name: getattr(np, name) for name in ("exp", "tanh", "cos", "sin", "abs")},
+    "max": np.maximum,
+    "min": np.minimum,
+}
 
-    Args:
-        source: the text.
-        name: name of the function.
-        array: makes the result of the computed values.
-        functions: holds `sin` and `cos`: `math` for floats, `numpy` for arrays.
-    """
-    namespace: dict = {"sin": functions.sin, "cos": functions.cos, "array": array}
+
+def compiled(
+    source: str, name: str, array: Callable = np.array, functions: Mapping[str, Callable] = FUNCTIONS_OF_FLOATS
+) -> Callable:
+    """Compile a text that this package wrote and return its function `name`, which makes its result with `array`."""
+    namespace: dict = {**functions, "array": array}
     # The text holds operators, names made in these files and floats, nothing that was read from anywhere.
     exec(source, namespace)
     return namespace[name]
+
+
+def evaluate(expression: str, **variables: Any) -> Any:
+    """Return the value of an expression that this package wrote, whose variables are floats or arrays."""
+    has_arrays = any(isinstance(value, np.ndarray) for value in variables.values())
+    functions = FUNCTIONS_OF_ARRAYS if has_arrays else FUNCTIONS_OF_FLOATS
+    return eval(_compiled_expression(expression), {**functions, **variables})
+
+
+@lru_cache(maxsize=256)
+def _compiled_expression(expression: str) -> CodeType:
+    return compile(expression, "<expression>", "eval")
 
 
 def function_text(

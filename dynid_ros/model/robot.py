@@ -19,7 +19,8 @@ from dynid_ros.model import chain as kinematics
 from dynid_ros.model import dynamics, regressor
 from dynid_ros.model import regressor as wrench_regressor
 from dynid_ros.model.arrays import finite_vector, joint_samples
-from dynid_ros.model.chain import Chain, JointLimits, dh_chain, dh_file
+from dynid_ros.model.chain import Chain, JointLimits
+from dynid_ros.model.dh import dh_chain, dh_file
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import parse_urdf
@@ -322,9 +323,9 @@ class RobotModel(Displayed):
     @property
     def parameter_labels(self) -> tuple[str, ...]:
         """(10 m,) what each of `parameters` is, of which link, in which unit: "mcx forearm [kg m]"."""
-        from dynid_ros.model.base_parameters import LINK_PARAMETERS, described  # noqa: PLC0415 - no control loop asks
+        from dynid_ros.model.parameter_words import LINK_PARAMETERS, describe_parameters  # noqa: PLC0415 - no control loop asks
 
-        units = described(self, LINK_PARAMETERS)["unit"] * self.n_links
+        units = describe_parameters(self, LINK_PARAMETERS)["unit"] * self.n_links
         names = [f"{name} {link}" for link in self.link_names for name in LINK_PARAMETERS]
         return tuple(f"{name} [{unit}]" for name, unit in zip(names, units, strict=True))
 

@@ -13,28 +13,13 @@ from numpy.typing import NDArray
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.friction import dry_torques
-from dynid_ros.model.friction import COUPLING_TERMS, JointFriction
-from dynid_ros.model.friction_terms import OWN_ANGLE
+from dynid_ros.model.friction_terms import COUPLING_TERMS, TERM_KINDS, JointFriction, acts_at_standstill
 from dynid_ros.report.drawing import LIGHT, plot_area, svg, thinned
 from dynid_ros.report.formats import MISSING, JointUnits, joint_units, plus_minus, significant
 from dynid_ros.report.link_quality import TorqueComparison
 from dynid_ros.report.page import Cell, Figures, Plot, Section, Table
 
-FAMILIES = {
-    "dry": "Dry friction and offset",
-    "coulomb": "Coulomb",
-    "viscous": "Viscous",
-    "stribeck": "Stribeck",
-    "load": "Coulomb per load",
-    "spring": "Spring",
-    "cos": "Cosine of its angle",
-    "sin": "Sine of its angle",
-    "offset": "Offset",
-    "rotor_inertia": "Rotor inertia",
-    "coupling_inertia": "Coupled inertia",
-    "coupling_viscous": "Coupled viscous",
-    "coupling_coulomb": "Coupled Coulomb",
-}
+FAMILIES = {"dry": "Dry friction and offset", **{family: kind.label for family, kind in TERM_KINDS.items()}}
 SIDES = {"positive": "+", "negative": "−"}
 WIDTH, HEIGHT = 210, 160
 
@@ -222,11 +207,14 @@ def _curve(friction: JointFriction, coefficients: NDArray, load: float) -> Calla
     """Friction torque of steady velocities (N,) under a load (N m), in the middle of what the joint's angle adds."""
 
     def torque(velocity: NDArray) -> NDArray:
-        still, steady = np.zeros_like(velocity), replace(friction.way, sliding_length=0.0).of(velocity)
+        still, steady = (
+            np.zeros_like(velocity),
+            replace(friction.direction_model, sliding_length=0.0).evaluate(velocity),
+        )
         found = np.zeros_like(velocity)
         for coefficient, part in zip(coefficients, friction.parts, strict=True):
-            if part.family not in OWN_ANGLE:
-                found += coefficient * part.value(still, velocity, still, steady, np.full_like(velocity, load))
+            if not acts_at_standstill(part.name):
+                found += coefficient * part.column(still, velocity, still, steady, np.full_like(velocity, load))
         return found
 
     return torque

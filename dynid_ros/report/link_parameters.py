@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
 from dynid_ros.identification.links.link_result import LinkResult
-from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE, LINK_PARAMETERS, described
+from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
+from dynid_ros.model.parameter_words import LINK_PARAMETERS, describe_parameters
 from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import as_fine_as, brief, counted, fixed, listed, percent, plus_minus, significant
 from dynid_ros.report.page import Bullets, Cell, Facts, Figures, Folded, Legend, Plot, Section, Table, Text
@@ -103,7 +104,7 @@ def base_rows(result: LinkResult, truth: NDArray | None = None) -> list[BaseRow]
     """
     base, estimate, size = result.base, result.base_parameters, result.parameters.size
     low, high = estimate.confidence_intervals().T
-    units = described(result.robot, estimate.names)["unit"]
+    units = describe_parameters(result.robot, estimate.names)["unit"]
     exported = base.project(np.concatenate([result.parameters, result.model.coefficients]))
     mixed = np.abs(base.combinations[:, size:]).max(axis=1, initial=0.0) > 0
     true = np.full(base.rank, np.nan)

@@ -13,8 +13,8 @@ from dynid_ros.errors import DynidError
 from dynid_ros.identified.friction import friction_model
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.model import RobotModel
-from dynid_ros.model.friction import FrictionModel, FrictionTerms
-from dynid_ros.model.friction_terms import slid
+from dynid_ros.model.friction import FrictionModel, OneSampleFriction
+from dynid_ros.model.friction_direction import dahl_step
 
 SLOW = 1e-6
 """Velocity (rad/s or m/s) at which the slope of viscous friction at rest is evaluated."""
@@ -83,15 +83,15 @@ class ActingFriction:
             raise DynidError("friction has coupled joints, which are not simulated; leave them out")
         self._needs_load = model.needs_load
         self._timestep = timestep
-        self._length = np.array([joint.sliding_length for joint in model.of(n)])
+        self._length = np.array([joint.sliding_length for joint in model.per_joint(n)])
         self._remembers = self._length > 0.0
         # Directions are given, each as one with a memory.
         given = [
             replace(joint, smoothing=0.0, dead_zone=0.0, sliding_length=joint.sliding_length or ONE_WAY)
-            for joint in model.of(n)
+            for joint in model.per_joint(n)
         ]
-        terms = FrictionTerms(FrictionModel(given), n)
-        self._of = terms.of
+        terms = OneSampleFriction(FrictionModel(given), n)
+        self._of = terms.evaluate
         self._weights = terms.places @ np.asarray(friction.coefficients, dtype=float)
         self._still = np.zeros(n).tolist()
         self.rest(np.zeros(n))
@@ -112,7 +112,7 @@ class ActingFriction:
         way = q - self._last
         self._state = np.where(
             self._remembers,
-            slid(self._state, np.sign(way), np.abs(way), np.where(self._remembers, self._length, 1.0)),
+            dahl_step(self._state, np.sign(way), np.abs(way), np.where(self._remembers, self._length, 1.0)),
             0.0,
         )
         self._last = q.copy()

@@ -62,7 +62,7 @@ def _friction(arm: SimulatedArm) -> dict[str, Any] | None:
         return None
     robot = arm.robot
     model = arm.friction.model
-    joints = [asdict(joint) | {"harmonics": list(joint.harmonics)} for joint in model.of(robot.n_joints)]
+    joints = [asdict(joint) | {"harmonics": list(joint.harmonics)} for joint in model.per_joint(robot.n_joints)]
     values = np.asarray(arm.friction.coefficients, dtype=float).tolist()
     return {"joints": joints, "coefficients": dict(zip(model.names(robot), values, strict=True))}
 

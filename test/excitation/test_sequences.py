@@ -14,7 +14,8 @@ from dynid_ros.identification.links.friction_choice import refuse_unseen
 from dynid_ros.jobs.experiments import with_friction
 from dynid_ros.jobs.judging import unseen_friction
 from dynid_ros.model import RobotModel
-from dynid_ros.model.friction import FrictionModel, friction_terms
+from dynid_ros.model.friction import FrictionModel
+from dynid_ros.model.friction_terms import friction_terms
 from dynid_ros.simulation import KnownFriction, Sensors, SimulatedArm, record
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits
 from dynid_ros.trajectories.trajectory import move

@@ -9,7 +9,7 @@ from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.export.motion import Motion
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.friction_terms import sliding_direction
+from dynid_ros.model.friction_direction import dahl_direction
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
 MOTION = Motion.sinusoids(ROBOT)
@@ -98,7 +98,7 @@ def test_memory_is_told_with_its_error():
     found = held(JointFriction(sliding_length=0.05), [2.0, 0.5])
     assert (found.coulomb[1], found.viscous[1]) == (2.0, 0.5)
     assert found.lost == {"joint_2": ("memory of the direction",)}
-    direction = sliding_direction(MOTION.q[:, 1], 0.05)
+    direction = dahl_direction(MOTION.q[:, 1], 0.05)
     moving = np.abs(MOTION.qd[:, 1]) >= 0.005
     off = 2.0 * (direction - np.sign(MOTION.qd[:, 1]))[moving]
     assert found.error[1] == pytest.approx(np.sqrt(np.sum(off**2) / len(moving)), rel=0.01)

@@ -6,7 +6,8 @@ from paper_arms import mit_arm, puma
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import BaseParameters, FrictionModel, JointFriction
-from dynid_ros.model.friction import FrictionTerms, friction_terms
+from dynid_ros.model.friction import OneSampleFriction
+from dynid_ros.model.friction_terms import friction_terms
 
 # Friction as a user writes it.
 
@@ -43,10 +44,10 @@ def test_terms(text, expected):
         ("smoothing=fast", "smoothing is 'fast'"),
         ("smoothing=-1", "smoothing is -1.0"),
         ("stribeck_velocity=0", "stribeck_velocity is 0.0"),
-        ("saturation_velocity=0", "saturation_velocity is 0.0; expected a velocity, rad/s or m/s, above 0, or None"),
-        ("sliding_length=nan", "sliding_length is nan; expected a way, rad or m, of 0 or more"),
-        ("sliding_length=0.1,smoothing=0.1", "sliding_length is given besides smoothing or dead_zone"),
-        ("harmonic=one", "harmonic is 'one'; expected a number of waves per turn"),
+        ("saturation_velocity=0", "saturation_velocity is 0.0; expected a velocity, rad/s or m/s, above 0"),
+        ("sliding_length=nan", "sliding_length is nan; expected a displacement, rad or m, of 0 or more"),
+        ("sliding_length=0.1,smoothing=0.1", "sliding_length excludes smoothing"),
+        ("harmonic=one", "harmonic is 'one'; expected a number of periods per turn"),
         ("harmonic=1,harmonic=1", "expected different numbers above 0"),
     ],
 )
@@ -73,30 +74,32 @@ def test_all_terms():
         ],
         [(4, 5), (0, 1), (7, 8)],
     )
-    terms, rng = FrictionTerms(friction, 9), np.random.default_rng(0)
+    terms, rng = OneSampleFriction(friction, 9), np.random.default_rng(0)
     q, v, a, load = rng.normal(size=(4, 100, 9))
     v[rng.random((100, 9)) < 0.2] = 0.0
     memory = friction.memory(q)
     expected = friction.regressor(v, a, q, load)
     for k in range(100):
         before = [memory[key][k] for key in friction.memory_keys(9)]
-        found = np.tensordot(terms.of(*(x[k].tolist() for x in (q, v, a)), before, load[k].tolist()), terms.places, 1)
+        found = np.tensordot(
+            terms.evaluate(*(x[k].tolist() for x in (q, v, a)), before, load[k].tolist()), terms.places, 1
+        )
         np.testing.assert_allclose(found, expected[k], rtol=1e-14, atol=0)
 
 
 def test_no_terms():
-    terms = FrictionTerms(FrictionModel(JointFriction.none()), 3)
-    assert terms.of([1.0] * 3, [1.0] * 3, [1.0] * 3, [], [0.0] * 3) == ()
+    terms = OneSampleFriction(FrictionModel(JointFriction.none()), 3)
+    assert terms.evaluate([1.0] * 3, [1.0] * 3, [1.0] * 3, [], [0.0] * 3) == ()
     assert terms.places.shape == (0, 3, 0)
 
 
 def test_nan_stays_nan():
-    assert np.isnan(FrictionTerms(FrictionModel(), 1).of([0.0], [np.nan], [0.0], [], [0.0])).all()
+    assert np.isnan(OneSampleFriction(FrictionModel(), 1).evaluate([0.0], [np.nan], [0.0], [], [0.0])).all()
 
 
 def test_another_number_of_joints():
     with pytest.raises(ModelError, match="2 joints"):
-        FrictionTerms(FrictionModel([JointFriction()] * 2), 3)
+        OneSampleFriction(FrictionModel([JointFriction()] * 2), 3)
 
 
 V = np.array([[-2.0], [-0.05], [0.0], [0.1], [3.0]])
@@ -213,14 +216,14 @@ def test_velocities_that_are_none(settings, words):
 
 def test_terms_of_each_joint():
     plain, offset = JointFriction(), JointFriction(offset=True)
-    assert list(FrictionModel(plain).of(3)) == [plain] * 3
-    assert list(FrictionModel([plain, offset]).of(2)) == [plain, offset]
+    assert list(FrictionModel(plain).per_joint(3)) == [plain] * 3
+    assert list(FrictionModel([plain, offset]).per_joint(2)) == [plain, offset]
     with pytest.raises(ModelError, match="for 2 joints; expected the 3"):
-        FrictionModel([plain, offset]).of(3)
+        FrictionModel([plain, offset]).per_joint(3)
     for pair in ((2, 3), (1, 1), (-1, 0), (0, 1, 2)):
         with pytest.raises(ModelError, match=r"coupled joints .*; expected two of the joints 0 to 2"):
-            FrictionModel(plain, [pair]).of(3)
-    assert list(FrictionModel(plain, [(0, 2)]).of(3)) == [plain] * 3
+            FrictionModel(plain, [pair]).per_joint(3)
+    assert list(FrictionModel(plain, [(0, 2)]).per_joint(3)) == [plain] * 3
 
 
 def test_models_of_another_robot():

@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import FrictionModel, JointFriction
-from dynid_ros.model.friction_terms import Direction, SlidingMemory, sliding_direction
+from dynid_ros.model.friction_direction import FrictionDirection, SlidingMemory, dahl_direction
 
 TIME = np.linspace(0.0, 10.0, 4001)
 
@@ -26,17 +26,17 @@ def test_dahls_equation():
         return v / length * (1.0 - s * np.sign(v))
 
     found = solve_ivp(slope, (0.0, 10.0), [0.4], t_eval=TIME, max_step=2e-3, rtol=1e-8).y[0]
-    np.testing.assert_allclose(sliding_direction(position(TIME), length, 0.4), found, atol=5e-3)
+    np.testing.assert_allclose(dahl_direction(position(TIME), length, 0.4), found, atol=5e-3)
 
 
 def test_a_joint_that_stops_keeps_its_friction_and_one_that_creeps_has_all_of_it():
-    direction = sliding_direction(position(TIME), 1e-3)
+    direction = dahl_direction(position(TIME), 1e-3)
     dwell = direction[(TIME > 4.0) & (TIME < 6.0)]
     assert np.ptp(dwell) == 0.0
     assert abs(dwell[0]) > 0.99
-    creeping = sliding_direction(np.linspace(0.0, 0.01, 100_000), 1e-3)
+    creeping = dahl_direction(np.linspace(0.0, 0.01, 100_000), 1e-3)
     assert creeping[-1] == pytest.approx(1.0 - np.exp(-10.0), rel=1e-6)
-    assert sliding_direction(np.full(5, 2.0), 1e-3, -0.3).tolist() == [-0.3] * 5
+    assert dahl_direction(np.full(5, 2.0), 1e-3, -0.3).tolist() == [-0.3] * 5
 
 
 def test_parts_of_a_run_follow_each_other():
@@ -46,7 +46,7 @@ def test_parts_of_a_run_follow_each_other():
     parts = [memory.advance(q[part]) for part in (slice(0, 1), slice(1, 1), slice(1, 700), slice(700, None))]
     for key, expected in whole.items():
         np.testing.assert_allclose(np.concatenate([part[key] for part in parts]), expected, atol=1e-14)
-    np.testing.assert_allclose(whole[(0, 1), 2e-3], sliding_direction(q.sum(axis=1), 2e-3))
+    np.testing.assert_allclose(whole[(0, 1), 2e-3], dahl_direction(q.sum(axis=1), 2e-3))
 
 
 def test_new_runs_begin_without_a_past():
@@ -84,4 +84,4 @@ def test_what_terms_need_is_asked_for_by_name():
     with pytest.raises(ModelError, match=r"terms need load"):
         FrictionModel(JointFriction(load=True)).regressor(still, still, still)
     with pytest.raises(ModelError, match="needs positions of consecutive samples"):
-        Direction(sliding_length=1e-3).of(still[:, 0])
+        FrictionDirection(sliding_length=1e-3).evaluate(still[:, 0])

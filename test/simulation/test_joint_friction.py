@@ -48,7 +48,7 @@ def known(robot, terms=TERMS, of_one=OF_ONE):
             [
                 of_one[name] * (factor[name] or SIZE[j])
                 for j in range(robot.n_joints)
-                for name in model.of(robot.n_joints)[j].terms
+                for name in model.per_joint(robot.n_joints)[j].terms
             ]
         ),
     )
@@ -140,7 +140,7 @@ def test_the_friction_of_an_identified_file_is_simulated(demo_robot, tmp_path):
     result = LinkIdentification(demo_robot, terms, prior_weight=1.0).fit(motion)
     result.save(tmp_path / "identified.yaml")
     friction = KnownFriction.read(tmp_path / "identified.yaml", demo_robot)
-    assert friction.model.of(6)[0] == terms
+    assert friction.model.per_joint(6)[0] == terms
     np.testing.assert_allclose(friction.coefficients, result.model.coefficients, rtol=1e-9)
     arm = SimulatedArm(demo_robot, friction=friction)
     arm.step(0.1)

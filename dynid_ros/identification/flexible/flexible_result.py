@@ -21,7 +21,7 @@ from dynid_ros.identified.section import as_number
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import prismatic_unit
+from dynid_ros.model.parameter_words import prismatic_unit
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import RecordingLike, read_all

@@ -21,7 +21,7 @@ from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, L
 from dynid_ros.identification.flexible.output_error import OutputError
 from dynid_ros.identification.flexible.run_residuals import RunTerms
 from dynid_ros.identification.flexible.runs import Run
-from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.friction_direction import FrictionDirection
 from dynid_ros.signals import LowPass, Motion, filtered_motion
 
 NOT_LESS = 1e-3
@@ -184,7 +184,7 @@ class _Part:
         low_pass = LowPass(run.band, 1 / run.step)
         link = link_motion(run, low_pass)
         kept = low_pass.kept(len(run.time))
-        direction = JointFriction(smoothing=1e-3).direction
+        direction = FrictionDirection(smoothing=1e-3).evaluate
         motors = motor_columns(
             run.motor.velocity, run.motor.acceleration, direction(run.motor.velocity), layout.motor_terms
         )

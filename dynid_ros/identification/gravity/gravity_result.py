@@ -18,8 +18,8 @@ from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.gravity import GravityModel
+from dynid_ros.model.parameter_words import parameter_table
 from dynid_ros.recording.recording import Recordings, read_all
 
 # Whether samples determine the gravity moment of a joint, and what stands in the way.

@@ -13,7 +13,7 @@ from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
 from dynid_ros.identification.links.friction_choice import SURE_RARE, WORTH_RARE, DrawnLosses, friction_menus
 from dynid_ros.model import RobotModel
-from dynid_ros.model.friction import COUPLING_TERMS
+from dynid_ros.model.friction_terms import COUPLING_TERMS
 from dynid_ros.model.inertia import possible_prior
 from dynid_ros.model.link_columns import LinkColumns
 

@@ -43,7 +43,8 @@ from dynid_ros.identification.links.load_step import require_one_load
 from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
-from dynid_ros.model.friction import FRICTION_TERMS, FrictionModel, JointFriction, friction_terms
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.friction_terms import FRICTION_TERMS, friction_terms
 from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.checks.gravity_direction import best_gravity

@@ -32,15 +32,12 @@ from dynid_ros.identified.links import (
 from dynid_ros.identified.section import as_numbers
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import (
-    LINK_PARAMETER,
-    BaseParameters,
-    parameter_table,
-)
+from dynid_ros.model.base_parameters import LINK_PARAMETER_NAME, BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, is_possible
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.model.parameter_words import parameter_table
 from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 from dynid_ros.recording.recording import RecordingLike, read_all
 
@@ -91,7 +88,7 @@ def beyond_the_arm(
 
 def drives_in_links(base: BaseParameters) -> list[str]:
     """Return the names of the terms of the drives, as rotor inertias, that torques show only together with links."""
-    links = np.array([LINK_PARAMETER.fullmatch(name) is not None for name in base.names])
+    links = np.array([LINK_PARAMETER_NAME.fullmatch(name) is not None for name in base.names])
     combined = np.any(base.combinations[links[base.columns]] != 0.0, axis=0)
     return [name for name, of_link, shared in zip(base.names, links, combined, strict=True) if shared and not of_link]
 
@@ -353,5 +350,5 @@ class LinkResult(Result):
 
 def _link_joints(name: str) -> tuple[int, ...]:
     """Return the joint, counted from 0, that moves the link of a parameter such as "Izz2"."""
-    match = LINK_PARAMETER.fullmatch(name)
+    match = LINK_PARAMETER_NAME.fullmatch(name)
     return () if match is None else (int(match[2]) - 1,)

@@ -14,7 +14,7 @@ from dynid_ros.identification.equations import EquationBlock, Equations, LinkEqu
 from dynid_ros.identification.presliding import STANDSTILL, Presliding, looseness, stiction
 from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
 from dynid_ros.identified.links import KnownArm
-from dynid_ros.model.friction_terms import Memory
+from dynid_ros.model.friction_direction import Memory
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.model.regressor import RegressorRows
 from dynid_ros.recording import Recording
@@ -77,8 +77,8 @@ class TorqueLoadColumns:
         """For each joint the matrix (N, k_j) from its columns to its torque in motion, which `memory` tells of."""
         memory = self.memory(q) if memory is None else memory
         directions = [
-            joint.way.of(qd[:, j], q[:, j], memory.get(((j,), joint.sliding_length)))
-            for j, joint in enumerate(self._friction.of(q.shape[1]))
+            joint.direction_model.evaluate(qd[:, j], q[:, j], memory.get(((j,), joint.sliding_length)))
+            for j, joint in enumerate(self._friction.per_joint(q.shape[1]))
         ]
         return self._rows((q, qd, qdd), np.stack([np.ones_like(qd), np.transpose(directions), qd]), memory)
 

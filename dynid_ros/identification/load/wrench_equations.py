@@ -20,7 +20,7 @@ from dynid_ros.identification.wrench_faults import LinearReadings
 from dynid_ros.identification.wrench_frame import AXES, TURN, Convention, Frame, sensor_wrench, tip_rotations, turned
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
-from dynid_ros.model.friction_terms import Memory
+from dynid_ros.model.friction_direction import Memory
 from dynid_ros.model.inertia import STATIC
 from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording

@@ -16,10 +16,11 @@ from dynid_ros.identification.presliding import STANDSTILL, Presliding, stiction
 from dynid_ros.identified.links import KnownArm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
-from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
-from dynid_ros.model.friction import FrictionModel, FrictionTerms, JointFriction
-from dynid_ros.model.friction_terms import SlidingMemory
+from dynid_ros.model.base_parameters import BaseParameters
+from dynid_ros.model.friction import FrictionModel, JointFriction, OneSampleFriction
+from dynid_ros.model.friction_direction import SlidingMemory
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
+from dynid_ros.model.parameter_words import LINK_PARAMETERS
 from dynid_ros.model.regressor_sums import RegressorSums
 from dynid_ros.signals.derivatives import DELAY, WEIGHTS
 
@@ -202,7 +203,8 @@ class OnlineRows:
         self.names, self.stiction, self.n_inertial = names, stiction, n_inertial
         self._robot, self._regressor, self._bodies = robot, RegressorSums(robot), bodies
         self._frictions = [
-            (friction, FrictionTerms(friction, n), SlidingMemory(friction.memory_keys(n))) for friction, _ in frictions
+            (friction, OneSampleFriction(friction, n), SlidingMemory(friction.memory_keys(n)))
+            for friction, _ in frictions
         ]
         # Friction, torque and rest of a sample in its columns [A b E] after the first p, and three more.
         own = np.zeros((3 * n, n, frictions[0][1].shape[2] + 3))
@@ -251,7 +253,7 @@ class OnlineRows:
                 repeat(still_loads, len(q)) if load is None else load.tolist(),
                 strict=True,
             )
-            frictions.append(_matrix(starmap(terms.of, moving), len(qd), len(terms.places)))
+            frictions.append(_matrix(starmap(terms.evaluate, moving), len(qd), len(terms.places)))
         regressor = self._regressor(features, weights)
         inertial = regressor @ self._bodies
         others = np.concatenate([*frictions, torque, unknown, still], axis=1)
@@ -302,7 +304,7 @@ class LoadRows(OnlineRows):
         own = np.zeros((size, p + 1))
         own[robot.tip_columns, :-1] = transformed(np.eye(p), robot.tip_offset).T
         own[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
-        fixed, free = FrictionTerms(arm.friction, n), FrictionTerms(changes, n)
+        fixed, free = OneSampleFriction(arm.friction, n), OneSampleFriction(changes, n)
         coefficients = np.asarray(arm.coefficients, dtype=float)
         # What is known of the arm are parameters of links, then coefficients of friction.
         errors = np.eye(size + coefficients.size)[:, known.terms if known.covariance is not None else []]
@@ -340,9 +342,9 @@ class LinkRows(OnlineRows):
         inertial = self.base.columns[self.base.columns < size]
         bodies = np.zeros((size, inertial.size + 1))
         bodies[inertial, range(inertial.size)] = 1.0
-        terms = FrictionTerms(friction, n)
+        terms = OneSampleFriction(friction, n)
         places = np.pad(terms.places[:, :, self.base.columns[inertial.size :] - size], ((0, 0), (0, 0), (0, 1)))
-        sticks = [any(part.direction for part in joint.parts) for joint in friction.of(n)]
+        sticks = [any(part.direction for part in joint.parts) for joint in friction.per_joint(n)]
         super().__init__(
             robot,
             self.base.expressions,

@@ -25,7 +25,7 @@ from dynid_ros.identified.section import DOF, as_number
 from dynid_ros.identified.servos import servo_entry
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import prismatic_unit
+from dynid_ros.model.parameter_words import prismatic_unit
 from dynid_ros.recording import Recording
 
 UNITS = {
