@@ -20,7 +20,7 @@ from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.section import dof_of
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.experiment.trajectory_execution import LEAD, trajectory_message
+from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, trajectory_message
 from dynid_ros.recording import Recording
 from dynid_ros.report.flexible_joints import spring_plot
 from dynid_ros.report.page import Tile
@@ -278,8 +278,8 @@ def _record(stage: Stage, robot: RobotModel) -> float:
         spin_for(stage, SETTLING)
         stage.call.trigger(f"{SPACE}/recorder/start")
         trajectory = excitation(robot).trajectory(PERIODS)
-        publisher.publish(trajectory_message(trajectory, robot.joint_names, LEAD))
-        spin_for(stage, trajectory.duration + LEAD + SETTLING)
+        publisher.publish(trajectory_message(trajectory, robot.joint_names, LEAD_S))
+        spin_for(stage, trajectory.duration + LEAD_S + SETTLING)
         say(stage.call.trigger(f"{SPACE}/recorder/stop"))
     finally:
         stage.destroy_publisher(publisher)

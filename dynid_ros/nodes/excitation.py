@@ -1,12 +1,12 @@
-"""Node that designs a motion and has a joint trajectory controller carry it out.
+"""Node that designs a motion and lets a joint trajectory controller carry it out.
 
-Parameters that shape the motion may be changed while the node runs; `~/design` takes them. A design takes its time:
-the answer comes when it is done, the node stays alive meanwhile, and `~/stop` ends it with the best motion so far.
-`~/start` carries out the last design, and designs first if there is none.
+Parameters of the motion may be changed while the node runs; `~/design` reads them. A design takes time: the answer
+comes at its end, the node keeps running meanwhile, and `~/stop` ends the design with the best motion so far. `~/start`
+carries out the last design, or designs first.
 
 Latched topics: `~/state` (idle, designing, approaching the first pose, running, done, or `stopped: <reason>`),
-`~/progress` (part of the design's time, or of approach and experiment, that is past, 0 to 1) and `~/plan` (YAML of the
-plan, such as `FourierPlan`; once started also `start_time`, when the experiment begins on the node's clock, s).
+`~/progress` (elapsed fraction of the design, or of approach and experiment, 0 to 1) and `~/plan` (YAML of the plan,
+such as `FourierPlan`; after `~/start` also `start_time`, the beginning of the experiment by the node's clock, s).
 """
 
 import time
@@ -37,76 +37,72 @@ from dynid_ros.nodes.shared.steady_thread import SteadyThread
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.trajectories import Trajectory, check_start
 
-# Long computations of the excitation node, which can be ended early.
-
-
 T = TypeVar("T")
+WATCH_RATE_HZ = 100.0
+PROGRESS_PERIOD_S = 0.2
 
 
-class Work:
-    """Computes one thing at a time in a thread; coroutines of the node await it.
+class StoppableWork:
+    """Computation in a thread that coroutines of the node await and that can be ended early.
 
     Attributes:
-        fraction: of a search that is past, 0 to 1.
+        fraction: elapsed fraction of a search, 0 to 1.
     """
 
     def __init__(self, node: Node) -> None:
         self.fraction = 0.0
-        self._enough = Event()
+        self._stop = Event()
         self._background = Background(node)
 
     @property
     def stopped(self) -> bool:
-        """Whether the computation was, or is to be, ended early."""
-        return self._enough.is_set()
+        """Whether the computation was, or will be, ended early."""
+        return self._stop.is_set()
 
     def begin(self) -> None:
-        """Forget that the last one was stopped."""
-        self._enough.clear()
+        """Forget that the last computation was stopped."""
+        self._stop.clear()
         self.fraction = 0.0
 
     async def result(self, compute: Callable[[Progress], T]) -> T:
-        """What `compute` returns or raises; it is handed a `Progress` which ends a search that is stopped."""
+        """Return the result of `compute`, or raise its exception; its argument ends a search that is stopped."""
         return await self._background.result(lambda: compute(self._progress))
 
     def stop(self) -> None:
-        """End a search soon, with the best so far."""
-        self._enough.set()
+        """End a search soon, with the best result so far."""
+        self._stop.set()
 
     def end(self) -> None:
         """Stop, and wait for the thread."""
         self.stop()
         self._background.end()
 
-    def _progress(self, fraction: float, best: Candidate) -> None:
-        del best
+    def _progress(self, fraction: float, _best: Candidate) -> None:
         self.fraction = fraction
         if self.stopped:
             raise Enough
 
 
-WATCH_RATE = 100.0
-PROGRESS_PERIOD = 0.2
-
-
 class ExcitationNode(Node):
-    """Designs motions in the background, and has the controller carry them out, with the way to their start.
+    """Node that designs motions in the background and lets the controller carry them out, including the approach.
 
-    One thread is to spin it. Another, of its own, watches the arm, whatever the executor waits for.
+    A single thread must spin the node. Another thread watches the arm, even while the executor waits.
     """
 
-    _made = False  # a node that could not be made is destroyed as well
+    _made = False  # a node whose constructor failed is destroyed as well
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("excitation", **arguments)
         self.settings = declare(self, PARAMETERS, self._adjust)
         self._robot = robot_model(self, self.settings)
         self.safety = Safety(self._robot, self.settings)
-        self._wanted(self.settings).experiment()  # what makes no sense is said at once
+        self._described_design(self.settings).experiment()  # invalid parameters are reported at once
         self._designed: tuple[Experiment, Plan] | None = None
         self._doing = ""
-        self._state_lock = Lock()  # the state is published in the order in which it changes, by whichever thread
-        self._approach = self._progress = self._progress_time = 0.0
+        self._state_lock = Lock()  # keeps the order of the states, which two threads publish
+        self._approach = 0.0
+        self._progress = 0.0
+        self._progress_time = 0.0
 
         self._plan_publisher = self.create_publisher(String, "~/plan", LATCHED)
         self._progress_publisher = self.create_publisher(Float32, "~/progress", LATCHED)
@@ -114,18 +110,18 @@ class ExcitationNode(Node):
         self._set_state("idle")
         for warning in self.safety.warnings:
             self.get_logger().warning(warning)
-        self._work = Work(self)
+        self._work = StoppableWork(self)
         self.arm = Arm(self, self.settings, self.safety.limits, on_halt=self._on_halt, on_rest=self._on_rest)
-        waiting = ReentrantCallbackGroup()  # so that a design that is awaited keeps nothing else waiting
+        group = ReentrantCallbackGroup()  # an awaited design must not block other callbacks
         design = answer_later(self, self.design, lambda: self.settings.answer_at_once)
-        for name, action in (
+        for name, callback in (
             ("design", design),
             ("start", answer_later(self, self.start)),
             ("stop", answer_later(self, self.stop)),
         ):
-            self.create_service(Trigger, f"~/{name}", action, callback_group=waiting)
+            self.create_service(Trigger, f"~/{name}", callback, callback_group=group)
         Diagnostics(self, self.status, hardware=self._robot.name)
-        self.steady = SteadyThread(self, self._watch, 1.0 / WATCH_RATE)
+        self.steady = SteadyThread(self, self._watch, 1.0 / WATCH_RATE_HZ)
         self._made = True
 
     def _adjust(self, settings: SimpleNamespace) -> None:
@@ -133,22 +129,22 @@ class ExcitationNode(Node):
             self.arm.adjust(settings)
 
     async def design(self) -> str:
-        """Plan the motion from the model and the parameters as they are now."""
+        """Plan the motion from the model and the present parameters, and return a summary."""
         with self._exclusively("designing"):
             return await self._design()
 
     async def start(self) -> str:
-        """Send the approach and the planned motion to the controller."""
+        """Send the approach and the planned motion to the controller, and return a description."""
         with self._exclusively("starting"):
-            await self._hold()  # before anything that takes time, in which an old motion would go on
+            await self._hold()  # first, because an old motion would continue during anything that takes time
             if self._designed is None:
                 await self._design()
             self._refuse_if_stopped()
             assert self._designed is not None
             experiment, plan = self._designed
-            measured = await self.arm.resting_position()
+            measured = await self.arm.states.resting_position()
 
-            def whole(_: Progress) -> tuple[Trajectory, Trajectory, Trajectory]:
+            def plan_whole_motion(_: Progress) -> tuple[Trajectory, Trajectory, Trajectory]:
                 self.safety.check_start(measured)
                 approach = experiment.approach_motion(measured, plan)
                 motion = Trajectory.join([approach, plan.trajectory])
@@ -156,11 +152,11 @@ class ExcitationNode(Node):
                 self.safety.check(sampled)
                 return approach, motion, sampled
 
-            approach, motion, sampled = await self._work.result(whole)
+            approach, motion, sampled = await self._work.result(plan_whole_motion)
             load = await self._work.result(lambda _: self.arm.load(motion, sampled))
             self._refuse_if_stopped()
-            check_start(sampled, await self.arm.resting_position())
-            await self.arm.require_controller()  # still
+            check_start(sampled, await self.arm.states.resting_position())
+            await self.arm.require_controller()
 
             def send(_: Progress) -> float:
                 with self.arm.lock:
@@ -174,11 +170,13 @@ class ExcitationNode(Node):
             begin = await self._work.result(send)
         await self.arm.accepted()
         self._publish_plan(plan, start_time=begin)
-        how = f", by {self.arm.interface}" * self.arm.interface.startswith("action")
-        return f"approaching for {approach.duration:.1f} s, then {plan.duration:.1f} s of excitation{how}"
+        return (
+            f"The arm approaches the first pose for {approach.duration:.1f} s, then follows {plan.duration:.1f} s of "
+            f"excitation, by {self.arm.interface}."
+        )
 
     async def stop(self) -> str:
-        """Bring the arm to rest, whoever moves it, or end the design."""
+        """Bring the arm to rest, whoever moves it, or end the design, and return a description."""
         with self.arm.lock:
             if self._doing or self.arm.moving:
                 return self._stop()
@@ -193,17 +191,19 @@ class ExcitationNode(Node):
         if self.arm.stopping:
             raise DynidError(f"the arm is coming to rest already ({self.state})")
         if self.arm.moving:
-            return f"at rest in {self.arm.halt(REQUESTED):.1f} s"
+            return f"The arm is at rest in {self.arm.halt(REQUESTED):.1f} s."
         if self._doing == "stopping":
-            raise DynidError("the node is looking already whether the arm moves, and stops it then")
+            raise DynidError("the node is already checking whether the arm moves, and will stop it then")
         self._work.stop()
-        return "the design ends with the best so far" if self.state == "designing" else "the arm stays at rest"
+        if self.state == "designing":
+            return "The design ends with the best motion so far."
+        return "The arm stays at rest."
 
     def status(self) -> Status:
-        """State, how far the motion or its design is, and whether a motion could begin."""
+        """Return the state, the progress, and whether a motion could begin."""
         values: dict[str, object] = {
             "progress": f"{self._progress:.3f}",
-            "seconds_since_joint_state": f"{time.monotonic() - self.arm.received:.2f}",
+            "seconds_since_joint_state": f"{time.monotonic() - self.arm.states.received:.2f}",
             "command_topic": self.settings.command_topic,
             "command_interface": self.arm.interface,
             "motion": self.get_parameter("motion").value,
@@ -227,7 +227,7 @@ class ExcitationNode(Node):
             self._work.end()
 
     def destroy_node(self) -> None:
-        """Bring a moving arm to rest, then end."""
+        """Bring a moving arm to rest, then destroy the node."""
         self.end()
         super().destroy_node()
 
@@ -248,38 +248,38 @@ class ExcitationNode(Node):
             self._doing = ""
 
     async def _hold(self) -> None:
-        """Have the controller hold the arm, if it may be where it rests."""
+        """Let the controller hold the arm, if it may rest where it is."""
         await self.arm.take_command()
-        measured = await self.arm.resting_position()
+        measured = await self.arm.states.resting_position()
         await self._work.result(lambda _: self.safety.check_start(measured))
         self._refuse_if_stopped()
         await self.arm.hold()
 
     async def _design(self) -> str:
-        """Design a motion and keep it; a text about it."""
+        """Design a motion, store it and return a summary."""
         settings = read_values(self, MOTION_PARAMETERS)
-        wanted = self._wanted(settings)
+        described = self._described_design(settings)
         before = self.state
         self._set_state("designing")
 
-        def planned(progress: Progress) -> tuple[Experiment, Plan, str]:
-            experiment, plan = wanted.plan(progress)
+        def plan_motion(progress: Progress) -> tuple[Experiment, Plan, str]:
+            experiment, plan = described.plan(progress)
             lines = [plan.summary(), *(f"warning: {warning}" for warning in self.safety.warnings)]
             if settings.trajectory_file:
                 lines.append(f"written to {plan.trajectory.save(settings.trajectory_file)}")
             return experiment, plan, "\n".join(dict.fromkeys("\n".join(lines).splitlines()))
 
         try:
-            experiment, plan, text = await self._work.result(planned)
+            experiment, plan, text = await self._work.result(plan_motion)
         except Exception as error:
             self._set_state(f"stopped: no design: {error}" if self.settings.answer_at_once else before)
             raise
-        self._designed = experiment, plan
+        self._designed = (experiment, plan)
         self._publish_plan(plan)
         self._set_state("idle")
         return text
 
-    def _wanted(self, settings: SimpleNamespace) -> Design:
+    def _described_design(self, settings: SimpleNamespace) -> Design:
         return Design(self._robot, self.safety, settings, self.settings.point_rate)
 
     def _refuse_if_stopped(self) -> None:
@@ -291,7 +291,7 @@ class ExcitationNode(Node):
             self.arm.watch()
             if self.state == "approaching" and self.arm.elapsed >= self._approach:
                 self._set_state("running")
-            if time.monotonic() - self._progress_time >= PROGRESS_PERIOD:
+            if time.monotonic() - self._progress_time >= PROGRESS_PERIOD_S:
                 if self.state == "designing":
                     self._publish_progress(self._work.fraction)
                 elif self.state in ("approaching", "running"):
@@ -309,11 +309,12 @@ class ExcitationNode(Node):
         elif self.state == f"stopped: {REQUESTED}":
             self._set_state("idle")
 
-    def _publish_plan(self, plan: Plan, **when: float) -> None:
-        self._plan_publisher.publish(String(data=yaml.safe_dump({**plan.as_dict(), **when}, sort_keys=False)))
+    def _publish_plan(self, plan: Plan, **times: float) -> None:
+        self._plan_publisher.publish(String(data=yaml.safe_dump({**plan.as_dict(), **times}, sort_keys=False)))
 
     def _publish_progress(self, fraction: float) -> None:
-        self._progress, self._progress_time = fraction, time.monotonic()
+        self._progress = fraction
+        self._progress_time = time.monotonic()
         self._progress_publisher.publish(Float32(data=fraction))
 
     def _set_state(self, state: str) -> None:
@@ -323,7 +324,7 @@ class ExcitationNode(Node):
 
 
 def main() -> None:
-    """Entry point of `ros2 run dynid_ros excitation`."""
+    """Run the node; `~/stop` and the end of the process bring the arm to rest."""
     run_undisturbed(ExcitationNode, interruptible=True)
 
 

@@ -1,11 +1,11 @@
-"""Node that shows in RViz what acts on an arm; it commands nothing, and costs the control loop nothing.
+"""Node that shows in RViz the gravity that acts on an arm; it commands nothing and does not slow down the control loop.
 
-`visualization_msgs/MarkerArray` in the base link's frame, a few times a second: the centre of mass of all that the
-joints move with its weight, an arc (a prismatic joint: an arrow) about each joint for the torque that holds the arm,
-three quarters of a circle being the joint's effort limit, the load, outside of these arcs the torque from outside that
-the node `external_torque` tells, in the same scale, and how far a joint is from a limit that is near. Blue is what was
-identified, sand what is the URDF's, green the load, orange what comes from outside, red a torque or a position beyond
-its limit. Markers vanish when no joint states come.
+It publishes `visualization_msgs/MarkerArray` in the frame of the base link, a few times a second. The centre of mass of
+all moving links has an arrow for the weight. Each joint has an arc (a prismatic joint: an arrow) for the torque that
+holds the arm, where three quarters of a circle are the joint's effort limit. A larger arc, in the same scale, is the
+external torque that the node `external_torque` publishes. The load, and position limits that are near, are shown as
+well. Blue stands for identified values, sand for those of the URDF, green for the load, orange for external torque, red
+for a torque or a position beyond its limit. Markers disappear without joint states.
 """
 
 import time
@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import InertiaStamped, Point, Pose, Quaternion
+from geometry_msgs.msg import Point, Pose, Quaternion
 from numpy.typing import NDArray
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -27,28 +27,65 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from dynid_ros.control import CarriedLoad
 from dynid_ros.control.gravity_view import GravityPicture, GravityView
-from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.joint_states import JointOrder
+from dynid_ros.nodes.shared.load_topic import LOAD_TOPIC, LoadListener
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description, with_group_ends
 from dynid_ros.nodes.shared.steady_thread import steady_timer
-from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
+from dynid_ros.nodes.shared.topics import RawSubscription
 from dynid_ros.report.drawing import DARK, LIGHT
 
+PARAMETERS = (
+    *ROBOT_PARAMETERS,
+    NodeParameter("model_file", "", "identified.yaml; empty: values of the URDF"),
+    LOAD_TOPIC,
+    NodeParameter(
+        "load_in_force_topic",
+        "gravity_compensation/load_in_force",
+        "latched geometry_msgs/InertiaStamped, the load in the model of gravity_compensation, which takes precedence; "
+        "empty: none",
+    ),
+    NodeParameter(
+        "external_torque_topic",
+        "external_torque/joint_torques",
+        "sensor_msgs/JointState with external torques as effort; empty: none",
+    ),
+    NodeParameter("marker_topic", "gravity_markers", "visualization_msgs/MarkerArray", required=True),
+    NodeParameter("rate", 10.0, "pictures per second", least=0.1, most=60.0),
+    NodeParameter("size", 0.12, "radius of the arcs, m; everything else is in proportion", least=0.001, most=10.0),
+)
 COLORS = DARK | {"urdf": LIGHT["urdf"]}
-"""The sand of dark pages is for areas: too dim for thin arcs on the background of dynid.rviz."""
-STEP = np.deg2rad(6.0)
-"""Angle of the chords of an arc, rad."""
-TIP = 0.35
-"""Length of the tip of an arc in parts of its radius; no longer than the arc, or no torque would look like some."""
-SPACE = 0.5
-"""Width of a space in parts of the letters' height; without it RViz takes that of letters 1 m high."""
+"""Palette; the sand of dark pages is for areas, too dim for thin arcs on the background of dynid.rviz."""
+CHORD_ANGLE_RAD = np.deg2rad(6.0)
+MAX_ARROWHEAD_LENGTH = 0.35
+"""Length of the arrowhead of an arc in radii; never longer than the arc, so that a torque of zero has none."""
+SPACE_WIDTH = 0.5
+"""Width of a space in letter heights; RViz would use that of letters of 1 m."""
+PICTURE_LIFETIME_S = 1.0
+FULL_ARC_RAD = 1.5 * np.pi
+"""Arc of a torque at its limit."""
+MAX_ARC_FRACTION = 1.2
+"""Longest arc, in arcs of a torque at its limit."""
+EXTERNAL_RADIUS = 1.4
+"""Radius of the arc of an external torque, in radii of that of gravity."""
+MIN_SHOWN_FRACTION = 0.03
+"""Smallest torque that is shown, as a fraction of the effort limit; numbers of nothing would hide the others."""
+LETTER_HEIGHT = 0.32
+"""Height of letters in radii of gravity's arcs; with the view of dynid.rviz some 14 pixels."""
+LABEL_ANGLE_RAD = 0.4
+"""Angle between the number of an arc and its start."""
+NEAR_LIMIT_FRACTION = 0.05
+"""Distance from a position limit within which the limit is shown, as a fraction of the joint's range."""
+MAX_STATES = 10
+"""Joint states that are searched for one of this arm, because a gripper may publish on the same topic."""
+DISCOVERY_PERIOD_S = 0.2
 
 
 class Shapes:
-    """Collects markers in one frame, which vanish when no newer ones come; lengths in m."""
+    """Collection of markers in one frame, which disappear without newer ones; lengths in m."""
 
     def __init__(self, header: Header, lifetime: float) -> None:
         self.markers: list[Marker] = []
@@ -57,52 +94,48 @@ class Shapes:
         self._lifetime = Duration(seconds=lifetime).to_msg()
 
     def sphere(self, kind: str, center: NDArray, diameter: float, color: str) -> None:
-        """A ball; `color` is a name of the palette."""
+        """Add a sphere; `color` is a name of the palette."""
         marker = self._add(kind, Marker.SPHERE, color, alpha=0.85)
         marker.pose.position = _point(center)
         marker.scale.x = marker.scale.y = marker.scale.z = diameter
 
     def text(self, kind: str, place: NDArray, height: float, words: str, color: str = "ink") -> None:
-        """Words that face who looks."""
+        """Add a text that faces the viewer."""
         marker = self._add(kind, Marker.TEXT_VIEW_FACING, color)
         marker.pose.position = _point(place)
-        marker.scale.x, marker.scale.z = SPACE * height, height
+        marker.scale.x = SPACE_WIDTH * height
+        marker.scale.z = height
         marker.text = words
 
     def arrow(self, kind: str, start: NDArray, end: NDArray, width: float, color: str) -> None:
-        """An arrow between two places; none if they are one."""
+        """Add an arrow between two places, unless they coincide."""
         if np.allclose(start, end, atol=1e-9):
             return
         marker = self._add(kind, Marker.ARROW, color)
         marker.points = [_point(start), _point(end)]
-        marker.scale.x, marker.scale.y = width, 2.5 * width
+        marker.scale.x = width
+        marker.scale.y = 2.5 * width
         marker.scale.z = min(4 * width, 0.5 * float(np.linalg.norm(end - start)))
 
     def arc(self, kind: str, rotation: NDArray, center: NDArray, *, angle: float, radius: float, color: str) -> None:
-        """An arc of `angle`, rad, about z of a frame from its x on, with a tip that says which way round."""
-        angles = np.linspace(0.0, angle, max(2, int(np.ceil(abs(angle) / STEP)) + 1))
+        """Add an arc of `angle`, rad, about z of a frame, from its x axis, with an arrowhead for the direction."""
+        angles = np.linspace(0.0, angle, max(2, int(np.ceil(abs(angle) / CHORD_ANGLE_RAD)) + 1))
         points = radius * np.column_stack([np.cos(angles), np.sin(angles), np.zeros_like(angles)])
         line = self._add(kind, Marker.LINE_STRIP, color)
         line.pose = _pose(rotation, center)
         line.points = [_point(point) for point in points]
         line.scale.x = radius / 12
-        tip = np.clip(angle, -TIP, TIP)
-        ahead = points[-1] + tip * radius * np.array([-np.sin(angle), np.cos(angle), 0.0])
-        width = radius * min(0.1, abs(tip) / 3)
+        head = np.clip(angle, -MAX_ARROWHEAD_LENGTH, MAX_ARROWHEAD_LENGTH)
+        ahead = points[-1] + head * radius * np.array([-np.sin(angle), np.cos(angle), 0.0])
+        width = radius * min(0.1, abs(head) / 3)
         self.arrow(kind, center + rotation @ points[-1], center + rotation @ ahead, width, color)
 
-    def leave_out(self, kind: str, count: int) -> None:
-        """Keep the numbers of the markers that follow: else old ones, with the last numbers, would stay beside them."""
+    def skip_ids(self, kind: str, count: int) -> None:
+        """Keep the ids of the following markers; otherwise old markers with the last ids would remain."""
         self._ids[kind] += count
 
     def _add(self, kind: str, shape: int, color: str, alpha: float = 1.0) -> Marker:
-        marker = Marker(
-            header=self._header,
-            ns=kind,
-            id=self._ids[kind],
-            type=shape,
-            action=Marker.ADD,
-        )
+        marker = Marker(header=self._header, ns=kind, id=self._ids[kind], type=shape, action=Marker.ADD)
         marker.pose.orientation.w = 1.0
         marker.color = _color(color, alpha)
         marker.lifetime = self._lifetime
@@ -126,78 +159,36 @@ def _pose(rotation: NDArray, origin: NDArray) -> Pose:
     return Pose(position=_point(origin), orientation=Quaternion(x=x, y=y, z=z, w=w))
 
 
-PARAMETERS = (
-    *ROBOT_PARAMETERS,
-    NodeParameter("model_file", "", "identified.yaml; empty: what the URDF says"),
-    NodeParameter(
-        "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
-    ),
-    NodeParameter(
-        "load_in_force_topic",
-        "gravity_compensation/load_in_force",
-        "the same, the load that gravity_compensation counts with, which then is the one shown; empty: none",
-    ),
-    NodeParameter(
-        "external_torque_topic",
-        "external_torque/joint_torques",
-        "sensor_msgs/JointState with efforts from outside; empty: none",
-    ),
-    NodeParameter("marker_topic", "gravity_markers", "visualization_msgs/MarkerArray", required=True),
-    NodeParameter("rate", 10.0, "pictures per second, 0.1 to 60"),
-    NodeParameter("size", 0.12, "radius of the arcs, 0.001 to 10 m; all else is in proportion"),
-)
-BOUNDS = {"rate": (0.1, 60.0), "size": (0.001, 10.0)}
-LIFETIME = 1.0
-"""s for which a picture stays when no other comes."""
-FULL_TURN = 1.5 * np.pi
-"""Arc of a torque at its limit, rad."""
-OUTSIDE = 1.4
-"""Radius of the arc of a torque from outside, in parts of that of gravity."""
-FAINT = 0.03
-"""Part of a joint's effort limit below which its torque is not shown: numbers of nothing hide the others."""
-LETTERS = 0.32
-"""Height of letters in parts of the radius of gravity's arcs: with the view of dynid.rviz some 14 pixels."""
-BEFORE = 0.4
-"""Angle before the start of an arc at which its number is, rad."""
-NEAR = 0.05
-"""Part of a joint's range within which its limit is shown."""
-KEPT = 10
-"""Joint states that are looked through for one of this arm: a gripper's come on the same topic."""
-
-
 class GravityMarkers(Node):
-    """The node; see the module."""
+    """Node `gravity_markers`; see the module."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("gravity_markers", **arguments)
         self.settings = settings = declare(self, PARAMETERS)
-        for name, (lowest, highest) in BOUNDS.items():
-            if not lowest <= (value := getattr(settings, name)) <= highest:
-                raise DynidError(f"parameter {name} is {value}; expected {lowest:g} to {highest:g}")
         urdf = robot_description(self, settings.robot_description)
         self.view = GravityView.from_settings(with_group_ends(settings, urdf), urdf)
         self._order = JointOrder(self.view.robot.joint_names)
-        self._states: deque[bytes] = deque(maxlen=KEPT)
-        self._problem = self._load_problem = ""
+        self._states: deque[bytes] = deque(maxlen=MAX_STATES)
+        self._problem = ""
         self._heard = time.monotonic()
         self._drawn: GravityPicture | None = None
         self._external: tuple[float, NDArray] | None = None
         self._publisher = self.create_publisher(MarkerArray, settings.marker_topic, 10)
         self._topic = RawSubscription(self, "joint_states", ["sensor_msgs/msg/JointState"], self._on_joint_state)
         self._compensated = False
-        if settings.load_topic:
-            self.create_subscription(InertiaStamped, settings.load_topic, self._on_load, LATCHED)
-        if settings.load_in_force_topic:
-            self.create_subscription(InertiaStamped, settings.load_in_force_topic, self._on_load_in_force, LATCHED)
+        self._loads = [
+            LoadListener(self, settings.load_topic, self._take_load, lambda: self.view.load),
+            LoadListener(self, settings.load_in_force_topic, self._take_load_in_force, lambda: self.view.load),
+        ]
         if settings.external_torque_topic:
             self.create_subscription(JointState, settings.external_torque_topic, self._on_external_torque, 10)
-        steady_timer(self, 0.2, self._topic.update)
+        steady_timer(self, DISCOVERY_PERIOD_S, self._topic.update)
         steady_timer(self, 1.0 / settings.rate, self._draw)
         Diagnostics(self, self.status, hardware=self.view.robot.name)
 
     def status(self) -> Status:
-        """What is shown."""
-        view, drawn = self.view, self._drawn
+        """Return what is shown."""
+        view = self.view
         values: dict[str, object] = {
             "model_file": self.settings.model_file,
             "torque": "identified" if view.torque_identified else "of the URDF",
@@ -205,6 +196,7 @@ class GravityMarkers(Node):
             "load": view.load or "none",
             "viewers": self._publisher.get_subscription_count(),
         }
+        drawn = self._drawn
         if drawn is not None:
             values["moving_mass"] = f"{drawn.mass:.3f}"
             values |= {
@@ -213,39 +205,29 @@ class GravityMarkers(Node):
             }
         if problem := self._topic.problem or self._problem:
             return ERROR, problem, values
-        if warning := silence(self._topic.topic, self._heard) or self._load_problem:
+        load_problem = next((load.problem for load in self._loads if load.problem), "")
+        if warning := silence(self._topic.topic, self._heard) or load_problem:
             return WARN, warning, values
         return OK, "showing gravity" if drawn is not None else "waiting for joint states", values
 
     def _on_joint_state(self, _topic: RawSubscription, _received: int, data: bytes) -> None:
         self._states.append(data)
 
-    def _on_load(self, message: InertiaStamped) -> None:
-        """Show a load that was announced, unless gravity compensation says which one it counts with."""
+    def _take_load(self, load: CarriedLoad) -> None:
+        """Show a load that was announced, unless gravity compensation publishes the one in its model."""
         if not self._compensated:
-            self._show_load(message)
+            self.view.carry(load)
 
-    def _on_load_in_force(self, message: InertiaStamped) -> None:
+    def _take_load_in_force(self, load: CarriedLoad) -> None:
         self._compensated = True
-        self._show_load(message)
-
-    def _show_load(self, message: InertiaStamped) -> None:
-        center = message.inertia.com
-        try:
-            self.view.carry(
-                CarriedLoad(message.inertia.m, (center.x, center.y, center.z), message.header.frame_id.lstrip("/"))
-            )
-            self._load_problem = ""
-        except ControlError as error:
-            self._load_problem = f"a load is not shown: {error}"
+        self.view.carry(load)
 
     def _on_external_torque(self, message: JointState) -> None:
-        # who publishes says itself what is wrong with it
-        with suppress(DynidError):
+        with suppress(DynidError):  # the publisher reports its faults
             self._external = time.monotonic(), np.array(self._order.pick(message, "effort"))
 
-    def _newest(self) -> JointState | None:
-        """The newest joint state of this arm since the last look."""
+    def _newest_state(self) -> JointState | None:
+        """Return the newest joint state of this arm since the last call; None without one."""
         self._topic.drain()
         while self._states:
             message = deserialize_message(self._states.pop(), JointState)
@@ -255,7 +237,7 @@ class GravityMarkers(Node):
         return None
 
     def _draw(self) -> None:
-        message = self._newest()
+        message = self._newest_state()
         if message is None:
             return
         self._heard = time.monotonic()
@@ -265,32 +247,35 @@ class GravityMarkers(Node):
         except DynidError as error:
             self._problem = str(error)
             return
-        self._problem, self._drawn = "", picture
-        shapes = Shapes(Header(frame_id=self.view.robot.base, stamp=message.header.stamp), LIFETIME)
-        draw_gravity(shapes, self.view, picture, self.settings.size)
-        if self._external is not None and time.monotonic() - self._external[0] < LIFETIME:
+        self._problem = ""
+        self._drawn = picture
+        header = Header(frame_id=self.view.robot.base, stamp=message.header.stamp)
+        shapes = Shapes(header, PICTURE_LIFETIME_S)
+        size = self.settings.size
+        draw_gravity(shapes, self.view, picture, size)
+        if self._external is not None and time.monotonic() - self._external[0] < PICTURE_LIFETIME_S:
             external = self._external[1]
-            draw_torques(shapes, self.view, picture, external, self.settings.size, color="uncompensated", outside=True)
-        draw_limits(shapes, self.view, picture, position, self.settings.size)
+            draw_torques(shapes, self.view, picture, external, size, color="uncompensated", outside=True)
+        draw_limits(shapes, self.view, picture, position, size)
         self._publisher.publish(MarkerArray(markers=shapes.markers))
 
 
 def draw_gravity(shapes: Shapes, view: GravityView, picture: GravityPicture, size: float) -> None:
-    """Markers of one picture."""
+    """Add the markers of masses, gravity torques and load."""
     down = _down(view)
     if picture.center is not None:
         color = "identified" if view.masses_identified else "urdf"
         source = "" if view.masses_identified else " (URDF)"
+        label = f"{picture.mass:.1f} kg{source}"
         shapes.sphere("center_of_mass", picture.center, 0.5 * size, color)
-        shapes.text(
-            "center_of_mass", picture.center + 2.3 * size * down, LETTERS * size, f"{picture.mass:.1f} kg{source}"
-        )
+        shapes.text("center_of_mass", picture.center + 2.3 * size * down, LETTER_HEIGHT * size, label)
         shapes.arrow("center_of_mass", picture.center, picture.center + 2 * size * down, size / 10, color)
     color = "identified" if view.torque_identified else "urdf"
     draw_torques(shapes, view, picture, picture.torque, size, color=color)
     if picture.load is not None and view.load is not None:
         shapes.sphere("load", picture.load, 0.6 * size, "truth")
-        shapes.text("load", picture.load + 0.6 * size * down, LETTERS * size, f"load {view.load.mass:.2f} kg")
+        label = f"load {view.load.mass:.2f} kg"
+        shapes.text("load", picture.load + 0.6 * size * down, LETTER_HEIGHT * size, label)
 
 
 def draw_torques(
@@ -303,55 +288,58 @@ def draw_torques(
     color: str,
     outside: bool = False,
 ) -> None:
-    """Markers of torques (n,) at the joints, in parts of their effort limits.
+    """Add the markers of torques (n,) at the joints, as fractions of their effort limits.
 
-    Those from outside have arcs around those of gravity, and their numbers a line below.
+    External torques (`outside`) have larger arcs than gravity, and their numbers one line below.
     """
-    kind, words = ("external_torque", color) if outside else ("gravity_torque", "ink")
-    radius, below = (OUTSIDE * size, 1.4 * LETTERS * size * _down(view)) if outside else (size, np.zeros(3))
-    types = view.robot.joint_types
-    for joint, rotation, origin, torque, full in zip(
-        types, picture.rotations, picture.origins, torques, view.full_scale, strict=True
-    ):
-        part = float(torque / full)
-        if abs(part) < FAINT:
-            shapes.leave_out(kind, 2 if joint == "prismatic" else 3)
+    kind = "external_torque" if outside else "gravity_torque"
+    text_color = color if outside else "ink"
+    radius = EXTERNAL_RADIUS * size if outside else size
+    below = 1.4 * LETTER_HEIGHT * size * _down(view) if outside else np.zeros(3)
+    rows = zip(view.robot.joint_types, picture.rotations, picture.origins, torques, view.full_scale, strict=True)
+    for joint_type, rotation, origin, torque, full in rows:
+        fraction = float(torque / full)
+        if abs(fraction) < MIN_SHOWN_FRACTION:
+            shapes.skip_ids(kind, 2 if joint_type == "prismatic" else 3)
             continue
-        shade = "wrong" if abs(part) > 1 else color
-        if joint == "prismatic":
-            shapes.arrow(kind, origin, origin + 3 * radius * part * rotation[:, 2], radius / 8, shade)
+        shade = "wrong" if abs(fraction) > 1 else color
+        if joint_type == "prismatic":
+            shapes.arrow(kind, origin, origin + 3 * radius * fraction * rotation[:, 2], radius / 8, shade)
         else:
-            angle = float(np.clip(part, -1.2, 1.2)) * FULL_TURN
+            angle = float(np.clip(fraction, -MAX_ARC_FRACTION, MAX_ARC_FRACTION)) * FULL_ARC_RAD
             shapes.arc(kind, rotation, origin, angle=angle, radius=radius, color=shade)
-        unit = "N" if joint == "prismatic" else "N m"
-        before = rotation @ [np.cos(BEFORE), -np.sign(part) * np.sin(BEFORE), 0.0]  # its arc would strike it through
-        shapes.text(kind, origin + radius * before + below, LETTERS * size, f"{torque:.1f} {unit}", words)
+        unit = "N" if joint_type == "prismatic" else "N m"
+        # The label stands before the start of the arc, which would cross it out otherwise.
+        label_place = rotation @ [np.cos(LABEL_ANGLE_RAD), -np.sign(fraction) * np.sin(LABEL_ANGLE_RAD), 0.0]
+        label = f"{torque:.1f} {unit}"
+        shapes.text(kind, origin + radius * label_place + below, LETTER_HEIGHT * size, label, text_color)
 
 
 def _down(view: GravityView) -> NDArray:
-    """Where gravity points to, (3,) of length 1, or 0 where there is none."""
+    """Return the direction (3,) of gravity with length 1, or 0 without gravity."""
     return view.robot.gravity / max(float(np.linalg.norm(view.robot.gravity)), 1e-9)
 
 
 def draw_limits(shapes: Shapes, view: GravityView, picture: GravityPicture, position: NDArray, size: float) -> None:
-    """A ball and words at each joint that is near a limit of its position, or beyond."""
+    """Add a sphere and a text at each joint that is near a position limit, or beyond it."""
     robot = view.robot
-    low, high = robot.limits.lower, robot.limits.upper
+    low = robot.limits.lower
+    high = robot.limits.upper
     for i in np.flatnonzero(np.isfinite(low) & np.isfinite(high)):
         left = float(min(position[i] - low[i], high[i] - position[i]))
-        if left > NEAR * (high[i] - low[i]):
-            shapes.leave_out("limits", 2)
+        if left > NEAR_LIMIT_FRACTION * (high[i] - low[i]):
+            shapes.skip_ids("limits", 2)
             continue
         unit = "m" if robot.joint_types[i] == "prismatic" else "rad"
         color = "wrong" if left < 0 else "ink"
         shapes.sphere("limits", picture.origins[i], 0.3 * size, color)
         words = f"{robot.joint_names[i]}: {abs(left):.2f} {unit} {'beyond' if left < 0 else 'to'} its limit"
         place = picture.origins[i] - 1.2 * size * picture.rotations[i][:, 0]
-        shapes.text("limits", place, LETTERS * size, words, color)
+        shapes.text("limits", place, LETTER_HEIGHT * size, words, color)
 
 
 def main() -> None:
-    """Entry point of `ros2 run dynid_ros gravity_markers`."""
+    """Run the node."""
     run(GravityMarkers)
 
 

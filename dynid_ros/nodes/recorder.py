@@ -1,4 +1,4 @@
-"""Node that records joint states, torques, wrenches and mocap poses into a rosbag2 folder (MCAP), losing nothing."""
+"""Node that records joint states, torques, wrenches and mocap poses into a rosbag2 folder (MCAP) without losses."""
 
 import time
 from collections.abc import Sequence
@@ -21,19 +21,23 @@ from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.bag_writer import BagWriter, ReceptionTime
 
 PARAMETERS = (
-    NodeParameter("output_folder", "recordings", "folder for the bags; each gets a folder of its own in it"),
+    NodeParameter("output_folder", "recordings", "folder in which each bag gets a folder"),
     NodeParameter("joint_states_topic", "joint_states", "sensor_msgs/JointState", required=True),
     NodeParameter(
-        "torque_topics", [""], "separate joint torques: sensor_msgs/JointState or std_msgs/Float64MultiArray"
+        "torque_topics", [""], "separate joint torques: topics of sensor_msgs/JointState or std_msgs/Float64MultiArray"
     ),
-    NodeParameter("wrench_topics", [""], "force/torque sensors: geometry_msgs/WrenchStamped"),
-    NodeParameter("imu_topics", [""], "sensor_msgs/Imu of the base, for the direction of gravity"),
-    NodeParameter("pose_topics", [""], "motion capture: geometry_msgs/PoseStamped per body, PoseArray of markers"),
+    NodeParameter("wrench_topics", [""], "topics of force/torque sensors: geometry_msgs/WrenchStamped"),
+    NodeParameter("imu_topics", [""], "IMUs on the base, for the direction of gravity: topics of sensor_msgs/Imu"),
     NodeParameter(
-        "robot_description_topic", "robot_description", "std_msgs/String with the URDF, kept with the data; empty: none"
+        "pose_topics", [""], "motion capture: topics of geometry_msgs/PoseStamped (bodies) or PoseArray (markers)"
+    ),
+    NodeParameter(
+        "robot_description_topic",
+        "robot_description",
+        "std_msgs/String with the URDF, stored with the data; empty: none",
     ),
     NodeParameter("extra_topics", [""], "further topics of any installed type"),
-    NodeParameter("autostart", False, "record from the start, without ~/start"),
+    NodeParameter("autostart", False, "record from the start of the node, without ~/start"),
 )
 JOINT_STATE = "sensor_msgs/msg/JointState"
 DESCRIPTION = "std_msgs/msg/String"
@@ -43,27 +47,28 @@ TYPES = {
     "imu_topics": ("sensor_msgs/msg/Imu",),
     "pose_topics": ("geometry_msgs/msg/PoseStamped", "geometry_msgs/msg/PoseArray"),
 }
-DISCOVERY_PERIOD = 0.2
-"""s between looks for publishers; one look takes some 0.1 ms per topic."""
-POLL_PERIOD = 0.02
-"""s between looks for messages."""
-FLUSH_PERIOD = 0.4
-"""s; a killed process loses at most half a second, be it a little late."""
+DISCOVERY_PERIOD_S = 0.2
+"""Time between two searches for publishers; one search takes some 0.1 ms per topic."""
+POLL_PERIOD_S = 0.02
+"""Time between two looks for messages."""
+FLUSH_PERIOD_S = 0.4
+"""Time between two writes to the disk; a killed process loses at most half a second, even if a write is late."""
 
 
 class Recorder(Node):
-    """Subscribes from its start and writes between `~/start` and `~/stop`; `~/bag` (latched) says where to."""
+    """Node that writes messages between `~/start` and `~/stop`; the latched topic `~/bag` has the folder."""
 
-    _bag: BagWriter | None = None  # a node that could not be made is destroyed as well
+    _bag: BagWriter | None = None  # a node whose constructor failed is destroyed as well
     _made = False
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("recorder", **arguments)
-        self._lock = RLock()  # of topics and bag: a thread takes messages and writes them, whatever the executor does
+        self._lock = RLock()  # of topics and bag, which a thread and the executor use
         self.settings = declare(self, PARAMETERS)
-        self._started = self._last_joint_state = time.monotonic()
+        self._started = time.monotonic()
+        self._last_joint_state = self._started
         self._failure = ""
-        self._unwritable: dict[str, str] = {}  # why a topic cannot be recorded, by its name
+        self._unwritable: dict[str, str] = {}  # reasons by topic
         self._time = ReceptionTime()
         self._joint_states = RawSubscription(self, self.settings.joint_states_topic, [JOINT_STATE], self._write)
         topics = [self._joint_states]
@@ -77,24 +82,24 @@ class Recorder(Node):
             topics.append(self._description)
         for topic in filter(None, self.settings.extra_topics):
             topics.append(RawSubscription(self, topic, [], self._write, latched=True))
-        # A topic that two parameters name would be recorded twice; the first, which knows its type, stays.
+        # A topic that two parameters name is recorded once; the first parameter determines its type.
         self._topics = list({topic.topic: topic for topic in reversed(topics)}.values())[::-1]
         self._announce = self.create_publisher(String, "~/bag", LATCHED)
         self.create_service(Trigger, "~/start", answer(self, self.start))
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
-        steady_timer(self, DISCOVERY_PERIOD, self._discover)
+        steady_timer(self, DISCOVERY_PERIOD_S, self._discover)
         Diagnostics(self, self._status, hardware=self._robot)
         if self.settings.autostart:
             self.get_logger().info(self.start())
         self._flushed = time.monotonic()
-        self.steady = SteadyThread(self, self._take, POLL_PERIOD)
+        self.steady = SteadyThread(self, self._take, POLL_PERIOD_S)
         self._made = True
 
     def start(self) -> str:
-        """Open a new bag; returns where it is and what is not published yet.
+        """Open a new bag and return its folder and the topics without a publisher.
 
         Raises:
-            RecordingError: a recording runs already, or the folder cannot be written to.
+            RecordingError: a recording is running, or the folder cannot be written to.
         """
         with self._lock:
             return self._start()
@@ -102,12 +107,13 @@ class Recorder(Node):
     def _start(self) -> str:
         if self._bag is not None:
             raise RecordingError(f"already recording to {self._bag.path}; call ~/stop first")
-        self._drain()  # what came before is no part of it
+        self._drain()  # older messages do not belong to the recording
         self._bag = bag = BagWriter(self.settings.output_folder)
         self._failure = ""
         self._unwritable = {}
         self._time = ReceptionTime()
-        self._started = self._last_joint_state = time.monotonic()
+        self._started = time.monotonic()
+        self._last_joint_state = self._started
         for topic in self._topics:
             topic.lost = 0
             for data in topic.kept:
@@ -121,10 +127,10 @@ class Recorder(Node):
         return "; ".join(filter(None, [f"recording to {bag.path}", *remarks]))
 
     def stop(self) -> str:
-        """Write what has been received so far and close the bag; returns counts, duration and path.
+        """Write the received messages, close the bag, and return counts, duration and folder.
 
         Raises:
-            RecordingError: nothing is being recorded, the disk is full, or no joint states came.
+            RecordingError: nothing is being recorded, the disk is full, or no joint states arrived.
         """
         with self._lock:
             return self._stop()
@@ -135,7 +141,8 @@ class Recorder(Node):
         self._drain()
         if self._bag is None:
             raise RecordingError(self._failure)
-        bag, self._bag = self._bag, None
+        bag = self._bag
+        self._bag = None
         bag.close()
         counts = ", ".join(f"{topic} {count}" for topic, count in bag.counts.items())
         if not bag.counts.get(self._joint_states.topic):
@@ -156,13 +163,14 @@ class Recorder(Node):
         with self._lock:
             if self._bag is not None:
                 self._drain()
-            bag, self._bag = self._bag, None
+            bag = self._bag
+            self._bag = None
             if bag is not None:
                 bag.close()
                 self.get_logger().info(f"closed {bag.path}")
 
     def destroy_node(self) -> None:
-        """Close a running recording, then the node."""
+        """Close a running recording, then destroy the node."""
         try:
             self.end()
         finally:
@@ -181,7 +189,7 @@ class Recorder(Node):
             self._fail(error)
 
     def _add_topic(self, bag: BagWriter, topic: RawSubscription) -> bool:
-        """Announce a topic to the bag; return whether it can be recorded. The others are recorded anyway."""
+        """Add a topic to the bag and return whether it can be recorded; if not, the other topics are recorded."""
         if topic.topic in self._unwritable:
             return False
         try:
@@ -196,8 +204,8 @@ class Recorder(Node):
     def _drain(self) -> None:
         if self._time.look():
             self.get_logger().warning(
-                f"this computer's clock was set; it is {self._time.jump:+.3f} s from where it was at the start of the "
-                "recording, whose times of reception go on"
+                f"this computer's clock was set by {self._time.jump:+.3f} s since the start of the recording; times of "
+                "reception continue without the jump"
             )
         for topic in self._topics:
             topic.drain()
@@ -205,7 +213,7 @@ class Recorder(Node):
     def _take(self) -> None:
         with self._lock:
             self._drain()
-            if time.monotonic() - self._flushed >= FLUSH_PERIOD:
+            if time.monotonic() - self._flushed >= FLUSH_PERIOD_S:
                 self._flush()
 
     def _flush(self) -> None:
@@ -263,13 +271,13 @@ class Recorder(Node):
         return f"{count} nodes are called {full}, and a service of that name may reach any; rename one (-r __node:=…)"
 
     def _robot(self) -> str:
-        """Name of the robot whose description came last; empty: none has."""
+        """Return the name of the robot whose description arrived last; empty without one."""
         kept = [data for topic in self._topics if topic is self._description for data in topic.kept]
         return robot_name(deserialize_message(kept[-1], String).data) if kept else ""
 
 
 def _as_rosbags(profiles: Sequence[QoSProfile]) -> list[Qos]:
-    """QoS as a bag stores it, so that `ros2 bag play` offers the same."""
+    """Return the QoS as a bag stores it, so that `ros2 bag play` offers the same."""
     return [
         Qos(
             QosHistory(int(qos.history)),
@@ -287,7 +295,7 @@ def _as_rosbags(profiles: Sequence[QoSProfile]) -> list[Qos]:
 
 
 def main() -> None:
-    """Run the node; no signal disturbs the end of a bag."""
+    """Run the node; signals do not interrupt the end of a bag."""
     run_undisturbed(Recorder)
 
 

@@ -299,7 +299,8 @@ class Nodes:
 
 def motions(overrides: dict[str, Any], folder: Path) -> None:
     """A motion that is designed keeps to its limits, or is refused."""
-    settings = SimpleNamespace(**{parameter.name: parameter.default for parameter in EXCITATION} | MOTION | overrides)
+    given = {parameter.name: parameter.default for parameter in EXCITATION} | MOTION | overrides
+    settings = SimpleNamespace(**{each.name: each.checked(given[each.name], "excitation") for each in EXCITATION})
     robot = RobotModel.from_urdf(URDF)
     with contextlib.chdir(folder):
         safety = Safety(robot, settings)

@@ -58,7 +58,7 @@ def test_spaces_of_a_text_are_as_wide_as_its_letters_want(shapes):
 
 
 def test_markers_keep_their_numbers_when_others_are_left_out(shapes):
-    shapes.leave_out("torque", 3)
+    shapes.skip_ids("torque", 3)
     shapes.sphere("torque", np.zeros(3), 0.1, "ink")
     shapes.sphere("load", np.zeros(3), 0.1, "ink")
     assert [(marker.ns, marker.id) for marker in shapes.markers] == [("torque", 3), ("load", 0)]

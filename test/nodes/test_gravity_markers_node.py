@@ -21,7 +21,7 @@ from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402
-from dynid_ros.nodes.gravity_markers import FAINT, FULL_TURN, LIFETIME, GravityMarkers  # noqa: E402
+from dynid_ros.nodes.gravity_markers import FULL_ARC_RAD, MIN_SHOWN_FRACTION, PICTURE_LIFETIME_S, GravityMarkers  # noqa: E402
 
 URDF = share_path("config/demo_arm.urdf").read_text()
 POSE = np.array([0.3, 0.8, -0.7, 0.4, 0.9, -1.1])
@@ -106,7 +106,7 @@ def test_pictures_agree_with_pinocchio():
         (words,) = of_type(picture["center_of_mass"], Marker.TEXT_VIEW_FACING)
         assert words.text == f"{sum(masses):.1f} kg (URDF)"
         arcs = of_type(picture["gravity_torque"], Marker.LINE_STRIP)
-        heavy = np.abs(torque / LIMITS) >= FAINT
+        heavy = np.abs(torque / LIMITS) >= MIN_SHOWN_FRACTION
         assert not heavy[0]
         assert heavy[1:].sum() >= 4
         for arc, pose, value, limit in zip(arcs, poses[heavy], torque[heavy], np.array(LIMITS)[heavy], strict=True):
@@ -115,7 +115,7 @@ def test_pictures_agree_with_pinocchio():
             turned = Rotation.from_quat([getattr(arc.pose.orientation, axis) for axis in "xyzw"]).apply(last)
             np.testing.assert_allclose(turned + place(arc.pose.position), end, atol=1e-9)
             angle = math.atan2(last[1], last[0])
-            assert angle == pytest.approx(FULL_TURN * value / limit, abs=1e-9)
+            assert angle == pytest.approx(FULL_ARC_RAD * value / limit, abs=1e-9)
         assert {marker.header.frame_id for markers in picture.values() for marker in markers} == {"base_link"}
         identities = [(marker.ns, marker.id) for markers in picture.values() for marker in markers]
         assert len(set(identities)) == len(identities)
@@ -139,8 +139,8 @@ def test_torques_from_outside_and_near_limits_are_shown():
         arcs = of_type(picture["external_torque"], Marker.LINE_STRIP)
         assert [arc.id // 3 for arc in arcs] == [0, 2, 4], "none of what is not there; the others keep their ids"
         angles = [math.atan2(*place(arc.points[-1])[1::-1]) for arc in arcs]
-        assert angles[0] == pytest.approx(FULL_TURN * 0.1)
-        assert angles[2] == pytest.approx(FULL_TURN * 0.2)
+        assert angles[0] == pytest.approx(FULL_ARC_RAD * 0.1)
+        assert angles[2] == pytest.approx(FULL_ARC_RAD * 0.2)
         words = [marker.text for marker in of_type(picture["external_torque"], Marker.TEXT_VIEW_FACING)]
         assert words == [f"{torque:.1f} N m" for torque in torques if torque]
         colors = [(arc.color.r, arc.color.g, arc.color.b) for arc in arcs]
@@ -208,7 +208,7 @@ def test_the_load_that_the_compensation_counts_with_is_the_one_shown():
 def test_nothing_is_shown_of_an_arm_that_is_silent():
     with Bench() as bench:
         picture = bench.picture()
-        assert all(marker.lifetime.sec == LIFETIME for markers in picture.values() for marker in markers)
+        assert all(marker.lifetime.sec == PICTURE_LIFETIME_S for markers in picture.values() for marker in markers)
         bench.until(lambda: any("no message on /joint_states" in s.message for s in bench.statuses), publish=False)
         shown = len(bench.pictures)
         time.sleep(0.1)
@@ -218,15 +218,15 @@ def test_nothing_is_shown_of_an_arm_that_is_silent():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"rate": 0.0}, "parameter rate is 0"),
-        ({"rate": 1e-12}, "parameter rate is 1e-12; expected 0.1 to 60"),
-        ({"size": 1e308}, r"parameter size is 1e\+308; expected 0.001 to 10"),
+        ({"rate": 0.0}, "'rate' .* is 0"),
+        ({"rate": 1e-12}, "'rate' .* is 1e-12; expected 0.1 to 60"),
+        ({"size": 1e308}, r"'size' .* is 1e\+308; expected 0.001 to 10"),
         (
             {"marker_topic": "<robot/>"},
             "'marker_topic' of node 'gravity_markers' is '<robot/>', which is no name",
         ),
         ({"marker_topic": ""}, "Parameter 'marker_topic' of node 'gravity_markers' is '', which is no name"),
-        ({"size": -1.0}, "parameter size is -1"),
+        ({"size": -1.0}, "'size' .* is -1"),
         ({"model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
     ],
 )

@@ -303,7 +303,7 @@ def test_without_torque_the_arm_falls_and_the_switch_back_snaps_it_to_the_pose_o
     """As the real controller does by default, whose position command outlives its deactivation."""
     falls(client)
     assert "already" in client.switch(True).message
-    assert client.switch(False).message == "position mode, going back to the position commanded last"
+    assert "last commanded position" in client.switch(False).message
     client.wait(lambda: client.states[-1].position == pytest.approx(START, abs=1e-2))
 
 
@@ -312,7 +312,7 @@ def test_with_the_parameter_the_switch_back_holds_the_measured_pose(client):
     try:
         assert client.set(name, False, client.controller).successful
         falls(client)
-        assert client.switch(False).message == "position mode, holding the present place"
+        assert "holding the measured position" in client.switch(False).message
         assert resting_place(client)[1] > START[1] + 0.05
     finally:
         assert client.set(name, True, client.controller).successful
@@ -365,7 +365,7 @@ def test_an_effort_command_before_the_switch_is_forgotten_and_one_of_an_earlier_
     torque = gravity_torque(client)
     client.destroy_timer(hold_through_the_switch(client, torque))
     client.switch(False)
-    assert f"the torque of before, up to {np.abs(torque).max():.3g} N m," in client.switch(True).message
+    assert f"the previous torque, up to {np.abs(torque).max():.3g} N m," in client.switch(True).message
 
 
 def test_refuses_an_effort_that_is_not_finite_and_a_wrong_size_ends_the_controller(client):
@@ -454,7 +454,7 @@ def test_picks_up_what_the_parameters_describe_and_drops_it(client):
     alone = gravity_torque(client)
     for name, given in (("load_mass", 3.0), ("load_center", [0.0, 0.1, 0.05])):
         assert client.set(name, given).successful
-    assert client.carry(True).message == "carries 3 kg"
+    assert "carries 3 kg" in client.carry(True).message
     truth = yaml.safe_load(client.latched["/simulator/true_parameters"])
     client.wait(lambda: yaml.safe_load(client.latched["/simulator/true_parameters"])["load"])
     load = yaml.safe_load(client.latched["/simulator/true_parameters"])["load"]
@@ -470,7 +470,7 @@ def test_picks_up_what_the_parameters_describe_and_drops_it(client):
     assert np.abs(gravity_torque(client) - alone).max() > 5.0
     client.diagnostics.clear()
     client.wait(lambda: client.diagnostics and value(client.diagnostics[-1], "load") == "3")
-    assert client.carry(False).message == "carries nothing"
+    assert "carries nothing" in client.carry(False).message
     client.wait(lambda: yaml.safe_load(client.latched["/simulator/true_parameters"])["load"] is None)
     force, torque = mean_wrench(client)
     assert [*force, *torque] == pytest.approx(np.zeros(6), abs=0.05)
@@ -517,15 +517,15 @@ def test_a_stopped_process_reports_the_time_it_lost(client, simulator):
     [
         ("robot_description:=/nowhere/arm.urdf", "'/nowhere/arm.urdf': cannot be read"),
         ("tip_link:=hand", "tip link 'hand' is not in the URDF"),
-        ("rate:=5000.0", "Parameter 'rate' is 5000 Hz; expected 1 to 1000"),
-        ("timestep:=0.0", "Parameter 'timestep' is 0 s"),
-        ("seed:=-1", "Parameter 'seed' is -1; expected 0 or more"),
+        ("rate:=5000.0", "'rate' of node 'simulator' is 5000.0; expected 1 to 1000"),
+        ("timestep:=0.0", "'timestep' of node 'simulator' is 0.0"),
+        ("seed:=-1", "'seed' of node 'simulator' is -1; expected 0 or more"),
         ("wrench_topic:='a b'", "Parameter 'wrench_topic' of node 'simulator' is 'a b', which is no name of a topic"),
         ("wrench_noise:=[1.0e300]", "noise of the wrench sensor is [1e+300]"),
-        ("description_error:=1.0", "Parameter 'description_error' is 1; expected 0 or more, below 1"),
+        ("description_error:=1.0", "'description_error' of node 'simulator' is 1.0; expected 0 to 0.99"),
         ("start_position:=[0.0, 9.0, 0.0, 0.0, 0.0, 0.0]", "joint 'joint_2' at 9; its limits are"),
         ("coulomb_friction:=[-1.0]", "coulomb of joint '1' is -1.0; expected a number of at least 0"),
-        ("controller:=pid", "Parameter 'controller' is 'pid'; expected effort, position_and_effort, trajectory_effort"),
+        ("controller:=pid", "'controller' of node 'simulator' is 'pid'; expected effort, position_and_effort"),
         ("cmd_timeout:=-1.0", "Parameter 'cmd_timeout' is -1; expected 0 or more"),
         (
             "constraints.trajectory:=[0.1, 0.2]",

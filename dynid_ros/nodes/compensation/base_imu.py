@@ -14,8 +14,9 @@ from dynid_ros.errors import ControlError, ModelError
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import mount_rotation
 from dynid_ros.model.urdf import Origin, pose
-from dynid_ros.nodes.compensation.inputs import QUEUE_DEPTH, Listener
+from dynid_ros.nodes.compensation.inputs import QUEUE_DEPTH
 from dynid_ros.nodes.shared.joint_states import nanoseconds, newest_states
+from dynid_ros.nodes.shared.load_topic import Listener
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
 MOUNTING_BY_URDF = [math.nan] * 3

@@ -30,12 +30,13 @@ from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.inputs import LOAD_TOPIC, CompensationLinks, CompensationLoad, CompensationSetpoint
+from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
 from dynid_ros.nodes.shared.diagnostics import robot_name
+from dynid_ros.nodes.shared.load_topic import LOAD_TOPIC
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description, with_group_ends
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -65,12 +66,16 @@ TOPICS = (
         "",
         "torque: effort in joint_states is the torque of the drives, N m (N), which shows what acts and whether the "
         "model is right; empty: it is not",
+        choices=("torque", ""),
     ),
     NodeParameter("setpoint_topic", "~/setpoint", "sensor_msgs/JointState, desired positions by name; empty: none"),
 )
 STARTED = (
     NodeParameter(
-        "output", "effort", "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory"
+        "output",
+        "effort",
+        "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory",
+        choices=tuple(ROUTES),
     ),
     NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: by command_topic"),
     NodeParameter("command_topic", "", "topic of the commands; empty: that of the controller"),
@@ -357,8 +362,6 @@ def make_loop(
 def _commands(
     node: LifecycleNode, settings: SimpleNamespace, joints: JointSettings, controller: ControllerAnswer | None
 ) -> EffortCommands:
-    if settings.output not in ROUTES:
-        raise ControlError(f"parameter output is '{settings.output}'; expected {' or '.join(ROUTES)}")
     route = ROUTES[settings.output]
     order = [name for name in settings.controller_joints if name]
     missing = [name for name in joints.names if order and name not in order]

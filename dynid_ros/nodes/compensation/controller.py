@@ -56,7 +56,7 @@ class CompensationController:
         self._changed = changed
         self._interrupt = interrupt
         self._activated = activated
-        self._route = ROUTES.get(settings.output, ForwardedEffort)
+        self._route = ROUTES[settings.output]
         self._used: ControllerAnswer | None = None
         self._order: tuple[str, ...] = ()
         self._last_desired: list[float] | None = None  # pose of the last command, if no other command can have followed

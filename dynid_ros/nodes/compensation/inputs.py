@@ -7,14 +7,12 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from geometry_msgs.msg import InertiaStamped
 from rclpy.guard_condition import GuardCondition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
@@ -23,11 +21,8 @@ from dynid_ros.control import CarriedLoad, GravityCompensator, LoadedGravity, Me
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
-from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.load_topic import Listener, LoadListener
 from dynid_ros.nodes.shared.topics import LATCHED
-
-LOG_PERIOD_S = 5.0
-"""Shortest time between two log messages about refused inputs, s."""
 
 
 class PromptWait:
@@ -160,31 +155,6 @@ class JointStateInput:
         self._node.destroy_subscription(self._subscription)
 
 
-class Listener:
-    """Subscription to one topic of a node; no subscription if the name is empty.
-
-    Attributes:
-        problem: fault of the last message; empty without one.
-        refused: number of refused messages.
-    """
-
-    def __init__(self, node: Node, kind: type, topic: str, act: Callable[[Any], None], qos: QoSProfile | int) -> None:
-        self.problem = ""
-        self.refused = 0
-        self._node = node
-        self._subscription = node.create_subscription(kind, topic, act, qos) if topic else None
-
-    def destroy(self) -> None:
-        """Remove the topic from the node."""
-        if self._subscription is not None:
-            self._node.destroy_subscription(self._subscription)
-
-    def _refuse(self, problem: str) -> None:
-        self.refused += 1
-        self.problem = problem
-        self._node.get_logger().warning(problem, throttle_duration_sec=LOG_PERIOD_S)
-
-
 class CompensationLinks(Listener):
     """Measured link positions of flexible joints, by link encoders or a camera.
 
@@ -306,38 +276,7 @@ class CompensationSetpoint(Listener):
         return [target.get(name, math.nan) for name in self._names]
 
 
-MAX_CLOCK_DIFFERENCE_NS = 10**9  # largest difference between the clocks of two computers
-LOAD_TOPIC = NodeParameter(
-    "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
-)
-
-
-def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[CarriedLoad, int]:
-    """Return the load of a message and its stamp, ns; 0 without a stamp.
-
-    Args:
-        node: node whose clock is compared with the stamp.
-        message: the message.
-        newest: stamp of the load in force, ns.
-
-    Raises:
-        ControlError: the load is impossible, or its stamp is in the future or older than that of the load in force.
-    """
-    stamp = nanoseconds(message.header)
-    ahead = stamp - node.get_clock().now().nanoseconds
-    if stamp < 0:
-        raise ControlError(f"its stamp is {stamp / 1e9:.1f} s, before the clock began; expected 0 or a time")
-    if stamp and ahead > MAX_CLOCK_DIFFERENCE_NS:
-        raise ControlError(f"its stamp is {ahead / 1e9:.1f} s in the future; set the clocks")
-    if stamp and stamp < newest:
-        raise ControlError(f"its stamp is {(newest - stamp) / 1e9:.3f} s older than that of the load in force")
-    inertia = message.inertia
-    about = tuple(getattr(inertia, name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
-    center = (inertia.com.x, inertia.com.y, inertia.com.z)
-    return CarriedLoad(inertia.m, center, message.header.frame_id.lstrip("/"), about), stamp
-
-
-class CompensationLoad(Listener):
+class CompensationLoad(LoadListener):
     """Load from a topic, whose gravity torque is added to that of the arm.
 
     A load that the joints cannot carry is refused, and the one in force stays. Any other load ramps in at once. The
@@ -346,10 +285,9 @@ class CompensationLoad(Listener):
     """
 
     def __init__(self, node: LifecycleNode, topic: str, compensator: GravityCompensator, model: ReadModel) -> None:
-        super().__init__(node, InertiaStamped, topic, self._on_message, LATCHED)
+        super().__init__(node, topic, self.take, lambda: self.load)
         self._compensator = compensator
         self._model = model
-        self._stamp = 0
         self._publisher = node.create_publisher(InertiaStamped, "~/load_in_force", LATCHED)
         self._publish()
 
@@ -448,13 +386,3 @@ class CompensationLoad(Listener):
         message.inertia.m = load.mass
         message.inertia.com.x, message.inertia.com.y, message.inertia.com.z = load.center
         self._publisher.publish(message)
-
-    def _on_message(self, message: InertiaStamped) -> None:
-        try:
-            load, stamp = published_load(self._node, message, self._stamp)
-            self.take(load)
-        except ControlError as error:
-            self._refuse(f"a load was refused, the one in force stays ({self.load or 'none'}): {error}")
-            return
-        self._stamp = stamp or self._stamp
-        self._node.get_logger().info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD_S)

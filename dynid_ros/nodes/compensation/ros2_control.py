@@ -17,7 +17,6 @@ from dynid_ros.nodes.compensation.output_watch import ControllerOutput
 from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controllers import ControllerAnswer, ControllerView
 
-CONVENTIONS = ("", "torque")
 FULL_GRAVITY_SCALE = 0.98
 """Fraction of the gravity torque that is reported as the whole gravity torque."""
 
@@ -36,9 +35,6 @@ class ActingTorque:
         position: view of a parallel position controller that may hold the arm.
         output: reported output of the controller; None without a report.
         joints: n names, in the model's order.
-
-    Raises:
-        ControlError: the effort convention is not in `CONVENTIONS`.
     """
 
     def __init__(
@@ -49,11 +45,6 @@ class ActingTorque:
         output: ControllerOutput | None,
         joints: Sequence[str],
     ) -> None:
-        if settings.effort_convention not in CONVENTIONS:
-            raise ControlError(
-                f"parameter effort_convention is '{settings.effort_convention}'; expected torque, or nothing where "
-                "effort in joint_states is not the torque that the controller puts out"
-            )
         self._settings = settings
         self._view = view
         self._position = position

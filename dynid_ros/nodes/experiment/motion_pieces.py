@@ -1,4 +1,4 @@
-"""A motion as the messages that carry it to a controller: whole, or in pieces that each end at rest."""
+"""Messages that carry a motion to a controller: as a whole, or in pieces that each end at rest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,32 +12,33 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from dynid_ros.trajectories import MotionLimits, Trajectory
 from dynid_ros.trajectories.execution import MIN_STOP_S, cut_piece
 
-LEAD = MIN_STOP_S
-"""Time from arrival to the first point, s: the controller goes there smoothly from where it begins.
+LEAD_S = MIN_STOP_S
+"""Time from the arrival of a message to its first point, in which the controller moves there smoothly.
 
-That is its own reference, or the measured pose, see `motion_controller`. The way a message takes shifts the motion;
-over less time a controller could not make up for it without a jerk.
+The controller begins at its own reference or at the measured pose, see `MotionController`. The transport of a message
+delays the motion, and the controller could not catch up in less time without a jerk.
 """
-SAME = 1e-6
-"""s within which two points are one."""
+MIN_POINT_DISTANCE_S = 1e-6
+"""Smallest time between two points."""
 
 
 def trajectory_message(
-    trajectory: Trajectory, joint_names: Sequence[str], delay: float, lead: float = LEAD
+    trajectory: Trajectory, joint_names: Sequence[str], delay: float, lead: float = LEAD_S
 ) -> JointTrajectory:
-    """Message with what of `trajectory` is due `lead` after arrival, and its samples after that.
+    """Return a message with the state of `trajectory` at `lead` after its arrival, and the samples after that.
 
     Args:
-        trajectory: ends at rest.
-        joint_names: as the controller has them.
-        delay: time from the arrival of the message to the first sample, s; negative: it is past.
-        lead: s; 0: the controller goes on with the motion where that is to be, whatever its own beginning is.
+        trajectory: motion that ends at rest.
+        joint_names: names in the order of the controller.
+        delay: time from the arrival of the message to the first sample, s; negative for a past sample.
+        lead: time from the arrival to the first point, s; 0: the controller continues at the present state of the
+            motion, whatever its own state is.
     """
     ordered = trajectory.select(joint_names)
     first = min(max(lead - delay, 0.0), ordered.duration)
-    own: NDArray = np.concatenate([[first], ordered.time[ordered.time > first + SAME]])
+    sample_times: NDArray = np.concatenate([[first], ordered.time[ordered.time > first + MIN_POINT_DISTANCE_S]])
     message = JointTrajectory(joint_names=list(joint_names))
-    rows = (np.maximum(own + delay, lead), *ordered.at(own))
+    rows = (np.maximum(sample_times + delay, lead), *ordered.at(sample_times))
     for instant, position, velocity, acceleration in zip(*(row.tolist() for row in rows), strict=True):
         point = JointTrajectoryPoint(positions=position, velocities=velocity, accelerations=acceleration)
         point.time_from_start = Duration(seconds=instant).to_msg()
@@ -45,22 +46,22 @@ def trajectory_message(
     return message
 
 
-PIECE_LENGTH = 1.4
-"""s of the motion in one piece, after which the piece comes to rest: with its stop it takes some 1.6 to 2 s."""
-PIECE_PERIOD = 0.4
-"""s from one piece to the next, so that each comes a second before the stop of the one before begins."""
-CLOCK_SET = 20_000_000
-"""ns by which a clock is set and not just read later."""
-LATEST_PIECE = 0.1
-"""s before the stop of a piece begins in which the next one is not sent any more: it would make the arm jump."""
+PIECE_LENGTH_S = 1.4
+"""Part of the motion in one piece, after which the piece comes to rest; with its stop it lasts some 1.6 to 2 s."""
+PIECE_PERIOD_S = 0.4
+"""Time between two pieces; each arrives a second before the stop of the one before begins."""
+MIN_CLOCK_JUMP_NS = 20_000_000
+"""Smallest difference between two clocks that shows that one was set; a smaller one is due to reading them in turn."""
+LAST_CALL_S = 0.1
+"""Time before the stop of a piece in which the next one is no longer sent, because the arm would jump."""
 
 
 @dataclass(frozen=True)
 class Handover:
-    """How a controller goes on from one piece of a motion to the next.
+    """Transition of a controller from one piece of a motion to the next.
 
     Attributes:
-        is_stamped: whether the piece begins at its stamp, however late it comes; false: when it comes.
+        is_stamped: whether the piece begins at its stamp; otherwise on arrival.
         ahead: time from sending to the beginning of the piece, s.
         lead: time from there to the first point, s, in which the controller passes from one piece to the other.
     """
@@ -71,21 +72,21 @@ class Handover:
 
 
 PASSED_OVER = Handover(is_stamped=True, ahead=0.0, lead=0.0)
-"""The first point is past when the piece comes, so the controller is on the new piece at once, at the same place."""
+"""The first point is past when the piece arrives: the controller continues on the new piece at once."""
 BLENDED = Handover(is_stamped=True, ahead=0.3, lead=0.1)
-"""The controller keeps the old piece up to the beginning of the new one, and then passes over."""
+"""The controller follows the old piece until the new one begins, and then passes over."""
 BLENDED_ON_ARRIVAL = Handover(is_stamped=False, ahead=0.0, lead=0.2)
-"""As above, for a controller that would begin at the measured pose until a piece begins in the future."""
+"""The controller passes over on arrival; before a piece in the future it would begin at the measured pose."""
 
 
 class MotionPieces:
-    """Makes the pieces of a motion, one after the other, each of which takes the place of the one before.
+    """Sequence of pieces of a motion, each of which replaces the one before.
 
     Args:
         sampled: samples of the motion, which ends at rest.
-        joint_names: in the controller's order.
-        limits: to which the stop of each piece keeps.
-        handover: how the controller passes over from one piece to the next.
+        joint_names: names in the order of the controller.
+        limits: limits of the stop at the end of each piece.
+        handover: transition from one piece to the next.
         pause: time from sending the first piece to the beginning of the motion, s.
 
     Attributes:
@@ -95,14 +96,19 @@ class MotionPieces:
     def __init__(
         self, sampled: Trajectory, joint_names: Sequence[str], limits: MotionLimits, handover: Handover, pause: float
     ) -> None:
-        self._sampled, self._joint_names, self._limits, self._handover = sampled, joint_names, limits, handover
-        self._begin, self._due = 0.0, PIECE_PERIOD
-        self._pause, self._origin = round(pause * 1e9), 0  # ns; of the motion's beginning, by the clock of the messages
-        self._piece, self._stop_time = cut_piece(sampled, 0.0, PIECE_LENGTH, limits)
+        self._sampled = sampled
+        self._joint_names = joint_names
+        self._limits = limits
+        self._handover = handover
+        self._begin = 0.0
+        self._due = PIECE_PERIOD_S
+        self._pause = round(pause * 1e9)  # ns
+        self._origin = 0  # begin of the motion by the clock of the messages, ns
+        self._piece, self._stop_time = cut_piece(sampled, 0.0, PIECE_LENGTH_S, limits)
         self.first = trajectory_message(self._piece, joint_names, pause)
 
     def stamp_first(self, now: Time) -> None:
-        """Stamp the first piece, which is sent `now`; the stamps of the others count from there."""
+        """Stamp the first piece, which is sent at `now`; the stamps of all others follow from this one."""
         self.first.header.stamp = now.to_msg()
         self._origin = now.nanoseconds + self._pause
 
@@ -111,39 +117,45 @@ class MotionPieces:
         return elapsed >= self._due and self._stop_time < self._sampled.duration
 
     def lateness(self, elapsed: float) -> float:
-        """Return by how much (s) the next piece is late, where the stop of the last one begins too soon; else 0."""
-        return elapsed - self._due if self.is_due(elapsed) and elapsed > self._stop_time - LATEST_PIECE else 0.0
+        """Return the delay of the next piece, s, if it is too late to be sent; otherwise 0."""
+        return elapsed - self._due if self.is_due(elapsed) and elapsed > self._stop_time - LAST_CALL_S else 0.0
 
     def next_piece(self, elapsed: float, now: Time) -> JointTrajectory:
-        """Return the piece to be sent at `elapsed`, s of the motion, which is about `now` by the clock of the messages.
+        """Return the piece to be sent.
 
-        Two clocks are not read at one instant: stamps follow the time of the motion, unless the other clock was set.
+        The two clocks cannot be read at the same instant. Stamps follow the time of the motion, unless the clock of the
+        messages was set.
+
+        Args:
+            elapsed: time of the motion, s.
+            now: time by the clock of the messages.
         """
         difference = now.nanoseconds - self._origin - round(elapsed * 1e9)
-        if abs(difference) > CLOCK_SET:
+        if abs(difference) > MIN_CLOCK_JUMP_NS:
             self._origin += difference
         ahead = self._handover.ahead
-        self._begin, self._due = elapsed + ahead, elapsed + PIECE_PERIOD
-        self._piece, self._stop_time = cut_piece(self._sampled, self._begin, elapsed + PIECE_LENGTH, self._limits)
+        self._begin = elapsed + ahead
+        self._due = elapsed + PIECE_PERIOD_S
+        self._piece, self._stop_time = cut_piece(self._sampled, self._begin, elapsed + PIECE_LENGTH_S, self._limits)
         message = trajectory_message(self._piece, self._joint_names, 0.0, self._handover.lead)
         if self._handover.is_stamped:
             message.header.stamp = Time(nanoseconds=self._origin + round(self._begin * 1e9)).to_msg()
         return message
 
     def stopping_piece(self, elapsed: float) -> tuple[Trajectory, float] | None:
-        """Return the last piece and its beginning, s of the motion, where its stop has begun; None: it has not."""
+        """Return the last piece and its begin, s of the motion, if its stop has begun; otherwise None."""
         begun = self._stop_time < min(elapsed, self._sampled.duration)
         return (self._piece, self._begin) if begun else None
 
 
 @dataclass(frozen=True)
 class Load:
-    """A motion that is ready to be sent.
+    """Motion that is ready to be sent.
 
     Attributes:
-        motion: that is watched.
-        message: all of it, serialised for a topic; or its first piece.
-        pieces: makes the pieces after the first; None: the motion is sent as a whole.
+        motion: motion to supervise.
+        message: the whole motion, serialised for a topic; or its first piece.
+        pieces: later pieces; None if the motion is sent as a whole.
     """
 
     motion: Trajectory

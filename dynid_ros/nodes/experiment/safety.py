@@ -1,4 +1,4 @@
-"""What the arm may do in an experiment, and the check of what is sent to it."""
+"""Limits and workspace of an experiment, and the check of motions against them."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,19 +13,22 @@ from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, move
 from dynid_ros.trajectories.workspace import WorkspaceAndTorque
 
-AVAILABLE, REQUIRED, NONE = SHAPES = ("available", "required", "none")
+AVAILABLE = "available"
+REQUIRED = "required"
+NONE = "none"
+LINK_SHAPES = (AVAILABLE, REQUIRED, NONE)
 
 
 class Safety:
-    """Limits and workspace by the parameters of the node; they stay as they are while it runs.
+    """Limits and workspace from the parameters of the node at its start.
 
     Attributes:
-        limits: what the joints may do.
-        workspace: where the links may be.
-        warnings: what is not checked, or not closely.
+        limits: limits of the joints.
+        workspace: space that the links may occupy.
+        warnings: descriptions of what is not checked, or only roughly.
 
     Raises:
-        DynidError: a limit is neither in the URDF nor given, or a setting makes no sense; named as the parameter is.
+        DynidError: a limit is neither in the URDF nor given, or a parameter is invalid.
     """
 
     def __init__(self, robot: RobotModel, settings: SimpleNamespace) -> None:
@@ -40,7 +43,7 @@ class Safety:
             joint_limits=settings.joint_limits_file,
         )
         bodies, self.warnings = _bodies(robot, settings)
-        box = np.array(settings.box_lower), np.array(settings.box_upper)
+        box = (np.array(settings.box_lower), np.array(settings.box_upper))
         self.workspace = Workspace(
             robot,
             settings.floor_height,
@@ -50,23 +53,23 @@ class Safety:
             obstacles=read_obstacles(settings.obstacles_file) if settings.obstacles_file else (),
         )
         self.warnings += self.workspace.crowded
-        self._room = WorkspaceAndTorque(self.workspace, self.limits, robot, 0.0)
-        self.warnings += self._room.warnings
+        self._torque_check = WorkspaceAndTorque(self.workspace, self.limits, robot, 0.0)
+        self.warnings += self._torque_check.warnings
 
     def check(self, motion: Trajectory) -> None:
-        """The motion keeps to limits, workspace and, where the description has masses, torque limits.
+        """Check a motion against limits, workspace and, if the URDF has masses, torque limits.
 
         Raises:
-            TrajectoryError: says where it does not.
+            TrajectoryError: the motion violates a limit; the message names joint or link, and time.
         """
         check_limits(motion, self.limits)
-        self._room.check(motion)
+        self._torque_check.check(motion)
 
     def check_start(self, measured: NDArray) -> None:
-        """The arm may be where it is, `measured` (n,).
+        """Check that the arm may rest at the positions (n,).
 
         Raises:
-            TrajectoryError: says why not.
+            TrajectoryError: it may not.
         """
         try:
             self.check(move(self.limits.joint_names, measured, measured, 1.0))
@@ -75,15 +78,14 @@ class Safety:
 
 
 def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None, tuple[str, ...]]:
-    """What the links occupy, None where all are lines, and what to say of that."""
-    if settings.link_shapes not in SHAPES:
-        raise DynidError(f"Parameter link_shapes is '{settings.link_shapes}'; expected {', '.join(SHAPES)}")
+    """Return the bodies of the links, None if all links are lines, and warnings about them."""
     if settings.link_shapes == NONE:
         return None, ("link_shapes is none: links are lines; leave room for their thickness",)
     directories = [directory for directory in settings.mesh_directories if directory]
     if settings.robot_description and not settings.robot_description.lstrip().startswith("<"):
         directories.append(str(Path(settings.robot_description).parent))
-    warnings, srdf = [], settings.srdf_file or None
+    warnings = []
+    srdf = settings.srdf_file or None
     allowed = [pair for pair in settings.allowed_pairs if pair]
     if srdf:
         allowed_pairs(srdf, robot.urdf or "")

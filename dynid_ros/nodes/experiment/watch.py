@@ -1,7 +1,7 @@
-"""What is watched in the joint states while the arm moves."""
+"""Supervision of a motion: the controller that carries it out, the time in which it runs, and efforts."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,55 +9,57 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from rclpy.clock import ROSClock
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.experiment.motion_pieces import BLENDED, BLENDED_ON_ARRIVAL, PASSED_OVER, Handover
-from dynid_ros.nodes.shared.controllers import (
-    DEACTIVATED,
-    INTERPOLATES,
-    REPLACES,
-    ControllerView,
-)
+from dynid_ros.nodes.shared.controllers import DEACTIVATED, INTERPOLATES, REPLACES, ControllerView
 from dynid_ros.trajectories import MotionLimits
 from dynid_ros.trajectories.limits import per_joint
 
-# The controller that carries out the motions of `excitation`: what it does besides, which no motion shows.
+MAX_CLOCK_STEP_S = 0.5
+"""Longest step of simulated time between two readings; a longer one is a jump of the clock."""
+TIME_TOLERANCE_S = 1e-9
 
 
 class MotionController:
-    """Asks it where it begins a trajectory, and listens whether it is active.
+    """Controller that carries out the motions.
 
-    A `joint_trajectory_controller` begins each trajectory where the arm is measured, unless it interpolates from the
-    desired state: the command jumps by what the arm sags and lags behind (ros2_controllers 4.42.1,
-    joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`). Since 2026-08-15 one that replaces a
-    trajectory under way begins on the path of that one (`blend_with_active_trajectory`). `interrupt` is called with
-    the reason when it is deactivated.
+    A `joint_trajectory_controller` begins each trajectory at the measured pose, unless it interpolates from the desired
+    state: its command then jumps by the sag and the lag of the arm (ros2_controllers 4.42.1,
+    joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`). Since 2026-08-15 a trajectory that replaces
+    an active one begins on the path of that one (`blend_with_active_trajectory`).
+
+    Args:
+        node: node that queries the controller.
+        settings: parameters `command_topic` and `accept_jerk`.
+        interrupt: called with the reason when the controller is deactivated.
 
     Attributes:
-        name: of the controller's node; empty: there is none that can be asked.
+        name: name of the controller's node; empty if there is none that can be queried.
     """
 
     def __init__(self, node: Node, settings: SimpleNamespace, interrupt: Callable[[str], None]) -> None:
         self.name = settings.command_topic.rpartition("/")[0].strip("~")
-        self._accept_jerk, self._interrupt = settings.accept_jerk, interrupt
+        self._accept_jerk = settings.accept_jerk
+        self._interrupt = interrupt
         self._view = ControllerView(node, self.name, on_event=self._on_event, on_answer=lambda _: None)
 
     @property
-    def is_answering(self) -> bool:
-        """Whether it is there, and its first answer on the way, or it may just be reported as activated."""
+    def is_changing(self) -> bool:
+        """Whether its first answer, or a report of its activation, can be expected soon."""
         return self._view.is_answering or self._view.is_inactive
 
     @property
     def jerks(self) -> bool:
         """Whether it is known to begin a trajectory at the measured pose."""
         answer = self._view.answer
-        starts_on_path = answer is not None and (answer.interpolates_from_desired or answer.replaces_from_desired)
-        return answer is not None and answer.follows_trajectories and not starts_on_path
+        if answer is None or not answer.follows_trajectories:
+            return False
+        return not (answer.interpolates_from_desired or answer.replaces_from_desired)
 
     @property
     def handover(self) -> Handover | None:
-        """How it passes from one piece of a motion to the next; None: it is not known to do so without a jump."""
+        """Its transition from one piece of a motion to the next; None if it is not known to be free of jumps."""
         answer = self._view.answer
         if answer is None or not answer.follows_trajectories:
             return None
@@ -67,14 +69,14 @@ class MotionController:
 
     @property
     def refusal(self) -> str:
-        """Why it is to carry out no motion; empty: it may, or nobody knows."""
+        """Reason why it must not carry out a motion; empty if it may, or if nothing is known."""
         if self._view.is_inactive:
             return f"controller '{self.name}' is inactive; activate it (ros2 control list_controllers)"
         if self.jerks and not self._accept_jerk:
             return (
                 f"controller '{self.name}' begins each trajectory, so each stop, at the measured pose: its command "
-                f"jumps by what the arm sags and lags behind. Set {INTERPOLATES[0]} to true in its file and load it "
-                f"anew (or {REPLACES}, where it has that), or set parameter accept_jerk of this node"
+                f"jumps by the sag and the lag of the arm. Set {INTERPOLATES[0]} to true in its file and load it "
+                f"again (or {REPLACES}, where it has that), or set parameter accept_jerk of this node"
             )
         return ""
 
@@ -83,50 +85,46 @@ class MotionController:
             self._interrupt(f"controller '{self.name}' {event}")
 
 
-# The time in which an arm moves.
-
-
-LONGEST_STEP = 0.5
-"""s by which simulated time may go on between two looks; more is a jump."""
-
-
 class MotionTime:
-    """Seconds that pass by the clock that the arm's controller has; they never jump.
+    """Time in seconds by the clock of the arm's controller, without jumps.
 
-    On a robot that is the computer's steady clock, which nobody sets. With `use_sim_time` it is the simulation's. Where
-    that jumps, or one takes the place of the other, this time stands still, so that a motion can be brought to rest
-    from where it is.
+    On a robot this is the computer's steady clock, which is never set. With `use_sim_time` it is the time of the
+    simulation. If that jumps, or if one clock replaces the other, this time stands still, so that a motion can be
+    brought to rest from its present state.
     """
 
     def __init__(self, node: Node) -> None:
         self._clock = cast(ROSClock, node.get_clock())
         self._simulated, self._reading = self._read()
-        self._now = self._jump = 0.0
+        self._now = 0.0
+        self._jump = 0.0
         self._advanced = time.monotonic()
 
     @property
     def stalled(self) -> float:
-        """For how long the clock has been standing still, s."""
+        """Time since the clock last advanced, s."""
         self.now()
         return time.monotonic() - self._advanced
 
     def now(self) -> float:
-        """The time, s; to be asked for at a steady rate while the arm moves."""
-        before = self._simulated, self._reading
+        """Return the time, s; to be read at a steady rate while the arm moves."""
+        was_simulated = self._simulated
+        before = self._reading
         self._simulated, self._reading = self._read()
-        step = self._reading - before[1]
+        step = self._reading - before
         if step:
             self._advanced = time.monotonic()
-        if self._simulated == before[0] and (not self._simulated or 0.0 <= step <= LONGEST_STEP):
+        if self._simulated == was_simulated and (not self._simulated or 0.0 <= step <= MAX_CLOCK_STEP_S):
             self._now += step
         else:
             self._jump = self._jump or step
         return self._now
 
     def take_jump(self) -> float:
-        """By how much the clock has jumped, s; 0 if it has not, and from then on until it does again."""
+        """Return the first jump of the clock since the last call, s; 0 without one."""
         self.now()
-        jump, self._jump = self._jump, 0.0
+        jump = self._jump
+        self._jump = 0.0
         return jump
 
     def _read(self) -> tuple[bool, float]:
@@ -134,33 +132,26 @@ class MotionTime:
         return simulated, self._clock.now().nanoseconds * 1e-9 if simulated else time.monotonic()
 
 
-MOVING = 0.1
-"""Speed above which the arm is not at rest, rad/s or m/s."""
-JITTER = 0.05
-"""s by which a joint state may be late, or early."""
-ROUNDING = 1e-9
-"""Rounding of times, s."""
-
-
 class EffortWatch:
-    """Tells when an effort has been too large for too long; efforts that are not finite or not there are not watched.
+    """Detection of efforts that stay too large for too long; missing and non-finite efforts are not watched.
 
     Args:
-        limits: their torque limits hold where the next gives none.
-        effort_limit: one value or (n,), in the driver's unit; NaN: the torque limit; infinite: none.
-        grace: how long an effort may be above its limit, s: impacts and noise pass.
+        limits: limits of the joints, whose torque limits replace NaN in `effort_limit`.
+        effort_limit: one value or (n,), in the driver's unit; NaN: the torque limit; infinite: no limit.
+        grace: time for which an effort may exceed its limit, s, because of impacts and noise.
 
     Raises:
-        DynidError: a limit that is not positive, another number of them, or a negative or infinite grace.
+        DynidError: a limit is not positive, there are too many or too few limits, or the grace is negative or infinite.
     """
 
     def __init__(self, limits: MotionLimits, effort_limit: ArrayLike, grace: float) -> None:
-        self._names, self._torque = limits.joint_names, limits.torque
+        self._names = limits.joint_names
+        self._torque = limits.torque
         self.adjust(effort_limit, grace)
         self.forget()
 
     def adjust(self, effort_limit: ArrayLike, grace: float) -> None:
-        """Take another limit and grace; what has been too large for some time counts on."""
+        """Change limit and grace; the time for which efforts have been too large continues."""
         given = per_joint(effort_limit, self._names, "effort_limit")
         limits = np.where(np.isnan(given), self._torque, given)
         for name, limit in zip(self._names, limits, strict=True):
@@ -168,52 +159,29 @@ class EffortWatch:
                 raise DynidError(f"Parameter effort_limit of joint '{name}' is {limit:g}; it must be positive")
         if not 0 <= grace < np.inf:
             raise DynidError(f"Parameter effort_grace is {grace:g}; it must be zero or more, and finite, s")
-        self._limit, self._grace = limits, grace
+        self._limit = limits
+        self._grace = grace
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Forget for how long efforts have been too large."""
         self._since = np.full(len(self._names), np.nan)
 
     def check(self, effort: NDArray, now: float) -> None:
-        """Look at efforts (n,), NaN where unknown, at a time of some clock (s).
+        """Check efforts.
+
+        Args:
+            effort: (n,) efforts; NaN where unknown.
+            now: time of any clock, s.
 
         Raises:
-            DynidError: names the joint whose effort has been above its limit for longer than the grace.
+            DynidError: an effort has exceeded its limit for longer than the grace; the message names the joint.
         """
         high = np.abs(effort) > self._limit
         self._since = np.where(high, np.where(np.isnan(self._since), now, self._since), np.nan)
-        late = high & (now - self._since >= self._grace - ROUNDING)
+        late = high & (now - self._since >= self._grace - TIME_TOLERANCE_S)
         if late.any():
             i = int(np.argmax(np.where(late, np.abs(effort) / self._limit, 0.0)))
             raise DynidError(
                 f"effort of joint '{self._names[i]}' is {effort[i]:.4g}, above effort_limit {self._limit[i]:.4g} for "
                 f"{now - self._since[i]:.2f} s"
             )
-
-
-def disagreement(limits: MotionLimits, received: float, before: NDArray, position: NDArray) -> str:
-    """Whether an arm that was at `before` (n,) at `received` (s, monotonic) cannot be at `position` now.
-
-    Text that names the joint; empty: it may have gone there since.
-    """
-    span = time.monotonic() - received + JITTER
-    jumped = np.flatnonzero(np.abs(position - before) > limits.velocity * span)
-    if not jumped.size:
-        return ""
-    i = jumped[0]
-    return (
-        f"joint_states disagree: joint '{limits.joint_names[i]}' is at {before[i]:.4g} and at {position[i]:.4g} within "
-        f"{span:.2g} s; check the encoder, and that one driver publishes them alone"
-    )
-
-
-def optional_values(message: JointState, field: str, joint_names: Sequence[str]) -> NDArray:
-    """Return the values (n,) of `field`, effort or velocity, by name; NaN where there is none."""
-    values = dict(zip(message.name, getattr(message, field), strict=False))
-    return np.array([values.get(name, np.nan) for name in joint_names])
-
-
-def describe_speeds(velocity: NDArray, joint_names: Sequence[str]) -> str:
-    """Name the joints that move faster than `MOVING`, with their speeds, fastest first; empty: none does."""
-    fastest_first = np.argsort(-np.abs(velocity))
-    return ", ".join(f"'{joint_names[i]}' at {velocity[i]:.2g}" for i in fastest_first if abs(velocity[i]) > MOVING)

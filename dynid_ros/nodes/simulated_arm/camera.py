@@ -1,4 +1,4 @@
-"""The simulator's motion capture: parameters, and the topics on which it says where markers and links are."""
+"""Simulated motion capture: its parameters, and its topics with the positions of markers and poses of links."""
 
 from collections import deque
 from types import SimpleNamespace
@@ -20,29 +20,29 @@ from dynid_ros.simulation.camera import FRAME, body_pose, body_topics
 CAMERA_PARAMETERS = (
     NodeParameter("markers_topic", "", "geometry_msgs/PoseArray of all markers; empty: none"),
     NodeParameter("mocap_prefix", "", "links as geometry_msgs/PoseStamped on <mocap_prefix>/<link>/pose; empty: none"),
-    NodeParameter("markers_per_link", 3, "markers on each moving link, 3 or more"),
+    NodeParameter("markers_per_link", 3, "number of markers on each moving link, 3 or more"),
     NodeParameter("marker_radius", 0.15, "distance of the markers from their link's origin, m"),
     NodeParameter("marker_noise", 3e-4, "standard deviation of a marker's position along each axis, m"),
-    NodeParameter("marker_occlusion", 0.0, "part of the time for which a marker is hidden"),
-    NodeParameter("marker_burst", 0.0, "mean time for which it then stays hidden, s; 0: a frame"),
-    NodeParameter("marker_swaps", 0.0, "pairs of markers per second that trade their places in the list for a while"),
-    NodeParameter("marker_ghosts", 0.0, "part of the frames that hold a reflection too, after the markers"),
+    NodeParameter("marker_occlusion", 0.0, "fraction of the time for which a marker is hidden"),
+    NodeParameter("marker_burst", 0.0, "mean duration of an occlusion, s; 0: one frame"),
+    NodeParameter("marker_swaps", 0.0, "pairs of markers per second that swap their places in the list for a while"),
+    NodeParameter("marker_ghosts", 0.0, "fraction of the frames with a reflection, after the markers"),
     NodeParameter("camera_rate", 100.0, "frames per second"),
-    NodeParameter("camera_latency", 0.0, "by which frames, and their stamps, are late, s"),
-    NodeParameter("camera_clock_offset", 0.0, "what the robot's clock is ahead of the camera's at the start, s"),
-    NodeParameter("camera_clock_drift", 0.0, "by which that grows per second, s/s"),
+    NodeParameter("camera_latency", 0.0, "delay of the frames and of their stamps, s"),
+    NodeParameter("camera_clock_offset", 0.0, "difference of the robot's clock from the camera's at the start, s"),
+    NodeParameter("camera_clock_drift", 0.0, "growth of that difference, s/s"),
     NodeParameter("base_in_camera", [0.0] * 6, "x, y, z (m), roll, pitch, yaw (rad) of the base in the camera's frame"),
 )
-UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
-# As vrpn_mocap offers it; the queue is deeper than its, for a simulator that catches up.
+NO_ROTATION = np.array([0.0, 0.0, 0.0, 1.0])
+# The reliability of vrpn_mocap, with a deeper queue, because the simulator may catch up several frames at once.
 SENSOR_DATA = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 class SimulatorCamera:
-    """Publishes what a camera sees of `arm`, by the camera's clock, and by its own pace.
+    """Publisher of the markers and link poses that a camera sees, with the camera's rate and clock.
 
     Raises:
-        DynidError: parameters that make no sense.
+        DynidError: a parameter is invalid.
     """
 
     def __init__(self, node: Node, settings: SimpleNamespace, arm: SimulatedArm) -> None:
@@ -60,31 +60,35 @@ class SimulatorCamera:
         self._bodies = [(node.create_publisher(PoseStamped, topic, SENSOR_DATA), on) for topic, on in topics.items()]
         self._start: int | None = None
         self._frames = 0
-        self._before = (0.0, arm.link_position)
-        self._late: deque[tuple[float, np.ndarray]] = deque()
+        self._before = (0.0, arm.link_position)  # time, s, and link positions of the last call
+        self._delayed: deque[tuple[float, np.ndarray]] = deque()
 
     def truth(self) -> dict[str, Any]:
-        """Plain mappings of the camera's settings and of the markers' places, for the table of truth."""
+        """Return the camera's settings and the markers' places as plain mappings, for the table of true values."""
         camera = {name: np.asarray(value).tolist() for name, value in vars(self._camera).items()}
         links = [self._arm.robot.link_names[link] for link in self._markers.links]
         rows = zip(self._markers.names, links, self._markers.places.tolist(), strict=True)
         return {"camera": camera, "markers": {name: {"link": link, "place": place} for name, link, place in rows}}
 
     def look(self, stamp: int) -> None:
-        """Take the frames that are due now that the arm's state is that of `stamp` (ns), and publish what has come."""
+        """Take the frames up to the arm's present state, of stamp `stamp`, ns, and publish those that are due."""
         if self._start is None:
-            self._start, self._before = stamp, (0.0, self._arm.link_position)
+            self._start = stamp
+            self._before = (0.0, self._arm.link_position)
         now = (stamp - self._start) * 1e-9
-        (then, before), links = self._before, self._arm.link_position
+        then, before = self._before
+        links = self._arm.link_position
         period = (1.0 + self._camera.clock_drift) / self._camera.rate
         while (exposure := self._frames * period) <= now:
-            part = (exposure - then) / (now - then) if now > then else 1.0
-            place = before + np.clip(part, 0.0, 1.0) * (links - before)
-            self._late.append((exposure, self._view.frame(self._arm.truth.marker_positions(place, self._markers)[0])))
+            fraction = (exposure - then) / (now - then) if now > then else 1.0
+            place = before + np.clip(fraction, 0.0, 1.0) * (links - before)
+            self._delayed.append(
+                (exposure, self._view.frame(self._arm.truth.marker_positions(place, self._markers)[0]))
+            )
             self._frames += 1
-        self._before = now, links
-        while self._late and self._late[0][0] + self._camera.latency <= now:
-            self._publish(self._start, *self._late.popleft())
+        self._before = (now, links)
+        while self._delayed and self._delayed[0][0] + self._camera.latency <= now:
+            self._publish(self._start, *self._delayed.popleft())
 
     def _publish(self, start: int, exposure: float, seen: np.ndarray) -> None:
         seconds = float(self._camera.camera_time(exposure, 0.0)) + self._camera.latency
@@ -92,19 +96,19 @@ class SimulatorCamera:
         array.header.frame_id = FRAME
         array.header.stamp.sec, array.header.stamp.nanosec = divmod(start + round(seconds * 1e9), 10**9)
         if self._array is not None:
-            array.poses = [_pose(position, UPRIGHT) for position in seen]
+            array.poses = [_pose(position, NO_ROTATION) for position in seen]
             self._array.publish(array)
         for publisher, on in self._bodies:
             position, quaternion = body_pose(seen[np.newaxis, on], self._markers.places[on])
-            if np.isfinite(position).all():  # a tracker is silent of a body that it has lost
+            if np.isfinite(position).all():  # a tracker does not publish a body that it has lost
                 publisher.publish(PoseStamped(header=array.header, pose=_pose(position[0], quaternion[0])))
 
 
 def camera_of(settings: SimpleNamespace) -> Camera:
-    """The camera that `CAMERA_PARAMETERS` describe.
+    """Return the camera of `CAMERA_PARAMETERS`.
 
     Raises:
-        DynidError: parameters that make no sense.
+        DynidError: a parameter is invalid.
     """
     if len(settings.base_in_camera) != 6 or not np.isfinite(settings.base_in_camera).all():
         raise DynidError(f"Parameter 'base_in_camera' is {list(settings.base_in_camera)}; expected 6 finite numbers")

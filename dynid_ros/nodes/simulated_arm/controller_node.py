@@ -1,4 +1,4 @@
-"""What the node of a simulated controller offers besides its commands: parameters, lifecycle, state of its goals."""
+"""Node interfaces of a simulated controller: parameters, lifecycle transitions and status of action goals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -19,23 +19,36 @@ from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.simulation import TrajectorySettings
 from dynid_ros.simulation.trajectory_controller import Goal
 
-EACH = "; one value for all joints, or one per joint"
+PER_JOINT = "; one value for all joints, or one per joint"
 GOAL_PARAMETERS = (
-    NodeParameter("goal.path_tolerance", [0.0], f"rad, of the next action goal; 0: the default, -1: none{EACH}", True),
-    NodeParameter("goal.goal_tolerance", [0.0], f"rad, likewise, where it ends{EACH}", True),
-    NodeParameter("goal.goal_time_tolerance", 0.0, "s, likewise, until it is reached", True),
+    NodeParameter(
+        "goal.path_tolerance",
+        [0.0],
+        f"path tolerance of the next action goal, rad; 0: the default, -1: none{PER_JOINT}",
+        True,
+    ),
+    NodeParameter(
+        "goal.goal_tolerance",
+        [0.0],
+        f"goal tolerance of the next action goal, rad; 0: the default, -1: none{PER_JOINT}",
+        True,
+    ),
+    NodeParameter(
+        "goal.goal_time_tolerance", 0.0, "time tolerance of the next action goal, s; 0: the default, -1: none", True
+    ),
 )
-"""Fields of the message on `~/goal`, which stands for an action goal."""
+"""Fields of an action goal that a message on `~/goal` lacks."""
 CONTROLLER_PARAMETERS = (
     NodeParameter(
         "controller",
         "effort",
-        "effort: a position servo that knows the arm's model, or in effort mode forwarded torques alone; "
-        "position_and_effort: a servo without model, forwarded torques added; "
-        "trajectory_effort: the same, torques in the trajectories; "
-        "ros2_control: none of its own, the servo without model is hardware for ros2_control",
+        "controllers; effort: a position servo with the arm's model, or in effort mode forwarded torques alone; "
+        "position_and_effort: a servo without model, to which forwarded torques are added; "
+        "trajectory_effort: the same with torques in the trajectories; "
+        "ros2_control: none, the servo without model is hardware for ros2_control",
+        choices=("effort", "position_and_effort", "trajectory_effort", "ros2_control"),
     ),
-    NodeParameter("controller_joints", [""], 'joints of the controllers in their order; [""]: those of the model'),
+    NodeParameter("controller_joints", [""], 'joints in the order of the controllers; [""]: the model\'s order'),
     NodeParameter(
         "trajectory_topic",
         "joint_trajectory_controller/joint_trajectory",
@@ -51,30 +64,35 @@ CONTROLLER_PARAMETERS = (
     NodeParameter(
         "set_last_command_interface_value_as_state_on_activation",
         True,
-        "the trajectory controller goes back to the position commanded last; false: holds the measured one",
+        "when activated, the trajectory controller moves to the last commanded position; false: holds the measured one",
     ),
     NodeParameter(
         "interpolate_from_desired_state",
         False,
-        "a new trajectory begins where the arm was to be; false: where it is measured",
+        "a new trajectory begins at the desired position; false: at the measured one",
     ),
     NodeParameter(
         "allow_trajectory_replacement",
         False,
-        "a trajectory that replaces an active one begins on its path, as by default since 2026-08-15; false: as before",
+        "a trajectory that replaces an active one begins on its path, the default since 2026-08-15; false: as before",
     ),
     NodeParameter(
-        "cmd_timeout", 0.0, "s after the last point at which it aborts, if > constraints.goal_time; 0: never"
+        "cmd_timeout", 0.0, "time after the last point until it aborts, s, if above constraints.goal_time; 0: never"
     ),
-    NodeParameter("constraints.goal_time", 0.0, "s after the end within which a goal is to be reached; 0: for ever"),
-    NodeParameter("constraints.stopped_velocity_tolerance", 0.01, "rad/s at which a goal with effort has come to rest"),
-    NodeParameter("constraints.trajectory", [0.0], f"rad at which a trajectory is aborted on its way; 0: never{EACH}"),
-    NodeParameter("constraints.goal", [0.0], f"rad to its end at which a goal is reached; 0: anywhere{EACH}"),
+    NodeParameter("constraints.goal_time", 0.0, "time after the end in which a goal must be reached, s; 0: any"),
+    NodeParameter(
+        "constraints.stopped_velocity_tolerance", 0.01, "speed at which a goal with effort counts as at rest, rad/s"
+    ),
+    NodeParameter(
+        "constraints.trajectory", [0.0], f"deviation at which a trajectory is aborted, rad; 0: never{PER_JOINT}"
+    ),
+    NodeParameter(
+        "constraints.goal", [0.0], f"distance from its end at which a goal is reached, rad; 0: any{PER_JOINT}"
+    ),
     *GOAL_PARAMETERS,
 )
-CONTROLLERS = ("effort", "position_and_effort", "trajectory_effort", "ros2_control")
-FIXED = {"command_interfaces", "interpolate_from_desired_state"}
-CHANGEABLE = {
+FIXED_SETTINGS = {"command_interfaces", "interpolate_from_desired_state"}
+CHANGEABLE_SETTINGS = {
     "allow_trajectory_replacement",
     "set_last_command_interface_value_as_state_on_activation",
     "cmd_timeout",
@@ -83,35 +101,35 @@ CHANGEABLE = {
 }
 
 
-def constraint(joint: str, kind: str) -> str:
-    """Name of a joint's tolerance, `kind` trajectory or goal."""
+def constraint_name(joint: str, kind: str) -> str:
+    """Return the parameter of a joint's tolerance; `kind` is trajectory or goal."""
     return f"constraints.{joint}.{kind}"
 
 
 def tolerance_values(settings: Mapping, joints: Sequence[str]) -> dict[str, float]:
-    """`constraints.<joint>.trajectory` and `.goal` from the simulator's lists of tolerances."""
-    made = TrajectorySettings(trajectory=settings["constraints.trajectory"], goal=settings["constraints.goal"])
-    tolerances = made.tolerances(len(joints))
+    """Return `constraints.<joint>.trajectory` and `.goal` from the simulator's lists of tolerances."""
+    lists = TrajectorySettings(trajectory=settings["constraints.trajectory"], goal=settings["constraints.goal"])
+    tolerances = lists.tolerances(len(joints))
     return {
-        constraint(joint, kind): float(value)
+        constraint_name(joint, kind): float(value)
         for kind in ("trajectory", "goal")
         for joint, value in zip(joints, getattr(tolerances, kind), strict=True)
     }
 
 
 def trajectory_settings(values: Mapping, joints: Sequence[str]) -> TrajectorySettings:
-    """Return the controller's settings from its node's parameters; tolerances in the order of `joints`.
+    """Return the controller's settings from its node's parameters, with tolerances in the order of `joints`.
 
     Raises:
-        DynidError: one that the controller does not take.
+        DynidError: a setting is invalid.
     """
-    made = TrajectorySettings(
-        **{name.removeprefix("constraints."): values[name] for name in (*FIXED, *CHANGEABLE)},
-        trajectory=[values[constraint(name, "trajectory")] for name in joints],
-        goal=[values[constraint(name, "goal")] for name in joints],
+    settings = TrajectorySettings(
+        **{name.removeprefix("constraints."): values[name] for name in (*FIXED_SETTINGS, *CHANGEABLE_SETTINGS)},
+        trajectory=[values[constraint_name(name, "trajectory")] for name in joints],
+        goal=[values[constraint_name(name, "goal")] for name in joints],
     )
-    made.tolerances(len(joints))
-    return made
+    settings.tolerances(len(joints))  # checks them
+    return settings
 
 
 TRANSITIONS = {
@@ -120,7 +138,7 @@ TRANSITIONS = {
     "activate": ("inactive", "activating", "active"),
     "deactivate": ("active", "deactivating", "inactive"),
 }
-"""States that each leads through."""
+"""States before, during and after each transition."""
 
 
 def _state(label: str) -> State:
@@ -129,18 +147,18 @@ def _state(label: str) -> State:
 
 
 class ControllerNode:
-    """Answers and publishes in the name of a controller, as its node would, under the topic `<controller>/...`.
+    """Services and topics of a controller's node, named `<controller>/...`.
 
-    Controllers have no lifecycle services; they publish transitions, to whom listens then. With rclcpp a request for
-    several parameters of which one is not declared has an empty answer.
+    Controllers have no lifecycle services; they publish transitions for present subscribers. With rclcpp, a request for
+    several parameters, one of which is not declared, has an empty answer.
 
     Args:
-        node: has the services and publishers.
-        topic: of the controller's commands; without a controller's name in it there is nothing to ask.
+        node: node of the services and publishers.
+        topic: topic of the controller's commands; without the name of a controller, nothing is offered.
         parameters: values by name.
-        changed: called with all values where one of `changeable` is set; what it raises refuses.
+        changed: called with all values before a change; an exception refuses the change.
         changeable: names of parameters that are not read-only.
-        goals: whether it takes action goals, and publishes how they stand.
+        goals: whether the controller accepts action goals and publishes their status.
     """
 
     def __init__(
@@ -156,7 +174,8 @@ class ControllerNode:
         self._node = node
         self._name = topic.rpartition("/")[0]
         self._values = dict(parameters)
-        self._changed, self._changeable = changed, changeable
+        self._changed = changed
+        self._changeable = changeable
         self._with_goals = goals
         self._goals: list[tuple[GoalStatus, Goal]] = []
         self._status: Publisher | None = None
@@ -168,18 +187,18 @@ class ControllerNode:
         self._transitions = node.create_publisher(TransitionEvent, f"{self._name}/transition_event", EVENT_QUEUE_DEPTH)
         self._serve_goals()
 
-    def tell_active(self, active: bool) -> None:
-        """Publish that it was activated or deactivated."""
-        self._tell("activate" if active else "deactivate")
+    def publish_active(self, active: bool) -> None:
+        """Publish that the controller was activated or deactivated."""
+        self._publish_transition("activate" if active else "deactivate")
 
-    def tell_configured(self) -> None:
-        """Publish that it was cleaned up and configured; a new action server knows of no goals."""
-        self._tell("cleanup")
-        self._tell("configure")
+    def publish_configured(self) -> None:
+        """Publish that the controller was cleaned up and configured; its new action server has no goals."""
+        self._publish_transition("cleanup")
+        self._publish_transition("configure")
         self._serve_goals()
 
-    def tell_goals(self, goals: list[Goal]) -> None:
-        """Publish how the action goals stand, where that has changed."""
+    def publish_goals(self, goals: list[Goal]) -> None:
+        """Publish the status of the action goals, if it has changed."""
         if [state for _, state in self._goals] == goals or self._status is None:
             return
         for _ in goals[len(self._goals) :]:
@@ -197,20 +216,22 @@ class ControllerNode:
             return
         if self._status is not None:
             self._node.destroy_publisher(self._status)
-        # as rcl_action_qos_profile_status_default: the last array reaches who comes later
+        # rcl_action_qos_profile_status_default: later subscribers receive the last array
         self._status = self._node.create_publisher(
             GoalStatusArray, f"{self._name}/follow_joint_trajectory/_action/status", LATCHED
         )
         self._goals = []
 
-    def _tell(self, label: str) -> None:
+    def _publish_transition(self, label: str) -> None:
         if self._transitions is None:
             return
         number = getattr(Transition, f"TRANSITION_{label.upper()}")
         for start, goal in pairwise(map(_state, TRANSITIONS[label])):
             event = TransitionEvent(timestamp=self._node.get_clock().now().nanoseconds)
-            event.transition.id, event.transition.label = number, label
-            event.start_state, event.goal_state = start, goal
+            event.transition.id = number
+            event.transition.label = label
+            event.start_state = start
+            event.goal_state = goal
             self._transitions.publish(event)
 
     def _on_get(self, request: GetParameters.Request, response: GetParameters.Response) -> GetParameters.Response:
@@ -224,7 +245,8 @@ class ControllerNode:
         return response
 
     def _set(self, parameter: Parameter) -> SetParametersResult:
-        name, value = parameter.name, parameter.value
+        name = parameter.name
+        value = parameter.value
         if name not in self._changeable:
             what = "is read-only" if name in self._values else "was not declared"
             return SetParametersResult(successful=False, reason=f"parameter '{name}' {what}")

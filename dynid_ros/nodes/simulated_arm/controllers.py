@@ -1,6 +1,7 @@
-"""The controllers of the simulated arm, as ros2_controllers would command a robot's hardware."""
+"""Controllers of the simulated arm, with the behaviour of ros2_controllers."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.nodes.shared.joint_states import nanoseconds
-from dynid_ros.nodes.shared.parameters import read_values
 from dynid_ros.nodes.shared.process import answer
 from dynid_ros.nodes.simulated_arm.controller_node import (
-    CHANGEABLE,
+    CHANGEABLE_SETTINGS,
     GOAL_PARAMETERS,
     ControllerNode,
     tolerance_values,
@@ -26,10 +26,10 @@ from dynid_ros.simulation.controlled_arm import FORWARD, TRAJECTORY
 
 
 def trajectory_points(message: JointTrajectory) -> TrajectoryPoints:
-    """Points of the message; a derivative that no point has is None.
+    """Return the points of a message; a derivative that no point has is None.
 
     Raises:
-        TrajectoryError: a point lacks values that it or other points have; names the point.
+        TrajectoryError: a point lacks values; the message names the point.
     """
     values: list[Any] = []
     n = len(message.joint_names)
@@ -49,15 +49,22 @@ def trajectory_points(message: JointTrajectory) -> TrajectoryPoints:
 
 
 class Controllers:
-    """`joint_trajectory_controller`, and beside it `forward_command_controller` unless trajectories have the efforts.
+    """`joint_trajectory_controller`, and `forward_command_controller` unless trajectories have efforts.
 
-    Parameters, lifecycle and action goals as those of ros2_controllers 4.42.1. An action goal is a message on `~/goal`;
-    a switch of controllers a call of `~/effort_mode`, or of `~/activate_trajectory_controller` and
-    `~/activate_effort_controller`; `~/configure_trajectory_controller` loads one that is inactive anew. `stamp` is that
-    of the arm's present state, ns of the node's clock; `refused` and `told` take reasons in words.
+    Parameters, lifecycle and action goals are those of ros2_controllers 4.42.1. A message on `~/goal` stands for an
+    action goal. `~/effort_mode`, or `~/activate_trajectory_controller` and `~/activate_effort_controller`, switch
+    controllers. `~/configure_trajectory_controller` loads an inactive one again.
+
+    Args:
+        node: node of the topics and services.
+        arm: the arm.
+        settings: parameters of the simulator.
+        refused: called with the reason when a command is refused.
+        report: called with an event, for display.
+        stamp: returns the stamp of the arm's present state, ns of the node's clock.
 
     Raises:
-        DynidError: `controller_joints` are not the arm's, or settings that a controller does not take.
+        DynidError: `controller_joints` are not the arm's joints, or a setting is invalid.
     """
 
     def __init__(
@@ -71,6 +78,7 @@ class Controllers:
         stamp: Callable[[], int],
     ) -> None:
         self._node = node
+        self._settings = settings
         self._refused = refused
         self._stamp = stamp
         names = list(arm.robot.joint_names)
@@ -82,7 +90,9 @@ class Controllers:
             )
         self._joints = names
         has_effort = settings.controller == "trajectory_effort"
-        values = {name: vars(settings)[name] for name in sorted(CHANGEABLE)} | tolerance_values(vars(settings), names)
+        values = {name: vars(settings)[name] for name in sorted(CHANGEABLE_SETTINGS)} | tolerance_values(
+            vars(settings), names
+        )
         fixed = {
             "command_interfaces": ("position", "effort") if has_effort else ("position",),
             "interpolate_from_desired_state": settings.interpolate_from_desired_state,
@@ -108,23 +118,22 @@ class Controllers:
             sums=settings.controller != "effort",
             joints=joints,
             report=report,
-            changed=lambda name, active: nodes[name].tell_active(active),
+            changed=lambda name, active: nodes[name].publish_active(active),
         )
         self._has_modes = settings.controller == "effort"
         node.create_subscription(JointTrajectory, settings.trajectory_topic, self._on_trajectory, 10)
         node.create_subscription(JointTrajectory, "~/goal", self._on_goal, 10)
-        for service, name in (
-            ("~/effort_mode", None),
-            ("~/activate_trajectory_controller", TRAJECTORY),
-            ("~/activate_effort_controller", FORWARD),
-        ):
-            node.create_service(SetBool, service, self._switch(name))
+        exchange = partial(self._exchange, True), partial(self._exchange, False)
+        node.create_service(SetBool, "~/effort_mode", answer(node, *exchange))
+        for service, name in (("trajectory", TRAJECTORY), ("effort", FORWARD)):
+            switches = (partial(self.controlled.switch, name, active) for active in (True, False))
+            node.create_service(SetBool, f"~/activate_{service}_controller", answer(node, *switches))
         node.create_service(Trigger, "~/configure_trajectory_controller", answer(node, self.configure))
         node.create_service(Trigger, "~/cancel_goal", answer(node, self.cancel))
 
     @property
     def mode(self) -> str:
-        """In words."""
+        """Mode of the drives and state of the controllers, for display."""
         controlled = self.controlled
         there = (TRAJECTORY,) if controlled.forward is None else (TRAJECTORY, FORWARD)
         idle = [f"the {one} is inactive" for one in there if not controlled.active(one)]
@@ -137,20 +146,20 @@ class Controllers:
         return ", ".join([name, *idle, *([f"{aborts} aborted"] if aborts else [])])
 
     def update(self, period: float) -> None:
-        """Command what is due in a cycle of `period` s."""
+        """Apply the commands in a cycle of `period` s."""
         self.controlled.update(period)
-        self._trajectory_node.tell_goals(self.controlled.trajectory.goals)
+        self._trajectory_node.publish_goals(self.controlled.trajectory.goals)
 
     def reset(self) -> None:
-        """Forget all commands; the arm has been reset."""
+        """Forget all commands, after a reset of the arm."""
         self.controlled.reset()
-        self._trajectory_node.tell_configured()
-        self._trajectory_node.tell_active(self.controlled.active(TRAJECTORY))
+        self._trajectory_node.publish_configured()
+        self._trajectory_node.publish_active(self.controlled.active(TRAJECTORY))
 
     def configure(self) -> str:
-        """Load the trajectory controller anew, which must be inactive."""
+        """Load the trajectory controller again, which must be inactive."""
         self.controlled.trajectory.configure()
-        self._trajectory_node.tell_configured()
+        self._trajectory_node.publish_configured()
         return f"{TRAJECTORY} configured"
 
     def cancel(self) -> str:
@@ -168,10 +177,10 @@ class Controllers:
             self._refused(f"trajectory refused: {error}")
 
     def _on_goal(self, message: JointTrajectory) -> None:
-        given = vars(read_values(self._node, GOAL_PARAMETERS)).values()
+        tolerances = [getattr(self._settings, parameter.name) for parameter in GOAL_PARAMETERS]
         try:
-            points, start = trajectory_points(message), self._start(message)
-            self.controlled.trajectory.goal(points, self._now, start, GoalTolerances(*given))
+            points = trajectory_points(message)
+            self.controlled.trajectory.goal(points, self._now, self._start(message), GoalTolerances(*tolerances))
         except DynidError as error:
             self._refused(f"goal refused: {error}")
 
@@ -180,7 +189,7 @@ class Controllers:
         return self.controlled.arm.time
 
     def _start(self, message: JointTrajectory) -> float | None:
-        """Return the trajectory's start by the arm's time; None: at once."""
+        """Return the start of a trajectory by the arm's time, s; None to start at once."""
         stamp = nanoseconds(message.header)
         return self._now + (stamp - self._stamp()) * 1e-9 if stamp else None
 
@@ -191,16 +200,8 @@ class Controllers:
         except DynidError as error:
             self._refused(f"effort command refused: {error}")
 
-    def _switch(self, name: str | None) -> Callable[[SetBool.Request, SetBool.Response], SetBool.Response]:
-        def callback(request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-            def act() -> str:
-                return self.controlled.switch(name, request.data) if name else self._exchange(request.data)
-
-            return answer(self._node, act)(request, response)
-
-        return callback
-
     def _exchange(self, to_effort: bool) -> str:
+        """Activate one controller in place of the other, and return a description."""
         controlled = self.controlled
         if not self._has_modes and not to_effort:
             return f"{self.mode}: the servo is on"
@@ -210,9 +211,10 @@ class Controllers:
         before = controlled.interfaces.position
         controlled.exchange(name)
         if to_effort:
-            left = float(np.abs(controlled.torque()).max())
-            what = f"the torque of before, up to {left:.3g} N m," if left else "no torque"
+            kept = float(np.abs(controlled.torque()).max())
+            what = f"the previous torque, up to {kept:.3g} N m," if kept else "no torque"
             return f"effort mode, {what} until the first command"
-        last = controlled.trajectory.settings.set_last_command_interface_value_as_state_on_activation
-        away = last and np.isfinite(before).all()
-        return f"position mode, {'going back to the position commanded last' if away else 'holding the present place'}"
+        restores = controlled.trajectory.settings.set_last_command_interface_value_as_state_on_activation
+        if restores and np.isfinite(before).all():
+            return "position mode, moving to the last commanded position"
+        return "position mode, holding the measured position"

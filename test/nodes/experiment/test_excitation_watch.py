@@ -10,7 +10,8 @@ from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.experiment.watch import EffortWatch, describe_speeds, optional_values
+from dynid_ros.nodes.experiment.arm_states import describe_speeds, optional_values
+from dynid_ros.nodes.experiment.watch import EffortWatch
 from dynid_ros.trajectories import MotionLimits
 
 LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])

@@ -13,7 +13,7 @@ from dynid_ros.nodes.experiment.motion_pieces import (
     BLENDED,
     BLENDED_ON_ARRIVAL,
     PASSED_OVER,
-    PIECE_LENGTH,
+    PIECE_LENGTH_S,
     MotionPieces,
 )
 from dynid_ros.nodes.simulated_arm.controllers import trajectory_points
@@ -120,7 +120,7 @@ def test_where_no_more_pieces_come_the_arm_rests_within_the_limits(name, dies, c
     follower = Follower(robot, limits, motion, handover, settings, delays=[0.001, 0.003], dies=dies)
     times, reference = np.array(follower.times), np.array(follower.reference)
     moving = np.abs(reference[:, 1]).max(axis=1) > 1e-6
-    assert PIECE_LENGTH - 0.5 < times[moving][-1] - dies < PIECE_LENGTH + 1.0
+    assert PIECE_LENGTH_S - 0.5 < times[moving][-1] - dies < PIECE_LENGTH_S + 1.0
     after = times > dies
     assert (np.abs(reference[after, 1]) <= limits.velocity).all()
     assert (np.abs(reference[after, 2]) <= limits.acceleration * 1.3).all()

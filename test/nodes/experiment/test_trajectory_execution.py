@@ -39,7 +39,7 @@ def test_a_state_of_the_arm_counts_though_a_gripper_spoke_after_it(ros):
     publisher.publish(JointState(name=["finger"], position=[0.0]))
     time.sleep(0.5)  # until both wait
     arm.watch()
-    assert time.monotonic() - arm.received < 10.0
+    assert time.monotonic() - arm.states.received < 10.0
     assert (
         arm.doubt == f"no controller listens on '/{SETTINGS.command_topic}'; start it, or set parameter command_topic"
     )

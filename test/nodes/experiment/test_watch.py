@@ -12,7 +12,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from waiting import wait  # noqa: E402
 
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
-from dynid_ros.nodes.experiment.motion_pieces import LEAD, PIECE_PERIOD  # noqa: E402
+from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, PIECE_PERIOD_S  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
@@ -24,7 +24,7 @@ SWING = [START[0] + 0.5, START[1] - 0.4, START[2] + 0.4]
 
 @pytest.fixture(autouse=True)
 def fixture_short_pause(monkeypatch):
-    monkeypatch.setattr(arm_in_motion, "PAUSE", 0.3)
+    monkeypatch.setattr(arm_in_motion, "START_PAUSE_S", 0.3)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_accepted_its_stop_begins_where_the_arm_was_to_be(bench):
 
 
 def test_one_that_interpolates_is_led_to_the_stop_smoothly(bench):
-    assert first_time(stopped(bench({INTERPOLATES: True}))) == pytest.approx(LEAD, abs=0.01)
+    assert first_time(stopped(bench({INTERPOLATES: True}))) == pytest.approx(LEAD_S, abs=0.01)
 
 
 def test_the_parameter_of_older_controllers_counts_too(bench):
@@ -92,11 +92,11 @@ def test_the_parameter_of_older_controllers_counts_too(bench):
 
 def test_an_inactive_controller_is_refused(bench):
     bench = bench({INTERPOLATES: True})
-    bench.served.tell_active(False)
+    bench.served.publish_active(False)
     wait(lambda: bench.node.arm.doubt)
     answer = bench.call("start")
     assert answer.message == f"controller '{CONTROLLER}' is inactive; activate it (ros2 control list_controllers)"
-    bench.served.tell_active(True)
+    bench.served.publish_active(True)
     wait(lambda: not bench.node.arm.doubt)
     bench.start()
 
@@ -105,7 +105,7 @@ def test_deactivated_under_way_it_is_told_and_the_motion_is_stopped(bench):
     bench = bench({INTERPOLATES: True})
     bench.start()
     wait(lambda: moving(bench.robot))
-    bench.served.tell_active(False)
+    bench.served.publish_active(False)
     wait(lambda: bench.state == f"stopped: controller '{CONTROLLER}' was deactivated")
     wait(lambda: not bench.node.arm.moving)
     check_smooth(bench.robot)
@@ -146,7 +146,7 @@ def test_a_motion_comes_in_pieces_that_end_at_rest_and_do_not_change_it(bench, a
     bench.start()
     wait(lambda: bench.state == "done")
     pieces = bench.robot.commands
-    assert len(pieces) > 0.6 * 6.0 / PIECE_PERIOD
+    assert len(pieces) > 0.6 * 6.0 / PIECE_PERIOD_S
     for piece in pieces:
         last = piece.points[-1].time_from_start
         assert last.sec + 1e-9 * last.nanosec < 2.5

@@ -110,10 +110,10 @@ def test_effort_alone_acts_while_nobody_claims_positions(bench):
     )
     wait(lambda: manager.count_subscribers(f"/left/{CONTROLLER}/transition_event"))
     bench.send(START, 0.0)
-    effort.tell_active(True)
+    effort.publish_active(True)
     bench.send(START, 0.0)
     wait(lambda: bench.node.status()[1] == "hardware of ros2_control, position and effort")
-    position.tell_active(False)
+    position.publish_active(False)
 
     def floats():
         bench.send(START, 0.0)
@@ -129,7 +129,7 @@ def test_a_trajectory_controller_that_commands_no_position_moves_the_arm_by_its_
     for _ in range(10):
         bench.send(np.nan, 0.0)
     wait(lambda: bench.node.status()[1] == "hardware of ros2_control, position and effort")
-    controller.tell_active(True)
+    controller.publish_active(True)
 
     def moves_freely():
         bench.send(np.nan, 0.0)
@@ -137,7 +137,7 @@ def test_a_trajectory_controller_that_commands_no_position_moves_the_arm_by_its_
 
     wait(moves_freely)
     wait(lambda: bench.position[1] > START[1] + 0.1)
-    controller.tell_active(False)  # what nobody claims is left to efforts, not seized by a servo
+    controller.publish_active(False)  # what nobody claims is left to efforts, not seized by a servo
     bench.send(np.nan, 0.0)
     fallen = bench.position[1]
     wait(lambda: bench.position[1] > fallen + 0.05)

@@ -1,0 +1,232 @@
+"""Joint states of the arm during an experiment: its pose, whether it rests, and whether the states are plausible."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from threading import RLock
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from rclpy.task import Future
+from sensor_msgs.msg import JointState
+
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.command_topic import publishers_of
+from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
+from dynid_ros.nodes.shared.topics import UnservedGroup, waiting_messages
+from dynid_ros.trajectories import MotionLimits
+
+STATE_TIMEOUT_S = 1.0
+REST_CHECK_S = 0.1
+"""Time between two joint states whose difference shows whether the arm rests; not every driver publishes velocities."""
+MAX_REST_SPEED = 0.1
+"""Speed above which the arm does not rest, rad/s or m/s."""
+STATE_JITTER_S = 0.05
+"""Largest deviation of a joint state's arrival from its period."""
+MAX_WAITING_STATES = 100
+
+
+class ArmStates:
+    """Subscription to the joint states of the arm, processed by `look` in the thread that watches the arm.
+
+    Args:
+        node: node that subscribes.
+        limits: limits of the joints.
+        check: called with positions (n,) and message of each state; raises `DynidError` if a motion must be stopped.
+        on_fault: called with the reason if a state is unusable or `check` fails.
+
+    Attributes:
+        velocity: (n,) published velocities of the last usable state, rad/s (m/s); NaN if not published.
+        received: arrival of the last usable state, s of the monotonic clock; -inf before the first.
+        unusable: fault of the last state, as the end of a sentence; empty if it could be used.
+        clock_difference: smallest difference between this computer's clock and the stamps of compared states, s;
+            infinite before any.
+        stale_after: age beyond which a state is too old, s.
+        lock: held while states are processed.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        limits: MotionLimits,
+        *,
+        check: Callable[[NDArray, JointState], None],
+        on_fault: Callable[[str], None],
+    ) -> None:
+        self.joint_names = limits.joint_names
+        self.velocity: NDArray = np.full(len(self.joint_names), math.nan)
+        self.received = -math.inf
+        self.unusable = ""
+        self.clock_difference = math.inf
+        self.stale_after = STATE_TIMEOUT_S
+        self.lock = RLock()
+        self._node = node
+        self._limits = limits
+        self._check = check
+        self._on_fault = on_fault
+        self._order = JointOrder(self.joint_names)
+        self._position: NDArray = self.velocity
+        self._next_look = Future()
+        self._awaited = False
+        self._comparing = False
+        self._compared: tuple[float, NDArray] | None = None
+        self._disagreement = ""
+        self._subscription = node.create_subscription(
+            JointState,
+            "joint_states",
+            lambda _: None,
+            newest_states(MAX_WAITING_STATES),
+            callback_group=UnservedGroup(),
+            raw=True,
+        )
+
+    @property
+    def doubt(self) -> str:
+        """Message that no usable state arrives; empty otherwise."""
+        age = time.monotonic() - self.received
+        return f"no usable joint_states{self.unusable}" if age > self._timeout else ""
+
+    @property
+    def _timeout(self) -> float:
+        return max(self.stale_after, STATE_TIMEOUT_S)
+
+    def look(self, *, every: bool) -> None:
+        """Process the waiting states.
+
+        Args:
+            every: whether each state counts; otherwise the newest one suffices, unless states are compared.
+        """
+        with self.lock:
+            every = every or self._comparing
+            waiting = [data for data, _ in waiting_messages(self._subscription, MAX_WAITING_STATES)]
+            for data in waiting if every else reversed(waiting):
+                if self._process(deserialize_message(data, JointState)) and not every:
+                    return
+
+    def finish_look(self) -> None:
+        """Continue the coroutines that wait for `next_look`."""
+        finished = self._next_look
+        self._next_look = Future()
+        finished.set_result(None)
+        if self._awaited and self._node.executor is not None:
+            self._awaited = False
+            self._node.executor.wake()
+
+    async def next_look(self) -> None:
+        """Wait until another thread has processed the waiting states."""
+        self._awaited = True
+        await self._next_look
+
+    async def state_after(self, moment: float) -> tuple[float, NDArray]:
+        """Return arrival and positions (n,) of the first usable state since `moment`, s of the monotonic clock.
+
+        Raises:
+            DynidError: no usable state arrives in time, or states disagree.
+        """
+        deadline = max(moment, time.monotonic()) + self._timeout
+        while self.received <= moment:
+            if time.monotonic() > deadline:
+                raise DynidError(
+                    f"no usable joint_states within {self._timeout:g} s{self.unusable}; see that the driver runs "
+                    f"and publishes positions of {', '.join(self.joint_names)}"
+                )
+            await self.next_look()
+        if self._disagreement:
+            raise DynidError(self._disagreement)
+        return self.received, self._position
+
+    async def measured_state(self) -> tuple[float, NDArray, NDArray]:
+        """Return arrival, positions (n,) and velocities (n,) of the arm.
+
+        The velocity is the difference of positions, except where a joint moves and its velocity is published. Some
+        drivers keep publishing the last velocity of a joint that has stopped.
+        """
+        self.look(every=False)
+        self._comparing = True
+        began, first = await self.state_after(time.monotonic())
+        received, position = await self.state_after(began + REST_CHECK_S)
+        difference = (position - first) / (received - began)
+        moves = np.isfinite(self.velocity) & (np.abs(difference) > MAX_REST_SPEED)
+        return received, position, np.where(moves, self.velocity, difference)
+
+    async def resting_position(self) -> NDArray:
+        """Return the positions (n,) of the resting arm, from states that arrive after the call.
+
+        Raises:
+            DynidError: the arm moves, no usable state arrives, or states disagree.
+        """
+        _, position, velocity = await self.measured_state()
+        velocity = np.where(np.abs(self.velocity) > MAX_REST_SPEED, self.velocity, velocity)
+        if speeds := describe_speeds(velocity, self.joint_names):
+            raise DynidError(f"the arm is moving ({speeds} rad/s or m/s); bring it to rest first")
+        return position
+
+    def end_comparison(self) -> None:
+        """Stop comparing states with each other, and forget what the comparison has shown."""
+        self._comparing = False
+        self._compared = None
+        self._disagreement = ""
+        self.clock_difference = math.inf
+
+    def _process(self, message: JointState) -> bool:
+        """Process a state and return whether it is of this arm; other devices may publish on the same topic."""
+        if not self._order.concerns(message):
+            return False
+        try:
+            position = np.array(self._order.pick(message, "position"))
+            self._check(position, message)
+        except DynidError as error:
+            self.unusable = f": {error}"
+            self._on_fault(str(error))
+            return True
+        if self._comparing:
+            self._compare(message, position)
+        self._position = position
+        self.received = time.monotonic()
+        self.unusable = ""
+        self.velocity = optional_values(message, "velocity", self.joint_names)
+        return True
+
+    def _compare(self, message: JointState, position: NDArray) -> None:
+        """Compare a state with this computer's clock and with the state before, as two drivers may disagree."""
+        if stamp := nanoseconds(message.header):
+            age = abs(self._node.get_clock().now().nanoseconds - stamp) * 1e-9
+            self.clock_difference = min(self.clock_difference, age)
+        if self._compared and (jump := describe_jump(self._limits, *self._compared, position)):
+            self._disagreement = f"{jump}{publishers_of(self._node, 'joint_states')}"
+        self._compared = (time.monotonic(), position)
+
+
+def describe_jump(limits: MotionLimits, received: float, before: NDArray, position: NDArray) -> str:
+    """Return a message if the arm cannot have moved from `before` to `position`; otherwise empty.
+
+    Args:
+        limits: limits of the joints.
+        received: arrival of the state before, s of the monotonic clock.
+        before: (n,) positions of that state, rad (m).
+        position: (n,) positions now, rad (m).
+    """
+    span = time.monotonic() - received + STATE_JITTER_S
+    jumped = np.flatnonzero(np.abs(position - before) > limits.velocity * span)
+    if not jumped.size:
+        return ""
+    i = jumped[0]
+    return (
+        f"joint_states disagree: joint '{limits.joint_names[i]}' is at {before[i]:.4g} and at {position[i]:.4g} within "
+        f"{span:.2g} s; check the encoder, and that one driver publishes them alone"
+    )
+
+
+def optional_values(message: JointState, field: str, joint_names: Sequence[str]) -> NDArray:
+    """Return the values (n,) of `field`, effort or velocity; NaN for joints without a value."""
+    values = dict(zip(message.name, getattr(message, field), strict=False))
+    return np.array([values.get(name, np.nan) for name in joint_names])
+
+
+def describe_speeds(velocity: NDArray, joint_names: Sequence[str]) -> str:
+    """Return the joints that move and their speeds, fastest first; empty if none does."""
+    fastest_first = np.argsort(-np.abs(velocity))
+    moving = [i for i in fastest_first if abs(velocity[i]) > MAX_REST_SPEED]
+    return ", ".join(f"'{joint_names[i]}' at {velocity[i]:.2g}" for i in moving)
