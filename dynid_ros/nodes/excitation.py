@@ -26,11 +26,11 @@ from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
 from dynid_ros.excitation.fourier_search import Candidate
 from dynid_ros.excitation.parallel_search import Enough, Progress
-from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design
+from dynid_ros.nodes.experiment.design import PARAMETERS, Design
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.nodes.experiment.trajectory_execution import REQUESTED, Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
-from dynid_ros.nodes.shared.parameters import declare, read_values
+from dynid_ros.nodes.shared.parameters import declare
 from dynid_ros.nodes.shared.process import Background, answer_later, run_undisturbed
 from dynid_ros.nodes.shared.robot_description import robot_model
 from dynid_ros.nodes.shared.steady_thread import SteadyThread
@@ -206,7 +206,7 @@ class ExcitationNode(Node):
             "seconds_since_joint_state": f"{time.monotonic() - self.arm.states.received:.2f}",
             "command_topic": self.settings.command_topic,
             "command_interface": self.arm.interface,
-            "motion": self.get_parameter("motion").value,
+            "motion": self.settings.motion,
             "warnings": len(self.safety.warnings),
         }
         if self.state.startswith("stopped") and self.state != f"stopped: {REQUESTED}":
@@ -257,7 +257,7 @@ class ExcitationNode(Node):
 
     async def _design(self) -> str:
         """Design a motion, store it and return a summary."""
-        settings = read_values(self, MOTION_PARAMETERS)
+        settings = SimpleNamespace(**vars(self.settings))  # later changes of parameters do not affect this design
         described = self._described_design(settings)
         before = self.state
         self._set_state("designing")

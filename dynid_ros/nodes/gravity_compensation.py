@@ -136,7 +136,7 @@ class GravityCompensation(LifecycleNode):
         steady_timer(self, TORQUE_PERIOD_S, self._publish_torque)
         steady_timer(self, REMINDER_PERIOD_S / 50.0, self._restore_scale)
         guard_transitions(self)
-        self.create_service(SetBool, "~/enable", self._on_enable)
+        self.create_service(SetBool, "~/enable", answer(self, self._enable, self._disable))
         self.create_service(Trigger, "~/reload", answer(self, self._reload))
         self._model = CompensationModel(self, self._settings, self._on_description)
         self._controller = CompensationController(
@@ -317,8 +317,9 @@ class GravityCompensation(LifecycleNode):
             loop.use(model)
         except DynidError as error:
             raise ControlError(f"the model in force stays: {error}") from error
-        self.get_logger().info(f"{self._settings.model_file} is in force")
-        return f"{self._settings.model_file} is in force"
+        answer_text = f"The model of {self._settings.model_file} is in force."
+        self.get_logger().info(answer_text)
+        return answer_text
 
     def _serve_until(self, done: Callable[[], bool], timeout: float = math.inf) -> None:
         """Wait within a callback until `done`, at most `timeout` s, while the control loop continues."""
@@ -328,9 +329,6 @@ class GravityCompensation(LifecycleNode):
             loop.serve()
             time.sleep(SERVE_PERIOD_S)
 
-    def _on_enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        return answer(self, self._enable if request.data else self._disable)(request, response)
-
     def _enable(self) -> str:
         loop = self._active_loop()
         self._controller.check()
@@ -339,15 +337,16 @@ class GravityCompensation(LifecycleNode):
         self._serve_until(lambda: loop.has_listener, LISTENER_TIMEOUT_S)
         loop.enable()
         scale = ", ".join(f"{value:g}" for value in sorted({*loop.compensator.joints.gain}))
-        ramp = f"{loop.began}; scale {scale} acts in {self._settings.ramp_time:g} s"
+        ramp = f"The torque ramps in {loop.began}; scale {scale} acts in {self._settings.ramp_time:g} s."
         inactive = self._controller.inactive
-        return f"ramping in {ramp}{f'; {inactive}' if inactive else ''}"
+        return f"{ramp} Note that {inactive}." if inactive else ramp
 
     def _disable(self) -> str:
         loop = self._active_loop()
         loop.disable()
-        lowers = loop.compensator.descends
-        return f"{loop.compensator.state.value}{', lowering the arm' if lowers else ''}"
+        if loop.compensator.descends:
+            return "The torque ramps out and lowers the arm."
+        return f"The compensation is {loop.compensator.state.value}."
 
     def _configured_loop(self) -> CompensationLoop:
         if self._loop is None:

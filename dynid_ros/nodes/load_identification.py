@@ -20,7 +20,7 @@ from dynid_ros.nodes.identification.live_load import HIGHEST_RATE, LiveLoad, Loa
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
-from dynid_ros.nodes.shared.robot_description import NONE
+from dynid_ros.nodes.shared.robot_description import NO_PAYLOAD
 from dynid_ros.recording.effort import COMPENSATED, EffortConvention
 
 PARAMETERS = (
@@ -73,7 +73,7 @@ class LoadIdentificationNode(IdentificationNode):
                 raise DynidError(f"parameter {name} is {getattr(settings, name)}; expected a finite number above 0")
         declared = None
         if self._is_compensated:
-            declared = [] if settings.payload == NONE else settings.payload
+            declared = [] if settings.payload == NO_PAYLOAD else settings.payload
         return KINDS[self.kind].build(self.robot, self._values(), **self._files(), declared=declared)
 
     @property

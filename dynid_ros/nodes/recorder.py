@@ -16,7 +16,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, robot_name, silence
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import answer, run_undisturbed
-from dynid_ros.nodes.shared.steady_thread import SteadyThread, steady_timer
+from dynid_ros.nodes.shared.steady_thread import SteadyThread, locked, steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.bag_writer import BagWriter, ReceptionTime
 
@@ -63,7 +63,7 @@ class Recorder(Node):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("recorder", **arguments)
-        self._lock = RLock()  # of topics and bag, which a thread and the executor use
+        self.lock = RLock()  # of topics and bag, which a thread and the executor use
         self.settings = declare(self, PARAMETERS)
         self._started = time.monotonic()
         self._last_joint_state = self._started
@@ -95,16 +95,13 @@ class Recorder(Node):
         self.steady = SteadyThread(self, self._take, POLL_PERIOD_S)
         self._made = True
 
+    @locked
     def start(self) -> str:
         """Open a new bag and return its folder and the topics without a publisher.
 
         Raises:
             RecordingError: a recording is running, or the folder cannot be written to.
         """
-        with self._lock:
-            return self._start()
-
-    def _start(self) -> str:
         if self._bag is not None:
             raise RecordingError(f"already recording to {self._bag.path}; call ~/stop first")
         self._drain()  # older messages do not belong to the recording
@@ -124,18 +121,15 @@ class Recorder(Node):
         missing = [topic.topic for topic in self._topics if not topic.type]
         waiting = f"not published yet: {', '.join(missing)}" if missing else ""
         remarks = [waiting, *self._unwritable.values(), self._find_namesakes()]
-        return "; ".join(filter(None, [f"recording to {bag.path}", *remarks]))
+        return "; ".join(filter(None, [f"The recorder writes to {bag.path}", *remarks]))
 
+    @locked
     def stop(self) -> str:
         """Write the received messages, close the bag, and return counts, duration and folder.
 
         Raises:
             RecordingError: nothing is being recorded, the disk is full, or no joint states arrived.
         """
-        with self._lock:
-            return self._stop()
-
-    def _stop(self) -> str:
         if self._bag is None:
             raise RecordingError(self._failure or "nothing is being recorded; call ~/start first")
         self._drain()
@@ -154,13 +148,13 @@ class Recorder(Node):
         duration = time.monotonic() - self._started
         lost = sum(topic.lost for topic in self._topics)
         remarks = [f"{lost} messages were lost" if lost else "", *self._unwritable.values()]
-        return "; ".join(filter(None, [f"recorded {duration:.1f} s to {bag.path}: {counts}", *remarks]))
+        return "; ".join(filter(None, [f"The recorder wrote {duration:.1f} s to {bag.path}: {counts}", *remarks]))
 
     def end(self) -> None:
         """Close a running recording."""
         if self._made:
             self.steady.end()
-        with self._lock:
+        with self.lock:
             if self._bag is not None:
                 self._drain()
             bag = self._bag
@@ -210,13 +204,11 @@ class Recorder(Node):
         for topic in self._topics:
             topic.drain()
 
+    @locked
     def _take(self) -> None:
-        with self._lock:
-            self._drain()
-            if time.monotonic() - self._flushed >= FLUSH_PERIOD_S:
-                self._flush()
-
-    def _flush(self) -> None:
+        self._drain()
+        if time.monotonic() - self._flushed < FLUSH_PERIOD_S:
+            return
         self._flushed = time.monotonic()
         try:
             if self._bag is not None:
@@ -229,16 +221,13 @@ class Recorder(Node):
         self._failure = str(error)
         self.get_logger().error(f"recording stopped: {error}")
 
+    @locked
     def _discover(self) -> None:
-        with self._lock:
-            for topic in self._topics:
-                topic.update()
+        for topic in self._topics:
+            topic.update()
 
+    @locked
     def _status(self) -> Status:
-        with self._lock:
-            return self._present()
-
-    def _present(self) -> Status:
         problems = [topic.problem for topic in self._topics if topic.problem] + [*self._unwritable.values()]
         lost = sum(topic.lost for topic in self._topics)
         counts = {} if self._bag is None else self._bag.counts

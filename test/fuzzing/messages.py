@@ -27,7 +27,7 @@ from dynid_ros.identified.torque_sensors import TorqueSensors  # noqa: E402
 from dynid_ros.nodes.external_torque import external_torque_of  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
 from dynid_ros.nodes.shared.joint_states import JointOrder, TorqueSamples  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import described  # noqa: E402
+from dynid_ros.nodes.shared.robot_description import checked_description  # noqa: E402
 
 NAMES = list(planar_arm.JOINTS)
 ROBOT = arms.robot()
@@ -162,7 +162,7 @@ def description(data: bytes, _folder: Path) -> None:
     text = data.decode(errors="replace")
     name = robot_name(text)
     require(name in text, "a name that is not in it")
-    require_arm(RobotModel.from_urdf(described(text, "robot_description"), "link_3", "base_link"))
+    require_arm(RobotModel.from_urdf(checked_description(text, "robot_description"), "link_3", "base_link"))
 
 
 TARGETS = (

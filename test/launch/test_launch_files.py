@@ -17,7 +17,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes import module_of
-from dynid_ros.nodes.shared.launch_description import ARGUMENTS, _argument, _say_that_it_ended
+from dynid_ros.nodes.shared.launch_description import ARGUMENTS, _argument, _report_death
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
 NODES = {
@@ -304,6 +304,6 @@ def test_a_node_that_dies_is_named_and_not_started_again(code, said):
     event = ProcessExited(
         returncode=code, action=node, name="gravity_compensation-1", cmd=[], cwd=None, env=None, pid=1
     )
-    action = _say_that_it_ended(event, LaunchContext())
+    action = _report_death(event, LaunchContext())
     assert bool(action) == said
     assert not node._ExecuteLocal__respawn

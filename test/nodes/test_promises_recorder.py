@@ -226,7 +226,7 @@ def test_messages_that_a_full_queue_pushes_out_are_counted(tmp_path, monkeypatch
         assert bench.call("start").success
         bench.publish(joints, 5)
         bench.until(lambda: bench.recorder._bag.counts.get("/joint_states") == 5)
-        with bench.recorder._lock:  # which keeps its thread from the queue
+        with bench.recorder.lock:  # which keeps its thread from the queue
             for _ in range(500):
                 joints.publish(JointState(name=["a"], position=[0.0]))
             time.sleep(0.3)

@@ -38,7 +38,12 @@ from dynid_ros.nodes.shared.controllers import ControllerAnswer
 from dynid_ros.nodes.shared.diagnostics import robot_name
 from dynid_ros.nodes.shared.load_topic import LOAD_TOPIC
 from dynid_ros.nodes.shared.parameters import NodeParameter
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, described, robot_description, with_group_ends
+from dynid_ros.nodes.shared.robot_description import (
+    ROBOT_PARAMETERS,
+    checked_description,
+    robot_description,
+    with_group_ends,
+)
 from dynid_ros.nodes.shared.topics import LATCHED
 
 MODEL = (
@@ -291,7 +296,7 @@ class CompensationModel:
         if self._settings.robot_description:
             urdf = robot_description(self._node, self._settings.robot_description)
         else:
-            urdf = described(self._description, "robot_description")
+            urdf = checked_description(self._description, "robot_description")
         self.robot = robot_name(urdf)
         arm = read_arm(with_group_ends(self._settings, urdf), urdf)
         joints = joint_settings(self._settings, arm)

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from rclpy.node import Node
 
 from dynid_ros.control import JointSettings, MeasuredEffort
+from dynid_ros.control.acting_torque import acting_scale
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.output_watch import ControllerOutput
-from dynid_ros.nodes.compensation.ros2_control import ROUTES, ActingTorque, ForwardedEffort
+from dynid_ros.nodes.compensation.ros2_control import ROUTES, ForwardedEffort
 from dynid_ros.nodes.shared.controllers import (
     ACCEPTED_GOAL,
     ACTIVATED,
@@ -22,12 +23,20 @@ from dynid_ros.nodes.shared.controllers import (
 )
 from dynid_ros.nodes.shared.topics import require_topic
 
+FULL_GRAVITY_SCALE = 0.98
+"""Fraction of the gravity torque that is reported as the whole gravity torque."""
 MAX_POSE_CHANGE = 0.1
 """Largest distance from the last desired pose at which the arm counts as unmoved, rad (m)."""
 
 
 class CompensationController:
     """Client of the controller, which refuses or interrupts the compensation if the controller cannot take the torque.
+
+    A controller may still apply the last torque of an earlier process that was killed. `forward_command_controller`
+    writes nothing when it is activated or deactivated: its effort interface keeps the last torque.
+    `joint_trajectory_controller` writes zero when it is deactivated, and begins with the effort of its hold message,
+    which is zero except after action goals (ros2_controllers 4.42.1, forward_controllers_base.cpp and
+    joint_trajectory_controller.cpp, `on_activate`, `on_deactivate`).
 
     Args:
         node: node that queries the controller.
@@ -40,7 +49,6 @@ class CompensationController:
         view: view of the controller; without a name if it cannot be queried.
         position: view of a parallel position controller; without a name if there is none.
         output: reported output of the controller; None without a configured loop or a report.
-        acting: torque that the controller applies already; None without a configured loop.
     """
 
     def __init__(
@@ -61,7 +69,8 @@ class CompensationController:
         self._order: tuple[str, ...] = ()
         self._last_desired: list[float] | None = None  # pose of the last command, if no other command can have followed
         self.output: ControllerOutput | None = None
-        self.acting: ActingTorque | None = None
+        self._joints: tuple[str, ...] = ()
+        self._sent: tuple[float, bool] | None = None  # time of the last command, and whether it was zero
         controller = settings.controller or settings.command_topic.rpartition("/")[0].strip("~")
         if not (controller or settings.command_topic):
             controller = self._route.CONTROLLER
@@ -153,14 +162,14 @@ class CompensationController:
         claimed = answer is not None and set(answer.interfaces) == {"position", "effort"}
         if self.follows_trajectories and claimed:
             self.output = ControllerOutput(self._node, self.name, joints, order)
-        self.acting = ActingTorque(self._settings, self.view, self.position, self.output, joints.names)
+        self._joints = joints.names
 
     def release(self) -> None:
         """Forget the controller of the last loop."""
         if self.output is not None:
             self.output.destroy()
         self.output = None
-        self.acting = None
+        self._sent = None
         self._used = None
         self._last_desired = None
         self._order = ()
@@ -194,9 +203,41 @@ class CompensationController:
     def start(
         self, now: float, gravity: Sequence[float], measured: Callable[[], MeasuredEffort]
     ) -> tuple[list[float] | None, str]:
-        """Find the torque at which a ramp begins, and say where that is; see `ActingTorque.start`."""
-        assert self.acting is not None
-        return self.acting.start(now, gravity, measured)
+        """Determine the torque at which a ramp begins.
+
+        Args:
+            now: s of the monotonic clock.
+            gravity: (n,) gravity torque of the model in this pose, N m (N).
+            measured: returns the efforts of the newest joint state, and may raise `DynidError`.
+
+        Returns:
+            Torque (n,), N m (N), None for zero; and a description of that torque.
+
+        Raises:
+            ControlError: the controller may apply an unknown torque.
+        """
+        if self.output is not None and (effort := self.output.effort(now)) is not None:
+            return effort, "from the torque that the controller reports"
+        if self._is_zero():
+            return None, "from zero, as the controller holds no torque"
+        if self._settings.assume_no_effort:
+            return None, "from zero, as assume_no_effort says that nothing acts"
+        if not self._is_measured:
+            if self.follows_trajectories and not self.view.is_active:
+                return None, "from zero, though it is not known what the controller holds"
+            raise ControlError(self._unknown_torque())
+        try:
+            held = measured()
+        except DynidError as error:
+            raise ControlError(
+                f"cannot enable: {error}. It would say which torque acts now; without it set assume_no_effort to true, "
+                "where that is sure to be none"
+            ) from error
+        scale = acting_scale(self._joints, gravity, held.effort, held.error)
+        if scale == 0.0:
+            return None, "from zero, as no torque is measured"
+        part = "the gravity torque" if scale > FULL_GRAVITY_SCALE else f"{scale:.0%} of the gravity torque"
+        return [scale * value for value in gravity], f"from {part}, with which measured effort agrees"
 
     def acts(self, now: float, measured: Callable[[], Sequence[float]]) -> Sequence[float]:
         """Return the torques (n,) that an active controller applies, N m (N); empty if unknown.
@@ -207,8 +248,7 @@ class CompensationController:
         """
         if self.output is not None and (effort := self.output.effort(now)) is not None:
             return effort
-        is_measured = self.acting is not None and self.acting.is_measured
-        if is_measured and self.view.is_active:
+        if self._is_measured and self.view.is_active:
             with suppress(DynidError):
                 return measured()
         return ()
@@ -238,8 +278,7 @@ class CompensationController:
     def sent(self, now: float, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Record a command."""
         self._last_desired = list(desired)
-        if self.acting is not None:
-            self.acting.sent(now, torque)
+        self._sent = (now, not any(torque))
         if self.output is not None:
             self.output.sent(now, torque)
 
@@ -254,6 +293,38 @@ class CompensationController:
             self._last_desired = None
         if not commands and self.output is not None:
             self.output.rest()
+
+    @property
+    def _is_measured(self) -> bool:
+        """Whether the effort in joint_states is the torque of this controller alone."""
+        is_alone = self._route is ForwardedEffort and not self.position.is_active
+        return bool(self._order) and self._settings.effort_convention == "torque" and is_alone
+
+    def _is_zero(self) -> bool:
+        """Return whether the controller certainly applies no torque."""
+        if self.view.is_inactive:
+            return True
+        since = self.view.transitioned
+        if self._sent is not None and self._sent[1] and (since is None or since < self._sent[0]):
+            return True  # the last command was zero, and the controller was active then
+        activated = self.view.activated
+        return self.follows_trajectories and activated is not None and (self._sent is None or self._sent[0] < activated)
+
+    def _unknown_torque(self) -> str:
+        state = "is active" if self.view.is_active else "may be active"
+        unknown = (
+            f"cannot enable: controller '{self.name}' {state}, and it is not known which torque it holds, as of a "
+            "process that was killed; "
+        )
+        if self.follows_trajectories:
+            return (
+                f"{unknown}deactivate and activate it (ros2 control switch_controllers --deactivate {self.name}, then "
+                f"--activate {self.name}), after which it holds none, or install control_msgs, by which it reports it"
+            )
+        return (
+            f"{unknown}set effort_convention to torque, where joint_states report torque, or assume_no_effort to true, "
+            f"where {self.name or 'the controller'} has held none since the hardware was started"
+        )
 
     @property
     def _problem(self) -> str:

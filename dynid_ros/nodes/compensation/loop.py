@@ -4,9 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import wraps
 from threading import RLock
-from typing import Any, TypeVar, cast
 
 from rclpy.lifecycle import LifecycleNode
 from sensor_msgs.msg import JointState
@@ -24,7 +22,7 @@ from dynid_ros.nodes.compensation.inputs import (
 from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.compensation.ros2_control import EffortCommands
 from dynid_ros.nodes.shared.command_topic import publishers_of
-from dynid_ros.nodes.shared.steady_thread import steady_timer
+from dynid_ros.nodes.shared.steady_thread import locked, steady_timer
 
 WATCH_PERIOD_S = 0.01
 END_PERIOD_S = 0.002
@@ -34,20 +32,6 @@ END_DESCENT_S = 8.0
 """Time in which the arm is lowered if the process must end, s; launch kills a process 10 s after Ctrl-C."""
 MAX_SINK_FRACTION = 0.1
 """Largest loss of support at `enable`, as a fraction of the gravity torque."""
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def locked(method: F) -> F:
-    """Return the method under the loop's lock; one thread processes joint states, another one watches them."""
-
-    @wraps(method)
-    def call(loop: "CompensationLoop", *arguments: Any) -> Any:
-        with loop.lock:
-            return method(loop, *arguments)
-
-    return cast(F, call)
 
 
 class CompensationLoop:

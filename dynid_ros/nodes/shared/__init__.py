@@ -1,1 +1,1 @@
-"""What nodes of all kinds need: parameters, topics, services, start and end."""
+"""Parts that several nodes share: parameters, topics, services, start and end of processes."""

@@ -1,9 +1,9 @@
-"""Launch descriptions of nodes: the arguments that matter, as other packages name them; all else in a params file.
+"""Launch descriptions of nodes, with the most important parameters as arguments; a params file has all others.
 
-Nodes are processes of their own: rclpy components would share one interpreter, and a control loop must not wait for a
-search. None is started again by itself (`respawn`): what it knew is gone, a design or a torque that was enabled, and an
-arm that moves anew unasked is worse than one that stands. That one died is said where the launch is looked at; the
-launch goes on, as the driver may be a part of it.
+Each node is a process: rclpy components would share one interpreter, and a control loop must not wait for a search. No
+node is started again automatically (`respawn`), because its state, such as a design or an enabled torque, is lost, and
+an arm that moves unexpectedly is worse than one that stands still. The death of a node is reported in the output of the
+launch. The launch continues, because it may contain the driver.
 """
 
 import sys
@@ -36,46 +36,46 @@ ARGUMENTS = (
     "model_file",
     "scale",
 )
-"""Parameters of nodes that are arguments of launch files too."""
+"""Parameters of nodes that are also arguments of launch files."""
 
-COMMON = (
+COMMON_ARGUMENTS = (
     DeclareLaunchArgument(
         "namespace",
         default_value="",
-        description="of the nodes, which holds all that is of one arm; empty: that of the including file",
+        description="namespace of the nodes of one arm; empty: that of the including file",
     ),
     DeclareLaunchArgument(
         "use_sim_time",
         default_value="false",
         choices=["true", "false", "True", "False"],
-        description="whether time is that of /clock: of a simulator, or of `ros2 bag play --clock`",
+        description="whether time comes from /clock, as with a simulator or `ros2 bag play --clock`",
     ),
     DeclareLaunchArgument(
         "log_level",
         default_value="info",
         choices=["debug", "info", "warn", "error", "fatal"],
-        description="of the nodes",
+        description="log level of the nodes",
     ),
     DeclareLaunchArgument(
         "params_file",
         default_value="",
-        description="ROS parameter file, on top of config/<node>.yaml of this package; arguments here come first",
+        description="ROS parameter file that overrides config/<node>.yaml of this package; arguments override it",
     ),
 )
 
 
 LAUNCH_FILES = (".launch.py", ".launch.xml", ".launch.yaml", ".launch.yml")
-OF_ROS2_LAUNCH = {"launch-prefix", "launch-prefix-filter"}
+ROS2_LAUNCH_ARGUMENTS = {"launch-prefix", "launch-prefix-filter"}
 """Arguments that `ros2 launch` adds for its own options."""
-OF_LAUNCH_ROS = {"ros_namespace", "ros_remaps", "global_params"}
-"""Launch configurations that actions of launch_ros leave for the nodes."""
+LAUNCH_ROS_CONFIGURATIONS = {"ros_namespace", "ros_remaps", "global_params"}
+"""Launch configurations that actions of launch_ros set for the nodes."""
 
 
 def refuse_unknown(arguments: Iterable[DeclareLaunchArgument]) -> OpaqueFunction:
-    """Return the first action of a launch file: it refuses arguments that the file does not declare.
+    """Return the first action of a launch file, which refuses arguments that the file does not declare.
 
-    `launch` itself takes any argument without a word. What another launch file has in its scope when it includes this
-    one cannot be told from arguments that are meant for this one: a name that looks misspelt is reported then.
+    `launch` itself accepts any argument. If another launch file includes this one, arguments for this file cannot be
+    distinguished from others in its scope; a name that looks misspelt is then reported only.
     """
     declared = [argument.name for argument in arguments]
 
@@ -83,7 +83,7 @@ def refuse_unknown(arguments: Iterable[DeclareLaunchArgument]) -> OpaqueFunction
         path = context.get_locals_as_dict().get("current_launch_file_path", "")
         started = [word for word in sys.argv if word.endswith(LAUNCH_FILES)]
         is_included = bool(path) and [Path(word).name for word in started[:1]] not in ([], [Path(path).name])
-        given = context.launch_configurations.keys() - {*declared, *OF_ROS2_LAUNCH, *OF_LAUNCH_ROS}
+        given = context.launch_configurations.keys() - {*declared, *ROS2_LAUNCH_ARGUMENTS, *LAUNCH_ROS_CONFIGURATIONS}
         if path:
             given &= set() if is_included else {word.partition(":=")[0] for word in context.argv or ()}
         for name in sorted(given):
@@ -104,7 +104,7 @@ def refuse_unknown(arguments: Iterable[DeclareLaunchArgument]) -> OpaqueFunction
 
 @dataclass(frozen=True)
 class Option:
-    """A node that may be started, what parameters are by default then, and what they are whatever a file says."""
+    """Node that may be started, with default parameters, and fixed ones that override a params file."""
 
     node: str
     defaults: Mapping[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """An argument that says which of several nodes is started; the first option is its default."""
+    """Argument that selects one of several nodes; its default is the first option."""
 
     argument: str
     description: str
@@ -127,15 +127,21 @@ def describe_nodes(
     more: Iterable[DeclareLaunchArgument] = (),
     **defaults: str,
 ) -> LaunchDescription:
-    """Start nodes with their parameter files; an argument that is given or has a default replaces a value of the file.
+    """Return a description that starts nodes with their parameter files; non-empty arguments override the files.
 
-    An argument goes to every node that is started and has a parameter of its name: those of `ARGUMENTS`, `also` and
-    `defaults`. The arguments `more` are those of other actions of the launch file.
+    An argument sets the parameter of its name in every started node that has one.
+
+    Args:
+        names: nodes that are always started.
+        choice: argument that selects another node; None without one.
+        also: names of arguments besides `ARGUMENTS`.
+        more: arguments of other actions of the launch file.
+        defaults: further arguments with their defaults.
     """
     options = choice.options if choice else {}
     tables = {name: _table(name) for name in (*names, *(option.node for option in options.values()))}
     offered = {*ARGUMENTS, *also, *defaults}
-    arguments = [*COMMON, *more]
+    arguments = [*COMMON_ARGUMENTS, *more]
     if choice:
         arguments.append(
             DeclareLaunchArgument(
@@ -169,18 +175,21 @@ def describe_nodes(
                     *(_argument(row, fixed[row.name]) for row in tables[name] if row.name in fixed),
                     clock_of(given),
                 ],
-                on_exit=_say_that_it_ended,
+                on_exit=_report_death,
                 **process_options(given),
             )
             for name in (*names, *(option.node for option in chosen))
         ]
-        return [*(_say_that_nobody_reads(file, section) for file in params_file for section in _foreign(file)), *nodes]
+        return [
+            *(_report_unknown_section(file, section) for file in params_file for section in _unknown_sections(file)),
+            *nodes,
+        ]
 
     return LaunchDescription([refuse_unknown(arguments), *arguments, OpaqueFunction(function=start)])
 
 
 def process_options(given: Mapping[str, str]) -> dict[str, Any]:
-    """What `Node` takes of the arguments that every launch file here has: where it is, and what it says."""
+    """Return the arguments of `Node` that follow from `COMMON_ARGUMENTS`: namespace and output."""
     return {
         "namespace": given["namespace"] or None,
         "output": "screen",
@@ -189,16 +198,16 @@ def process_options(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def clock_of(given: Mapping[str, str]) -> dict[str, bool]:
-    """The parameter that says whose time a node has."""
+    """Return the parameter that selects the clock of a node."""
     return {"use_sim_time": given["use_sim_time"].lower() == "true"}
 
 
-def _say_that_it_ended(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
+def _report_death(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
     if event.returncode == 0 or context.is_shutdown:
         return None
     return LogInfo(
-        msg=f"{event.process_name} DIED (exit code {event.returncode}) and is not started again: what it did for the "
-        "arm is done no more. Its last lines above say why; then start this launch file anew"
+        msg=f"{event.process_name} DIED (exit code {event.returncode}) and is not started again. Its last lines above "
+        "give the reason; start this launch file again after that is solved"
     )
 
 
@@ -208,26 +217,27 @@ def _file(name: str) -> list[str]:
     return [name] if name else []
 
 
-def _foreign(file: str) -> list[str]:
-    """Sections that no node of this package reads, of which ROS says nothing: others' nodes, and names misspelt."""
+def _unknown_sections(file: str) -> list[str]:
+    """Return the sections that no node of this package reads: those of other nodes, and misspelt names."""
     try:
         content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise DynidError(f"launch argument params_file:={file}: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise DynidError(f"launch argument params_file:={file}: expected node names, `ros__parameters` below each")
-    found, nested = [], list(content.items())
+    unknown = []
+    nested = list(content.items())
     for name, section in nested:
         if isinstance(section, dict) and "ros__parameters" not in section:  # a namespace
             nested += [(f"{name}/{inner}", below) for inner, below in section.items()]
         elif str(name).rpartition("/")[2] not in {*NAMES, "*", "**"}:
-            found.append(str(name))
-    return found
+            unknown.append(str(name))
+    return unknown
 
 
-def _say_that_nobody_reads(file: str, section: str) -> LogInfo:
+def _report_unknown_section(file: str, section: str) -> LogInfo:
     return LogInfo(
-        msg=f"params_file {file}: section '{section}' is of no node of dynid_ros, whose nodes are {', '.join(NAMES)}"
+        msg=f"params_file {file}: no node of dynid_ros reads section '{section}'; its nodes are {', '.join(NAMES)}"
     )
 
 
@@ -236,22 +246,22 @@ def _table(name: str) -> tuple[NodeParameter, ...]:
 
 
 def _descriptions(tables: Iterable[tuple[NodeParameter, ...]]) -> dict[str, str]:
-    """By name of the parameter; what different nodes say of it one after another."""
-    found: dict[str, dict[str, None]] = {}
+    """Return the description of each parameter by name; descriptions of different nodes are joined."""
+    descriptions: dict[str, dict[str, None]] = {}
     for table in tables:
         for parameter in table:
-            found.setdefault(parameter.name, {})[parameter.description] = None
-    return {name: " | ".join(descriptions) for name, descriptions in found.items()}
+            descriptions.setdefault(parameter.name, {})[parameter.description] = None
+    return {name: " | ".join(texts) for name, texts in descriptions.items()}
 
 
 def _argument(parameter: NodeParameter, text: str) -> dict[str, Any]:
-    """Value of an argument as its node takes it, e.g. 0.2 or [0.2] for a list of numbers."""
+    """Return the value of an argument with the type of the parameter, such as [0.2] for 0.2 in a list of numbers."""
     default = parameter.default
     if isinstance(default, str):
         return {parameter.name: ParameterValue(text, value_type=str)}
     several = isinstance(default, list)
     try:
-        # texts of a list without brackets are not looked at as YAML: /left/pose, a=b
+        # a text for a list without brackets, such as /left/pose or a=b, is not YAML
         given = text if several and isinstance(default[0], str) and text[:1] != "[" else yaml.safe_load(text)
         return {parameter.name: coerce_type(default, given)}
     except (ValueError, yaml.YAMLError) as error:

@@ -1,4 +1,4 @@
-"""The URDF of the robot: from a parameter (text or file) or from the latched topic."""
+"""URDF of the robot, from a parameter (text or file) or from the latched topic."""
 
 import math
 import time
@@ -17,43 +17,46 @@ from dynid_ros.model.urdf_text import is_urdf_text, urdf_text
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.topics import LATCHED
 
-REMINDER_PERIOD = 5.0
-"""s between lines that say what is missing."""
-POLL_PERIOD = 0.02
-"""s."""
+REMINDER_PERIOD_S = 5.0
+POLL_PERIOD_S = 0.02
 
 ROBOT_PARAMETERS = (
     NodeParameter(
         "robot_description", "", "URDF as text, or a path to it; empty: wait for the topic robot_description"
     ),
-    NodeParameter("base_link", "", "link that the chain starts from; empty: the root of the URDF"),
+    NodeParameter("base_link", "", "first link of the chain; empty: the root of the URDF"),
     NodeParameter(
-        "tip_link", "", "link that the chain ends at; several with commas between, or all: a tree; empty: the flange"
+        "tip_link", "", "last link of the chain; several, separated by commas, or all: a tree; empty: the flange"
     ),
     NodeParameter(
         "srdf_file",
         "",
-        "SRDF (MoveIt) with the group; the excitation also takes from it links that may touch (disable_collisions); "
+        "SRDF (MoveIt) with the group, and with links that may touch in the excitation (disable_collisions); "
         "empty: none",
     ),
-    NodeParameter("group", "", "group of the SRDF that is the arm, in place of base_link and tip_link; empty: none"),
-    NodeParameter("held_joints", "", "joints that do not move: joint=position, rad or m, with commas between"),
+    NodeParameter("group", "", "group of the SRDF with the arm, instead of base_link and tip_link; empty: none"),
+    NodeParameter("held_joints", "", "locked joints: joint=position, rad or m, separated by commas"),
     NodeParameter("gravity", [0.0, 0.0, -9.80665], "gravity in the base link's frame, m/s^2"),
 )
-NONE = [0.0]
+NO_PAYLOAD = [0.0]
 CARRIED = NodeParameter(
     "payload",
-    NONE,
-    "what the arm carries that the URDF lacks: mass, centre (3) and, if known, inertia about it (6: "
-    "xx xy xz yy yz zz); kg, m, in the axes of the tip; [0.0]: nothing",
+    NO_PAYLOAD,
+    "payload that the URDF lacks: mass, centre (3) and, if known, inertia about the centre (6: xx xy xz yy yz zz); kg, "
+    "m, in the axes of the tip; [0.0]: none",
 )
 
 
 def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
-    """URDF text from the parameter's `value`, else from the topic; spins `node` while it waits, and says so.
+    """Return the text of the URDF; spin the node while waiting for the topic.
+
+    Args:
+        node: node that subscribes.
+        value: parameter robot_description; empty: wait for the topic.
+        timeout: longest wait, s.
 
     Raises:
-        DynidError: the file does not exist, or nothing, or no URDF, was published within `timeout` seconds.
+        DynidError: the file does not exist, or no URDF was published in time.
     """
     if value:
         try:
@@ -66,58 +69,60 @@ def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
         received.append(message.data)
 
     subscription = node.create_subscription(String, "robot_description", on_description, LATCHED)
-    topic, began = subscription.topic_name, time.monotonic()
+    topic = subscription.topic_name
+    began = time.monotonic()
     missing = f"no URDF on topic '{topic}' yet; start robot_state_publisher or set parameter robot_description"
     while not received:
         waited = time.monotonic() - began
         if waited > timeout:
             raise DynidError(f"{missing} (waited for {waited:.0f} s)")
-        if waited > REMINDER_PERIOD:
-            node.get_logger().warning(f"waiting: {missing}", throttle_duration_sec=REMINDER_PERIOD)
+        if waited > REMINDER_PERIOD_S:
+            node.get_logger().warning(f"waiting: {missing}", throttle_duration_sec=REMINDER_PERIOD_S)
         rclpy.spin_once(node, timeout_sec=0.0)
-        time.sleep(POLL_PERIOD)  # the middleware would wait by the wall clock, which may be set
+        time.sleep(POLL_PERIOD_S)  # the middleware would wait by the wall clock, which may be set
     node.destroy_subscription(subscription)
-    return described(received[-1], topic)
+    return checked_description(received[-1], topic)
 
 
 def with_group_ends(settings: SimpleNamespace, urdf: str) -> SimpleNamespace:
-    """Return the values of `ROBOT_PARAMETERS` with the base and tip link of the group that they name, if any.
+    """Return the values of `ROBOT_PARAMETERS` with base and tip link of the group, if there is one.
 
     Raises:
-        ModelError: as `chain_ends`.
+        ModelError: the group has no such ends; see `chain_ends`.
     """
     if not settings.group:
         return settings
-    from dynid_ros.model.srdf import chain_ends  # noqa: PLC0415 - few arms have a group
+    from dynid_ros.model.srdf import chain_ends  # noqa: PLC0415 - rarely needed
 
     base, tip = chain_ends(urdf, settings.base_link, settings.tip_link, srdf=settings.srdf_file, group=settings.group)
     return SimpleNamespace(**vars(settings) | {"base_link": base, "tip_link": tip, "group": ""})
 
 
-def described(text: str, topic: str) -> str:
-    """The URDF that came on a topic.
+def checked_description(text: str, topic: str) -> str:
+    """Return the text from a topic if it is a URDF; only a parameter may be a path.
 
     Raises:
-        DynidError: it is something else; a path is for whoever starts this node to give, not for a publisher.
+        DynidError: the text is no URDF.
     """
     if not is_urdf_text(text):
-        raise DynidError(f"topic '{topic}' says '{text[:100]}', which is no URDF; expected its text, <robot …")
+        raise DynidError(f"topic '{topic}' has '{text[:100]}', which is no URDF; expected its text, <robot …")
     return text
 
 
 def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf) -> RobotModel:
-    """Robot that the values of `ROBOT_PARAMETERS` describe; waits for the topic as `robot_description`.
+    """Return the robot of the values of `ROBOT_PARAMETERS`; see `robot_description` for the other arguments.
 
     Raises:
-        DynidError: no URDF, or one that has no such arm.
+        DynidError: there is no URDF, or it does not have such an arm.
     """
     text = robot_description(node, settings.robot_description, timeout)
-    from dynid_ros.model.flange import arm_from_urdf  # noqa: PLC0415 - gravity compensation has a tip in its file
-    from dynid_ros.model.link_tree import held_positions  # noqa: PLC0415 - and held joints
+    from dynid_ros.model.flange import arm_from_urdf  # noqa: PLC0415 - not loaded by gravity compensation
+    from dynid_ros.model.link_tree import held_positions  # noqa: PLC0415 - not loaded by gravity compensation
 
     held = held_positions([settings.held_joints])
-    carried = [] if getattr(settings, CARRIED.name, NONE) == NONE else settings.payload
-    gravity, file = settings.gravity, Path(getattr(settings, "model_file", ""))
+    carried = [] if getattr(settings, CARRIED.name, NO_PAYLOAD) == NO_PAYLOAD else settings.payload
+    gravity = settings.gravity
+    file = Path(getattr(settings, "model_file", ""))
     if file.is_file():
         gravity = gravity_of(load_identified(file), gravity, STANDARD_GRAVITY)
     robot, remark = arm_from_urdf(

@@ -1,16 +1,30 @@
-"""Timers and threads at a steady pace, whatever happens to the computer's clock."""
+"""Timers and threads at a steady pace, whatever happens to the computer's clock, and methods under a lock."""
 
 import time
 import traceback
 from collections.abc import Callable
+from functools import wraps
 from threading import Thread, current_thread
+from typing import Any, TypeVar, cast
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.timer import Timer
 
+F = TypeVar("F", bound=Callable[..., Any])
 THREAD_END_TIMEOUT_S = 5.0
+
+
+def locked(method: F) -> F:
+    """Return the method under the attribute `lock` of its object, for objects that several threads use."""
+
+    @wraps(method)
+    def call(owner: Any, *arguments: Any) -> Any:
+        with owner.lock:
+            return method(owner, *arguments)
+
+    return cast(F, call)
 
 
 def steady_timer(node: Node, period: float, action: Callable[[], None]) -> Timer:

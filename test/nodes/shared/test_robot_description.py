@@ -20,7 +20,7 @@ from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.gravity_markers import GravityMarkers  # noqa: E402
 from dynid_ros.nodes.shared import robot_description  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import described, with_group_ends  # noqa: E402
+from dynid_ros.nodes.shared.robot_description import checked_description, with_group_ends  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 
@@ -40,8 +40,8 @@ def test_a_name_that_is_not_there_is_not_looked_for_for_long(text):
 @pytest.mark.parametrize("text", ["/etc/passwd", "arm.urdf", "", " \n"])
 def test_what_comes_on_a_topic_is_never_a_path(text):
     with pytest.raises(DynidError, match=r"topic '/robot_description' says .*, which is no URDF"):
-        described(text, "/robot_description")
-    assert described(planar_arm.urdf(), "/robot_description") == planar_arm.urdf()
+        checked_description(text, "/robot_description")
+    assert checked_description(planar_arm.urdf(), "/robot_description") == planar_arm.urdf()
 
 
 SRDF = '<robot name="planar"><group name="upper"><chain base_link="link_1" tip_link="link_3"/></group></robot>'
