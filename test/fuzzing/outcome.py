@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynid_ros.errors import LONGEST, DynidError
+from dynid_ros.errors import MAX_MESSAGE_LENGTH, DynidError
 
 PATIENCE = 2.0
 """s of the processor for one input, and …"""
@@ -106,7 +106,7 @@ class Tally:
 
 def unclear(message: str) -> str:
     """Why a message is not one clear line; empty if it is."""
-    if len(message) > LONGEST + 10:
+    if len(message) > MAX_MESSAGE_LENGTH + 10:
         return "endless"
     if len(message.split()) < 4:
         return "says nothing"
