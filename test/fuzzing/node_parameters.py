@@ -86,7 +86,8 @@ def judge_compensation(node: Settings) -> None:
 def judge_excitation(node: ExcitationNode) -> None:
     """Limits leave room, and the workspace is one."""
     require_limits(node.safety)
-    require_known(node._described_design(node.settings).experiment(), "information", "limits", "workspace", "robot")
+    known = ("information", "limits", "workspace", "robot", "position_margin")
+    require_known(node._described_design(node.settings).experiment(), *known)
     arm = node.arm
     require(not np.isnan(arm._tracking_error_limit).any() and (arm._tracking_error_limit > 0).all(), "never stops")
     require((arm._efforts._limit > 0).all() and 0 <= arm._efforts._grace < math.inf, "efforts are not watched")

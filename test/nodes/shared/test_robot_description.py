@@ -39,7 +39,7 @@ def test_a_name_that_is_not_there_is_not_looked_for_for_long(text):
 
 @pytest.mark.parametrize("text", ["/etc/passwd", "arm.urdf", "", " \n"])
 def test_what_comes_on_a_topic_is_never_a_path(text):
-    with pytest.raises(DynidError, match=r"topic '/robot_description' says .*, which is no URDF"):
+    with pytest.raises(DynidError, match=r"topic '/robot_description' has .*, which is no URDF"):
         checked_description(text, "/robot_description")
     assert checked_description(planar_arm.urdf(), "/robot_description") == planar_arm.urdf()
 
