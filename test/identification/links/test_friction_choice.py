@@ -51,15 +51,21 @@ def matched(robot, seed=0, size=0.6, **drive) -> Drive:
 
 
 def test_menus_start_with_the_simplest():
-    menu = FrictionMenu.of(1.0)
+    menu = FrictionMenu.for_joint(1.0)
     assert menu.first == JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
     assert menu.candidates[0] == menu.first
     assert all(friction.offset and friction.viscous and friction.coulomb for friction in menu.candidates)
-    assert FrictionMenu.of(0.0) == menu  # a joint at standstill
-    assert {friction.smoothing for friction in FrictionMenu.of(1234.56).candidates} == {0.0, 25.0, 6.2, 62.0, 150.0}
-    slide = FrictionMenu.of(1.0, prismatic=True)
+    assert FrictionMenu.for_joint(0.0) == menu  # a joint at standstill
+    assert {friction.smoothing for friction in FrictionMenu.for_joint(1234.56).candidates} == {
+        0.0,
+        25.0,
+        6.2,
+        62.0,
+        150.0,
+    }
+    slide = FrictionMenu.for_joint(1.0, prismatic=True)
     assert max(friction.sliding_length for friction in slide.candidates) == pytest.approx(5e-4)
-    alone = FrictionMenu.of(1.0, own_angle=False)
+    alone = FrictionMenu.for_joint(1.0, own_angle=False)
     assert not any(friction.spring for friction in alone.candidates)
 
 

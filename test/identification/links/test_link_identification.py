@@ -221,7 +221,7 @@ def test_automatic_friction_of_an_arm_with_everything():
     assert sum("stribeck" in friction.terms for friction in result.model.joints) >= 4
     changed = [remark for remark in result.remarks if remark.startswith("friction of")]
     assert len(changed) >= 5
-    assert all(0 < float(remark.split("left out ")[1].split("%")[0]) < 100 for remark in changed)
+    assert all(0 < float(remark.split("held-out samples ")[1].split("%")[0]) < 100 for remark in changed)
 
 
 @pytest.mark.parametrize("name", ["joint_5 joint_6", pytest.param("wrist", marks=pytest.mark.slow)])

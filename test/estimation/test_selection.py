@@ -1,0 +1,36 @@
+"""Forward selection of models by losses that are given."""
+
+import numpy as np
+
+from dynid_ros.estimation.selection import ForwardSelection
+
+
+class Folds:
+    """Gain of models whose losses are logarithms, with a standard error of 0.1."""
+
+    @staticmethod
+    def gain(before, after):
+        return float(np.sum(before - after)), 0.1
+
+
+def test_best_model_is_taken_while_its_gain_suffices():
+    losses = {"a": np.zeros((1, 2)), "b": np.array([[-1.0, 0.0]]), "c": np.array([[-2.0, 0.5]])}
+    selection = ForwardSelection(Folds(), losses.__getitem__, "a")
+    gains, taken = selection.try_models(["b", "c"], lambda _, error: 5 * error)
+    assert taken == 1
+    assert selection.model == "c"
+    np.testing.assert_allclose(np.concatenate(gains), [1.0, 1.5])
+    assert selection.try_models(["b"], lambda _, error: 5 * error)[1] is None
+    assert selection.model == "c"
+
+
+def test_each_group_of_joints_must_gain():
+    losses = {"a": np.zeros((1, 2)), "b": np.array([[-1.0, -1.0]]), "c": np.array([[-9.0, 0.5]])}
+    selection = ForwardSelection(Folds(), losses.__getitem__, "a")
+    _, taken = selection.try_models(["c", "b"], lambda _, error: error, lambda _: [[0], [1]])
+    assert taken == 1
+
+
+def test_no_candidates():
+    selection = ForwardSelection(Folds(), lambda _: np.zeros((1, 1)), "a")
+    assert selection.try_models([], lambda _, error: error) == ([], None)
