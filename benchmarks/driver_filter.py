@@ -26,12 +26,12 @@ from gate_recordings import sound_case
 from real_recordings import DATA, MISSING, real_robot
 
 from benchmarks.real_links import COUPLED, DIVISIONS, stretches
+from dynid_ros.checks.low_pass import FILTERS
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import compare
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.low_pass import FILTERS
 from dynid_ros.signals.driver_filter import AUTO, DriverFilter
 
 REAL = {"ur10e": 1.5, "kuka_lwr4": 0.6, "franka_panda": 1.0, "staubli_tx40": 4.0}

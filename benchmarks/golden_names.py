@@ -52,6 +52,7 @@ PROMISED = {
 MOVED = {
     "identification.flexible.mocap_links": "mocap.recorded_links",
     "jobs.surroundings": "jobs.experiments",
+    "recording.checks": "checks",
     "share": "files.share",
 }
 """Modules that the record knows by an earlier path."""

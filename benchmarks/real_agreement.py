@@ -17,11 +17,11 @@ import numpy as np
 import yaml
 
 from benchmarks.real_links import COUPLED, DATA, DIVISIONS, MISSING, real_recording, real_robot
+from dynid_ros.checks.all_checks import check
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.all_checks import check
 
 LOADED = "Load"
 

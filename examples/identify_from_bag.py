@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
+from dynid_ros.checks import check
 from dynid_ros.identification import LinkIdentification  # poses without motion: GravityIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks import check
 
 urdf, bag, folder, *tip = sys.argv[1:]
 robot = RobotModel.from_urdf(urdf, *tip)

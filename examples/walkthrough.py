@@ -9,11 +9,11 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
+from dynid_ros.checks import check
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.jobs.judging import judge
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks import check
 
 urdf, fitted, unseen = sys.argv[1:4]
 robot = RobotModel.from_urdf(urdf)

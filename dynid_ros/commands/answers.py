@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dynid_ros.recording.checks.finding import Finding
+from dynid_ros.checks.finding import Finding
 
 VERSIONS: Mapping[str, int] = {}
 """Versions of documents, by the name of their schema, where a key went or means something else; the others are 1."""

@@ -7,10 +7,10 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.checks.channels import WRENCH_AXES
 from dynid_ros.errors import IdentificationError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.channels import WRENCH_AXES
 from dynid_ros.recording.series import WrenchSeries
 
 Frame = Literal["sensor", "base"]

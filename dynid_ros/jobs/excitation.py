@@ -12,6 +12,7 @@ import numpy as np
 import yaml
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.checks.finding import Finding
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
 from dynid_ros.files import all_or_none, writable_folder, write_atomically
@@ -33,7 +34,6 @@ from dynid_ros.jobs.progress import progress, search_progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.report.motion import DesignedMotion, write_design_report
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 from dynid_ros.trajectories.limits import describe_weak_joints

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.checks.all_checks import check
+from dynid_ros.checks.finding import Finding
 from dynid_ros.errors import ModelError, RecordingError, TrajectoryError
 from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
@@ -19,8 +21,6 @@ from dynid_ros.model.link_tree import held_positions
 from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.all_checks import check
-from dynid_ros.recording.checks.finding import Finding
 from dynid_ros.recording.effort import EffortConvention
 
 

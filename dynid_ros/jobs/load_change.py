@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dynid_ros.checks.all_checks import check
+from dynid_ros.checks.finding import DRIFT, LOAD_CHANGE, Finding
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.links.load_step import FIX, LoadChangeError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.all_checks import check
-from dynid_ros.recording.checks.finding import DRIFT, LOAD_CHANGE, Finding
 
 
 def check_with_load(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.checks.all_checks import check
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.identification.equations import validate
@@ -21,7 +22,6 @@ from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.all_checks import check
 from dynid_ros.recording.tables import write_columns
 from dynid_ros.signals import differentiate
 

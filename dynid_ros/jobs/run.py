@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynid_ros.checks.finding import Finding
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identified.gravity_direction import GIVEN
@@ -15,7 +16,6 @@ from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.kinds import KINDS, UNLOADED, VALIDATED, Checks, Kind
 from dynid_ros.jobs.progress import progress
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.finding import Finding
 
 RecordingsByRole = Mapping[str, Sequence[Recording]]
 

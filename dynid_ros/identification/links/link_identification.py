@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.checks.gravity_direction import best_gravity
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
 from dynid_ros.identification.gravity_direction import (
@@ -47,7 +48,6 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_terms import FRICTION_TERMS, friction_terms
 from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.model.link_columns import LinkColumns
-from dynid_ros.recording.checks.gravity_direction import best_gravity
 from dynid_ros.recording.recording import Recordings
 from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
 from dynid_ros.settings import check, setting

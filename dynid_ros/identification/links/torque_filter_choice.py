@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from dynid_ros.checks.low_pass import sure_low_pass
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.low_pass import sure_low_pass
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import DriverFilter
 

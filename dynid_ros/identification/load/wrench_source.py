@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 from scipy.stats import f as fisher
 
+from dynid_ros.checks.channels import require_sound
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.load.wrench_columns import Deflections, Gains, WrenchColumns, estimated_gains
@@ -39,7 +40,6 @@ from dynid_ros.identification.wrench_frame import (
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import STATIC
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.channels import require_sound
 from dynid_ros.recording.uniform_motion import LinkSignals
 
 # Wrenches that are in another frame, or have the other sign, than they are said to.

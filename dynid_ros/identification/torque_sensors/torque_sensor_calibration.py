@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.checks.channels import check_channels
+from dynid_ros.checks.finding import CLIPPED, CONSTANT
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.static_samples import (
     DIFFERENCE,
@@ -37,8 +39,6 @@ from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.checks.channels import check_channels
-from dynid_ros.recording.checks.finding import CLIPPED, CONSTANT
 from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.settings import setting
 

@@ -1,0 +1,61 @@
+"""All checks of a recording, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dynid_ros.checks.channels import check_channels
+from dynid_ros.checks.finding import Finding
+from dynid_ros.checks.model_faults import check_model
+from dynid_ros.checks.motion import check_motion, check_position_steps, check_steps, check_values
+from dynid_ros.checks.moving_hand import check_hand
+from dynid_ros.checks.torque_stretches import check_torque_stretches
+from dynid_ros.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+
+
+def check(
+    recording: Recording | Sequence[Recording],
+    robot: RobotModel | None = None,
+    motion: bool = False,
+    undecided: list[str] | None = None,
+) -> list[Finding]:
+    """Return the faults of recordings, each with a remedy; empty for sound recordings. docs/checks.md lists them.
+
+    With a robot, positions are also compared with its limits, and torques with its model; joints are selected by name.
+    Recordings that are fitted together should be checked together: a single pose does not show the convention of the
+    effort, while several recordings of one pose each do (see `check_effort`).
+
+    Args:
+        recording: recording, or all recordings that are fitted together.
+        robot: robot model with the gravity of its mounting; None: the recordings are checked alone.
+        motion: whether the fit needs motion, as for inertias and friction; gravity can be estimated from poses.
+        undecided: list to which the faults that these recordings cannot show are appended; None to omit them.
+
+    Raises:
+        RecordingError: a joint of the robot is not in a recording.
+    """
+    recordings = [recording] if isinstance(recording, Recording) else list(recording)
+    if robot is not None:
+        recordings = [part.select(robot.joint_names) for part in recordings]
+    findings: list[Finding] = []
+    for part in recordings:
+        findings += [
+            *check_steps(part, motion),
+            *check_channels(part),
+            *check_torque_stretches(part),
+            *check_position_steps(part),
+        ]
+        if robot is not None:
+            findings += check_values(part, robot)
+    if robot is not None:
+        if motion:
+            findings += check_motion(recordings, robot)
+        findings += check_hand(recordings, robot)
+        # The model cannot be judged with torques or positions of a broken channel.
+        if not any(finding.severity == "error" for finding in findings):
+            findings += check_model(recordings, robot, undecided)
+    return findings

@@ -1,0 +1,238 @@
+"""Low-passed samples of motion and torque, a few hundred, that all checks of the torque model share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import CubicSpline
+
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording.recording import Recording, practically_zero
+from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion, fresh_times, resample
+
+MAX_SAMPLES = 800
+"""Number of samples that suffices to prefer one hypothesis to another."""
+MIN_ACCELERATION_SHARE = 0.99
+"""Share of the power of the acceleration that the low-pass of the positions keeps; a larger one lets noise in."""
+CUTOFF_RANGE_HZ = (0.5, 12.0)
+"""Bounds of the cutoff frequency of the positions: arms are not excited beyond."""
+TORQUE_CUTOFF_RATIO = 3.0
+"""Ratio of the cutoff frequency of the torques to that of the positions: torques contain products of motions."""
+MAX_CUTOFF_OF_RATE = 0.2
+"""Largest cutoff frequency of the positions, as a fraction of the sampling rate."""
+REVERSAL_SPEED = 0.005
+"""Speed within which friction reverses, rad/s or m/s."""
+MAX_REST_SPEED = 0.001
+"""Largest speed of a joint at rest, rad/s or m/s."""
+MAX_REST_SPEED_FRACTION = 0.02
+"""Largest speed of a joint at rest, as a fraction of its largest speed."""
+MIN_VARIATION = 1e-9
+"""Smallest variation of a torque that is not constant, as a fraction of its magnitude: splines round."""
+PRESLIDING_DISTANCES = (0.003, 0.02)
+"""Distances over which friction may build up after a reversal, rad or m."""
+FRICTION_STEP_S = 0.01
+"""Time step of presliding friction."""
+GAIN_ERROR = 0.02
+"""Standard deviation of the relative error of a joint's torque gain."""
+DELAY_ERROR_S = 0.004
+"""Standard deviation of the delay of the torques: filters in the drives of sound recordings make up to 7 ms."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Uniform samples of one recording without a gap; rows of its arrays are (N, n).
+
+    Attributes:
+        part: index of the recording.
+        time: (N,) time, s.
+        position, velocity, acceleration: low-passed motion.
+        torque, direction: torque, and sign of the velocity, low-passed at a higher cutoff frequency.
+        kept: samples to use, without the ends that the low-pass spoils.
+    """
+
+    part: int
+    time: NDArray
+    position: NDArray
+    velocity: NDArray
+    acceleration: NDArray
+    torque: NDArray
+    direction: NDArray
+    kept: slice
+
+
+class MotionSamples:
+    """M samples of n joints from all stretches.
+
+    Args:
+        uniform: uniform positions and torques (N, 2 n) of the recordings, by their index.
+        stretches: low-passed stretches of these recordings.
+        bandwidth: cutoff frequency of the positions, Hz.
+
+    Attributes:
+        time: (M,) time on the clock of each recording, s.
+        part: (M,) index of the recording.
+        position, velocity, acceleration, torque, direction: (M, n), see `Stretch`. A torque that was not recorded is 0.
+        alive: (M, n) mask of the torques that are neither missing nor constant.
+        moving: (M, n) mask of the samples that are alive and whose friction is not that of rest.
+    """
+
+    def __init__(self, uniform: Mapping[int, Resampled], stretches: Sequence[Stretch], bandwidth: float):
+        self.uniform = uniform
+        self.stretches = tuple(stretches)
+        self.bandwidth = bandwidth
+        self.time = self._kept("time")
+        self.part = np.repeat([s.part for s in stretches], [len(s.time[s.kept]) for s in stretches])
+        self.position = self._kept("position")
+        self.velocity = self._kept("velocity")
+        self.acceleration = self._kept("acceleration")
+        self.torque = self._kept("torque")
+        self.direction = self._kept("direction")
+        alive = {part: _varying_torques(recording) for part, recording in uniform.items()}
+        self.alive = np.array([alive[part] for part in self.part])
+        speed = np.abs(self.velocity)
+        self.moving = self.alive & (speed > np.maximum(MAX_REST_SPEED, MAX_REST_SPEED_FRACTION * speed.max(axis=0)))
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def thinned(self, limit: int) -> MotionSamples:
+        """Return about `limit` of the samples at most, at even distances."""
+        factor = -(-len(self) // limit)
+        stretches = [replace(s, kept=slice(s.kept.start, s.kept.stop, s.kept.step * factor)) for s in self.stretches]
+        return MotionSamples(self.uniform, stretches, self.bandwidth)
+
+    def torque_low_pass(self, rate: float) -> LowPass:
+        """Return the low-pass of torques and directions at a sampling rate, Hz."""
+        return _low_passes(self.bandwidth, rate)[1]
+
+    def delayed_torque(self, lag: float) -> NDArray:
+        """Return the torques (M, n) `lag` s later."""
+        return np.concatenate(
+            [
+                spline(np.clip(s.time[s.kept] + lag, s.time[0], s.time[-1]))
+                for s, spline in zip(self.stretches, self._torque_splines, strict=True)
+            ]
+        )
+
+    def disturbed_torques(self) -> list[NDArray]:
+        """Return torques (M, n) with one systematic error each: of the gain of a joint, or of a common delay."""
+        joints = np.arange(self.torque.shape[1])
+        gains = [np.where(joints == j, 1.0 + GAIN_ERROR, 1.0) for j in joints]
+        return [*(self.torque * gain for gain in gains), self.delayed_torque(DELAY_ERROR_S)]
+
+    def shifted(self, values: NDArray, lag: float) -> NDArray:
+        """Return values (M, n) at the samples `lag` s later, by linear interpolation."""
+        return np.concatenate(
+            [
+                np.column_stack([np.interp(time + lag, time, column) for column in part.T])
+                for time, part in self.by_stretch(values)
+            ]
+        )
+
+    def by_stretch(self, values: NDArray) -> Iterator[tuple[NDArray, NDArray]]:
+        """Yield the times (K,) of each stretch, s, and its part of values (M, …)."""
+        first = 0
+        for s in self.stretches:
+            time = s.time[s.kept]
+            yield time, values[first : first + len(time)]
+            first += len(time)
+
+    @cached_property
+    def presliding(self) -> tuple[NDArray, NDArray]:
+        """Friction that the model lacks: presliding friction (M, n, 2), and later friction and speed (M, n, 2)."""
+        built_up = np.stack([self._dahl_friction(distance) for distance in PRESLIDING_DISTANCES], axis=2)
+        # The derivative of the direction is the change of friction that comes later.
+        later = np.concatenate([np.gradient(s.direction, s.time, axis=0)[s.kept] for s in self.stretches])
+        return built_up, np.stack([later, np.abs(self.velocity)], axis=2)
+
+    def _dahl_friction(self, distance: float) -> NDArray:
+        """Return Dahl's friction (M, n) of unit size, low-passed as the torques are."""
+        parts = []
+        for stretch in self.stretches:
+            step = float(stretch.time[1] - stretch.time[0])
+            every = max(1, round(FRICTION_STEP_S / step))
+            moves = np.diff(stretch.position[::every], axis=0, prepend=stretch.position[:1])
+            direction = np.sign(moves)
+            decay = np.exp(-np.abs(moves) / distance)
+            friction = np.zeros_like(moves)
+            state = np.zeros(moves.shape[1])
+            for k in range(len(moves)):
+                state = direction[k] + (state - direction[k]) * decay[k]
+                friction[k] = state
+            uniform = np.column_stack([np.interp(stretch.time, stretch.time[::every], column) for column in friction.T])
+            parts.append(self.torque_low_pass(1 / step).filter(uniform)[stretch.kept])
+        return np.concatenate(parts)
+
+    @cached_property
+    def _torque_splines(self) -> list[CubicSpline]:
+        return [CubicSpline(s.time, s.torque) for s in self.stretches]
+
+    def _kept(self, name: str) -> NDArray:
+        return np.concatenate([getattr(s, name)[s.kept] for s in self.stretches])
+
+
+def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
+    """Return the samples of all recordings in which something moves; None if nothing does.
+
+    Positions are low-passed to the band of the motion, torques and the directions of friction to a wider one, all with
+    zero phase. All recordings share the filters.
+    """
+    uniform: dict[int, Resampled] = {}
+    cutoffs = []
+    for i, part in enumerate(recordings):
+        try:
+            uniform[i] = _resampled(part)
+            longest = max((s.values for s in uniform[i].segments), key=len)
+            choice = choose_cutoff(longest[:, : part.n_joints], uniform[i].rate, MIN_ACCELERATION_SHARE)
+            cutoffs.append(choice.low_pass.cutoff)
+        except RecordingError:  # too short, or nothing moves
+            uniform.pop(i, None)
+    if not uniform:
+        return None
+    cutoff = float(np.clip(max(cutoffs), *CUTOFF_RANGE_HZ))
+    stretches = [stretch for i, part in uniform.items() for stretch in _stretches(i, part, cutoff)]
+    return MotionSamples(uniform, stretches, cutoff) if stretches else None
+
+
+def _resampled(recording: Recording) -> Resampled:
+    """Resample positions and torques (N, 2 n) to a uniform grid; a torque that was not measured is 0.
+
+    Raises:
+        RecordingError: too few samples without a gap.
+    """
+    measured = np.isfinite(recording.torque).any(axis=0) & ~practically_zero(recording.torque)
+    values = np.hstack([recording.position, np.where(measured, recording.torque, 0.0)])
+    time, fresh = fresh_times(recording.time, recording.position, values)
+    return resample(time[fresh], values[fresh])
+
+
+def _varying_torques(uniform: Resampled) -> NDArray:
+    """Return a mask (n,) of the torques that are not constant, apart from rounding."""
+    torque = np.concatenate([np.hsplit(segment.values, 2)[1] for segment in uniform.segments])
+    return np.ptp(torque, axis=0) > MIN_VARIATION * np.abs(torque).max(axis=0)
+
+
+def _stretches(part: int, uniform: Resampled, cutoff: float) -> Iterator[Stretch]:
+    """Yield the low-passed stretches of a recording that are longer than the ends that the low-pass spoils."""
+    motion_low_pass, torque_low_pass = _low_passes(cutoff, uniform.rate)
+    for segment in uniform.segments:
+        try:
+            kept = motion_low_pass.kept(len(segment.time))
+        except RecordingError:
+            continue
+        position, torque = np.hsplit(segment.values, 2)
+        motion = filtered_motion(position, motion_low_pass)
+        direction = np.tanh(motion.velocity / REVERSAL_SPEED)
+        torque, direction = np.hsplit(torque_low_pass.filter(np.hstack([torque, direction])), 2)
+        kept = slice(kept.start, kept.stop, torque_low_pass.decimation)
+        yield Stretch(part, segment.time, *motion, torque, direction, kept)
+
+
+def _low_passes(cutoff: float, rate: float) -> tuple[LowPass, LowPass]:
+    """Return the low-pass of the positions and that of the torques."""
+    motion = LowPass(min(cutoff, MAX_CUTOFF_OF_RATE * rate), rate)
+    return motion, LowPass(min(TORQUE_CUTOFF_RATIO * motion.cutoff, 2 * MAX_CUTOFF_OF_RATE * rate), rate)

@@ -1,0 +1,345 @@
+"""Linear torque model of an arm and its drives, fitted to low-passed samples: many hypotheses a second."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+
+from dynid_ros.checks.motion_samples import MotionSamples
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+
+SYSTEMATIC_ERROR = 0.005
+"""Errors of sensors and geometry that no parameter accounts for, as a fraction of the arm's largest torque."""
+FIRST_NOISE = 0.1
+"""Noise of each joint before the first fit, as a fraction of its torque."""
+N_REWEIGHTINGS = 4
+MIN_ROWS = 30
+"""Smallest number of moving samples for a joint to be judged."""
+RIDGE = 1e-8
+"""Ridge of the normal equations with unit columns: parameters without effect stay zero."""
+MIN_COLUMN = 1e-12
+"""Smallest column with an effect, as a fraction of the largest; smaller ones are rounding errors."""
+MAX_PARAMETER = 1e6
+"""Largest plausible inertial parameter, kg, kg m or kg m²."""
+GENERIC_GRAVITY = (3.1, -4.7, -7.9)
+"""Gravity along a direction that is special to no arm, m/s²."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueTerms:
+    """Columns of a torque model at M samples, and the torques of n joints that they explain.
+
+    Attributes:
+        rigid: (M, n, p) columns of parameters of any sign, which the joints share.
+        drive: (M, n, k) columns of each joint's own coefficients, which are not negative: friction brakes, rotors have
+            mass.
+        moving: (M, n) mask of the rows to use.
+        torque: (M, n) torques, N m (N).
+        prismatic: (n,) mask of the prismatic joints.
+    """
+
+    rigid: NDArray
+    drive: NDArray
+    moving: NDArray
+    torque: NDArray
+    prismatic: NDArray
+
+    @cached_property
+    def equations(self) -> TorqueEquations:
+        """Normal equations."""
+        return TorqueEquations(self)
+
+    @cached_property
+    def fit(self) -> TorqueFit:
+        """Least-squares fit."""
+        return self.equations.fit()
+
+    def with_rigid(self, columns: NDArray) -> TorqueTerms:
+        """Append columns (M, n, c) of shared parameters."""
+        return replace(self, rigid=np.concatenate([self.rigid, columns], axis=2))
+
+    def with_drive(self, columns: NDArray) -> TorqueTerms:
+        """Append columns (M, n, c) of each joint's own coefficients."""
+        return replace(self, drive=np.concatenate([self.drive, columns], axis=2))
+
+    def rows(self, rows: NDArray) -> TorqueTerms:
+        """Select samples, by a mask or by their indices."""
+        return replace(
+            self, rigid=self.rigid[rows], drive=self.drive[rows], moving=self.moving[rows], torque=self.torque[rows]
+        )
+
+
+def own_columns(values: NDArray) -> NDArray:
+    """Return columns (M, n, n k) from values (M, n, k) whose coefficients each joint has for itself."""
+    m, n, k = values.shape
+    columns = np.zeros((m, n, n, k))
+    columns[:, range(n), range(n)] = values
+    return columns.reshape(m, n, n * k)
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueFit:
+    """Result of fitting a hypothesis.
+
+    Attributes:
+        rms: (n,) RMS residual, N m; NaN for a joint that is not judged.
+        misfits: (n,) half the negative log likelihood per sample of each joint, less that of a constant torque:
+            log(rms / variation of the torque), both bounded below by systematic errors. Hypotheses that use other rows,
+            or other channels in them, can thus be compared. 0 for a joint that is not judged.
+        rigid: (p,) shared parameters.
+        offset: (n,) offsets, N m.
+        drive: (n, k) coefficients of the drives.
+    """
+
+    rms: NDArray
+    misfits: NDArray
+    rigid: NDArray
+    offset: NDArray
+    drive: NDArray
+
+    @property
+    def misfit(self) -> float:
+        """Sum of the misfits of all joints."""
+        return float(np.sum(self.misfits))
+
+    def shared_gain(self, other: TorqueFit) -> float:
+        """Return the gain of the joint with the second largest gain by the other fit.
+
+        A hypothesis about time must show in more than one joint, whereas friction that the model lacks is one joint's.
+        """
+        return float(np.sort(self.misfits - other.misfits)[-2]) if len(self.misfits) > 1 else -np.inf
+
+
+class TorqueEquations:
+    """Normal equations of torque = rigid + offset + drive, per joint, for every torque channel in every joint's place.
+
+    Attributes:
+        count: (n,) number of rows of each joint.
+        size: (n,) standard deviation of each torque channel, N m.
+        floor: (n,) systematic error of each joint's torque, N m.
+    """
+
+    def __init__(self, terms: TorqueTerms):
+        n = terms.torque.shape[1]
+        n_rigid = terms.rigid.shape[2]
+        k = terms.drive.shape[2]
+        size = n_rigid + n + n * k
+        self.n = n
+        self.n_rigid = n_rigid
+        self.count = terms.moving.sum(axis=0)
+        self.normal = np.zeros((n, size, size))
+        self._terms = terms
+        self._columns = []
+        for j in range(n):
+            columns = np.zeros((len(terms.torque), size))
+            columns[:, :n_rigid] = terms.rigid[:, j]
+            columns[:, n_rigid + j] = 1.0
+            columns[:, n_rigid + n + j * k : n_rigid + n + (j + 1) * k] = terms.drive[:, j]
+            columns = columns[terms.moving[:, j]]
+            self.normal[j] = columns.T @ columns
+            self._columns.append(columns)
+        self._set_torque(terms.torque)
+
+    def explaining(self, torque: NDArray) -> TorqueEquations:
+        """Return the same equations for other torques (M, n)."""
+        other = copy(self)
+        other._set_torque(torque)
+        return other
+
+    def _set_torque(self, torque: NDArray) -> None:
+        moving = self._terms.moving
+        self.right = np.array([(columns.T @ torque[moving[:, j]]).T for j, columns in enumerate(self._columns)])
+        self.square = np.array([np.sum(torque[moving[:, j]] ** 2, axis=0) for j in range(self.n)])
+        self.size = torque.std(axis=0)
+        kinds = self._terms.prismatic
+        largest = np.array([np.max(self.size, where=np.equal(kinds, kind), initial=0.0) for kind in kinds])
+        self.floor = np.maximum(SYSTEMATIC_ERROR * largest, np.finfo(float).tiny)
+
+    @property
+    def judged(self) -> NDArray:
+        """Indices of the joints with enough moving samples."""
+        return np.flatnonzero(self.count >= MIN_ROWS)
+
+    def fit(self, channels: ArrayLike | None = None, signs: ArrayLike | None = None) -> TorqueFit:
+        """Fit with torque channel `channels[j]` times `signs[j]` as the torque of joint j; None: as recorded.
+
+        Each joint has a noise of its own, estimated together with the parameters by iterative reweighting.
+        """
+        joints = np.arange(self.n)
+        order = joints if channels is None else np.asarray(channels)
+        right = self.right[joints, order] * (np.ones(self.n) if signs is None else np.asarray(signs))[:, None]
+        square = self.square[joints, order]
+        judged = self.judged
+        count = np.maximum(self.count, 1)
+        variance = (FIRST_NOISE * self.size[order]) ** 2 + self.floor**2
+        rms = np.full(self.n, np.nan)
+        for _ in range(N_REWEIGHTINGS):
+            weight = 1 / variance[judged]
+            solution = self._solve(np.tensordot(weight, self.normal[judged], 1), weight @ right[judged])
+            rest = square - 2 * right @ solution + (self.normal @ solution) @ solution
+            rms[judged] = np.sqrt(np.maximum(0.0, rest) / count)[judged]
+            variance = np.where(np.isnan(rms), variance, rms**2 + self.floor**2)
+        rigid, offset, drive = np.split(solution, [self.n_rigid, self.n_rigid + self.n])
+        mean = right[:, self.n_rigid :][joints, joints] / count
+        variation = np.maximum(square / count - mean**2, 0.0) + self.floor**2
+        misfits = np.where(np.isnan(rms), 0.0, 0.5 * np.log(variance / variation))
+        return TorqueFit(rms, misfits, rigid, offset, drive.reshape(self.n, -1))
+
+    def own_rms(self) -> NDArray:
+        """Return the RMS residuals (n,) if each joint had parameters of its own, N m."""
+        rms = np.full(self.n, np.nan)
+        for j in self.judged:
+            solution = self._solve(self.normal[j], self.right[j, j])
+            rest = self.square[j, j] - 2 * solution @ self.right[j, j] + solution @ self.normal[j] @ solution
+            rms[j] = np.sqrt(max(0.0, rest) / self.count[j])
+        return rms
+
+    def _solve(self, normal: NDArray, right: NDArray) -> NDArray:
+        """Solve normal equations by least squares, with coefficients of the drives that are not negative."""
+        scale = np.sqrt(np.diag(normal))
+        scale[scale <= MIN_COLUMN * scale.max()] = 1.0
+        normal = normal / (scale * scale[:, None])
+        normal.flat[:: len(scale) + 1] += RIDGE
+        right = right / scale
+        free = slice(self.n_rigid + self.n)
+        drive = slice(self.n_rigid + self.n, None)
+        across = normal[free, drive]
+        eliminated = np.linalg.solve(normal[free, free], np.column_stack([across, right[free]]))
+        inner = normal[drive, drive] - across.T @ eliminated[:, :-1]
+        inner.flat[:: len(inner) + 1] += 10 * RIDGE  # rounding errors may make it indefinite
+        root = np.linalg.cholesky(inner)
+        bounded = nnls(root.T, np.linalg.solve(root, right[drive] - across.T @ eliminated[:, -1]))[0]
+        return np.concatenate([eliminated[:, -1] - eliminated[:, :-1] @ bounded, bounded]) / scale
+
+
+class TorqueModel:
+    """Linear model of an arm and its drives: base parameters, friction, rotors.
+
+    Args:
+        robot: robot model.
+        braking: whether friction can only brake; False where the recording shows that apparent friction pushes.
+
+    Attributes:
+        columns: (p,) inertial parameters whose columns contain everything that torques determine, whatever the
+            direction of gravity.
+    """
+
+    def __init__(self, robot: RobotModel, braking: bool = True):
+        self.robot = robot
+        self._braking = braking
+        self._falling: NDArray | None = None
+        self.columns = self._with_gravity(GENERIC_GRAVITY).base_parameters().columns
+
+    def falling(self, joints: NDArray) -> TorqueModel:
+        """Return the same model, except that the torque of these joints (n,) may fall with speed."""
+        other = copy(self)
+        other._falling = joints
+        return other
+
+    def terms(
+        self, samples: MotionSamples, order: ArrayLike | None = None, factors: ArrayLike | None = None
+    ) -> TorqueTerms:
+        """Return the terms with position channel `order[j]` times `factors[j]` as the position of joint j.
+
+        Without `order` and `factors` the positions are as recorded.
+        """
+        channels = np.arange(self.robot.n_joints) if order is None else np.asarray(order)
+        scale = np.ones(len(channels)) if factors is None else np.asarray(factors)
+        position = samples.position[:, channels] * scale
+        velocity = samples.velocity[:, channels] * scale
+        acceleration = samples.acceleration[:, channels] * scale
+        direction = samples.direction[:, channels] * scale
+        rigid = self.robot.torque_regressor(position, velocity, acceleration)[:, :, self.columns]
+        drive = [direction, velocity, acceleration]
+        if not self._braking:
+            drive += [-direction, -velocity]
+        if self._falling is not None:
+            drive.append(-velocity * self._falling[channels])
+        moving = samples.moving[:, channels]
+        return TorqueTerms(rigid, np.stack(drive, axis=2), moving, samples.torque, self.robot.chain.prismatic)
+
+    def weightless_columns(self, samples: MotionSamples) -> NDArray:
+        """Return the rigid columns (M, n, p) without gravity."""
+        motion = samples.position, samples.velocity, samples.acceleration
+        return self._with_gravity(np.zeros(3)).torque_regressor(*motion)[:, :, self.columns]
+
+    def gravity_columns(self, samples: MotionSamples) -> NDArray:
+        """Return the rigid columns (3, M, n, p) at rest for gravity of 1 m/s² along x, y and z of the base."""
+        return np.array(
+            [self._with_gravity(axis).gravity_regressor(samples.position)[:, :, self.columns] for axis in np.eye(3)]
+        )
+
+    def plausible_parameters(self, rigid: NDArray) -> NDArray:
+        """Return inertial parameters (10 n,) with the same torques as estimated coefficients (p,).
+
+        If few joints move, columns that differ by rounding errors only have arbitrarily large coefficients. They are
+        omitted.
+        """
+        parameters = np.zeros(self.robot.parameters.size)
+        parameters[self.columns] = np.where(np.abs(rigid) < MAX_PARAMETER, rigid, 0.0)
+        return parameters
+
+    def _with_gravity(self, gravity: ArrayLike) -> RobotModel:
+        robot = self.robot
+        return type(robot)(robot.chain, robot.parameters, gravity, robot.urdf, robot.posture)
+
+
+class TorqueProblem:
+    """Torque model of a recording and its fit, built once for all checks.
+
+    Args:
+        model: linear torque model.
+        samples: samples of the motion.
+
+    Attributes:
+        terms: columns of the model at the samples.
+    """
+
+    def __init__(self, model: TorqueModel, samples: MotionSamples):
+        self.model = model
+        self.samples = samples
+        self.robot = model.robot
+        self.terms = model.terms(samples)
+
+    @property
+    def equations(self) -> TorqueEquations:
+        """Normal equations of the model."""
+        return self.terms.equations
+
+    @property
+    def fit(self) -> TorqueFit:
+        """Least-squares fit of the model."""
+        return self.terms.fit
+
+    @cached_property
+    def presliding(self) -> TorqueProblem:
+        """The same problem with presliding friction, which the model lacks."""
+        problem = copy(self)
+        problem.terms = with_presliding(self.terms, self.samples)
+        return problem
+
+
+def with_presliding(
+    terms: TorqueTerms, samples: MotionSamples, order: ArrayLike | None = None, factors: ArrayLike | None = None
+) -> TorqueTerms:
+    """Append presliding friction of each joint, friction that comes later, and friction that differs by direction.
+
+    Args:
+        terms: columns of the torque model.
+        samples: samples of the motion.
+        order: (n,) position channel of each joint; None: its own.
+        factors: (n,) factors of the positions; None: ones.
+    """
+    channels = slice(None) if order is None else np.asarray(order)
+    scale = 1.0 if factors is None else np.asarray(factors)[:, None]
+    built_up, own = samples.presliding
+    own = np.concatenate([own[:, channels, :1] * scale, own[:, channels, 1:]], axis=2)
+    return terms.with_rigid(own_columns(own)).with_drive(built_up[:, channels] * scale)

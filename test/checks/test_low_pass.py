@@ -1,0 +1,85 @@
+"""Friction that builds up after a reversal, as the checks of torques have it."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.checks.finding import LOW_PASSED
+from dynid_ros.checks.low_pass import (
+    check_contents,
+    shows_in_rigid_torques,
+)
+from dynid_ros.checks.motion_samples import (
+    PRESLIDING_DISTANCES,
+    TORQUE_CUTOFF_RATIO,
+    MotionSamples,
+    Stretch,
+    motion_samples,
+)
+from dynid_ros.checks.torque_model import TorqueFit, TorqueTerms, with_presliding
+from dynid_ros.recording import Recording
+from dynid_ros.signals import LowPass
+
+
+@pytest.mark.parametrize(("cutoff", "told"), [(2.5, True), (None, False)])
+def test_positions_and_torques_without_noise_above_the_motion_are_told(cutoff, told):
+    rng, time = np.random.default_rng(0), np.arange(6000) / 100.0
+    motion = np.sin(np.outer(time, [3.0, 4.0, 5.0]))
+    position, torque = motion + 1e-5 * rng.normal(size=motion.shape), motion + 0.1 * rng.normal(size=motion.shape)
+    if cutoff:
+        position, torque = (LowPass(cutoff, 100.0).filter(values) for values in (position, torque))
+    recording = Recording(planar_arm.JOINTS, time, position, np.full_like(motion, np.nan), torque, source="run")
+    samples = motion_samples([recording])
+    assert 0.7 < samples.bandwidth < 2.5
+    findings = list(check_contents(samples, "run"))
+    assert [finding.kind for finding in findings] == [LOW_PASSED] * told
+
+
+RATE, CUTOFF = 200.0, 8.0
+ROWS = slice(100, 700, 3)
+
+
+def test_it_is_dahls_and_passes_the_low_pass_of_the_torques():
+    """To and fro at 0.1 rad/s: towards one in the direction of motion by exp(-way / distance), from where it was."""
+    time = np.arange(801) / RATE
+    way = 0.1 * np.where(time <= 2.0, time, time - 2.0)
+    position = np.where(time <= 2.0, way, 0.2 - way)[:, None]
+    still, velocity = np.zeros_like(position), np.full_like(position, 0.1)
+    stretch = Stretch(0, time, position, velocity, still, still, still, ROWS)
+    uniform = SimpleNamespace(segments=[SimpleNamespace(values=np.hstack([position, position]))])
+    samples = MotionSamples({0: uniform}, [stretch], CUTOFF / TORQUE_CUTOFF_RATIO)
+    velocity = velocity[ROWS]
+    nothing = np.zeros((len(velocity), 1, 0))
+    found = with_presliding(TorqueTerms(nothing, nothing, velocity, velocity, np.zeros(1)), samples)
+    for k, distance in enumerate(PRESLIDING_DISTANCES):
+        forgotten = np.exp(-way / distance)
+        friction = np.where(time <= 2.0, 1.0 - forgotten, 2.0 * forgotten - 1.0)
+        expected = LowPass(CUTOFF, RATE).filter(friction[:, None])[ROWS]
+        np.testing.assert_allclose(found.drive[:, :, k], expected, atol=0.02)
+    np.testing.assert_allclose(found.rigid[:, 0], np.column_stack([np.zeros(len(velocity)), velocity]))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rms", "shown"), [([0.1], True), ([1.0], False), ([0.1, 0.1], True), ([0.1, 1.0], False), ([0.1, np.nan], False)]
+)
+def test_a_change_of_the_torques_shows_in_two_joints_or_the_only_one(rms, shown):
+    n = len(rms)
+    fit = TorqueFit(np.array(rms), np.zeros(n), np.zeros(0), np.zeros(n), np.zeros((n, 0)))
+    moving = np.tile(np.isfinite(rms), (50, 1))
+    assert shows_in_rigid_torques(np.ones((50, n)), np.zeros((50, n)), fit, moving) is shown
+
+
+@pytest.mark.parametrize("rate", [25.0, 33.0, 50.0])
+def test_half_of_a_low_rate_is_no_low_pass(rate):
+    """Slow motion whose band ends just below half the rate, with noise up to there."""
+    rng = np.random.default_rng(0)
+    time = np.arange(0.0, 60.0, 1 / rate)
+    q = np.sin(np.outer(time, [1.0, 1.7, 2.9]))
+    q[:, 0] += 0.2 * np.sin(2 * np.pi * 4.0 * time)
+    torque = planar_arm.holding_torque(q) + rng.normal(0, 0.05, q.shape)
+    recording = Recording(planar_arm.JOINTS, time, q + rng.normal(0, 1e-4, q.shape), np.full_like(q, np.nan), torque)
+    samples = motion_samples([recording])
+    assert list(check_contents(samples, "run")) == []

@@ -1,0 +1,56 @@
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.checks.motion import check_motion
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import Recording, check
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return RobotModel.from_urdf(planar_arm.urdf())
+
+
+def recording(amplitude, duration=20.0, source="run"):
+    rng = np.random.default_rng(0)
+    time = np.arange(0, duration, 0.01)
+    q = amplitude * np.sin(np.outer(time, [1.1, 1.3, 1.7])) + rng.normal(0, 1e-5, (len(time), 3))
+    return Recording(planar_arm.JOINTS, time, q, np.full_like(q, np.nan), rng.normal(0, 1.0, q.shape), source=source)
+
+
+def found(recordings, robot):
+    return [(finding.severity, finding.kind, finding.where) for finding in check_motion(recordings, robot)]
+
+
+def test_ample_motion_passes(robot):
+    assert found([recording(0.5)], robot) == []
+
+
+def test_arm_at_rest(robot):
+    assert found([recording(0.0)], robot) == [("error", "too little motion", "run")]
+
+
+def test_poses_are_asked_to_move_only_where_motion_is_needed(robot):
+    poses = [recording(0.0, 2.0, f"p{i}") for i in range(3)]
+    assert check(poses, robot) == []
+    (finding,) = check(poses, robot, motion=True)
+    assert "all joints are at rest" in finding.message
+
+
+@pytest.mark.parametrize(("amplitude", "state"), [(0.0, "it rests"), (0.02, "it hardly moves: it covers 0.04 rad")])
+def test_a_joint_that_hardly_moves(robot, amplitude, state):
+    (finding,) = check_motion([recording(np.array([0.5, amplitude, 0.5]))], robot)
+    assert (finding.severity, finding.where) == ("warning", "run, joint 'joint_2'")
+    assert state in finding.message
+
+
+def test_joints_may_move_in_turn(robot):
+    turns = [recording(0.5 * np.eye(3)[j], source=f"joint_{j}") for j in range(3)]
+    assert found(turns, robot) == []
+
+
+def test_short_motion(robot):
+    (finding,) = check_motion([recording(1.0, 2.0)], robot)
+    assert "it moves for 1.9 s only" in finding.message
+    assert finding.severity == "warning"

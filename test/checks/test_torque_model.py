@@ -1,0 +1,89 @@
+"""Fits of the linear torque model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from dynid_ros.checks.torque_model import SYSTEMATIC_ERROR, TorqueTerms
+
+M, N, P, K = 400, 3, 6, 2
+REVOLUTE = np.zeros(N, bool)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Terms and truth: rigid parameters, offsets, coefficients of drives, noise."""
+    rng = np.random.default_rng(0)
+    columns, drives = rng.normal(size=(M, N, P)), rng.normal(size=(M, N, K))
+    moving = rng.random((M, N)) > 0.2
+    rigid, offset, drive = rng.normal(size=P), rng.normal(size=N), rng.uniform(0.5, 1.0, (N, K))
+    noise = np.array([0.05, 0.1, 0.3])
+    torque = columns @ rigid + offset + np.einsum("mjk,jk->mj", drives, drive)
+    torque = torque + noise * rng.normal(size=torque.shape)
+    return TorqueTerms(columns, drives, moving, torque, REVOLUTE), (rigid, offset, drive), noise
+
+
+def test_truth_and_noise_are_found(problem):
+    terms, (rigid, offset, drive), noise = problem
+    fit = terms.fit
+    np.testing.assert_allclose(fit.rigid, rigid, atol=0.02)
+    np.testing.assert_allclose(fit.offset, offset, atol=0.06)
+    np.testing.assert_allclose(fit.drive, drive, atol=0.06)
+    np.testing.assert_allclose(fit.rms, noise, rtol=0.1)
+
+
+def test_equals_bounded_least_squares_with_its_weights(problem):
+    """One drive pushes: its coefficient ends at zero. The judge is scipy's solver on the rows themselves."""
+    terms, (_, _, drive), _ = problem
+    pushing = terms.torque - 2 * drive[1, 0] * terms.drive[:, :, 0] * [0, 1, 0]
+    equations = replace(terms, torque=pushing).equations
+    fit = equations.fit()
+    own = np.zeros((M, N, N * (1 + K)))
+    for j in range(N):
+        own[:, j, j] = 1.0
+        own[:, j, N + j * K : N + (j + 1) * K] = terms.drive[:, j]
+    weights = (terms.moving / np.hypot(fit.rms, equations.floor))[:, :, None]
+    rows = (np.concatenate([terms.rigid, own], axis=2) * weights).reshape(M * N, -1)
+    lower = np.r_[np.full(P + N, -np.inf), np.zeros(N * K)]
+    judge = lsq_linear(rows, (pushing * weights[:, :, 0]).ravel(), (lower, np.inf), tol=1e-14).x
+    assert fit.drive[1, 0] == 0.0
+    found = np.concatenate([fit.rigid, fit.offset, fit.drive.ravel()])
+    np.testing.assert_allclose(found, judge, atol=2e-3)
+
+
+def test_channels_and_signs(problem):
+    terms, _, _ = problem
+    mixed = replace(terms, torque=terms.torque[:, [1, 0, 2]] * [1, 1, -1]).equations
+    np.testing.assert_allclose(mixed.fit([1, 0, 2], [1, 1, -1]).rms, terms.fit.rms, rtol=1e-6)
+    assert mixed.fit().misfit > terms.fit.misfit + 3
+
+
+def test_joints_that_hardly_move_are_not_judged(problem):
+    terms, _, _ = problem
+    moving = terms.moving.copy()
+    moving[20:, 1] = False
+    equations = replace(terms, moving=moving).equations
+    assert list(equations.judged) == [0, 2]
+    assert np.isnan(equations.fit().rms[1])
+    assert np.isnan(equations.own_rms()[1])
+
+
+def test_columns_without_effect_do_no_harm(problem):
+    terms, _, noise = problem
+    more = terms.with_rigid(terms.rigid[:, :, :2]).with_rigid(np.zeros((M, N, 1)))
+    np.testing.assert_allclose(more.fit.rms, noise, rtol=0.1)
+
+
+def test_own_parameters_explain_no_worse(problem):
+    terms, _, _ = problem
+    assert np.all(terms.equations.own_rms() <= terms.fit.rms * (1 + 1e-6))
+
+
+def test_forces_and_torques_have_floors_of_their_own(problem):
+    terms, _, _ = problem
+    scaled = terms.torque * [100.0, 1.0, 1.0]
+    floor = replace(terms, torque=scaled, prismatic=np.array([True, False, False])).equations.floor
+    np.testing.assert_allclose(floor[0], SYSTEMATIC_ERROR * scaled[:, 0].std())
+    np.testing.assert_allclose(floor[1:], SYSTEMATIC_ERROR * scaled[:, 1:].std(axis=0).max())
