@@ -261,8 +261,9 @@ class Arm:
         try:
             await self.states.resting_position()
         except DynidError as error:
-            attempt = f"the controller on '{self._commands.name}' was told to hold the arm where it is"
-            raise DynidError(f"{attempt}, but: {error}; see what else moves it") from error
+            raise DynidError(
+                f"the controller on '{self._commands.name}' did not hold the arm: {error}; find out what else moves it"
+            ) from error
 
     async def accepted(self) -> None:
         """Wait until the action server has accepted the goal.
