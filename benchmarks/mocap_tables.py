@@ -6,10 +6,9 @@ Three markers 0.15 m off the axis, within 16° about it, 0.3 mm of noise in each
 a sine; then three at 0.15 m and four at 0.25 m for the angle. Root mean squares over the repetitions: of the angle
 between true and found axis, and of the distance of the found centre from the true axis.
 
-"axis" and "centre" are those of `SingleJoint`: least squares over axis, centre, markers and all angles. Before them are
-the closed forms: the direction in which markers vary least (Gamage and Lasenby 2002), the centre by least squares of
-squared distances with its bias, and without it (Halvorsen 2003). "asked" is what a correct implementation of the closed
-forms reaches; "said" are the reported standard errors.
+"axis" is the direction in which markers vary least (Gamage and Lasenby 2002), "centre" that by least squares of squared
+distances with its bias ("biased"), and without it (Halvorsen 2003). "asked" is what a correct implementation reaches;
+"said" are the reported standard errors.
 
 Needs `pip install pytest`.
 """
@@ -34,9 +33,9 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    print(f"{'':>6}{'axis (°)':>34}{'centre (mm)':>58}{'angle (°)':>16}")
-    closed, biased = ("closed", "asked", "axis", "said"), ("biased", "asked", "compens.", "asked", "centre", "said")
-    print(f"{'range':>6}" + "".join(f"{head:>9}" for head in (*closed, *biased, "angle", "said")))
+    print(f"{'':>6}{'axis (°)':>25}{'centre (mm)':>49}{'angle (°)':>16}")
+    heads = ("axis", "asked", "said", "biased", "asked", "centre", "asked", "said", "angle", "said")
+    print(f"{'range':>6}" + "".join(f"{head:>9}" for head in heads))
     for range_deg in tqdm(REQUIRED, disable=None):
         row = rms_errors(range_deg, options.repetitions, options.seed)
         print(
@@ -55,8 +54,8 @@ def columns(row: Errors, asked: tuple[float, float, float]) -> tuple[float, ...]
     """Errors with what is asked beside them."""
     axis, biased, compensated = asked
     return (
-        *(row.direction, axis, row.axis, row.axis_said),
-        *(row.biased, biased, row.compensated, compensated, row.center, row.center_said),
+        *(row.direction, axis, row.direction_said),
+        *(row.biased, biased, row.compensated, compensated, row.compensated_said),
         *(row.angle, row.angle_said),
     )
 

@@ -6,7 +6,6 @@ import numpy as np
 from hinge_markers import AXIS, RANGES, Turning, direction_error, distance_error, places, swing, turning
 
 from dynid_ros.mocap import axis_of_rotation, center_of_rotation, joint_angle, start_hinge
-from dynid_ros.mocap.hinge_fit import HingeFit, fit_hinge
 
 REQUIRED = {
     10.0: (0.21, 18.2, 0.57),
@@ -32,41 +31,26 @@ class Errors(NamedTuple):
     biased: float
     compensated: float
     compensated_said: float
-    axis: float
-    axis_said: float
-    center: float
-    center_said: float
     angle: float
     angle_said: float
 
 
 def errors(record: Turning) -> Errors:
-    """By axis of rotation, centre of rotation, and least squares over everything."""
+    """Return the errors of axis, centre and angle."""
     direction = axis_of_rotation(record.markers)
     biased = center_of_rotation(record.markers, direction.direction, compensated=False)
     center = center_of_rotation(record.markers, direction.direction)
-    fit = fit_hinge(record.markers, start_hinge(record.markers, direction.direction, center.point))
-    off, said = angle_errors(fit, record)
+    motion = joint_angle(start_hinge(record.markers, direction.direction, center.point), record.markers)
+    error = motion.angle - np.sign(direction.direction @ AXIS) * record.angle
     return Errors(
         direction_error(direction.direction),
         float(np.rad2deg(direction.standard_error)),
         distance_error(biased.point),
         distance_error(center.point),
         1000 * center.standard_error,
-        direction_error(fit.hinge.axis),
-        float(np.rad2deg(fit.axis_error)),
-        distance_error(fit.hinge.center),
-        1000 * fit.center_error,
-        off,
-        said,
+        float(np.rad2deg(np.std(error))),
+        float(np.rad2deg(np.sqrt(np.mean(motion.standard_errors**2)))),
     )
-
-
-def angle_errors(fit: HingeFit, record: Turning) -> tuple[float, float]:
-    """RMS error of the angle over the frames, without its mean, and what the standard errors say; degrees."""
-    motion = joint_angle(fit.hinge, record.markers, fit.noise)
-    error = motion.angle - np.sign(fit.hinge.axis @ AXIS) * record.angle
-    return float(np.rad2deg(np.std(error))), float(np.rad2deg(np.sqrt(np.mean(motion.standard_errors**2))))
 
 
 def rms_errors(range_deg: float, repetitions: int, seed: int) -> Errors:

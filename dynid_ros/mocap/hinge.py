@@ -1,7 +1,8 @@
-"""A body that turns about a fixed axis: the axis, and where the body's markers are at angle zero."""
+"""A rigid body that turns about a fixed axis: the places of its markers, and its angle in each frame."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,15 +12,26 @@ from dynid_ros.estimation.robust import lengths, spread
 from dynid_ros.mocap.markers import checked_markers, is_seen, matched
 from dynid_ros.mocap.rotation_axis import axis_frame
 
+OUTLIER_SIGMAS = 6.0
+"""Standard deviations of a coordinate within which a position may be a marker's. Noise with heavier tails than a normal
+one's stays within, and the effect of a smaller fault on an angle is small."""
+MIN_NOISE_M = 1e-6
+"""Smallest noise of a camera that is told from rounding."""
+NAME_WEIGHT = 0.01
+"""Weight of a marker that keeps its name, in parts of a position that is in place."""
+MISFIT_WEIGHT = 0.01
+"""Weight of the distance of all positions from their places, in parts of a name that is kept."""
+
 
 @dataclass(frozen=True, eq=False)
 class Hinge:
     """Markers on circles about one axis, with fixed angles between them.
 
     Attributes:
-        frame: (3, 3) columns in the camera's frame: two normal to the axis, and the axis.
-        center: (3,) point on the axis, m, in the camera's frame.
-        template: (P, 3) markers at angle zero from the centre, m, along the columns of `frame`; NaN for an unknown one.
+        frame: Columns (3, 3) in the camera's frame: two normal to the axis, and the axis, about which positive angles
+            turn right-handed.
+        center: Point on the axis in the camera's frame, (3,) m.
+        template: Markers at angle zero, (P, 3) m from the centre along the columns of `frame`; NaN where unknown.
     """
 
     frame: NDArray
@@ -28,192 +40,102 @@ class Hinge:
 
     @property
     def axis(self) -> NDArray:
-        """(3,) unit vector about which positive angles turn right-handed."""
+        """Unit vector (3,) of the axis."""
         return self.frame[:, 2]
 
     @cached_property
     def radii(self) -> NDArray:
-        """(P,) distances of the markers from the axis, m."""
+        """Distances (P,) of the markers from the axis, m."""
         return np.hypot(self.template[:, 0], self.template[:, 1])
 
-    def local(self, markers: NDArray) -> NDArray:
-        """Positions (..., 3) from the centre along the columns of `frame`."""
+    def to_local(self, markers: NDArray) -> NDArray:
+        """Return positions (..., 3) relative to the centre along the columns of `frame`."""
         return (markers - self.center) @ self.frame
 
     def turned(self, angle: NDArray) -> NDArray:
-        """(N, P, 3) local positions of the markers at angles (N,) rad."""
-        cosine, sine = np.cos(angle)[:, None], np.sin(angle)[:, None]
+        """Return the local positions (N, P, 3) of the markers at angles (N,), rad."""
+        cosine = np.cos(angle)[:, None]
+        sine = np.sin(angle)[:, None]
         x, y, height = self.template.T
-        along, across = cosine * x - sine * y, sine * x + cosine * y
-        return np.stack([along, across, np.broadcast_to(height, along.shape)], axis=2)
+        along = cosine * x - sine * y
+        return np.stack([along, sine * x + cosine * y, np.broadcast_to(height, along.shape)], axis=2)
 
     def angles(self, local: NDArray) -> NDArray:
-        """Angles (N,) of least squares for local positions (N, P, 3), in (-π, π]; NaN where no marker is seen.
+        """Return the least-squares angles (N,) of local positions (N, P, 3) in (-π, π]; NaN where no marker is seen.
 
         The sum of squared distances of Lightcap and Banks 2007, eq. 13, has its minimum in closed form: only distances
-        within the plane normal to the axis depend on the angle.
+        in the plane normal to the axis depend on the angle.
         """
-        x, y = local[..., 0], local[..., 1]
+        x = local[..., 0]
+        y = local[..., 1]
         along = np.nansum(x * self.template[:, 0] + y * self.template[:, 1], axis=1)
         across = np.nansum(y * self.template[:, 0] - x * self.template[:, 1], axis=1)
         return np.where((along == 0) & (across == 0), np.nan, np.arctan2(across, along))
 
-    def reach(self, seen: NDArray) -> NDArray:
-        """(N,) root of the sum of squared radii of the seen markers (N, P), m: movement for a radian."""
-        return np.sqrt(seen @ np.nan_to_num(self.radii) ** 2)
+    def agreed_angles(self, local: NDArray, limit: float) -> NDArray:
+        """Return the angles (N,) at which most positions (N, P, 3) are places of markers, whatever their names.
 
-    def reset(self, angle: float) -> "Hinge":
-        """The same hinge, with what was `angle` (rad) as its angle zero."""
+        Each position in turn is taken for each marker, which gives an angle and with it the places of all markers. Of
+        equal angles the one that leaves more markers their own names wins. A lone position may not take another name.
+        """
+        phases = np.arctan2(local[..., 1], local[..., 0])
+        best = np.full(len(local), np.nan)
+        best_score = np.ones(len(local))
+        for position, marker in product(range(local.shape[1]), np.flatnonzero(self.radii > 2.0 * limit)):
+            angle = phases[:, position] - np.arctan2(self.template[marker, 1], self.template[marker, 0])
+            off = lengths(local[:, :, None] - self.turned(angle)[:, None])
+            near = off < limit * np.hypot(1.0, np.nanmax(self.radii) / self.radii[marker])
+            names_kept = np.einsum("kpp->k", near.astype(float))
+            misfit = np.minimum(off.min(axis=2), limit).sum(axis=1) / limit
+            score = near.any(axis=2).sum(axis=1) + NAME_WEIGHT * (names_kept - MISFIT_WEIGHT * misfit)
+            better = score > best_score
+            best[better] = angle[better]
+            best_score[better] = score[better]
+        return best
+
+    def with_zero_at(self, angle: float) -> "Hinge":
+        """Return the same hinge with its angle zero at `angle`, rad."""
         return replace(self, template=self.turned(np.array([angle]))[0])
 
     def reversed(self) -> "Hinge":
-        """The same hinge with its axis, and all angles, the other way round."""
+        """Return the same hinge with the opposite axis, so that all angles change their signs."""
         flip = np.array([1.0, -1.0, -1.0])
         return replace(self, frame=self.frame * flip, template=self.template * flip)
 
 
 def start_hinge(markers: NDArray, axis: NDArray, center: NDArray) -> Hinge:
-    """Hinge about a known axis: radii, heights and angles between markers as medians, which few outliers do not move.
+    """Return the hinge about a known axis: radii, heights and angles between markers are medians over the frames.
 
-    A marker that is never seen together with any other, directly or over others, stays unknown.
+    A marker that is never seen together with any other, directly or by way of others, stays unknown.
 
     Args:
-        markers: (N, P, 3) m, NaN where not seen.
-        axis: (3,) unit vector.
-        center: (3,) m.
+        markers: Positions (N, P, 3), m; NaN where not seen.
+        axis: Unit vector (3,).
+        center: Point (3,), m.
     """
     hinge = Hinge(axis_frame(axis), center, np.full((markers.shape[1], 3), np.nan))
-    local = hinge.local(markers)
-    seen = np.isfinite(local[..., 0])
+    local = hinge.to_local(markers)
+    seen = is_seen(local)
     phase = np.arctan2(local[..., 1], local[..., 0])
     first = int(np.argmax(seen.sum(axis=0)))
-    turn, known = phase[:, first].copy(), seen[:, first].copy()
-    hinge.template[first, :2] = 1.0, 0.0
+    offsets = {first: 0.0}
+    turn = np.where(seen[:, first], phase[:, first], np.nan)
     waiting = set(range(markers.shape[1])) - {first}
     while waiting:
-        next_one = max(waiting, key=lambda p: int(np.sum(known & seen[:, p])))
-        both = known & seen[:, next_one]
-        if not both.any():
+        marker = max(waiting, key=lambda p: int(np.sum(np.isfinite(turn) & seen[:, p])))
+        difference = (phase[:, marker] - turn)[np.isfinite(turn) & seen[:, marker]]
+        if not len(difference):
             break
-        offset = _median_angle(phase[both, next_one] - turn[both])
-        hinge.template[next_one, :2] = np.cos(offset), np.sin(offset)
-        turn = np.where(known, turn, phase[:, next_one] - offset)
-        known |= seen[:, next_one]
-        waiting.remove(next_one)
-    for p in np.flatnonzero(np.isfinite(hinge.template[:, 0])):
-        mine = local[seen[:, p], p]
-        hinge.template[p, :2] *= np.median(np.hypot(mine[:, 0], mine[:, 1]))
-        hinge.template[p, 2] = np.median(mine[:, 2])
+        # The median about the circular mean.
+        middle = np.angle(np.mean(np.exp(1j * difference)))
+        offsets[marker] = float(middle + np.median(np.angle(np.exp(1j * (difference - middle)))))
+        turn = np.where(np.isfinite(turn), turn, phase[:, marker] - offsets[marker])
+        waiting.remove(marker)
+    for marker, offset in offsets.items():
+        known = local[seen[:, marker], marker]
+        radius = np.median(np.hypot(known[:, 0], known[:, 1]))
+        hinge.template[marker] = radius * np.cos(offset), radius * np.sin(offset), np.median(known[:, 2])
     return hinge
-
-
-def _median_angle(angles: NDArray) -> float:
-    """Median about the circular mean, rad; from the mode's side, so that a few angles elsewhere do not count."""
-    middle = np.angle(np.mean(np.exp(1j * angles)))
-    return float(middle + np.median(np.angle(np.exp(1j * (angles - middle)))))
-
-
-# Markers that are another's, or no marker at all, recognised by where a hinge can put the body's markers.
-
-
-GATE = 6.0
-"""Standard deviations of a coordinate within which a position may be a marker's: noise stays within, also one with
-heavier tails than a normal one's, and what a fault within does to an angle is small."""
-
-FINEST = 1e-6
-"""Least noise of a camera, m: less is rounding."""
-
-
-@dataclass(frozen=True, eq=False)
-class Mended:
-    """Markers without faults.
-
-    Attributes:
-        markers: (N, P, 3) m; exchanged markers in their own places, NaN for what is no marker of the body.
-        swapped: (N,) frames in which markers were exchanged.
-        outliers: (N, P) positions, as given, that were dropped.
-    """
-
-    markers: NDArray
-    swapped: NDArray
-    outliers: NDArray
-
-
-def mend(markers: NDArray, hinge: Hinge, noise: float) -> Mended:
-    """Put exchanged markers back and drop positions that no angle of the hinge gives.
-
-    In a frame with a residual beyond the gate, each position in turn is taken for each marker; that gives an angle and
-    with it the places of all markers. The angle with the most positions in place wins, and of those the one that leaves
-    each marker its own name.
-
-    Args:
-        markers: (N, P, 3) m, NaN where not seen.
-        hinge: of the body; markers unknown there are dropped without being counted.
-        noise: standard deviation of a coordinate, m.
-    """
-    limit = GATE * max(noise, FINEST)
-    known = np.isfinite(hinge.template[:, 0])
-    mended = np.where(known[:, None], markers, np.nan)
-    swapped, outliers = np.zeros(len(markers), dtype=bool), np.zeros(markers.shape[:2], dtype=bool)
-    local = hinge.local(mended)
-    off = lengths(local - hinge.turned(hinge.angles(local)))
-    suspect = np.flatnonzero(np.any((off > limit) & is_seen(local), axis=1))
-    for k in suspect:
-        source = _sources(local[k], hinge, limit)
-        used = source >= 0
-        swapped[k] = np.any(used & (source != np.arange(len(source))))
-        outliers[k] = is_seen(local[k]) & ~np.isin(np.arange(len(source)), source)
-        mended[k] = np.where(used[:, None], mended[k, source], np.nan)
-    return Mended(mended, swapped, outliers)
-
-
-def is_symmetric(hinge: Hinge, noise: float) -> bool:
-    """Whether a turn about the axis exchanges the markers unnoticed, so that only the angle jumps."""
-    known = np.isfinite(hinge.template[:, 0])
-    body = Hinge(hinge.frame, hinge.center, hinge.template[known])
-    limit = GATE * max(noise, FINEST)
-    candidates = _candidates(body.template, body, limit)
-    return any(i != p and len(_assigned(body.template, body, i, p, limit)[0]) == len(body.radii) for i, p in candidates)
-
-
-def _sources(local: NDArray, hinge: Hinge, limit: float) -> NDArray:
-    """(P,) which of a frame's local positions (P, 3) is each marker, -1 for none."""
-    best, best_rank = np.full(len(local), -1), (0, 0, 0.0)
-    n_seen = int(is_seen(local).sum())
-    for i, p in _candidates(local, hinge, limit):
-        points, places, cost = _assigned(local, hinge, i, p, limit)
-        rank = (len(points), int(np.sum(points == places)), -cost)
-        # A lone position under another's name is chance.
-        if rank > best_rank and (rank[0] > 1 or rank[1] == 1):
-            best, best_rank = np.full(len(local), -1), rank
-            best[places] = points
-            if rank[0] == n_seen:
-                break
-    return best
-
-
-def _candidates(local: NDArray, hinge: Hinge, limit: float) -> NDArray:
-    """(C, 2) positions and markers of the same radius and height, those of the same name first."""
-    radius = np.hypot(local[:, 0], local[:, 1])
-    # A marker on the axis shows no angle.
-    turning = hinge.radii > 2 * limit
-    off = np.hypot(radius[:, None] - hinge.radii, local[:, 2][:, None] - hinge.template[:, 2])
-    with np.errstate(invalid="ignore"):
-        pairs = np.argwhere((off < limit) & turning)
-    return pairs[np.argsort(pairs[:, 0] != pairs[:, 1], kind="stable")]
-
-
-def _assigned(local: NDArray, hinge: Hinge, i: int, p: int, limit: float) -> tuple[NDArray, NDArray, float]:
-    """Positions and the markers that they are if position i is marker p, and the sum of squared misfits."""
-    angle = np.arctan2(local[i, 1], local[i, 0]) - np.arctan2(hinge.template[p, 1], hinge.template[p, 0])
-    expected = hinge.turned(np.array([angle]))[0]
-    # The noise of position i turns the others.
-    gate = limit * float(np.hypot(1.0, np.nanmax(hinge.radii) / hinge.radii[p]))
-    points, places = matched(local, expected, gate)
-    return points, places, float(np.sum((local[points] - expected[places]) ** 2))
-
-
-# Angle of a body about a known axis, frame by frame.
 
 
 Frames = int | slice | ArrayLike
@@ -225,16 +147,15 @@ class JointAngle:
     """Angle of N frames about the axis of a hinge.
 
     Attributes:
-        angle: (N,) rad, without jumps by whole turns; NaN where no marker is seen.
-        standard_errors: (N,) of each angle by its own markers' noise, rad; independent from frame to frame as far as
-            the noise is.
-        offset: what the hinge's own angle is at zero, rad.
-        zero_error: standard error of the angle of the reference frames, common to all angles, rad.
-        noise: standard deviation of a marker's coordinate that the errors rest on, m.
-        markers: (N, P, 3) m, mended: what the angles rest on.
-        residuals: (N, P) distances of the markers from where the angle puts them, m; NaN where not seen.
-        swapped: (N,) frames in which markers were exchanged and put back.
-        outliers: (N, P) positions that were dropped.
+        angle: Angles (N,) without jumps by whole turns, rad; NaN where no marker is seen.
+        standard_errors: Standard errors (N,) of the angles by the noise of their own frames, rad.
+        offset: Angle of the hinge at zero, rad.
+        zero_error: Standard error of the mean angle of the reference frames, common to all angles, rad.
+        noise: Standard deviation of a marker's coordinate that the errors rest on, m.
+        markers: Positions (N, P, 3) that the angles rest on, m: exchanged names put back, ghosts NaN.
+        residuals: Distances (N, P) of the markers from their places at these angles, m; NaN where not seen.
+        swapped: Mask (N,) of the frames in which names of markers were exchanged.
+        outliers: Mask (N, P) of the given positions that were dropped.
     """
 
     angle: NDArray
@@ -247,13 +168,22 @@ class JointAngle:
     swapped: NDArray
     outliers: NDArray
 
-    @property
-    def largest_step(self) -> float:
-        """Largest change between frames that follow each other among those with an angle, rad.
 
-        Near half a turn and beyond, whole turns are a guess.
-        """
-        return float(np.max(np.abs(np.diff(self.angle[np.isfinite(self.angle)])), initial=0.0))
+def clean_markers(markers: NDArray, hinge: Hinge, noise: float) -> NDArray:
+    """Return markers (N, P, 3) with exchanged names put back, NaN for positions that no angle of the hinge gives."""
+    limit = OUTLIER_SIGMAS * max(noise, MIN_NOISE_M)
+    cleaned = np.where(np.isfinite(hinge.radii)[:, None], markers, np.nan)
+    local = hinge.to_local(cleaned)
+    off = lengths(local - hinge.turned(hinge.angles(local)))
+    suspect = np.flatnonzero(np.any((off > limit) & is_seen(local), axis=1))
+    places = hinge.turned(hinge.agreed_angles(local[suspect], limit))
+    widest = np.nanmax(hinge.radii) / max(np.nanmin(hinge.radii), limit)
+    for frame, expected in zip(suspect, places, strict=True):
+        positions, names = matched(local[frame], expected, limit * float(np.hypot(1.0, widest)))
+        given = cleaned[frame].copy()
+        cleaned[frame] = np.nan
+        cleaned[frame, names] = given[positions]
+    return cleaned
 
 
 def joint_angle(
@@ -263,48 +193,60 @@ def joint_angle(
     reference: Frames | None = None,
     reference_angle: ArrayLike = 0.0,
 ) -> JointAngle:
-    """Angle that brings the hinge's markers nearest to those seen (Lightcap and Banks 2007, eq. 13).
+    """Return the angle that brings the hinge's markers nearest to those seen (Lightcap and Banks 2007, eq. 13).
 
-    Exchanged markers are put back, others that fit no angle are dropped (`mend`); the squares of what is left have
-    their minimum in closed form. The standard error is noise/√(Σ r²) over the seen markers.
+    The standard error of one frame is σ / √Σr², summed over the markers that are seen.
 
     Args:
-        hinge: axis, centre and the markers at angle zero.
-        markers: (N, P, 3) m, NaN where a marker is not seen.
-        noise: standard deviation of a marker's coordinate, m; None: by the median residual.
-        reference: frames whose mean angle is known; None: angles count from the hinge's own zero.
-        reference_angle: rad, one for all reference frames or one for each.
+        hinge: Axis, centre and the markers at angle zero.
+        markers: Positions (N, P, 3), m; NaN where a marker is not seen.
+        noise: Standard deviation σ of a marker's coordinate, m; None: by the median residual.
+        reference: Frames whose mean angle is known; None: angles count from the hinge's own zero.
+        reference_angle: One angle for all reference frames or one for each, rad.
 
     Raises:
-        MocapError: shapes that do not fit the hinge, or no marker in the reference frames.
+        MocapError: The shapes do not fit the hinge, or no marker is seen in the reference frames.
     """
     positions = checked_markers(markers)
     if positions.shape[1] != len(hinge.radii):
         raise MocapError(f"{positions.shape[1]} markers for a hinge of {len(hinge.radii)}; expected the same markers")
     if noise is None:
-        local = hinge.local(positions)
+        local = hinge.to_local(positions)
         noise = float(spread(lengths(local - hinge.turned(hinge.angles(local))).ravel()))
-    mended = mend(positions, hinge, noise)
-    local = hinge.local(mended.markers)
+        # The angle takes one of the 3 P coordinates of a frame.
+        coordinates = 3.0 * is_seen(local).sum() / is_seen(local).any(axis=1).sum()
+        noise *= float(np.sqrt(coordinates / (coordinates - 1.0)))
+    cleaned = clean_markers(positions, hinge, noise)
+    local = hinge.to_local(cleaned)
     angle = hinge.angles(local)
     seen = np.isfinite(angle)
     angle[seen] = np.unwrap(angle[seen])
     with np.errstate(divide="ignore"):
-        errors = np.where(seen, noise / hinge.reach(is_seen(mended.markers)), np.nan)
-    residuals = np.linalg.norm(local - hinge.turned(angle), axis=2)
-    offset, zero_error = 0.0, 0.0
+        reach = np.sqrt(is_seen(cleaned) @ np.nan_to_num(hinge.radii) ** 2)
+        errors = np.where(seen, noise / reach, np.nan)
+    offset = 0.0
+    zero_error = 0.0
     if reference is not None:
         offset, zero_error = _zero(angle, errors, reference, reference_angle)
+    same = np.all(cleaned[:, :, None] == positions[:, None], axis=3)  # marker, given position
     return JointAngle(
-        angle - offset, errors, offset, zero_error, noise, mended.markers, residuals, mended.swapped, mended.outliers
+        angle - offset,
+        errors,
+        offset,
+        zero_error,
+        noise,
+        cleaned,
+        np.linalg.norm(local - hinge.turned(angle), axis=2),
+        swapped=np.any(is_seen(cleaned) & ~np.einsum("kpp->kp", same), axis=1),
+        outliers=is_seen(positions) & np.isfinite(hinge.radii) & ~same.any(axis=1),
     )
 
 
 def reference_mask(reference: Frames, n_frames: int) -> NDArray:
-    """(N,) mask of the reference frames.
+    """Return the mask (N,) of the reference frames.
 
     Raises:
-        MocapError: frames that do not exist, or none.
+        MocapError: The frames do not exist, or there is none.
     """
     mask = np.zeros(n_frames, dtype=bool)
     try:
@@ -317,17 +259,17 @@ def reference_mask(reference: Frames, n_frames: int) -> NDArray:
 
 
 def _zero(angle: NDArray, errors: NDArray, reference: Frames, reference_angle: ArrayLike) -> tuple[float, float]:
-    """What to take from all angles, and its standard error."""
+    """Return the offset that brings the reference frames to their known angles, and its standard error."""
     mask = reference_mask(reference, len(angle))
-    given = np.asarray(reference_angle, dtype=float)
-    if given.ndim > 1 or given.size not in (1, int(mask.sum())) or not np.isfinite(given).all():
+    count = int(mask.sum())
+    known = np.asarray(reference_angle, dtype=float)
+    if known.ndim > 1 or known.size not in (1, count) or not np.isfinite(known).all():
         raise MocapError(
-            f"reference_angle has shape {given.shape}; expected one finite angle, or one for each of "
-            f"{int(mask.sum())} reference frames, rad"
+            f"reference_angle has shape {known.shape}; expected one finite angle, or one for each of {count} "
+            "reference frames, rad"
         )
-    given = np.broadcast_to(given.reshape(-1), int(mask.sum()))
     seen = np.isfinite(angle[mask])
     if not seen.any():
         raise MocapError("no marker is seen in the reference frames; choose others for the zero of the angle")
-    difference = (angle[mask] - given)[seen]
+    difference = (angle[mask] - np.broadcast_to(known.reshape(-1), count))[seen]
     return float(np.mean(difference)), float(np.sqrt(np.sum(errors[mask][seen] ** 2)) / seen.sum())

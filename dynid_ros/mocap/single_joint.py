@@ -6,219 +6,145 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.hinge import Frames, Hinge, JointAngle, Mended, is_symmetric, joint_angle, mend, reference_mask
-from dynid_ros.mocap.hinge_fit import HingeFit, first_hinge, fit_hinge
-from dynid_ros.mocap.markers import LARGEST, checked_markers, column_means, is_seen, jitter, pair_distances
-from dynid_ros.mocap.rotation_axis import WORST, checked_direction, oriented
+from dynid_ros.estimation.robust import lengths, spread
+from dynid_ros.mocap.hinge import (
+    MIN_NOISE_M,
+    OUTLIER_SIGMAS,
+    Frames,
+    Hinge,
+    JointAngle,
+    clean_markers,
+    joint_angle,
+    reference_mask,
+    start_hinge,
+)
+from dynid_ros.mocap.markers import (
+    LARGEST,
+    checked_markers,
+    column_means,
+    is_seen,
+    jitter,
+    linked,
+    pair_distances,
+)
+from dynid_ros.mocap.rotation_axis import (
+    MAX_AXIS_ERROR_RAD,
+    Axis,
+    Center,
+    axis_of_rotation,
+    center_of_rotation,
+    checked_direction,
+    oriented,
+)
 
-# What a person should know about an axis and an angle found from markers.
-
-
-SLOW = 3.0
-"""Residual in parts of the noise from frame to frame beyond which it is remarked."""
-
-GUESSED = 2.0
-"""Angle between known frames, rad, beyond which whole turns may be lost."""
-
-SAME = 0.05
+MAX_CENTER_ERROR = 0.1
+"""Largest standard error of the centre, in parts of the markers' distance; angles err by the same share."""
+MAX_OUTLIER_SHARE = 0.2
+"""Largest share of positions that fit no angle."""
+MAX_NOISE_RATIO = 5.0
+MAX_TRAVEL_SHARE = 0.02
+"""Residual in parts of the noise from frame to frame, and of the markers' travel. The motion is no rotation about one
+axis where both are exceeded: lenses and markers err slowly too, so the first alone would refuse good records."""
+REMARKED_NOISE_RATIO = 3.0
+"""Residual in parts of the noise from frame to frame, or of the other markers' residuals, that is remarked."""
+MAX_KNOWN_STEP_RAD = 2.0
+"""Angle between known frames beyond which whole turns may be lost."""
+SIGN_TOLERANCE = 0.05
 """Difference of the largest angles in both directions, in parts of them, within which noise could set the sign."""
-
-
-def remarks(time: NDArray, fit: HingeFit, motion: JointAngle, marker_rms: NDArray, sign: str) -> tuple[str, ...]:
-    """One sentence each.
-
-    Args:
-        time: (N,) s.
-        fit: of the hinge.
-        motion: of the joint.
-        marker_rms: (P,) root mean square residuals, m.
-        sign: how the sign of the angle was chosen; empty if it was given.
-    """
-    found = [*_about_markers(fit, motion, marker_rms), *_about_frames(time, motion)]
-    noise = jitter(motion.markers)
-    if fit.noise > SLOW * noise:
-        found.append(
-            f"The residual of {1000 * fit.noise:.2g} mm is {fit.noise / noise:.0f} times the noise from frame to "
-            "frame: the cameras' calibration, a marker that shakes or a second, small motion. Angles err slowly by it."
-        )
-    angle = motion.angle[np.isfinite(motion.angle)]
-    reach = np.abs([np.max(angle - angle[0]), np.min(angle - angle[0])])
-    if sign and abs(reach[0] - reach[1]) < SAME * reach.max():
-        found.append(
-            f"Both directions reach equally far, and {sign}: give the approximate axis (towards) to be sure of it."
-        )
-    return tuple(found)
-
-
-def _about_markers(fit: HingeFit, motion: JointAngle, marker_rms: NDArray) -> list[str]:
-    found = []
-    known = np.isfinite(fit.hinge.radii)
-    for p in np.flatnonzero(~known):
-        found.append(f"Marker {p} is never seen together with others and is left out.")
-    if known.sum() == 1:
-        found.append(
-            "A single marker determines axis, centre and angle by its arc, but not whether the body turns as one; with "
-            "three markers faults are found and mended."
-        )
-    elif known.sum() == 2:
-        found.append("With two markers, only one of them may be wrong in a frame; three are safer.")
-    if known.sum() > 1 and is_symmetric(fit.hinge, fit.noise):
-        found.append(
-            "The markers look the same after a turn about the axis, so exchanged markers show as jumps of the angle "
-            "that are not mended; move one of them."
-        )
-    worst = int(np.nanargmax(marker_rms))
-    others = np.delete(marker_rms, worst)
-    others = others[np.isfinite(others)]
-    if others.size and marker_rms[worst] > SLOW * np.median(others):
-        found.append(
-            f"Marker {worst} is off by {1000 * marker_rms[worst]:.2g} mm RMS, the others by "
-            f"{1000 * np.median(others):.2g} mm: is it loose? Leave it out."
-        )
-    share = motion.outliers.mean(axis=0)
-    if share.max() > 0.05:
-        most = int(np.argmax(share))
-        found.append(f"Marker {most} is no marker of the body in {share[most]:.0%} of the frames.")
-    return found
-
-
-def _about_frames(time: NDArray, motion: JointAngle) -> list[str]:
-    found = []
-    steps = np.diff(time)
-    lost = int(np.sum(np.maximum(np.round(steps / np.median(steps)) - 1, 0))) if steps.size else 0
-    if lost:
-        found.append(f"{lost} frames are missing, {steps.max():.3g} s at the longest.")
-    if motion.largest_step > GUESSED:
-        found.append(
-            f"The angle changes by {np.degrees(motion.largest_step):.0f}° between frames that follow each other: whole "
-            "turns are a guess there."
-        )
-    return found
-
-
-# What markers determine of one joint.
+N_STARTS = 20
+FRAMES_PER_START = 20
+"""Random beginnings of the robust fit, and frames in each: so few hardly hold one gross error."""
+MAX_PASSES = 20
 
 
 @dataclass(frozen=True, eq=False)
 class SingleJointResult:
-    """What markers determine of one joint; see `SingleJoint`.
+    """Axis, centre and angle of one joint by markers.
 
     Attributes:
-        time: (N,) s.
-        fit: axis, centre and markers, with errors.
-        motion: angle of each frame, with errors, residuals and what was mended.
-        axis_angle_errors: (N,) standard errors of the angles, less that at the reference, by axis, centre and markers
-            alone, rad; they change slowly with the angle, and add (squared) to `standard_errors`.
-        remarks: what to know about the result, one sentence each.
+        time: Times (N,) of the frames, s.
+        hinge: Axis, centre and markers, with the zero of the angle; `joint_angle` takes it for further records.
+        axis_estimate: Axis with its covariance.
+        center_estimate: Centre with its covariance.
+        motion: Angle of each frame, with errors, residuals and faults.
+        axis_angle_errors: Standard errors (N,) of the angles, less that at the reference, by axis and centre alone,
+            rad; they change slowly with the angle, and their squares add to those of `standard_errors`.
+        remarks: Sentences on what to know about the result.
     """
 
     time: NDArray
-    fit: HingeFit
+    hinge: Hinge
+    axis_estimate: Axis
+    center_estimate: Center
     motion: JointAngle
     axis_angle_errors: NDArray
-    remarks: tuple[str, ...]
-
-    @property
-    def hinge(self) -> Hinge:
-        """For `joint_angle` of further records with the same markers, cameras and zero."""
-        return self.fit.hinge
+    remarks: tuple[str, ...] = ()
 
     @property
     def axis(self) -> NDArray:
-        """(3,) unit vector, about which positive angles turn right-handed."""
-        return self.fit.hinge.axis
+        """Unit vector (3,) about which positive angles turn right-handed."""
+        return self.hinge.axis
 
     @property
     def center(self) -> NDArray:
-        """(3,) point on the axis, m."""
-        return self.fit.hinge.center
+        """Point (3,) on the axis, m."""
+        return self.hinge.center
 
     @property
     def radii(self) -> NDArray:
-        """(P,) m; NaN of a marker that could not be used."""
-        return self.fit.hinge.radii
+        """Distances (P,) of the markers from the axis, m; NaN of a marker that could not be used."""
+        return self.hinge.radii
 
     @property
     def angle(self) -> NDArray:
-        """(N,) rad; NaN where no marker is seen."""
+        """Angles (N,), rad; NaN where no marker is seen."""
         return self.motion.angle
 
     @property
     def standard_errors(self) -> NDArray:
-        """(N,) of each angle by its own markers' noise, rad."""
+        """Standard errors (N,) of the angles by the noise of their own frames, rad."""
         return self.motion.standard_errors
 
     @property
-    def residual_rms(self) -> float:
-        """Root mean square distance of the markers from where the angles put them, m."""
-        return float(np.sqrt(np.nanmean(self.motion.residuals**2)))
-
-    @property
     def marker_rms(self) -> NDArray:
-        """(P,) of each marker, m; NaN of one never used."""
+        """RMS distances (P,) of the markers from their places, m; NaN of one never used."""
         count = np.sum(np.isfinite(self.motion.residuals), axis=0)
         total = np.nansum(self.motion.residuals**2, axis=0)
         return np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
-    @property
-    def n_swapped(self) -> int:
-        """Frames in which markers were exchanged and put back."""
-        return int(self.motion.swapped.sum())
-
-    @property
-    def n_outliers(self) -> int:
-        """Positions that were dropped."""
-        return int(self.motion.outliers.sum())
-
-    @property
-    def n_without_angle(self) -> int:
-        """Frames in which no marker is seen."""
-        return int(np.isnan(self.angle).sum())
-
     def summary(self) -> str:
-        """Several lines for a person."""
+        """Return the result as text of several lines."""
         axis, center = (", ".join(f"{x:.4f}" for x in vector) for vector in (self.axis, self.center))
         moved = np.degrees([np.nanmin(self.angle), np.nanmax(self.angle)])
-        single = np.nanmedian(self.standard_errors)
+        rms = np.sqrt(np.nanmean(self.motion.residuals**2))
         lines = [
-            f"axis    ({axis}), standard error {np.degrees(self.fit.axis_error):.2g}°",
-            f"centre  ({center}) m, standard error {1000 * self.fit.center_error:.2g} mm normal to the axis",
+            f"axis    ({axis}), standard error {np.degrees(self.axis_estimate.standard_error):.2g}°",
+            f"centre  ({center}) m, standard error {1000 * self.center_estimate.standard_error:.2g} mm normal to the "
+            "axis",
             f"radii   {', '.join(f'{1000 * r:.1f}' for r in self.radii)} mm",
-            f"angle   {moved[0]:.2f}° to {moved[1]:.2f}°, standard error {np.degrees(single):.2g}° of a frame, "
+            f"angle   {moved[0]:.2f}° to {moved[1]:.2f}°, standard error "
+            f"{np.degrees(np.nanmedian(self.standard_errors)):.2g}° of a frame, "
             f"{np.degrees(self.motion.zero_error):.2g}° of the zero, "
             f"{np.degrees(np.nanmax(self.axis_angle_errors)):.2g}° at most by axis and centre",
-            f"residual {1000 * self.residual_rms:.2g} mm RMS; {self.n_swapped} frames with exchanged markers mended, "
-            f"{self.n_outliers} positions dropped, {self.n_without_angle} of {len(self.angle)} frames without an angle",
+            f"residual {1000 * rms:.2g} mm RMS; exchanged markers in {self.motion.swapped.sum()} frames put back, "
+            f"{self.motion.outliers.sum()} positions dropped, {np.isnan(self.angle).sum()} of {len(self.angle)} frames "
+            "without an angle",
         ]
         return "\n".join([*lines, *self.remarks])
-
-
-WORST_CENTER = 0.1
-"""Standard error of the centre, in parts of the markers' radius; angles err by the same share."""
-
-MOST_OUTLIERS = 0.2
-"""Share of positions that fit no angle, beyond which the motion is another than the one looked for."""
-
-NOISY, LOOSE = 5.0, 0.02
-"""Residual in parts of the noise from frame to frame, and of the markers' travel, both of which are exceeded if the
-motion is no rotation about one axis. Lenses and markers err slowly too: the first alone would refuse good records."""
-
-PASSES = 5
 
 
 class SingleJoint:
     """Axis, centre and angle of one joint from markers on its link, the joints before it held still.
 
-    Axis of rotation (Gamage and Lasenby 2002) and bias-compensated centre (Halvorsen 2003) begin; least squares over
-    axis, centre, markers and all angles together (`fit_hinge`) end. In between, exchanged markers are put back and
-    others that fit no angle dropped.
+    Axis of rotation (Gamage and Lasenby 2002), bias-compensated centre (Halvorsen 2003) and the angle of each frame
+    (Lightcap and Banks 2007, eq. 13), from positions that agree with most others.
 
     Args:
-        towards: (3,) approximate axis in the camera's frame, for the sign of the angle. None: the angle is positive at
+        towards: Approximate axis (3,) in the camera's frame, for the sign of the angle. None: the angle is positive at
             its farthest from the first frame.
 
     Raises:
-        MocapError: an approximate axis that is none.
+        MocapError: The approximate axis is no direction.
     """
 
     def __init__(self, towards: ArrayLike | None = None) -> None:
@@ -231,53 +157,115 @@ class SingleJoint:
         reference: Frames | None = None,
         reference_angle: ArrayLike = 0.0,
     ) -> SingleJointResult:
-        """Find axis, centre and angle.
+        """Estimate axis, centre and angle.
 
         Args:
-            time: (N,) s, increasing; frames may be missing.
-            markers: (N, P, 3) m, NaN where a marker is not seen.
-            reference: frames whose mean angle is known: index, slice, indices or mask; None: the first with an angle.
-            reference_angle: rad, one for all reference frames or one for each in order of time.
+            time: Times (N,), s, increasing; frames may be missing.
+            markers: Positions (N, P, 3), m; NaN where a marker is not seen.
+            reference: Frames whose mean angle is known: index, slice, indices or mask; None: the first with an angle.
+            reference_angle: One angle for all reference frames or one for each in order of time, rad.
 
         Raises:
-            MocapError: positions that cannot be metres, too small a motion, a motion that is no rotation about one
-                fixed axis, or shapes that do not fit.
+            MocapError: The positions cannot be metres, the motion is too small or no rotation about one fixed axis,
+                or the shapes do not fit.
         """
         positions = checked_markers(markers)
         stamps = _checked_time(time, len(positions))
-        fit, mended = self._hinge(positions)
-        _require_rotation(fit, mended)
-        _require_determined(fit)
-        oriented(fit.hinge.axis, self.towards)  # refuses an approximate axis that does not determine the sign
-        first = np.flatnonzero(np.isfinite(mended.markers[..., 0]).any(axis=1))[0]
-        chosen = int(first) if reference is None else reference
-        motion = joint_angle(fit.hinge, positions, fit.noise, chosen, reference_angle)
-        errors = fit.angle_errors(motion.markers, reference_mask(chosen, len(positions)))
-        result = SingleJointResult(stamps, fit.reset(motion.offset), motion, errors, ())
-        sign = "" if self.towards is not None else "the farthest angle from the first frame is taken for positive"
-        return replace(result, remarks=remarks(stamps, fit, motion, result.marker_rms, sign))
-
-    def _hinge(self, markers: NDArray) -> tuple[HingeFit, Mended]:
-        """The hinge and the markers that it rests on: each needs the other."""
-        hinge, noise = first_hinge(markers)
-        mended = mend(markers, hinge, noise)
-        for _ in range(PASSES):
-            fit = fit_hinge(mended.markers, self._oriented(hinge, mended.markers))
-            hinge, before = fit.hinge, mended
-            mended = mend(markers, hinge, fit.noise)
-            if np.array_equal(mended.markers, before.markers, equal_nan=True):
-                break
-        return fit, mended
+        hinge, noise = robust_hinge(linked(positions))
+        cleaned = clean_markers(positions, hinge, noise)
+        _require_rotation(positions[:, np.isfinite(hinge.radii)], cleaned[:, np.isfinite(hinge.radii)], noise)
+        axis = axis_of_rotation(cleaned)
+        center = center_of_rotation(cleaned, axis.direction)
+        hinge = self._oriented(start_hinge(cleaned, axis.direction, center.point), cleaned)
+        _require_determined(axis, center, hinge)
+        oriented(hinge.axis, self.towards)  # refuses an approximate axis that does not determine the sign
+        seen = np.flatnonzero(is_seen(cleaned).any(axis=1))
+        chosen = int(seen[0]) if reference is None else reference
+        motion = joint_angle(hinge, positions, None, chosen, reference_angle)
+        errors = _axis_angle_errors(hinge, axis, center, motion, reference_mask(chosen, len(positions)))
+        hinge = hinge.with_zero_at(motion.offset)
+        result = SingleJointResult(stamps, hinge, axis, center, motion, errors)
+        return replace(result, remarks=remarks(result, sign_is_known=self.towards is not None))
 
     def _oriented(self, hinge: Hinge, markers: NDArray) -> Hinge:
-        """With the axis towards the given one, or so that the farthest angle from the first is positive."""
+        """Return the hinge whose axis is towards the given one, or whose farthest angle from the first is positive."""
         if self.towards is not None:
             sign = float(hinge.axis @ self.towards)
         else:
-            angle = hinge.angles(hinge.local(markers))
+            angle = hinge.angles(hinge.to_local(markers))
             angle = np.unwrap(angle[np.isfinite(angle)])
             sign = float(angle[np.argmax(np.abs(angle - angle[0]))] - angle[0])
         return hinge if sign > 0 else hinge.reversed()
+
+
+def robust_hinge(markers: NDArray) -> tuple[Hinge, float]:
+    """Return the hinge that most positions (N, P, 3) agree with, and the noise of a coordinate, m.
+
+    Concentration steps (Rousseeuw and Van Driessen 1999): a fit, then the positions near it, until these stay the
+    same. They begin with all frames and with few random ones, and the end with the least noise wins.
+
+    Raises:
+        MocapError: No beginning determines an axis and a centre.
+    """
+    rng = np.random.default_rng(0)
+    frames = np.flatnonzero(is_seen(markers).any(axis=1))
+    starts = [frames, *(rng.choice(frames, min(FRAMES_PER_START, len(frames)), replace=False) for _ in range(N_STARTS))]
+    best = None
+    first_error = None
+    for rows in starts:
+        try:
+            hinge, noise = _concentrated(markers, np.isin(np.arange(len(markers)), rows))
+        except MocapError as error:
+            first_error = first_error or error
+            continue
+        if best is None or noise < best[1]:
+            best = hinge, noise
+        if noise < REMARKED_NOISE_RATIO * jitter(markers):
+            break
+    if best is None:
+        raise first_error or MocapError("no marker is seen")
+    return best
+
+
+def _concentrated(markers: NDArray, frames: NDArray) -> tuple[Hinge, float]:
+    """Return hinge and noise by concentration steps that begin with a mask (N,) of frames."""
+    used = is_seen(markers) & frames[:, None]
+    for _ in range(MAX_PASSES):
+        trusted = np.where(used[..., None], markers, np.nan)
+        axis = axis_of_rotation(trusted).direction
+        try:
+            center = center_of_rotation(trusted, axis).point
+        except MocapError:  # the arcs are too short for it; least squares of all together may still do
+            center = center_of_rotation(trusted, axis, compensated=False).point
+        hinge = start_hinge(markers, axis, center)
+        local = hinge.to_local(markers)
+        off = lengths(local - hinge.turned(hinge.angles(local)))
+        noise = float(spread(off.ravel()))
+        before = used
+        used = off < OUTLIER_SIGMAS * max(noise, MIN_NOISE_M)
+        if np.array_equal(before, used):
+            break
+    return hinge, noise
+
+
+def _axis_angle_errors(hinge: Hinge, axis: Axis, center: Center, motion: JointAngle, reference: NDArray) -> NDArray:
+    """Return the standard errors (N,) of angles less the mean angle of the reference frames by axis and centre, rad.
+
+    A shift d of the centre changes the angle by -Σ t·d / Σ r², a tilt ω of the axis by -Σ t·(ω × p) / Σ r²; t are the
+    tangents and p the places of the markers that are seen.
+    """
+    x, y, z = np.moveaxis(
+        np.where(is_seen(motion.markers)[..., None], hinge.turned(motion.angle + motion.offset), 0.0), 2, 0
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = np.stack([(x * z).sum(axis=1), (y * z).sum(axis=1), -y.sum(axis=1), x.sum(axis=1)], axis=1)
+        slopes /= (x**2 + y**2).sum(axis=1)[:, None]
+    slopes -= np.nanmean(slopes[reference], axis=0)
+    plane = hinge.frame[:, :2]
+    covariance = np.zeros((4, 4))
+    covariance[:2, :2] = plane.T @ axis.covariance @ plane
+    covariance[2:, 2:] = plane.T @ center.covariance @ plane
+    return np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", slopes, covariance, slopes), 0.0))
 
 
 def _checked_time(time: ArrayLike, n_frames: int) -> NDArray:
@@ -291,57 +279,99 @@ def _checked_time(time: ArrayLike, n_frames: int) -> NDArray:
     return stamps
 
 
-def _require_determined(fit: HingeFit) -> None:
-    """Refuse an axis or a centre that the motion leaves undetermined, and what cannot be metres."""
-    radius = float(np.sqrt(np.nanmean(fit.hinge.radii**2)))
-    if not (fit.axis_error < WORST and fit.center_error < WORST_CENTER * radius):
+def _require_determined(axis: Axis, center: Center, hinge: Hinge) -> None:
+    """Refuse an axis or a centre that the motion leaves undetermined, and positions that cannot be metres."""
+    radius = float(np.sqrt(np.nanmean(hinge.radii**2)))
+    if not (axis.standard_error < MAX_AXIS_ERROR_RAD and center.standard_error < MAX_CENTER_ERROR * radius):
         raise MocapError(
             "the motion is too small to determine the joint's axis: standard errors are "
-            f"{np.degrees(fit.axis_error):.2g}° of its direction and {1000 * fit.center_error:.2g} mm of its "
-            f"place, with markers {1000 * radius:.3g} mm off and noise of {1000 * fit.noise:.2g} mm; "
-            f"expected less than {np.degrees(WORST):.2g}° and {WORST_CENTER:.0%} of that distance. "
-            "Turn the joint further, put markers farther from its axis and at "
-            "different angles about it, or record longer"
+            f"{np.degrees(axis.standard_error):.2g}° of its direction and {1000 * center.standard_error:.2g} mm of its "
+            f"place, with markers {1000 * radius:.3g} mm off; expected less than {np.degrees(MAX_AXIS_ERROR_RAD):.2g}° "
+            f"and {MAX_CENTER_ERROR:.0%} of that distance. Turn the joint further, put markers farther from its axis "
+            "and at different angles about it, or record longer"
         )
-    if np.nanmax(fit.hinge.radii) > LARGEST:
-        farthest = int(np.nanargmax(fit.hinge.radii))
+    if np.nanmax(hinge.radii) > LARGEST:
+        farthest = int(np.nanargmax(hinge.radii))
         raise MocapError(
-            f"marker {farthest} is {fit.hinge.radii[farthest]:.4g} m from the axis; no arm is that large: are "
+            f"marker {farthest} is {hinge.radii[farthest]:.4g} m from the axis; no arm is that large: are "
             "positions in mm? Divide by 1000"
         )
 
 
-def _require_rotation(fit: HingeFit, mended: Mended) -> None:
+def _require_rotation(positions: NDArray, cleaned: NDArray, noise: float) -> None:
     """Refuse a motion that is not about one fixed axis, or markers that are not on one body."""
-    seen = is_seen(mended.markers)
-    dropped = mended.outliers.sum() / (mended.outliers.sum() + seen.sum())
-    offsets = (mended.markers - column_means(mended.markers, seen))[seen]
-    travel = float(np.sqrt(np.mean(np.sum(offsets**2, axis=1))))
-    noise = jitter(mended.markers)
-    if dropped > MOST_OUTLIERS:
+    seen = is_seen(cleaned)
+    dropped = 1.0 - seen.sum() / is_seen(positions).sum()
+    offsets = (cleaned - column_means(cleaned, seen))[seen]
+    travel = float(np.sqrt(np.mean(np.sum(offsets**2, axis=1)))) if seen.any() else 0.0
+    quiet = jitter(cleaned)
+    if dropped > MAX_OUTLIER_SHARE:
         what = f"{dropped:.0%} of the marker positions fit no angle about any one axis"
-    elif fit.noise > LOOSE * travel and not fit.noise < NOISY * noise:
+    elif noise > MAX_TRAVEL_SHARE * travel and not noise < MAX_NOISE_RATIO * quiet:
         what = (
-            f"the markers leave every rotation about one fixed axis by {1000 * fit.noise:.2g} mm, with noise of "
-            f"{1000 * noise:.2g} mm from frame to frame and {1000 * travel:.3g} mm of travel"
+            f"the markers leave every rotation about one fixed axis by {1000 * noise:.2g} mm, with noise of "
+            f"{1000 * quiet:.2g} mm from frame to frame and {1000 * travel:.3g} mm of travel"
         )
     else:
         return
-    raise MocapError(f"{what}: {_suspicion(mended.markers, fit)}")
-
-
-def _suspicion(markers: NDArray, fit: HingeFit) -> str:
-    """Whether the markers stay together, which distinguishes a loose marker from a second motion."""
-    change = np.zeros((markers.shape[1], markers.shape[1]))
-    for i, j, distance in pair_distances(markers):
+    change = np.zeros((positions.shape[1], positions.shape[1]))
+    for i, j, distance in pair_distances(positions):
         change[i, j] = change[j, i] = np.nanstd(distance)
-    if change.max() > 0.5 * fit.noise:
-        worst = int(np.argmax(change.sum(axis=0)))
-        return (
+    if change.max() > 0.5 * noise:
+        advice = (
             f"distances between markers change by up to {1000 * change.max():.2g} mm (standard deviation), most of "
-            f"marker {worst}; expected markers of one rigid link, each under its own name. Leave that marker out"
+            f"marker {int(np.argmax(change.sum(axis=0)))}; expected markers of one rigid link, each under its own "
+            "name. Leave that marker out"
         )
-    return (
-        "the markers stay together, so the link moves otherwise too; hold the other joints still, and fix the base and "
-        "the cameras"
-    )
+    else:
+        advice = (
+            "the markers stay together, so the link moves otherwise too; hold the other joints still, and fix the base "
+            "and the cameras"
+        )
+    raise MocapError(f"{what}: {advice}")
+
+
+def remarks(result: SingleJointResult, *, sign_is_known: bool) -> tuple[str, ...]:
+    """Return sentences on what a person should know about the result."""
+    motion = result.motion
+    found = [
+        f"Marker {p} is never seen together with others and is left out."
+        for p in np.flatnonzero(~np.isfinite(result.radii))
+    ]
+    if np.isfinite(result.radii).sum() == 1:
+        found.append(
+            "A single marker determines axis, centre and angle by its arc, but not whether the body turns as one; with "
+            "three markers faults are found and mended."
+        )
+    rms = result.marker_rms
+    worst = int(np.nanargmax(rms))
+    others = np.delete(rms, worst)
+    if np.isfinite(others).any() and rms[worst] > REMARKED_NOISE_RATIO * np.nanmedian(others):
+        found.append(
+            f"Marker {worst} is off by {1000 * rms[worst]:.2g} mm RMS, the others by "
+            f"{1000 * np.nanmedian(others):.2g} mm: is it loose? Leave it out."
+        )
+    steps = np.diff(result.time)
+    lost = int(np.sum(np.maximum(np.round(steps / np.median(steps)) - 1, 0))) if steps.size else 0
+    if lost:
+        found.append(f"{lost} frames are missing, {steps.max():.3g} s at the longest.")
+    angle = motion.angle[np.isfinite(motion.angle)]
+    largest_step = float(np.max(np.abs(np.diff(angle)), initial=0.0))
+    if largest_step > MAX_KNOWN_STEP_RAD:
+        found.append(
+            f"The angle changes by {np.degrees(largest_step):.0f}° between frames that follow each other: whole turns "
+            "are a guess there."
+        )
+    quiet = jitter(motion.markers)
+    if motion.noise > REMARKED_NOISE_RATIO * quiet:
+        found.append(
+            f"The residual of {1000 * motion.noise:.2g} mm is {motion.noise / quiet:.0f} times the noise from frame to "
+            "frame: the cameras' calibration, a marker that shakes or a second, small motion. Angles err slowly by it."
+        )
+    reach = np.abs([np.max(angle - angle[0]), np.min(angle - angle[0])])
+    if not sign_is_known and abs(reach[0] - reach[1]) < SIGN_TOLERANCE * reach.max():
+        found.append(
+            "Both directions reach equally far, and the farthest angle from the first frame is taken for positive: "
+            "give the approximate axis (towards) to be sure of it."
+        )
+    return tuple(found)

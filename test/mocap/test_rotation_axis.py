@@ -1,7 +1,8 @@
-"""test_rotation_axis."""
+"""Axis and centre of rotation: closed cases, and the accuracy that a correct implementation must show."""
 
 import numpy as np
 import pytest
+from hinge_bench import REQUIRED, REQUIRED_ANGLE, rms_errors
 from hinge_markers import AXIS, NOISE, POINT, direction_error, distance_error, places, swing, turning
 
 from dynid_ros.errors import MocapError
@@ -124,3 +125,57 @@ def test_standard_error_is_that_of_many_records(range_deg):
 def test_still_markers_are_refused(noise):
     with pytest.raises(MocapError, match="turn the joint further"):
         center_of_rotation(record(noise=noise, range_deg=0.0).markers, AXIS)
+
+
+REPETITIONS = 30
+"""A root mean square over so many is good to some 12 %."""
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return {range_deg: rms_errors(range_deg, REPETITIONS, seed=0) for range_deg in REQUIRED}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("range_deg", REQUIRED)
+def test_accuracy(measured, range_deg):
+    """With room of a fifth."""
+    row, (axis, _, center) = measured[range_deg], REQUIRED[range_deg]
+    assert row.direction < 1.2 * axis
+    assert row.compensated < 1.2 * center
+    assert row.angle < 1.2 * REQUIRED_ANGLE
+
+
+@pytest.mark.slow
+def test_compensation_is_what_helps(measured):
+    for range_deg, times in ((10.0, 10), (20.0, 5), (45.0, 2), (90.0, 1.2)):
+        assert measured[range_deg].biased > times * measured[range_deg].compensated
+
+
+@pytest.mark.slow
+def test_standard_errors_are_honest(measured):
+    for name in ("direction", "compensated", "angle"):
+        ratios = [getattr(row, name) / getattr(row, f"{name}_said") for row in measured.values()]
+        assert 0.85 < np.sqrt(np.mean(np.square(ratios))) < 1.15, name
+
+
+def correlated(rng, shape, past=0.98):
+    """Noise of unit variance that lasts for 50 frames."""
+    noise = rng.normal(size=shape)
+    for k in range(1, len(noise)):
+        noise[k] = past * noise[k - 1] + np.sqrt(1 - past**2) * noise[k]
+    return noise
+
+
+def test_standard_errors_allow_for_slow_noise():
+    rng, axes, centers = np.random.default_rng(3), [], []
+    angle = np.deg2rad(30) * np.sin(np.linspace(0, 80, 2500))
+    for _ in range(20):
+        take = turning(angle, places(), rng, noise=0.0)
+        markers = take.markers + NOISE * correlated(rng, take.markers.shape)
+        axis = axis_of_rotation(markers)
+        center = center_of_rotation(markers, AXIS)
+        axes.append(np.deg2rad(direction_error(axis.direction)) / axis.standard_error)
+        centers.append(distance_error(center.point) / (1000 * center.standard_error))
+    assert 0.6 < np.sqrt(np.mean(np.square(axes))) < 1.6
+    assert 0.6 < np.sqrt(np.mean(np.square(centers))) < 1.6
