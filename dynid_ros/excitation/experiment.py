@@ -101,7 +101,7 @@ TEST_STEP_OF_RANGE = 0.1
 MAX_TEST_STEP_S = 3600.0
 """A joint that takes longer for a tenth of its range has limits in another unit, or by mistake."""
 N_SAMPLED_POSES = 1024
-"""Poses in which an experiment looks for allowed ones, a power of two."""
+"""Number of poses that are tested against workspace and torque limits, a power of two."""
 MAX_PAIRS_IN_HINT = 8
 
 

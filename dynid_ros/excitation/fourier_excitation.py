@@ -70,18 +70,18 @@ class FourierExcitation(Experiment):
         harmonics: number of harmonics, at least 2.
         periods: repetitions of the period.
         target: parameters to estimate: "links", "gravity" or "load" (see `TorqueColumns`).
-        drive: friction terms of each joint to estimate besides the links; None: the terms of the target.
+        drive: friction terms of each joint, estimated together with the links; None: the terms of the target.
         criterion: criterion to minimize: "determinant", "condition" or "condition_unscaled". Only the first favours a
             large motion.
         noise: standard deviation of the torques, one value or (n,), N m or N; None: in proportion to the torque limits,
             or equal in all joints where these are not known.
         columns: parameters that represent the base parameters; None: as `BaseParameters` chooses.
         source: information that a motion contains, in place of target, drive, noise and columns.
-        held: positions of joints that stand still, by name, rad or m; None: all joints move.
+        held: positions of joints that do not move, by name, rad or m; None: all joints move.
         known: (p, p) information that exists already (`TorqueInformation.over_time`), which the motion adds to.
         design_time: time for the search, s; 0: the best of the random motions.
         candidates: number of random motions drawn to start with.
-        starts: largest number of searches, with which the result is reproducible; None: as many as time allows.
+        starts: largest number of searches, which makes the result reproducible; None: as many as time allows.
         workers: number of processes, or of searches side by side in `executor`; 0: one per core, up to 4.
         executor: executor of the search's slices; None: processes of this machine.
         seed: seed of the random motions.
@@ -255,7 +255,7 @@ def _coefficients(series: FourierSeries) -> dict[str, dict[str, object]]:
 
 
 def _held_positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
-    """Return the positions (n,) of joints that stand still, NaN for joints that move.
+    """Return the positions (n,) of joints that do not move, NaN for the others.
 
     Raises:
         TrajectoryError: a joint is unknown, all joints are held, or a position is outside the limits.

@@ -23,7 +23,7 @@ class FourierBasis:
         base_frequency: frequency of the first harmonic, Hz.
         harmonics: number H of harmonics, at least 2.
         samples: number N of samples of a motion, at equal distances over a period.
-        held: (n,) positions of the joints that stand still, NaN for the others; None: all move.
+        held: (n,) positions of the joints that do not move, NaN for the others; None: all move.
 
     Attributes:
         size: length of the vectors, n (2 H - 1).
@@ -217,7 +217,7 @@ class DesignProblem:
         return self._basis.gradient(MotionWithJerk(*(a + b for a, b in zip(by_constraints, by_rows, strict=True))))
 
     def information(self, vector: NDArray) -> NDArray:
-        """Return the information (p, p), including what was known before."""
+        """Return the information (p, p), including the known information."""
         return information_matrix(self._source.rows(self._basis.motion(vector))) + self._known
 
     def value(self, vector: NDArray) -> float:

@@ -169,7 +169,7 @@ MIN_ROUNDS = 8
 MAX_STUCK_EXCESS = 0.02
 """Excess of a motion that passes through an obstacle which it cannot leave."""
 STEP_FRACTIONS = (0.95, 0.8, 0.5)
-"""Fractions of the step to an infeasible motion at which a feasible motion is looked for."""
+"""Fractions of the step to an infeasible motion that are tried, because they may be feasible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ class MotionSearch:
         harmonics: number of harmonics.
         known: (p, p) information that exists already, as a mean over this motion's samples; None: none.
         seed: seed of the random numbers.
-        held: (n,) positions of the joints that stand still, NaN for the others; None: all move.
+        held: (n,) positions of the joints that do not move, NaN for the others; None: all move.
     """
 
     robot: RobotModel
@@ -345,7 +345,7 @@ class MotionSearch:
 
     @cached_property
     def _centres(self) -> NDArray:
-        """Allowed poses (M, n) about which random motions are drawn."""
+        """Allowed poses (M, n), the centres of random motions."""
         for count in N_CENTRES:
             poses = np.where(np.isnan(self._held), self.limits.poses(count), self._held)
             excess = self._constraints.excess_at_rest(poses, self.robot.gravity_torque(poses))

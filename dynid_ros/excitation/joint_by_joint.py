@@ -18,7 +18,7 @@ STEPS = "steps"
 REVERSALS = "reversals"
 DESCRIPTIONS = {STEPS: "in steps", REVERSALS: "there and back, slowly to fast"}
 REVERSAL_SPEEDS = (0.05, 0.25, 1.0)
-"""Speeds at which a joint goes there and back, as fractions of the allowed speed."""
+"""Speeds of the moves there and back, as fractions of the allowed speed."""
 MAX_SLOW_MOVE_S = 3.0
 """Longest move there and back, except the fastest one; slow moves cover a shorter distance."""
 N_TESTED_POSITIONS = 129
@@ -42,7 +42,7 @@ class JointByJoint(Experiment):
     Attributes:
         motion: "sinusoid", "steps" or "reversals".
         joints: names, in order; None: all, from tip to base.
-        pose: (n,) where the other joints hold, rad or m; None: the allowed pose nearest to the middle of the ranges.
+        pose: (n,) hold of the other joints, rad or m; None: the allowed pose nearest to the middle of the ranges.
         frequencies: frequencies of the sines, Hz; each joint moves at each of them.
         cycles: number of cycles of a sine at full amplitude.
         steps: rests in each direction.
@@ -215,7 +215,7 @@ class JointByJoint(Experiment):
         raise TrajectoryError(f"it has no room to move in: {reason or 'its free range is too small'}")
 
     def _free_range(self, joint: int, hold: NDArray) -> tuple[float, float]:
-        """Return the ends of the range about the hold in which the workspace allows the joint.
+        """Return the ends of the range about the hold that the workspace allows.
 
         Raises:
             TrajectoryError: the range is empty.

@@ -140,7 +140,7 @@ def _run_here(
 
 
 class _ReportingWatch(Watch):
-    """Watch that reports now and then, and cancels the computation when the report says so."""
+    """Watch that reports now and then, and cancels the computation when the report returns False."""
 
     def __init__(self, report: Callable[[], bool]) -> None:
         super().__init__()

@@ -39,8 +39,8 @@ class PayloadMotion(Experiment):
 
     About each axis the tool first turns as far as the wrist allows, with rests at its ends, which determine mass and
     mass moments. Then it turns to and fro just so far that velocity and acceleration limits are both reached. Rotation
-    about one axis at a time gives the accelerations that moments of inertia need besides gravity (Atkeson, An and
-    Hollerbach 1986). The last three revolute joints turn the tool while the other joints hold. Of the poses that limits
+    about one axis at a time excites the moments of inertia, which gravity alone does not (Atkeson, An and Hollerbach
+    1986). The last three revolute joints turn the tool while the other joints hold. Of the poses that limits
     and workspace allow, the one that determines the ten parameters of the load best is taken.
 
     Attributes:
@@ -94,7 +94,7 @@ class PayloadMotion(Experiment):
         return min(plans, key=lambda plan: (-plan[0], plan[1]))[2]
 
     def _rated_poses(self) -> NDArray:
-        """Return allowed poses (P, n), the pose in which turns determine the load best first."""
+        """Return allowed poses (P, n), sorted by the information that turns there contain on the load."""
         limits = self.design_limits
         joints = wrist_joints(self.robot)
         poses = self.allowed_poses()

@@ -29,11 +29,11 @@ class PoseSet(Experiment):
         target: "gravity": the base gravity parameters of the arm; "load": mass and mass moments of the load on the last
             link of a known arm.
         count: number of poses.
-        poses: (P, n) poses of the caller, all of which are visited; None: choose.
+        poses: (P, n) poses to visit; None: choose.
         offsets: whether each joint's torque has an unknown offset that the poses must distinguish from gravity.
         dwell: rest at each pose and from each side, s.
-        approach: distance from which a joint comes to a pose, one value or (n,), rad or m; 0: straight, once per pose.
-        seed: seed of the random choices from which the search starts.
+        approach: distance of the approach to a pose, one value or (n,), rad or m; 0: straight, once per pose.
+        seed: seed of the random first choices of the search.
     """
 
     target: str = GRAVITY

@@ -12,7 +12,7 @@ from dynid_ros.trajectories.trajectory import MAX_DURATION_S, Trajectory
 CLOSED_MOTION_TOLERANCE = 1e-9
 """Largest distance between start and end of a motion that ends where it starts, rad or m."""
 FRICTION_CHECK_RATE_HZ = 100.0
-"""Sampling rate at which the visibility of friction terms is checked."""
+"""Sampling rate for the check that all friction terms show."""
 
 
 def repeat_plan(plan: Plan, experiment: Experiment, times: int) -> Plan:

@@ -71,7 +71,7 @@ class StaticRotation(Experiment):
     Attributes:
         steps: dwells per direction.
         dwell: rest at each step, s.
-        approach: distance from which a joint comes to its hold, one value or (n,), rad or m.
+        approach: distance of each joint's approach to its hold, one value or (n,), rad or m.
         sweep: largest range of a rotation, rad.
         poses_per_joint: rotations of each joint, with different holds.
     """
@@ -192,7 +192,7 @@ def stepped_rotation(
     Args:
         rotation: the joint, its range and the hold of the others.
         limits: of the motion.
-        approach: (n,) distance by which the holding joints move away, rad or m.
+        approach: (n,) displacement of the holding joints, rad or m.
         steps: number of poses.
         dwell: rest at each pose, s.
 
@@ -227,13 +227,13 @@ def _transit(limits: MotionLimits, start: NDArray, goal: NDArray, aside: NDArray
     return Trajectory(limits.joint_names, time, position, velocity, acceleration)
 
 
-# The choice of the poses in which the other joints hold.
+# The choice of the hold poses.
 
 
 N_HOLD_POSES = 256
 """Hold poses that are compared per joint, a power of two."""
 N_TESTED_ANGLES = 33
-"""Angles of the turning joint at which each hold pose is tested against the workspace."""
+"""Angles of the turning joint that are tested against the workspace, for each hold pose."""
 SHORTLIST_FACTOR = 1.1
 """Rotations whose own standard deviation is within this factor of the best compete for the global fit."""
 MAX_SHORTLIST = 64
@@ -249,7 +249,7 @@ class RotationSearch:
     Args:
         experiment: arm, limits, workspace and margin.
         steps: dwells per direction.
-        approach: (n,) distance from which a joint comes to its hold, rad or m; kept free on both sides.
+        approach: (n,) distance of each joint's approach to its hold, rad or m; kept free on both sides.
         sweep: largest range, rad.
     """
 
@@ -283,7 +283,7 @@ class RotationSearch:
         return [shortlist[k] for k in np.argsort(-gained, kind="stable")]
 
     def add(self, rotation: Rotation) -> None:
-        """Add the torques of `rotation` to those of the global fit."""
+        """Add the torques of `rotation` to the global fit."""
         self._information += self._rotation_information([rotation])[0]
 
     def _rotation_information(self, rotations: list[Rotation]) -> NDArray:
@@ -325,7 +325,7 @@ class RotationSearch:
         return rotations
 
     def _allowed(self, joint: int, holds: NDArray, angles: NDArray) -> NDArray:
-        """Return a mask (H, A) of the angles at which the workspace allows pose and approach from both sides."""
+        """Return a mask (H, A) of the angles that the workspace allows, with the approach from both sides."""
         poses = np.repeat(holds[:, np.newaxis], len(angles), axis=1)
         poses[:, :, joint] = angles
         n = poses.shape[-1]

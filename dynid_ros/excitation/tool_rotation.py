@@ -1,4 +1,4 @@
-"""Rotation of the tool about one of its own axes by the last joints alone (Atkeson, An and Hollerbach 1986)."""
+"""Rotation of the tool about a tool axis by the last joints alone (Atkeson, An and Hollerbach 1986)."""
 
 from dataclasses import dataclass, replace
 
@@ -168,7 +168,7 @@ class ToolRotation:
 
 
 def time_scaled_to(motion: Trajectory, limits: MotionLimits) -> Trajectory:
-    """Return the same path at the speed at which one limit of velocity, acceleration or jerk is just reached."""
+    """Return the same path, as fast as the limits of velocity, acceleration and jerk allow."""
     _, velocity, acceleration = motion.at(np.linspace(0.0, motion.duration, 8 * motion.n_samples))
     _, jerk = motion.jerk_peaks()
     factor = max(

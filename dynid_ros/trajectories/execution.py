@@ -22,7 +22,7 @@ PEAK_JERK = 36.0
 MIN_POINT_INTERVAL_S = 0.005
 """Smallest interval between two points of a piece: times in messages are rounded."""
 MIN_REMAINDER_S = 0.5
-"""Rest of a motion that is added to a piece rather than sent as a piece of its own."""
+"""Rest of a motion that is added to the last piece rather than sent separately."""
 
 
 def stop(trajectory: Trajectory, time: float, limits: MotionLimits) -> Trajectory:
@@ -61,7 +61,7 @@ def cut_piece(motion: Trajectory, begin: float, end: float, limits: MotionLimits
         limits: limits of the stop.
 
     Returns:
-        The piece, and the time in the motion at which its stop begins, s.
+        The piece, and the start of its stop in the time of the motion, s.
     """
     is_last = end + MIN_REMAINDER_S >= motion.duration
     stop_time = motion.duration if is_last else end
@@ -105,7 +105,7 @@ def _slow_down(trajectory: Trajectory, start: float, duration: float) -> tuple[T
 
 
 INSTANTS_PER_LATENCY = 6
-"""Instants within the latency at which the motion is compared with the measured position."""
+"""Number of instants within the latency that are compared with the measured position."""
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class MotionLimits:
             velocity_limits: per s.
             jerk_limits: per s³; not limited where neither they nor the URDF give a limit.
             torque_limits: N m or N; not limited where neither they nor the URDF give a limit. They may exceed the
-                URDF's limits where these are placeholders, with which the arm cannot hold its own weight.
+                URDF's limits where these are placeholders, too low to hold the arm's own weight.
             joint_limits: `joint_limits.yaml` of MoveIt, see `read_joint_limits`; None or empty: no file. A narrower
                 limit of position, velocity, acceleration or jerk in the URDF takes precedence over the file.
 
@@ -186,7 +186,7 @@ def _described_limits(robot: RobotModel) -> dict[str, NDArray]:
 def _complete(
     given: Mapping[str, NDArray], file: Mapping[str, NDArray], described: Mapping[str, NDArray]
 ) -> dict[str, NDArray]:
-    """Replace limits (n,) that are not given by those of a file, narrowed to the URDF's; torque limits stay wider."""
+    """Complete limits (n,) from a file; the URDF narrows them, except torque limits."""
     completed = {}
     for name, limits in given.items():
         narrower = np.fmax if name == "position_lower" else np.fmin
@@ -249,7 +249,7 @@ def sobol_points(count: int, dimensions: int) -> NDArray:
 
 N_HOLDING_POSES = 256
 N_HOLDING_POSITIONS = 33
-"""Positions of one joint at which the holding torque is compared."""
+"""Positions of each joint that are compared."""
 HOLDING_SWEEPS = 2
 
 
@@ -298,7 +298,7 @@ def describe_weak_joints(robot: RobotModel, limits: MotionLimits) -> list[str]:
 
 
 MAX_CHECK_STEP_S = 0.005
-"""Longest interval between two instants at which a motion is checked."""
+"""Longest interval between two checked instants of a motion."""
 MIN_CHECKS_PER_INTERVAL = 4
 RELATIVE_TOLERANCE = 1e-6
 """Excess over a limit, relative to the limit, that rounding may cause."""
@@ -377,7 +377,7 @@ def joints_with_unknown_torque(limits: MotionLimits, robot: RobotModel) -> list[
 
 
 def check_times(trajectory: Trajectory) -> NDArray:
-    """Return the instants, at and closely between the samples, at which a motion is checked, s."""
+    """Return the instants, at and closely between the samples, that a check of a motion uses, s."""
     intervals = np.diff(trajectory.time)
     counts = np.maximum(np.ceil(intervals / MAX_CHECK_STEP_S).astype(int), MIN_CHECKS_PER_INTERVAL)
     starts = np.repeat(trajectory.time[:-1], counts)

@@ -64,12 +64,12 @@ def sinusoid(
     amplitude: float | None = None,
     cycles: int = 3,
 ) -> Trajectory:
-    """Plan a motion in which one joint swings about a pose, and the other joints hold.
+    """Plan a swing of one joint about a pose; the other joints hold.
 
     Args:
         limits: limits of the joints.
         joint: name of the joint.
-        pose: (n,) pose in which the motion starts and ends, rad or m.
+        pose: (n,) start and end of the motion, rad or m.
         frequency: frequency of the sine, Hz.
         amplitude: amplitude, rad or m; None: as large as the limits allow.
         cycles: number of cycles at full amplitude, between one cycle of growth and one of decay.

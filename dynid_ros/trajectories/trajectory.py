@@ -211,7 +211,7 @@ class Trajectory:
     def sample(self, rate: float) -> "Trajectory":
         """Sample the motion at `rate` samples per second, and at its end.
 
-        Samples at which the jerk jumps, as at the start or end of a move, are kept unless the next one is nearer than
+        Samples with a jump of the jerk, as at the start or end of a move, are kept unless the next one is nearer than
         1 / `rate`; regular samples close to them are left out. A quintic across the jump would need more jerk than
         the motion.
 
@@ -230,7 +230,7 @@ class Trajectory:
         return Trajectory(self.joint_names, time, *self.at(time))
 
     def _corners(self, separation: float) -> NDArray:
-        """Return the times of the samples at which the jerk jumps, at least `separation` (s) from each other."""
+        """Return the times of the samples with a jump of the jerk, at least `separation` (s) from each other."""
         start, _, end = self._jerk_spline.c
         jump = np.abs(start[1:] - end[:-1])
         largest = np.maximum(np.abs(start).max(axis=0), np.abs(end).max(axis=0))
@@ -256,7 +256,7 @@ class Trajectory:
 
     @staticmethod
     def join(parts: Sequence["Trajectory"]) -> "Trajectory":
-        """Join motions; each must start with the pose and velocity with which the last one ends.
+        """Join motions; each must start with the last pose and velocity of the motion before.
 
         Raises:
             TrajectoryError: the joints differ, or a part starts elsewhere; names part, joint and both values.

@@ -44,7 +44,7 @@ class Workspace:
     kept apart, except for capsules that overlap in every pose. Without bodies, links are straight lines from origin to
     origin, so leave space for their thickness.
 
-    Only moving links are kept from floor, box and obstacles, because the base may stand on a table. The first moving
+    Only moving links are kept from floor, box and obstacles, because the base may rest on a table. The first moving
     link may overlap with whatever it overlaps with in all its poses, such as the table under the shoulder (`exempt`).
 
     Attributes:
@@ -53,7 +53,7 @@ class Workspace:
         floor_height, clearance, box, obstacles: as in the arguments.
         exempt: names of distances that the first moving link cannot change, and that are not checked.
         crowded: a sentence for each pair of links that is apart in few poses, and so keeps the arm in a corner.
-        close_pairs: share of the poses in which two links with few joints between them are too near, by their names.
+        close_pairs: share of poses with too small a distance between two links few joints apart, by their names.
 
     Args:
         robot: the arm.
@@ -139,7 +139,7 @@ class Workspace:
         return tuple(name for checks in self._checks for name in checks.names)
 
     def allowed(self, position: ArrayLike) -> NDArray:
-        """Return a mask (N,) of the positions (N, n) at which the arm keeps to all bounds."""
+        """Return a mask (N,) of the positions (N, n) that keep to all bounds."""
         position = np.asarray(position, dtype=float)
         blocks = range(0, len(position), POSES_PER_BLOCK)
         rooms = [self.distances(position[start : start + POSES_PER_BLOCK]).room for start in blocks]
@@ -197,9 +197,9 @@ class Workspace:
 
 
 def _distances_kept(pairs: PairChecks, placed: Placed, chain: Chain) -> dict[tuple[str, str], tuple[NDArray, int]]:
-    """Return a mask (N,) of the poses in which two links keep their distance, and the number of joints between them.
+    """Return a mask (N,) of the poses where two links keep their distance, and the number of joints between them.
 
-    The keys are the names of the two links, each of which may have several capsules.
+    The keys are the names of the two links. A link may have several capsules.
     """
     kept: dict[tuple[str, str], tuple[NDArray, int]] = {}
     names = pairs.bodies.names
@@ -221,12 +221,12 @@ def _describe_crowded_pairs(distances: Mapping[tuple[str, str], tuple[NDArray, i
 
 
 def allowed_pairs_hint(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return the options by which pairs of links are allowed to touch."""
+    """Return the options that allow pairs of links to touch."""
     return f"(--allowed-pairs {','.join(f'{a}:{b}' for a, b in pairs)}, allowed_pairs; or --srdf, srdf_file)"
 
 
 def _random_poses(robot: RobotModel) -> NDArray:
-    """Draw poses (N_PROBE_POSES, n) within the limits, or within a turn or two metres where there are no limits."""
+    """Draw poses (N_PROBE_POSES, n) within the limits, or within a turn or two metres of an unlimited joint."""
     lower = robot.limits.lower
     upper = robot.limits.upper
     half_range = np.where(robot.chain.prismatic, 1.0, np.pi)
@@ -271,7 +271,7 @@ class WorkspaceAndTorque:
         return (f"torques are not checked of {names}: the robot's description has no mass there",) if names else ()
 
     def allowed(self, position: ArrayLike) -> NDArray:
-        """Return a mask (N,) of the positions (N, n) at which the arm may rest."""
+        """Return a mask (N,) of the positions (N, n) that the arm may rest at."""
         bound = (1 - self._margin) * self._limits.torque
         holds = np.all(np.abs(self._robot.gravity_torque(position)) <= bound, axis=1)
         return self._workspace.allowed(position) & holds
