@@ -1,4 +1,4 @@
-"""What a motion excites of the parameters, by its torques: how much, what not, and what would help."""
+"""Information that the torques of a motion contain on the parameters, and motions that would add to it."""
 
 from typing import TYPE_CHECKING
 

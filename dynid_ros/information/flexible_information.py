@@ -1,4 +1,4 @@
-"""What a motion of the motors determines of an arm with flexible joints (Lightcap and Banks 2007, eqs 3, 6 and 8)."""
+"""Information of a motion of the motors on an arm with flexible joints (Lightcap and Banks 2007, eqs 3, 6 and 8)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dynid_ros.trajectories.limits import per_joint
 
 LINK_TERMS = ("coulomb", "viscous")
 MOTOR_TERMS = ("motor_inertia", "motor_viscous")
-OTHER_BASE = 1e-6
-"""Largest difference of velocities from what the base frequency makes of the positions, in parts of the highest."""
+VELOCITY_TOLERANCE = 1e-6
+"""Largest difference of velocities from the derivative of the periodic positions, relative to the highest velocity."""
 
 
 class _Term(NamedTuple):
-    """A column of one joint: in which rows it is, and with which sign."""
+    """A column of one joint, with the indices and signs of its rows."""
 
     name: str
     joint: int
@@ -32,33 +32,32 @@ class _Term(NamedTuple):
 
 
 class FlexibleInformation:
-    """Information that motor torques, and motions of motors and links, hold on links, friction and motors.
+    """Information that motor torques and motions of motors and links contain on links, friction and motors.
 
-    The motion that is designed is that of the motors; `LinkPrediction` gives that of the links. Measured are both, and
-    the motors' torques u. Each joint that moves gives the row of eq. 6,
+    The design determines the motion of the motors, and `LinkPrediction` predicts the motion of the links. Both motions
+    and the motors' torques u are measured. Each moving joint gives the row of eq. 6,
 
         links(q, qd, qdd) + c sign(qd) + v qd + J qdd_m + b qd_m = u,
 
-    in units of the torque's noise. With `stiffness` it gives the two rows of eq. 3 instead, with k (q - q_m) in the
-    first, whose sum is zero, and k (q_m - q) next to the motor's terms in the second.
+    divided by the torque's noise. With `stiffness` it gives the two rows of eq. 3 instead: the first contains
+    k (q - q_m) and sums to zero, the second contains k (q_m - q) and the motor's terms.
 
-    Joints that do not move are held by brakes at their motors. Their springs give way all the same, which the
-    prediction takes into account; their torque is not known, so they give no rows, and what only they would determine
-    is not asked for.
+    Brakes hold the motors of the other joints. Their springs still deflect, which the prediction includes. Their torque
+    is unknown, so they give no rows, and parameters that only they would determine are left out.
 
     Args:
         robot: the arm; its nominal parameters are the prior of the links.
         joints: prior of springs, motors and friction.
-        speeds: (n,) speed limits, which set where Coulomb friction changes its sign.
-        base_frequency: of the motions, Hz.
-        harmonics: of the base frequency, in the motions.
+        speeds: (n,) speed limits, which scale the smoothing of Coulomb friction.
+        base_frequency: frequency of the first harmonic, Hz.
+        harmonics: number of harmonics of the motions.
         held: positions of the motors that brakes hold, by joint.
-        stiffness: ask for the stiffness too.
+        stiffness: whether to estimate the stiffness too.
         noise: standard deviation of the torques, one value or (n,), N m or N.
-        columns: link parameters that stand for the base parameters, ascending; None: as `BaseParameters` chooses.
+        columns: link parameters that represent the base parameters, ascending; None: as `BaseParameters` chooses.
 
     Attributes:
-        names: (p,) the parameters: of links, then per joint "coulomb", "viscous", "motor_inertia", "motor_viscous" and
+        names: (p,) parameters: of links, then per joint "coulomb", "viscous", "motor_inertia", "motor_viscous" and
             "stiffness".
 
     Raises:
@@ -103,7 +102,7 @@ class FlexibleInformation:
         )
 
     def rows(self, motion: MotionWithJerk) -> Rows:
-        """Equations of a motion of the motors, remembered for `gradient`.
+        """Compute the equations of a motion of the motors, and keep them for `gradient`.
 
         Raises:
             TrajectoryError: the links' motion cannot be predicted, or the motion is of another base frequency.
@@ -120,7 +119,7 @@ class FlexibleInformation:
         return Rows(regressor * self._weight[:, None], self._motor_torque(motion, q))
 
     def gradient(self, by: Rows) -> MotionWithJerk:
-        """Gradient by the motion of the motors, of the last rows."""
+        """Return the gradient by the motion of the motors of the last rows, for gradients by the rows."""
         by_regressor = by.regressor * self._weight[:, None]
         n_samples, n = self._direction.shape
         weights = np.zeros((n, self._n_links, n_samples))
@@ -144,15 +143,15 @@ class FlexibleInformation:
         )
 
     def torque(self, motion: MotionWithJerk) -> NDArray:
-        """Torques (N, n) that the motors are predicted to need; zero of those that brakes hold.
+        """Predict the torques (N, n) of the motors; motors that brakes hold have torque zero.
 
         Raises:
-            TrajectoryError: as of `rows`.
+            TrajectoryError: as `rows`.
         """
         return self._motor_torque(motion, self._predicted(motion)[0])
 
     def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:  # noqa: ARG002
-        """Refused: what the links did in a recording is not in the motion of the motors, and not steady.
+        """Refuse a recorded motion, because it does not contain the links' motion and is not steady.
 
         Raises:
             TrajectoryError: always.
@@ -163,12 +162,12 @@ class FlexibleInformation:
         spectrum = np.fft.rfft(motion.position, axis=0)
         rate = 2 * np.pi * self._base_frequency * np.arange(len(spectrum))
         velocity = np.fft.irfft(1j * rate[:, None] * spectrum, len(motion.position), axis=0)
-        if np.abs(velocity - motion.velocity).max() > OTHER_BASE * max(np.abs(motion.velocity).max(), 1e-6):
+        if np.abs(velocity - motion.velocity).max() > VELOCITY_TOLERANCE * max(np.abs(motion.velocity).max(), 1e-6):
             raise TrajectoryError(f"the motion is no period of {1 / self._base_frequency:g} s, which was predicted")
         return self._prediction.motion(motion.position)
 
     def _motor_torque(self, motion: MotionWithJerk, q: NDArray) -> NDArray:
-        """Torques (N, n) of the motors, from the second row of eq. 1."""
+        """Return the torques (N, n) of the motors, from the second row of eq. 1."""
         spring = self._stiffness * (motion.position - q)
         torque = np.zeros_like(q)
         driven = spring + self._inertia * motion.acceleration + self._viscous * motion.velocity
@@ -176,7 +175,7 @@ class FlexibleInformation:
         return torque
 
     def _values(self, motion: MotionWithJerk, q: NDArray, qd: NDArray) -> dict[str, NDArray]:
-        """Values (N, n) of each term of the joints."""
+        """Return the values (N, n) of each term of the joints."""
         return {
             "coulomb": np.tanh(qd / self._smoothing),
             "viscous": qd,
@@ -187,7 +186,7 @@ class FlexibleInformation:
 
 
 def _terms(moving: list[int], *, stiffness: bool) -> list[_Term]:
-    """Columns of the joints that move, in rows of eq. 6, or of eq. 3 with its second rows after all the first."""
+    """Return the columns of the moving joints, in the rows of eq. 6, or first and then second rows of eq. 3."""
     second = len(moving) if stiffness else 0
     terms = []
     for row, joint in enumerate(moving):
@@ -199,10 +198,12 @@ def _terms(moving: list[int], *, stiffness: bool) -> list[_Term]:
 
 
 def _link_columns(robot: RobotModel, held: dict[str, float], moving: list[int]) -> NDArray:
-    """Base parameters of the links that the torques of the joints that move determine while the others are held."""
+    """Return the base parameters of the links that the torques of the moving joints determine."""
     q, qd, qdd = random_motion(robot)
     for name, position in held.items():
         joint = robot.joint_names.index(name)
-        q[:, joint], qd[:, joint], qdd[:, joint] = position, 0.0, 0.0
+        q[:, joint] = position
+        qd[:, joint] = 0.0
+        qdd[:, joint] = 0.0
     regressor = robot.structure.torque_regressor(q, qd, qdd)[:, moving]
     return BaseParameters(regressor, parameter_names(robot)).columns

@@ -1,8 +1,8 @@
-"""What a friction term needs of a motion, and which terms a motion cannot show."""
+"""Requirements of friction terms on a motion, and the terms that a motion cannot show."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,36 +15,40 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_direction import dahl_direction
 from dynid_ros.model.friction_terms import FrictionTerm
 
-LEAST_TURNS = 0.95
-"""Turns of a joint below which harmonics look like a line within its travel, and like nothing known beyond it."""
-LEAST_RANGE, LEAST_SLIDE = 0.5, 0.05
-"""Travel that shows a spring, rad and m."""
-LEAST_SHARE, LEAST_BEND = 0.05, 0.02
-"""RMS part of a term's column that all others must leave: with less, its error is twenty times as large. Of viscous
-friction that saturates the second: real excitation leaves 0.03 to 0.1 of it, and of other terms 0.1 and more."""
-STILL = 0.01
-"""Travel of a joint up to which it stands still, rad or m: then it lacks more than what one term needs."""
-BOTH_WAYS = 0.1
-"""Part of a joint's RMS velocity that noise or a filter may make."""
-PARALLEL = 1e-6
+MIN_TURNS = 0.95
+"""Turns of a joint below which harmonics are indistinguishable from a line within the range."""
+MIN_SPRING_RANGE_RAD = 0.5
+MIN_SPRING_RANGE_M = 0.05
+MIN_COLUMN_REMAINDER = 0.05
+"""Smallest RMS remainder of a term's column after projection on all other columns, relative to the column.
+
+With less, the standard error of the term is more than twenty times as large.
+"""
+MIN_SATURATION_REMAINDER = 0.02
+"""The same for viscous friction that saturates: real excitation leaves 0.03 to 0.1, and 0.1 and more of other terms."""
+MAX_STANDSTILL_RANGE = 0.01
+"""Range of a joint that stands still, rad or m; such a joint shows none of its parameters."""
+MAX_NOISE_OF_RMS_VELOCITY = 0.1
+"""Velocity that noise or a filter may cause, relative to a joint's RMS velocity."""
+PARALLEL_TOLERANCE = 1e-6
 """Difference of a cosine from one up to which an axis is parallel to gravity."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What shows a term.
+    """Requirement of a friction term on a motion.
 
     Attributes:
-        what: the motion has, as a sentence.
+        sentence: description of the requirement.
         remedy: the motion to record.
-        without: changes of `JointFriction` that leave the simpler model, which must not do as well.
-        least: RMS part of the term's column that the simpler model must leave.
+        without: changes of `JointFriction` to the simpler model, which must not fit as well.
+        min_remainder: smallest RMS remainder of the term's column after projection on the simpler model.
     """
 
-    what: str
+    sentence: str
     remedy: str
     without: dict[str, Any]
-    least: float = LEAST_SHARE
+    min_remainder: float = MIN_COLUMN_REMAINDER
 
 
 NEEDS = {
@@ -60,7 +64,7 @@ NEEDS = {
         "a saturation velocity shows in motion slower and faster than it",
         "record motion at several speeds, fast ones too",
         {"saturation_velocity": None},
-        LEAST_BEND,
+        MIN_SATURATION_REMAINDER,
     ),
     "load": Need(
         "friction that grows with the load shows in different gravity torques at equal velocities",
@@ -79,38 +83,35 @@ NEEDS = {
         {"sliding_length": 0.0},
     ),
 }
-"""By attribute of `JointFriction`; Coulomb friction, offset and rotor inertia need no more than what links need."""
+"""Needs by attribute of `JointFriction`; Coulomb friction, offset and rotor inertia have no need of their own."""
 
 
 @dataclass(frozen=True)
 class UnseenTerm:
-    """A term that a motion cannot show.
+    """A friction term that a motion cannot show.
 
     Attributes:
-        joint: its name.
+        joint: name of the joint.
         term: key of `NEEDS`.
-        found: what the motion has instead.
+        finding: description of the motion.
     """
 
     joint: str
     term: str
-    found: str
+    finding: str
 
     def __str__(self) -> str:
-        return self.of(self.joint)
-
-    def of(self, joints: str) -> str:
-        """The same of several joints, as a sentence."""
-        need = NEEDS[self.term]
-        return f"friction of {joints}: {need.what}, and {self.found}; {need.remedy}"
+        return describe_unseen_terms([self])[0]
 
 
 def describe_unseen_terms(unseen: Sequence[UnseenTerm]) -> list[str]:
-    """A sentence for each term and what was found, of all its joints."""
-    kinds = dict.fromkeys((each.term, each.found) for each in unseen)
+    """Return a sentence for each term and finding, with all of its joints."""
+    joints: dict[tuple[str, str], list[str]] = {}
+    for term in unseen:
+        joints.setdefault((term.term, term.finding), []).append(term.joint)
     return [
-        UnseenTerm("", *kind).of(", ".join(each.joint for each in unseen if (each.term, each.found) == kind))
-        for kind in kinds
+        f"friction of {', '.join(names)}: {NEEDS[term].sentence}, and {finding}; {NEEDS[term].remedy}"
+        for (term, finding), names in joints.items()
     ]
 
 
@@ -120,86 +121,108 @@ def unseen_terms(
     stretches: Sequence[Sequence[NDArray]],
     terms: Collection[str] = NEEDS.keys(),
 ) -> list[UnseenTerm]:
-    """Terms that a motion cannot show, whatever is fitted.
+    """Find the friction terms that a motion cannot show, whatever is fitted.
 
-    A term is shown if the joint's friction without it, and with an offset, leaves enough of its column. Harmonics and
-    springs need a range besides.
+    A term shows if the joint's friction without it, together with an offset, leaves enough of its column. Harmonics and
+    springs need a range of positions as well.
 
     Args:
-        robot: the arm; its links make up the terms `load`.
-        friction: its terms.
+        robot: the arm; its links give the load of the terms `load`.
+        friction: terms of the joints.
         stretches: positions, velocities and accelerations (N, n) of consecutive samples.
-        terms: those to look at.
+        terms: terms to check.
     """
-    each_asked = [
+    checked_terms = [
         [term for term in NEEDS if term in terms and getattr(joint, term)]
         for joint in friction.per_joint(robot.n_joints)
     ]
-    if not any(each_asked):
+    if not any(checked_terms):
         return []
     loads = [friction.load_torque(robot, *stretch) for stretch in stretches]
-    found: list[UnseenTerm] = []
-    gravity, slides = own_gravity(robot), robot.chain.prismatic
+    has_own_gravity = own_gravity(robot)
+    unseen: list[UnseenTerm] = []
     for j, (name, joint) in enumerate(zip(robot.joint_names, friction.per_joint(robot.n_joints), strict=True)):
-        if not (asked := each_asked[j]):
-            continue
-        motion = [[each[:, j] for each in stretch] for stretch in stretches]
-        torque = [np.zeros(len(q)) if load is None else load[:, j] for load, (q, *_) in zip(loads, motion, strict=True)]
-        position, velocity = (np.concatenate([stretch[k] for stretch in motion]) for k in (0, 1))
-        way, unit = float(np.ptp(position)), "m" if slides[j] else "rad"
-        limit = BOTH_WAYS * np.sqrt(np.mean(velocity**2))
-        for term in asked:
-            text = ""
-            if term == "harmonics":
-                text = f"it goes over {way:.3g} of 6.28 rad" if way < LEAST_TURNS * 2 * np.pi else ""
-            elif way <= STILL:
-                continue
-            elif term == "spring" and way < (LEAST_SLIDE if slides[j] else LEAST_RANGE):
-                text = f"it goes over {way:.3g} {unit}"
-            elif term == "sliding_length" and not (velocity.max() > limit and velocity.min() < -limit):
-                text = "it never does"
-            else:
-                angles = [position] if term == "spring" and gravity[j] else []
-                share = _share(joint, replace(joint, **NEEDS[term].without), motion, torque, angles)
-                text = f"here {share:.1%} of it is not as without it" if share < NEEDS[term].least else ""
-            if text:
-                found.append(UnseenTerm(name, term, text))
-    return found
+        motion = [[field[:, j] for field in stretch] for stretch in stretches]
+        load = [
+            np.zeros(len(q)) if torque is None else torque[:, j] for torque, (q, *_) in zip(loads, motion, strict=True)
+        ]
+        for term in checked_terms[j]:
+            slides = bool(robot.chain.prismatic[j])
+            finding = _range_finding(term, motion, slides=slides)
+            if finding is None:
+                remainder = _column_remainder(joint, term, motion, load, has_own_gravity=bool(has_own_gravity[j]))
+                is_unseen = remainder < NEEDS[term].min_remainder
+                finding = f"here {remainder:.1%} of it is not as without it" if is_unseen else ""
+            if finding:
+                unseen.append(UnseenTerm(name, term, finding))
+    return unseen
 
 
-def _share(
+def _range_finding(term: str, motion: Sequence[Sequence[NDArray]], *, slides: bool) -> str | None:
+    """Describe the lack of range or of reversals in a joint's motion.
+
+    Returns:
+        The description; an empty text if nothing is to be reported; None if the term's column decides.
+    """
+    position = np.concatenate([stretch[0] for stretch in motion])
+    span = float(np.ptp(position))
+    if term == "harmonics":
+        return f"it goes over {span:.3g} of 6.28 rad" if span < MIN_TURNS * 2 * np.pi else ""
+    if span <= MAX_STANDSTILL_RANGE:
+        return ""
+    if term == "spring" and span < (MIN_SPRING_RANGE_M if slides else MIN_SPRING_RANGE_RAD):
+        return f"it goes over {span:.3g} {'m' if slides else 'rad'}"
+    if term == "sliding_length":
+        velocity = np.concatenate([stretch[1] for stretch in motion])
+        noise = MAX_NOISE_OF_RMS_VELOCITY * np.sqrt(np.mean(velocity**2))
+        if not (velocity.max() > noise and velocity.min() < -noise):
+            return "it never does"
+    return None
+
+
+def _column_remainder(
     joint: JointFriction,
-    simpler: JointFriction,
+    term: str,
     motion: Sequence[Sequence[NDArray]],
     load: Sequence[NDArray],
-    angles: Iterable[NDArray],
+    *,
+    has_own_gravity: bool,
 ) -> float:
-    """Largest RMS part of a column of `joint`'s friction that no sum of the simpler one's has."""
-    remembers = joint.sliding_length > 0.0
-    rivals = _columns(simpler, motion, load, remembers)
-    columns = [column for part, column in _columns(joint, motion, load, remembers).items() if part not in rivals]
-    gravity = [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
-    matrix = np.column_stack([*rivals.values(), np.ones(len(columns[0])), *gravity])
-    wanted = np.column_stack(columns)
-    left = wanted - matrix @ np.linalg.lstsq(matrix, wanted, rcond=None)[0]
-    size = np.linalg.norm(wanted, axis=0)
-    return float(np.max(np.linalg.norm(left, axis=0)[size > 0] / size[size > 0], initial=0.0))
+    """Return the largest relative RMS remainder of the term's columns after projection on the simpler model.
+
+    Args:
+        joint: friction of the joint.
+        term: key of `NEEDS`.
+        motion: positions, velocities and accelerations (N,) of the joint.
+        load: torques (N,) of the links at the joint.
+        has_own_gravity: whether gravity loads the joint as a function of its own angle, as a spring does.
+    """
+    has_memory = joint.sliding_length > 0.0
+    simpler = _columns(replace(joint, **NEEDS[term].without), motion, load, has_memory)
+    columns = [column for part, column in _columns(joint, motion, load, has_memory).items() if part not in simpler]
+    angle = np.concatenate([stretch[0] for stretch in motion])
+    gravity = [np.sin(angle), np.cos(angle)] if term == "spring" and has_own_gravity else []
+    matrix = np.column_stack([*simpler.values(), np.ones(len(angle)), *gravity])
+    target = np.column_stack(columns)
+    remainder = target - matrix @ np.linalg.lstsq(matrix, target, rcond=None)[0]
+    size = np.linalg.norm(target, axis=0)
+    return float(np.max(np.linalg.norm(remainder, axis=0)[size > 0] / size[size > 0], initial=0.0))
 
 
 def _columns(
-    joint: JointFriction, motion: Sequence[Sequence[NDArray]], load: Sequence[NDArray], remembers: bool
+    joint: JointFriction, motion: Sequence[Sequence[NDArray]], load: Sequence[NDArray], has_memory: bool
 ) -> dict[FrictionTerm, NDArray]:
-    """Columns (N,) of the terms of a joint's friction, but for its rotor's.
+    """Return the columns (N,) of the terms of a joint's friction, without its rotor's inertia.
 
-    Beside one that `remembers` a direction is that of the last step, as there: velocities reverse half a sample later.
+    With memory, the direction of all terms is that of the last step, because velocities reverse half a sample later.
     """
     directions = []
     for q, qd, _ in motion:
         step = np.diff(q, prepend=2 * q[0] - q[min(1, len(q) - 1)])
-        # Before its first motion friction is taken to be that of its direction: it is not known.
+        # The friction before the first motion is unknown; it is assumed to have the direction of the first motion.
         first = float(np.sign(step[np.argmax(step != 0.0)]))
         memory = dahl_direction(q, joint.sliding_length, first) if joint.sliding_length else None
-        directions.append(joint.direction_model.evaluate(step if remembers else qd, q, memory))
+        directions.append(joint.direction_model.evaluate(step if has_memory else qd, q, memory))
     return {
         part: np.concatenate(
             [
@@ -213,16 +236,16 @@ def _columns(
 
 
 def own_gravity(robot: RobotModel) -> NDArray:
-    """(n,) whether gravity loads a joint as a function of its own angle alone, as the second joint of most arms.
+    """Return a mask (n,) of the joints that gravity loads as a function of their own angle alone.
 
-    Then a spring or a first harmonic of that angle is what a mass moment of its link is, and torques cannot
-    distinguish them.
+    The second joint of most arms is one. A spring or a first harmonic of its angle then equals the effect of a mass
+    moment of its link, so torques cannot distinguish them.
     """
     q = random_motion(robot, n_samples=20)[0]
     down = robot.gravity / max(np.linalg.norm(robot.gravity), np.finfo(float).tiny)
-    parallel = np.all(np.abs(robot.joint_axes(q) @ down) > 1 - PARALLEL, axis=0)
-    # Joints before it that only slide, or turn about gravity, do not turn gravity in its frame.
+    parallel = np.all(np.abs(robot.joint_axes(q) @ down) > 1 - PARALLEL_TOLERANCE, axis=0)
+    # Earlier joints that slide, or that turn about gravity, do not turn gravity in the joint's frame.
     chain = robot.chain
-    turns = ~(parallel | chain.prismatic)
+    turns_gravity = ~(parallel | chain.prismatic)
     before = chain.moved[:, chain.own_links] & ~np.eye(chain.n_joints, dtype=bool)
-    return ~(before & turns[:, None]).any(axis=0) & turns
+    return ~(before & turns_gravity[:, None]).any(axis=0) & turns_gravity

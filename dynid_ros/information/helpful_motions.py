@@ -1,4 +1,4 @@
-"""Which simple motions would determine best what a motion does not: found by measuring, one after another."""
+"""Simple motions that would determine the weakly determined parameters of a motion best."""
 
 from __future__ import annotations
 
@@ -14,185 +14,194 @@ from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.torque_information import GRAVITY, TorqueColumns
 from dynid_ros.trajectories.limits import MotionLimits
 
-# Motions of one joint or of two neighbours, of which one can say in a sentence what they are.
+# Motions of one joint or of two neighbours, which a sentence describes completely.
 
 
-WIDTHS = (0.4, 0.9)
-"""Amplitudes, in parts of half the range."""
-SLOW, FAST = 0.2, 0.9
-"""Speeds, in parts of what velocity and acceleration limits allow at an amplitude."""
-PLACES = (0.15, 0.5, 0.85)
-"""Where another joint stands, in parts of its range."""
-LONGEST_PERIOD = 20.0  # s
-PAIR_RATIO = 1.5
-"""Between the frequencies of two joints: both come through each other's positions and speeds in all combinations."""
-STEPS = {"rad": np.deg2rad(1.0), "m": 0.001}
-"""What angles and lengths are rounded to, so that what is said is what was looked at."""
+AMPLITUDES_OF_RANGE = (0.4, 0.9)
+"""Amplitudes, relative to half the range."""
+SLOW_SPEED_FRACTION = 0.2
+FAST_SPEED_FRACTION = 0.9
+"""Speeds, relative to the highest speed that velocity and acceleration limits allow at an amplitude."""
+PLACES_OF_RANGE = (0.15, 0.5, 0.85)
+"""Positions of another joint, relative to its range."""
+MAX_PERIOD_S = 20.0
+PAIR_FREQUENCY_RATIO = 1.5
+"""Ratio of the frequencies of two joints, which combines all of their positions and speeds."""
+ROUNDING_STEPS = {"rad": np.deg2rad(1.0), "m": 0.001}
+"""Steps of amplitudes and positions, so that the sentence describes exactly the motion that was rated."""
 
 
 @dataclass(frozen=True, eq=False)
 class ElementaryMotion:
-    """Sinusoids of one joint or two, while the others stand.
+    """Sinusoids of one joint or two, while the other joints hold.
 
     Attributes:
-        joints: which move, counted from 0.
-        amplitudes: of each, rad or m.
-        rates: of each, rad/s: angular frequencies.
-        pose: (n,) where the others stand, and what the joints move about.
-        slow: whether it could be much faster.
-        placed: the joint that stands elsewhere than in the pose asked about; None: none does.
+        joints: indices of the moving joints.
+        amplitudes: amplitude of each, rad or m.
+        rates: angular frequency of each, rad/s.
+        pose: (n,) hold of the other joints, and centre of the moving ones.
+        is_slow: whether the motion uses a small part of the speed limits.
+        placed: index of a joint that holds at another position than in the judged motion; None: no joint.
     """
 
     joints: tuple[int, ...]
     amplitudes: tuple[float, ...]
     rates: tuple[float, ...]
     pose: NDArray
-    slow: bool = False
+    is_slow: bool = False
     placed: int | None = None
 
     @property
     def period(self) -> float:
-        """After which it repeats, s."""
+        """Period of the whole motion, s."""
         return 2 * np.pi / self.rates[0] * (1 if len(self.joints) == 1 else 2)
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """Highest of each joint that moves."""
+        """Highest speed of each moving joint."""
         return tuple(a * rate for a, rate in zip(self.amplitudes, self.rates, strict=True))
 
     @property
     def complexity(self) -> tuple[float, ...]:
-        """What makes it harder to say and to do, most important first."""
+        """Key for sorting by simplicity, simplest first."""
         return len(self.joints), float(self.placed is not None), max(self.amplitudes), max(self.speeds)
 
     def at(self, time: NDArray) -> NDArray:
-        """Position, velocity and acceleration (3, N, n) at times (N,), s."""
+        """Return position, velocity and acceleration (3, N, n) at times (N,), s."""
         motion = np.zeros((3, len(time), len(self.pose)))
         motion[0] = self.pose
         for joint, amplitude, rate in zip(self.joints, self.amplitudes, self.rates, strict=True):
-            sine, cosine = np.sin(rate * time), np.cos(rate * time)
-            motion[0, :, joint] += amplitude * sine
-            motion[1:, :, joint] = amplitude * rate * cosine, -amplitude * rate**2 * sine
+            motion[0, :, joint] += amplitude * np.sin(rate * time)
+            motion[1, :, joint] = amplitude * rate * np.cos(rate * time)
+            motion[2, :, joint] = -amplitude * rate**2 * np.sin(rate * time)
         return motion
 
     def one_period(self, samples: int) -> NDArray:
-        """(3, samples, n) evenly over a period, none where a joint reverses."""
+        """Return (3, samples, n) evenly over a period, without the instants of reversals."""
         return self.at((np.arange(samples) + 0.25) * self.period / samples)
 
 
 def elementary_motions(limits: MotionLimits, pose: NDArray) -> Iterator[ElementaryMotion]:
-    """Motions within limits about `pose` (n,), and fast ones about poses that differ from it in one joint."""
-    steps = np.array([STEPS[unit] for unit in limits.units])
+    """Yield motions within limits about `pose` (n,), and fast ones about poses that differ in one joint."""
+    steps = np.array([ROUNDING_STEPS[unit] for unit in limits.units])
     pose = np.clip(pose, limits.lower, limits.upper)
     n = len(pose)
     for joints in [*((j,) for j in range(n)), *((j, j + 1) for j in range(n - 1))]:
-        moves = list(_sinusoids(limits, steps, pose, joints))
-        yield from moves
+        motions = list(_sinusoids(limits, steps, pose, joints))
+        yield from motions
         for other in (k for k in range(n) if k not in joints):
-            for place in PLACES:
+            for place in PLACES_OF_RANGE:
                 value = limits.lower[other] + place * (limits.upper[other] - limits.lower[other])
-                for move in moves:
-                    if move.slow:
-                        continue
-                    elsewhere = move.pose.copy()
-                    elsewhere[other] = _towards_zero(value, steps[other])
-                    yield replace(move, pose=elsewhere, placed=other)
+                for motion in motions:
+                    if not motion.is_slow:
+                        moved_pose = motion.pose.copy()
+                        moved_pose[other] = _round_towards_zero(value, steps[other])
+                        yield replace(motion, pose=moved_pose, placed=other)
 
 
 def _sinusoids(
     limits: MotionLimits, steps: NDArray, pose: NDArray, joints: tuple[int, ...]
 ) -> Iterator[ElementaryMotion]:
-    """Wide and narrow, fast and, of a joint alone, slow."""
+    """Yield wide and narrow motions, fast and, with a single joint, slow."""
     order = np.array(joints)
-    half = (limits.upper - limits.lower)[order] / 2
-    for width in WIDTHS:
-        amplitudes = np.array([_towards_zero(a, s) for a, s in zip(width * half, steps[order], strict=True)])
-        about = pose.copy()
-        about[order] = np.clip(pose[order], limits.lower[order] + amplitudes, limits.upper[order] - amplitudes)
-        ratios = np.array([1.0, PAIR_RATIO])[: len(joints)]
+    half_range = (limits.upper - limits.lower)[order] / 2
+    for width in AMPLITUDES_OF_RANGE:
+        rounded = [_round_towards_zero(a, s) for a, s in zip(width * half_range, steps[order], strict=True)]
+        amplitudes = np.array(rounded)
+        centre = pose.copy()
+        centre[order] = np.clip(pose[order], limits.lower[order] + amplitudes, limits.upper[order] - amplitudes)
+        ratios = np.array([1.0, PAIR_FREQUENCY_RATIO])[: len(joints)]
         fastest = np.minimum(limits.velocity[order] / amplitudes, np.sqrt(limits.acceleration[order] / amplitudes))
-        for share in (FAST,) if len(joints) == 2 else (SLOW, FAST):
-            rate = max(share * np.min(fastest / ratios), 2 * np.pi * len(joints) / LONGEST_PERIOD)
+        for fraction in (FAST_SPEED_FRACTION,) if len(joints) == 2 else (SLOW_SPEED_FRACTION, FAST_SPEED_FRACTION):
+            rate = max(fraction * np.min(fastest / ratios), 2 * np.pi * len(joints) / MAX_PERIOD_S)
             if rate <= np.min(fastest / ratios):
                 yield ElementaryMotion(
-                    joints, tuple(map(float, amplitudes)), tuple(map(float, rate * ratios)), about, share == SLOW
+                    joints,
+                    tuple(map(float, amplitudes)),
+                    tuple(map(float, rate * ratios)),
+                    centre,
+                    is_slow=fraction == SLOW_SPEED_FRACTION,
                 )
 
 
-def _towards_zero(value: float, step: float) -> float:
+def _round_towards_zero(value: float, step: float) -> float:
     return float(np.trunc(value / step) * step) or value
 
 
-# Elementary motions in words, compared with a motion that was made.
+MIN_MENTIONED_RATIO = 1.2
+"""Ratio of amplitude or speed to the judged motion that the sentence mentions."""
 
 
-MORE = 1.2
-"""Times as wide or as fast, from which on it is worth saying."""
-
-
-def motion_words(motion: ElementaryMotion, judged: MotionCoverage, columns: TorqueColumns) -> str:
-    """What moves how, where another joint stands, and how that differs from the judged motion."""
-    names, units = judged.limits.joint_names, judged.limits.units
-    static = columns.model == GRAVITY
+def describe_motion(motion: ElementaryMotion, judged: MotionCoverage, columns: TorqueColumns) -> str:
+    """Describe an elementary motion and its difference from the judged motion."""
+    names = judged.limits.joint_names
+    units = judged.limits.units
+    is_static = columns.model == GRAVITY
     parts = []
     for joint, amplitude, speed in zip(motion.joints, motion.amplitudes, motion.speeds, strict=True):
         unit = units[joint]
-        about = f"±{_size(amplitude, unit)} about {_size(motion.pose[joint], unit)}"
-        said = _difference(joint, amplitude, 0.0 if static else speed, judged)
-        how = "stopping in poses" if static else "swinging"
-        fast = ", reached from both sides" if static else f" at up to {speed:.2g} {unit}/s"
-        parts.append(f"{names[joint]} {how} {about}{fast}{said}")
-    words = " with ".join(parts)
-    if motion.placed is not None:
-        k = motion.placed
-        elsewhere = not judged.lower[k] <= motion.pose[k] <= judged.upper[k]
-        words += f", while {names[k]} stands at {_size(motion.pose[k], units[k])}{', where it was not,' * elsewhere}"
-    return words
+        about = f"±{_format_size(amplitude, unit)} about {_format_size(motion.pose[joint], unit)}"
+        difference = _describe_difference(joint, amplitude, 0.0 if is_static else speed, judged)
+        if is_static:
+            parts.append(f"{names[joint]} stopping in poses {about}, reached from both sides{difference}")
+        else:
+            parts.append(f"{names[joint]} swinging {about} at up to {speed:.2g} {unit}/s{difference}")
+    text = " with ".join(parts)
+    if motion.placed is None:
+        return text
+    position = motion.pose[motion.placed]
+    is_new = not judged.lower[motion.placed] <= position <= judged.upper[motion.placed]
+    remark = ", where it was not," if is_new else ""
+    return f"{text}, while {names[motion.placed]} stands at {_format_size(position, units[motion.placed])}{remark}"
 
 
-def _difference(joint: int, amplitude: float, speed: float, judged: MotionCoverage) -> str:
+def _describe_difference(joint: int, amplitude: float, speed: float, judged: MotionCoverage) -> str:
     width = judged.upper[joint] - judged.lower[joint]
     if not width:
         return " (it did not move)"
-    more = ["wider"] * bool(amplitude > MORE * width / 2) + ["faster"] * bool(speed > MORE * judged.speed[joint])
-    return f" ({' and '.join(more)} than it did)" if more else ""
+    differences = []
+    if amplitude > MIN_MENTIONED_RATIO * width / 2:
+        differences.append("wider")
+    if speed > MIN_MENTIONED_RATIO * judged.speed[joint]:
+        differences.append("faster")
+    return f" ({' and '.join(differences)} than it did)" if differences else ""
 
 
-def _size(value: float, unit: str) -> str:
+def _format_size(value: float, unit: str) -> str:
     return f"{round(float(np.rad2deg(value)))}°" if unit == "rad" else f"{round(1000 * value)} mm"
 
 
-ADDED = 20.0
-"""How long about a motion is added, s: whole periods."""
-FEWEST = 8
-"""Samples added, so that the motion comes through, where a rate is not known."""
-SAMPLES = 32
-"""Number of samples of a period that are looked at."""
-MOST_NUMBERS = 20_000_000
-"""Numbers of the normal equations of all motions that are looked at: 160 MB."""
-MOST = 3
-"""Motions named."""
-EQUAL = 1.1
-"""Cost, over the minimum, up to which a plainer motion is taken instead."""
-NAMED = 3
-"""Parameters named for each."""
-UNKNOWN = 1e3
-"""What the error of a parameter that is not determined counts for, as it moves torques, in their noise."""
-WORTH = 1.5
-"""Factor by which a motion must shrink the standard error of a weak parameter to be worth naming."""
+# The choice of motions to add.
+
+
+ADDED_DURATION_S = 20.0
+"""Approximate duration of an added motion, rounded to whole periods."""
+MIN_ADDED_SAMPLES = 8
+"""Smallest number of added samples where the rate is unknown."""
+SAMPLES_PER_PERIOD = 32
+MAX_STORED_NUMBERS = 20_000_000
+"""Largest size of the normal equations of all candidate motions, 160 MB."""
+MAX_MOTIONS = 3
+MAX_RELATIVE_COST = 1.1
+"""Cost, relative to the minimum, up to which a simpler motion is preferred."""
+MAX_NAMED_PARAMETERS = 3
+UNDETERMINED_ERROR = 1e3
+"""Assumed error of an undetermined parameter, as its effect on torques relative to their noise."""
+MIN_IMPROVEMENT = 1.5
+"""Smallest reduction of the standard error of a weak parameter for which a motion is proposed."""
 
 
 @dataclass(frozen=True, eq=False)
 class HelpfulMotion:
-    """A motion to add, and what that changes for weak parameters, after the motions that were named before it.
+    """A motion to add, with its effect on weak parameters after the motions proposed before it.
 
     Attributes:
-        motion: what to add.
-        samples: how many of it were counted; `duration` times the rate where that is known.
-        duration: s; None: the rate of the judged motion is not known, as many samples as it has are counted, or 8.
-        before: standard errors of weak parameters, by what leads them; infinite: not determined.
-        after: of the same.
-        text: a sentence.
+        motion: the motion.
+        samples: number of added samples.
+        duration: duration, s; None: the rate of the judged motion is unknown.
+        before: standard errors of weak parameters before, by name; infinite: not determined.
+        after: standard errors of the same parameters after the motion.
+        text: description of the motion and its effect.
     """
 
     motion: ElementaryMotion
@@ -203,15 +212,15 @@ class HelpfulMotion:
     text: str
 
 
-class MotionSearch:
-    """Looks for the motions that help most.
+class HelpfulMotionSearch:
+    """Search for the motions that reduce the standard errors of weak parameters most.
 
     Args:
-        columns: what is asked.
-        judged: the motion to better, and the limits.
-        noise: (n,) of the torques.
-        usual: (k, k) normal equations that would be good.
-        allowed: whether the arm may be at positions (N, n), (N,) bool; None: it may be anywhere.
+        columns: parameters.
+        judged: coverage of the motion to improve, with the limits.
+        noise: (n,) standard deviation of the torques.
+        reference: (k, k) normal equations of a good motion.
+        allowed: function that returns a mask (N,) of the allowed positions (N, n); None: all are allowed.
     """
 
     def __init__(
@@ -219,108 +228,105 @@ class MotionSearch:
         columns: TorqueColumns,
         judged: MotionCoverage,
         noise: NDArray,
-        usual: NDArray,
+        reference: NDArray,
         allowed: Callable[[NDArray], NDArray] | None = None,
     ) -> None:
-        self._columns, self._judged, self._noise, self._usual, self._allowed = columns, judged, noise, usual, allowed
-        # Errors that move the torques of motions all over the limits by their noise.
-        self._unit = np.sqrt(judged.samples / np.diag(usual))
+        self._columns = columns
+        self._judged = judged
+        self._noise = noise
+        self._reference = reference
+        self._allowed = allowed
+        # Errors whose effect on the torques of motions all over the limits equals the noise.
+        self._unit = np.sqrt(judged.samples / np.diag(reference))
 
     def best(self, information: NDArray, weak: Sequence[int] | NDArray) -> tuple[HelpfulMotion, ...]:
-        """The motions that shrink the standard errors of the `weak` parameters most, each after those before it.
+        """Choose motions one after the other, each as an addition to those before it.
 
         Args:
             information: (k, k) normal equations of the judged motion.
-            weak: whose errors count.
+            weak: indices of the parameters to improve.
         """
-        found: list[HelpfulMotion] = []
-        while len(found) < MOST and len(weak):
+        chosen: list[HelpfulMotion] = []
+        while len(chosen) < MAX_MOTIONS and len(weak):
             index = self._cheapest(information, weak)
             if index is None:
                 break
             motion, samples, duration = self._candidates[index]
-            added = information + self._gains[index]
-            before, after = (Identifiability.of(m, self._usual).standard_errors for m in (information, added))
+            total = information + self._gains[index]
+            before, after = (Identifiability.of(m, self._reference).standard_errors for m in (information, total))
             with np.errstate(invalid="ignore"):
                 factor = np.where(np.isinf(before), np.where(np.isinf(after), 1.0, np.inf), before / after)
-            helped = [int(i) for i in weak if factor[i] >= WORTH]
-            if not helped:
+            improved = [int(i) for i in weak if factor[i] >= MIN_IMPROVEMENT]
+            if not improved:
                 break
-            helped.sort(key=lambda i: (-factor[i], after[i] / self._unit[i]))
-            text = ("Then " if found else "") + self._text(index, helped, before, after)
-            names = [self._columns.names[i] for i in helped]
-            was, becomes = (dict(zip(names, map(float, x[helped]), strict=True)) for x in (before, after))
-            found.append(HelpfulMotion(motion, samples, duration, was, becomes, text))
-            information = added
-        return tuple(found)
+            improved.sort(key=lambda i: (-factor[i], after[i] / self._unit[i]))
+            text = ("Then " if chosen else "") + self._describe(index, improved, before, after)
+            names = [self._columns.names[i] for i in improved]
+            errors = [dict(zip(names, map(float, x[improved]), strict=True)) for x in (before, after)]
+            chosen.append(HelpfulMotion(motion, samples, duration, *errors, text))
+            information = total
+        return tuple(chosen)
 
     @cached_property
     def _candidates(self) -> list[tuple[ElementaryMotion, int, float | None]]:
-        """Each with the samples and the seconds that are added of it."""
+        """Motions with their numbers of samples and durations (s)."""
         judged = self._judged
-        found: list[tuple[ElementaryMotion, int, float | None]] = []
         motions = list(elementary_motions(judged.limits, judged.middle))
-        # Of an arm of many joints the pairs are too many: the plainest motions are kept.
-        most = max(1, MOST_NUMBERS // self._columns.size**2)
-        if len(motions) > most:
-            motions = sorted(motions, key=lambda motion: motion.complexity)[:most]
+        # An arm with many joints has too many pairs of joints: the simplest motions are kept.
+        count = max(1, MAX_STORED_NUMBERS // self._columns.size**2)
+        if len(motions) > count:
+            motions = sorted(motions, key=lambda motion: motion.complexity)[:count]
         if self._allowed is not None and motions:
-            poses = np.concatenate([motion.one_period(SAMPLES)[0] for motion in motions])
-            clear = np.all(self._allowed(poses).reshape(len(motions), SAMPLES), axis=1)
-            motions = [motion for motion, free in zip(motions, clear, strict=True) if free]
-        for motion in motions:
-            duration = max(1, round(ADDED / motion.period)) * motion.period
-            if judged.rate is None:
-                found.append((motion, max(judged.samples, FEWEST), None))
-            else:
-                found.append((motion, round(duration * judged.rate), duration))
-        return found
+            poses = np.concatenate([motion.one_period(SAMPLES_PER_PERIOD)[0] for motion in motions])
+            allowed = np.all(self._allowed(poses).reshape(len(motions), SAMPLES_PER_PERIOD), axis=1)
+            motions = [motion for motion, is_allowed in zip(motions, allowed, strict=True) if is_allowed]
+        if judged.rate is None:
+            return [(motion, max(judged.samples, MIN_ADDED_SAMPLES), None) for motion in motions]
+        durations = [max(1, round(ADDED_DURATION_S / motion.period)) * motion.period for motion in motions]
+        return [(m, round(duration * judged.rate), duration) for m, duration in zip(motions, durations, strict=True)]
 
     @cached_property
     def _gains(self) -> NDArray:
-        """(C, k, k) normal equations that each candidate adds."""
-        if not self._candidates:
-            return np.empty((0, self._columns.size, self._columns.size))
-        motions = np.array([motion.one_period(SAMPLES) for motion, _, _ in self._candidates])
-        gains = np.empty((len(motions), self._columns.size, self._columns.size))
-        for k, information in enumerate(self._columns.informations(motions, self._noise)):
-            gains[k] = information * self._candidates[k][1]
+        """Normal equations (C, k, k) that each candidate adds."""
+        gains = np.empty((len(self._candidates), self._columns.size, self._columns.size))
+        if self._candidates:
+            motions = np.array([motion.one_period(SAMPLES_PER_PERIOD) for motion, _, _ in self._candidates])
+            for k, information in enumerate(self._columns.mean_information(motions, self._noise)):
+                gains[k] = information * self._candidates[k][1]
         return gains
 
     def _cheapest(self, information: NDArray, weak: Sequence[int] | NDArray) -> int | None:
-        """The candidate after which errors of the weak move torques least, in squares; the plainest of equals."""
+        """Return the candidate with the smallest mean square effect of the remaining errors, the simplest of equals."""
         if not self._candidates:
             return None
         unit = np.outer(self._unit, self._unit)
-        known = information * unit + np.eye(len(unit)) / UNKNOWN**2
+        scaled = information * unit + np.eye(len(unit)) / UNDETERMINED_ERROR**2
         right = np.eye(len(unit))[:, weak]
         costs = np.array(
-            [np.einsum("kw,kw->", right, np.linalg.solve(known + gain * unit, right)) for gain in self._gains]
+            [np.einsum("kw,kw->", right, np.linalg.solve(scaled + gain * unit, right)) for gain in self._gains]
         )
-        equals = np.flatnonzero(costs <= EQUAL * costs.min())
+        equals = np.flatnonzero(costs <= MAX_RELATIVE_COST * costs.min())
         return int(min(equals, key=lambda i: self._candidates[i][0].complexity))
 
-    def _text(self, index: int, helped: Sequence[int], before: NDArray, after: NDArray) -> str:
+    def _describe(self, index: int, improved: Sequence[int], before: NDArray, after: NDArray) -> str:
         motion, samples, duration = self._candidates[index]
-        names, units = self._columns.names, self._columns.units
-        shown = [f"{names[i]} (± {after[i]:.2g} {units[i]})" for i in helped if np.isinf(before[i])]
+        names = self._columns.names
+        units = self._columns.units
+        shown = [f"{names[i]} (± {after[i]:.2g} {units[i]})" for i in improved if np.isinf(before[i])]
         shrunk = [
             f"of {names[i]} {before[i] / after[i]:.1f} times (to {after[i]:.2g} {units[i]})"
-            for i in helped
+            for i in improved
             if np.isfinite(before[i])
         ]
-        time = f"for {samples} samples" if duration is None else f"for {duration:.0f} s"
-        words = f"{motion_words(motion, self._judged, self._columns)} {time}"
-        claims = []
-        if shown:
-            claims.append(f"show {_listed(shown)}")
+        effects = [f"show {_list_names(shown)}"] if shown else []
         if shrunk:
-            claims.append(f"shrink the standard error {_listed(shrunk)}")
-        return f"{words} would {' and '.join(claims)}"
+            effects.append(f"shrink the standard error {_list_names(shrunk)}")
+        time = f"for {samples} samples" if duration is None else f"for {duration:.0f} s"
+        return f"{describe_motion(motion, self._judged, self._columns)} {time} would {' and '.join(effects)}"
 
 
-def _listed(items: Sequence[str]) -> str:
-    named = list(items[:NAMED])
-    if len(items) > NAMED:
-        named.append(f"{len(items) - NAMED} more")
+def _list_names(items: Sequence[str]) -> str:
+    named = list(items[:MAX_NAMED_PARAMETERS])
+    if len(items) > MAX_NAMED_PARAMETERS:
+        named.append(f"{len(items) - MAX_NAMED_PARAMETERS} more")
     return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"

@@ -1,4 +1,4 @@
-"""What a motion covers, and what it might have."""
+"""The range of positions, speeds and accelerations that a motion covers, and the limits that it might use."""
 
 from __future__ import annotations
 
@@ -13,27 +13,32 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
 from dynid_ros.trajectories.limits import MotionLimits
 
-LEAST_SAMPLES = 3
-HALF_SPEED = 0.5
-"""Part of the speed in a robot's description that motions have, as they are planned here."""
-FASTEST = 3.0
-"""That such motions are, per s, whatever the description says: some say 1000 where nobody knew."""
-SPEED, ACCELERATION = 1.0, 2.0
-"""At least, that a joint without limits may do, per s and per s²."""
-TURN, SLIDE = np.pi, 0.5
-"""To either side, that a joint goes at most, rad, or goes without limits, m."""
+MIN_SAMPLES = 3
+USED_SPEED_FRACTION = 0.5
+"""Fraction of the described velocity limits that planned motions use by default."""
+MAX_USUAL_SPEED = 3.0
+"""Highest usual speed, per s; some descriptions contain velocity limits of 1000 where the limit is unknown."""
+MIN_USUAL_SPEED = 1.0
+"""Usual speed of a joint without velocity limit, per s."""
+MIN_USUAL_ACCELERATION = 2.0
+"""Usual acceleration of a slow motion, per s²."""
+HALF_RANGE_RAD = np.pi
+"""Largest range of a revolute joint to either side."""
+HALF_RANGE_M = 0.5
+"""Range of a sliding joint without limits to either side."""
 
 
 @dataclass(frozen=True, eq=False)
 class MotionCoverage:
-    """What a motion covers, of n joints.
+    """Range of positions and speeds that a motion covers, for n joints.
 
     Attributes:
-        samples: how many equations each joint has.
-        rate: of them, per s; None: not known.
-        lower, upper: (n,) extreme positions, rad or m.
-        speed: (n,) highest.
-        limits: what the joints might do.
+        samples: number of equations of each joint.
+        rate: equations per second; None: unknown.
+        lower: (n,) lowest position, rad or m.
+        upper: (n,) highest position, rad or m.
+        speed: (n,) highest speed.
+        limits: limits that a motion of the arm might use.
     """
 
     samples: int
@@ -45,24 +50,32 @@ class MotionCoverage:
 
     @property
     def middle(self) -> NDArray:
-        """(n,) between the extreme positions."""
+        """Middle (n,) of the range of positions."""
         return (self.lower + self.upper) / 2
 
     @staticmethod
-    def of(
+    def from_stretches(
         robot: RobotModel,
         stretches: Sequence[Sequence[NDArray]],
         samples: int,
         rate: float | None = None,
         limits: MotionLimits | None = None,
     ) -> MotionCoverage:
-        """Judge stretches of position, velocity and acceleration, (M, n) each.
+        """Determine the coverage of stretches of position, velocity and acceleration, (M, n) each.
+
+        Args:
+            robot: the arm.
+            stretches: consecutive samples of the motion.
+            samples: number of equations of each joint.
+            rate: equations per second; None: unknown.
+            limits: limits that a motion might use; None: see `usual_limits`.
 
         Raises:
-            TrajectoryError: too few samples, one that is not finite, no joint moves, or limits or a rate that are none.
+            TrajectoryError: too few samples, a sample that is not finite, no motion, an invalid rate, or limits of
+                other joints.
         """
-        if samples < LEAST_SAMPLES:
-            raise TrajectoryError(f"the motion has {samples} samples; at least {LEAST_SAMPLES} are needed to judge it")
+        if samples < MIN_SAMPLES:
+            raise TrajectoryError(f"the motion has {samples} samples; at least {MIN_SAMPLES} are needed to judge it")
         if rate is not None and not (np.isfinite(rate) and rate > 0):
             raise TrajectoryError(f"rate is {rate:g}; expected samples per second, above 0")
         for stretch in stretches:
@@ -70,10 +83,10 @@ class MotionCoverage:
         lower = np.min([q.min(axis=0) for q, _, _ in stretches], axis=0)
         upper = np.max([q.max(axis=0) for q, _, _ in stretches], axis=0)
         speed = np.max([np.abs(qd).max(axis=0) for _, qd, _ in stretches], axis=0)
-        most = np.max([np.abs(qdd).max(axis=0) for _, _, qdd in stretches], axis=0)
-        if not (np.any(upper > lower) or np.any(speed) or np.any(most)):
+        acceleration = np.max([np.abs(qdd).max(axis=0) for _, _, qdd in stretches], axis=0)
+        if not (np.any(upper > lower) or np.any(speed) or np.any(acceleration)):
             raise TrajectoryError("no joint moves: all samples are of one pose at rest; judge a motion")
-        limits = limits or usual_limits(robot, lower, upper, speed, most)
+        limits = limits or usual_limits(robot, lower, upper, speed, acceleration)
         if limits.joint_names != robot.joint_names:
             raise TrajectoryError(
                 f"the limits are of {', '.join(limits.joint_names)}; expected {', '.join(robot.joint_names)}"
@@ -81,33 +94,36 @@ class MotionCoverage:
         return MotionCoverage(samples, rate, lower, upper, speed, limits)
 
 
-def usual_limits(robot: RobotModel, lower: NDArray, upper: NDArray, speed: NDArray, most: NDArray) -> MotionLimits:
-    """Limits of the robot's description, at half its speed, and where it has none, about what a motion reached.
+def usual_limits(
+    robot: RobotModel, lower: NDArray, upper: NDArray, speed: NDArray, acceleration: NDArray
+) -> MotionLimits:
+    """Return the limits of the robot's description at half its speed, widened to the values of a motion.
 
     Args:
         robot: the arm.
-        lower: (n,) lowest position that was reached.
-        upper: (n,) highest.
-        speed: (n,) highest.
-        most: (n,) highest acceleration.
+        lower: (n,) lowest position of the motion.
+        upper: (n,) highest position.
+        speed: (n,) highest speed.
+        acceleration: (n,) highest acceleration.
     """
     described = robot.limits
     slides = robot.chain.prismatic
-    reach = np.where(slides, SLIDE, TURN)
-    # Exporters write zeros where nobody entered a limit.
+    half_range = np.where(slides, HALF_RANGE_M, HALF_RANGE_RAD)
+    # Exporters write zeros where nothing was entered.
     limited = (described.lower < described.upper) & np.isfinite(described.lower) & np.isfinite(described.upper)
-    low = np.where(limited, described.lower, np.minimum(lower, -reach))
-    high = np.where(limited, described.upper, np.maximum(upper, reach))
+    low = np.where(limited, described.lower, np.minimum(lower, -half_range))
+    high = np.where(limited, described.upper, np.maximum(upper, half_range))
     middle = np.clip(0.0, low, high)
-    turn = np.where(slides, np.inf, TURN)
-    known = np.isfinite(described.velocity) & (described.velocity > 0)
+    largest_half_range = np.where(slides, np.inf, HALF_RANGE_RAD)
+    has_speed = np.isfinite(described.velocity) & (described.velocity > 0)
+    described_speed = np.minimum(USED_SPEED_FRACTION * described.velocity, MAX_USUAL_SPEED)
     return MotionLimits(
         tuple(robot.joint_names),
         tuple("m" if slide else "rad" for slide in slides),
-        np.maximum(low, middle - turn),
-        np.minimum(high, middle + turn),
-        np.maximum(speed, np.where(known, np.minimum(HALF_SPEED * described.velocity, FASTEST), SPEED)),
-        np.maximum(most, ACCELERATION),
+        np.maximum(low, middle - largest_half_range),
+        np.minimum(high, middle + largest_half_range),
+        np.maximum(speed, np.where(has_speed, described_speed, MIN_USUAL_SPEED)),
+        np.maximum(acceleration, MIN_USUAL_ACCELERATION),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the torques of a motion determine of the parameters, and how that changes with the motion."""
+"""Information that the torques of a motion contain on the parameters, with its gradient by the motion."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,11 +17,9 @@ from dynid_ros.model.parameter_words import describe_parameters, parameter_names
 from dynid_ros.model.regressor import DifferentiableRegressor, RegressorRows
 from dynid_ros.trajectories.limits import per_joint
 
-# A motion at some of its instants.
-
 
 class MotionWithJerk(NamedTuple):
-    """Positions and their derivatives, or gradients by them, (N, n) each."""
+    """Positions and their derivatives at N instants, or gradients by them, (N, n) each."""
 
     position: NDArray
     velocity: NDArray
@@ -29,38 +27,40 @@ class MotionWithJerk(NamedTuple):
     jerk: NDArray
 
 
-# What of an arm is asked of its torques, and the columns of the regressor that belong to it.
-
-
-LINKS, GRAVITY, LOAD = "links", "gravity", "load"
+LINKS = "links"
+GRAVITY = "gravity"
+LOAD = "load"
 FRICTION = {
     LINKS: JointFriction(offset=True, rotor_inertia=True),
     GRAVITY: JointFriction(viscous=False, offset=True),
     LOAD: JointFriction.none(),
 }
-"""What the torque of a joint holds besides that of the links. At standstill it shows the side that a pose was reached
-from; a load is known from its difference to the empty arm, in which friction cancels."""
+"""Default friction terms for each target.
+
+At standstill Coulomb friction shows the direction from which a pose was reached. A load is identified from the
+difference to the empty arm, where friction cancels.
+"""
 
 
 class TorqueColumns:
-    """Independent columns of the torque regressor, as few as any motion of the arm can distinguish.
+    """Independent columns of the torque regressor: the base parameters that some motion of the arm distinguishes.
 
     Args:
         robot: the arm.
-        friction: terms of its joints; None: those of `FRICTION`.
+        friction: friction terms of the joints; None: `FRICTION`.
         model: "links": all parameters of the links; "gravity": masses and mass moments, at rest; "load": the ten
-            parameters of what the last link carries, about its frame.
+            parameters of a load on the last link, about its frame.
 
     Attributes:
-        robot, model: as given.
-        friction: of the joints.
-        base: base parameters of what is asked.
-        expressions: (k,) base parameters, to read.
-        names: (k,) the parameter that leads each of them, such as "Izz1".
-        units: (k,) of each of them.
+        robot, model: as in the arguments.
+        friction: friction terms of the joints.
+        base: base parameters of the model.
+        expressions: (k,) expressions of the base parameters.
+        names: (k,) leading parameter of each base parameter, such as "Izz1".
+        units: (k,) units of the base parameters.
         hidden: parameters of links that no motion of this arm shows.
-        links: the leading parameters of links, out of all 10 m.
-        drives: those of joints, out of friction's coefficients.
+        links: indices of the leading parameters of links, out of all 10 m.
+        drives: indices of the leading parameters of joints, out of friction's coefficients.
 
     Raises:
         TrajectoryError: an unknown model.
@@ -81,24 +81,24 @@ class TorqueColumns:
             GRAVITY: links[links % PARAMETERS_PER_LINK < STATIC],
             LOAD: links[robot.tip_columns],
         }
-        asked = chosen[model]
+        candidates = chosen[model]
         names = parameter_names(robot, self.friction)
         q, qd, qdd = random_motion(robot)
         exact = robot.structure
         rigid = exact.gravity_regressor(q) if model == GRAVITY else exact.torque_regressor(q, qd, qdd)
-        regressor = np.concatenate([rigid[..., asked], self._friction_columns(q, qd, qdd)], axis=-1)
-        self.base = BaseParameters(regressor, [*(names[i] for i in asked), *names[len(links) :]])
+        regressor = np.concatenate([rigid[..., candidates], self._friction_columns(q, qd, qdd)], axis=-1)
+        self.base = BaseParameters(regressor, [*(names[i] for i in candidates), *names[len(links) :]])
         self.expressions = self.base.expressions
         self.names = tuple(self.base.names[column] for column in self.base.columns)
         self.units = tuple(_unit(robot, name) for name in self.names)
-        categories = zip(self.base.names[: len(asked)], self.base.categories, strict=False)
+        categories = zip(self.base.names[: len(candidates)], self.base.categories, strict=False)
         self.hidden = tuple(name for name, category in categories if category == UNIDENTIFIABLE)
-        own = self.base.columns < len(asked)
-        self.links = asked[self.base.columns[own]]
-        self.drives = self.base.columns[~own] - len(asked)
+        is_link = self.base.columns < len(candidates)
+        self.links = candidates[self.base.columns[is_link]]
+        self.drives = self.base.columns[~is_link] - len(candidates)
         self._rigid = RegressorRows(robot.chain, robot.gravity, self.links)
-        # Links before a joint and drives of others have no part in its torque.
-        self._shown = [np.flatnonzero(matrix.any(axis=1)) for matrix in self.rows(q, qd, qdd)]
+        # The torque of a joint depends neither on the links before it nor on other drives.
+        self._columns_of_joint = [np.flatnonzero(matrix.any(axis=1)) for matrix in self.rows(q, qd, qdd)]
 
     @property
     def size(self) -> int:
@@ -106,7 +106,7 @@ class TorqueColumns:
         return len(self.names)
 
     def rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
-        """Matrix (n, k, N) from the base parameters to the torques of q, qd and qdd, each (N, n)."""
+        """Return the regressor (n, k, N) of the base parameters at q, qd and qdd, each (N, n)."""
         matrix = np.zeros((q.shape[1], self.size, len(q)))
         motion = (q, 0.0 * q, 0.0 * q) if self.model == GRAVITY else (q, qd, qdd)
         self._rigid.fill(matrix[:, : len(self.links)], *motion)
@@ -125,21 +125,21 @@ class TorqueColumns:
         return self.friction.regressor(qd, qdd, q, load, memory)
 
     def information(self, motion: Sequence[NDArray]) -> NDArray:
-        """Normal equations (n, k, k) of each joint's torque for q, qd and qdd, (N, n) each, a block at a time."""
+        """Sum the normal equations (n, k, k) of each joint's torque for q, qd and qdd, (N, n) each, in blocks."""
         total = np.zeros((self.robot.n_joints, self.size, self.size))
         for block in blocks(len(motion[0])):
             rows = self.rows(*(x[block] for x in motion))
-            for sums, matrix, shown in zip(total, rows, self._shown, strict=True):
-                own = matrix[shown]
-                sums[np.ix_(shown, shown)] += own @ own.T
+            for sums, matrix, columns in zip(total, rows, self._columns_of_joint, strict=True):
+                reduced = matrix[columns]
+                sums[np.ix_(columns, columns)] += reduced @ reduced.T
         return total
 
-    def informations(self, motions: NDArray, noise: NDArray) -> Iterator[NDArray]:
-        """Normal equations (k, k) of all torques, a mean over the samples, of each of many short motions.
+    def mean_information(self, motions: NDArray, noise: NDArray) -> Iterator[NDArray]:
+        """Yield the normal equations (k, k) of all torques, as a mean over the samples, of each of many short motions.
 
         Args:
-            motions: (C, 3, N, n), q, qd and qdd of each.
-            noise: (n,) standard deviation of each torque, which weighs it, N m or N.
+            motions: (C, 3, N, n) q, qd and qdd of each motion.
+            noise: (n,) standard deviation of each torque, N m or N.
         """
         count, _, samples, n = motions.shape
         step = max(1, BLOCK // samples)
@@ -147,7 +147,7 @@ class TorqueColumns:
             part = motions[start : start + step]
             q, qd, qdd = part.transpose(1, 0, 2, 3).reshape(3, -1, n)
             rows = self.rows(q, qd, qdd) / noise[:, None, None]
-            # (motions, k, n N): all rows of one motion next to each other.
+            # To (motions, k, n N), with all rows of one motion next to each other.
             rows = (
                 rows.reshape(n, self.size, len(part), samples).transpose(2, 1, 0, 3).reshape(len(part), self.size, -1)
             )
@@ -155,10 +155,10 @@ class TorqueColumns:
 
 
 def checked_noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
-    """(n,) standard deviations of the torques; 1 where nothing is known.
+    """Return the standard deviations (n,) of the torques; 1 if the noise is unknown.
 
     Raises:
-        TrajectoryError: another number of them, or one that is not positive and finite; names the joint.
+        TrajectoryError: a wrong number of values, or a value that is not positive and finite; names the joint.
     """
     known = per_joint(1.0 if noise is None else noise, robot.joint_names, "noise")
     for name, value in zip(robot.joint_names, known, strict=True):
@@ -171,19 +171,19 @@ def checked_noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
 
 
 def _unit(robot: RobotModel, name: str) -> str:
-    """Unit of a parameter of a link or of a joint's own torque."""
+    """Return the unit of a parameter of a link or of a joint."""
     return describe_parameters(robot, [name])["unit"][0]
 
 
 SMOOTHING = 0.02
-"""Velocity within which Coulomb friction reverses, in parts of the speed limit: a step has no gradient."""
+"""Velocity range of the reversal of Coulomb friction, relative to the speed limit; a step has no gradient."""
 
 
 class Rows(NamedTuple):
     """Equations of a motion.
 
     Attributes:
-        regressor: (p, n, N) rows of each joint, in units of its noise.
+        regressor: (p, n, N) rows of each joint, divided by its noise.
         torque: (N, n) nominal torque of the links, N m or N.
     """
 
@@ -192,20 +192,20 @@ class Rows(NamedTuple):
 
 
 class TorqueInformation:
-    """Information that joint torques hold on the base parameters of links and joints.
+    """Information that joint torques contain on the base parameters of links and joints.
 
     Args:
         robot: the arm; its nominal parameters give the torques.
+        speeds: (n,) speed limits, which scale the smoothing of Coulomb friction.
         target: "links", "gravity" or "load" (see `TorqueColumns`).
-        drive: terms of each joint besides the links; None: those of the target.
+        drive: friction terms of each joint; None: those of the target.
         noise: standard deviation of the torques, one value or (n,), N m or N.
-        speeds: (n,) speed limits, which set where Coulomb friction changes its sign.
-        columns: (p,) parameters that stand for the base parameters, ascending; None: as `BaseParameters` chooses. What
-            a condition number without scaling is depends on it.
+        columns: (p,) parameters that represent the base parameters, ascending; None: as `BaseParameters` chooses. A
+            condition number without scaling depends on this choice.
 
     Attributes:
-        names: (p,) the parameters.
-        base: what they are combinations of.
+        names: (p,) names of the parameters.
+        base: base parameters.
 
     Raises:
         TrajectoryError: an unknown target, friction that a motion cannot be designed for, a noise that is not
@@ -222,17 +222,17 @@ class TorqueInformation:
         noise: ArrayLike = 1.0,
         columns: ArrayLike | None = None,
     ) -> None:
-        self._robot, self._weight = robot, 1.0 / checked_noise(robot, noise)
-        asked = TorqueColumns(robot, drive, target)
-        self.base = asked.base
-        chosen, drives = asked.links, asked.drives
-        if columns is not None:
-            chosen, drives = _checked(asked, columns), np.zeros(0, dtype=int)
-        every_name = parameter_names(robot, asked.friction)
+        self._robot = robot
+        self._weight = 1.0 / checked_noise(robot, noise)
+        torque_columns = TorqueColumns(robot, drive, target)
+        self.base = torque_columns.base
+        chosen = torque_columns.links if columns is None else _checked_columns(torque_columns, columns)
+        drives = torque_columns.drives if columns is None else np.zeros(0, dtype=int)
+        every_name = parameter_names(robot, torque_columns.friction)
         size = robot.parameters.size
         self.names = tuple(every_name[column] for column in (*chosen, *(size + drives)))
         self._n_links = len(chosen)
-        self._drives = _Drives(asked.friction.per_joint(robot.n_joints), drives, SMOOTHING * speeds)
+        self._drives = _DriveColumns(torque_columns.friction.per_joint(robot.n_joints), drives, SMOOTHING * speeds)
         links = robot.base_parameters()
         every = np.union1d(links.columns, chosen)
         self._regressor = DifferentiableRegressor(robot.chain, robot.gravity, every)
@@ -242,7 +242,7 @@ class TorqueInformation:
         self._parameters[np.searchsorted(every, links.columns)] = links.project(robot.parameters)
 
     def rows(self, motion: MotionWithJerk) -> Rows:
-        """Equations of a motion, remembered for `gradient`."""
+        """Compute the equations of a motion, and keep them for `gradient`."""
         q, qd, qdd, _ = motion
         matrix = self._regressor.matrix(q, qd, qdd)
         torque = np.einsum("icm,c->mi", matrix, self._parameters)
@@ -252,7 +252,7 @@ class TorqueInformation:
         return Rows(regressor * self._weight[:, None], torque)
 
     def gradient(self, by: Rows) -> MotionWithJerk:
-        """Gradient by the motion, of the last rows."""
+        """Return the gradient by the motion of the last rows, for gradients by the rows."""
         by_regressor = by.regressor * self._weight[:, None]
         by_links = by_regressor[: self._n_links].transpose(1, 0, 2)
         by_matrix = by.torque.T[:, None] * self._parameters[:, None]
@@ -267,11 +267,11 @@ class TorqueInformation:
         )
 
     def torque(self, motion: MotionWithJerk) -> NDArray:
-        """Nominal torques (N, n) of the links, N m or N."""
+        """Return the nominal torques (N, n) of the links, N m or N."""
         return self._robot.inverse_dynamics(*motion[:3])
 
     def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
-        """Information (p, p) of a motion (N, n) that took place, at times (N,), integrated over time, s."""
+        """Integrate the information (p, p) of a recorded motion (N, n) over times (N,), s."""
         total = np.zeros((len(self.names), len(self.names)))
         steps = np.gradient(time)
         for block in blocks(len(time)):
@@ -282,37 +282,39 @@ class TorqueInformation:
 
 
 def information_matrix(rows: Rows) -> NDArray:
-    """Information matrix (p, p), a mean over the samples."""
+    """Return the information matrix (p, p), a mean over the samples."""
     flat = rows.regressor.reshape(len(rows.regressor), -1)
     return flat @ flat.T / rows.torque.shape[0]
 
 
-class _Drives:
-    """Columns of the joints' own terms, with Coulomb friction that has a gradient.
+class _DriveColumns:
+    """Columns of the friction terms of the joints, with smooth Coulomb friction.
 
     Args:
-        terms: of each joint.
-        chosen: (k,) which of them, joint after joint.
-        smoothing: (n,) velocity within which the direction of motion changes.
+        terms: friction of each joint.
+        chosen: (k,) indices of the chosen terms, joint after joint.
+        smoothing: (n,) velocity range of the reversal of Coulomb friction.
     """
 
     def __init__(self, terms: Sequence[JointFriction], chosen: NDArray, smoothing: NDArray) -> None:
-        every = [(name, joint) for joint, own in enumerate(terms) for name in own.terms]
+        every = [(name, joint) for joint, friction in enumerate(terms) for name in friction.terms]
         unknown = {name for name, _ in every} - {"coulomb", "viscous", "offset", "rotor_inertia"}
         if unknown:
             raise TrajectoryError(f"no motion can be designed for the friction terms {', '.join(sorted(unknown))}")
-        self._columns, self._chosen = chosen, [every[column] for column in chosen]
+        self._columns = chosen
+        self._chosen = [every[column] for column in chosen]
         self._smoothing = smoothing
         widths = zip(terms, smoothing.tolist(), strict=True)
-        self._model = FrictionModel([replace(own, smoothing=width, dead_zone=0.0) for own, width in widths])
+        self._model = FrictionModel([replace(friction, smoothing=width, dead_zone=0.0) for friction, width in widths])
 
     def columns(self, qd: NDArray, qdd: NDArray) -> NDArray:
-        """(k, n, N)."""
+        """Return the columns (k, n, N)."""
         return self._model.regressor(qd, qdd)[..., self._columns].transpose(2, 1, 0)
 
     def gradient(self, qd: NDArray, qdd: NDArray, by_columns: NDArray) -> tuple[NDArray, NDArray]:
-        """Gradients (N, n) by velocity and acceleration; by_columns (k, n, N)."""
-        by_velocity, by_acceleration = np.zeros_like(qd), np.zeros_like(qdd)
+        """Return the gradients (N, n) by velocity and acceleration, for gradients (k, n, N) by the columns."""
+        by_velocity = np.zeros_like(qd)
+        by_acceleration = np.zeros_like(qdd)
         slope = (1.0 - np.tanh(qd / self._smoothing) ** 2) / self._smoothing
         for by_column, (term, joint) in zip(by_columns, self._chosen, strict=True):
             if term == "coulomb":
@@ -324,44 +326,47 @@ class _Drives:
         return by_velocity, by_acceleration
 
 
-def _checked(asked: TorqueColumns, columns: ArrayLike) -> NDArray:
-    """Columns of links that stand for the base parameters as well as our own do."""
-    given, rank = np.sort(np.asarray(columns, dtype=int)), asked.base.rank
-    size = asked.robot.parameters.size
-    known = len(asked.base.names) == size and len(given) == rank and given.min() >= 0 and given.max() < size
-    if not known or np.linalg.matrix_rank(asked.base.combinations[:, given], tol=1e-9) < rank:
+def _checked_columns(torque_columns: TorqueColumns, columns: ArrayLike) -> NDArray:
+    """Return columns of links in ascending order.
+
+    Raises:
+        TrajectoryError: they do not represent the base parameters.
+    """
+    base = torque_columns.base
+    ordered = np.sort(np.asarray(columns, dtype=int))
+    size = torque_columns.robot.parameters.size
+    is_valid = len(base.names) == size and len(ordered) == base.rank and ordered.min() >= 0 and ordered.max() < size
+    if not is_valid or np.linalg.matrix_rank(base.combinations[:, ordered], tol=1e-9) < base.rank:
         raise TrajectoryError(
-            f"columns: {len(given)} are given; expected {rank} parameters of links that are a base, and no friction"
+            f"columns: {len(ordered)} are given; expected {base.rank} parameters of links that are a base, and no "
+            "friction"
         )
-    return given
-
-
-# What the design of a motion needs to know of what the motion excites.
+    return ordered
 
 
 class InformationSource(Protocol):
-    """Rows of the equations that a motion of the motors gives, with a gradient.
+    """Equations that a motion of the motors contributes to an identification, with gradients, for a motion design.
 
-    Motions are one period, at N times spread evenly over it. `rows` and `torque` raise `TrajectoryError` where they
-    cannot foresee what a motion does.
+    A motion is one period at N equidistant times. `rows` and `torque` raise `TrajectoryError` if the motion of the
+    links cannot be predicted.
     """
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The p parameters that are asked for."""
+        """Names of the p parameters."""
 
     def rows(self, motion: MotionWithJerk) -> Rows:
-        """Equations of a motion, remembered for `gradient`."""
+        """Compute the equations of a motion, and keep them for `gradient`."""
 
     def gradient(self, by: Rows) -> MotionWithJerk:
-        """Gradient by the motion, of the last rows."""
+        """Return the gradient by the motion of the last rows, for gradients by the rows."""
 
     def torque(self, motion: MotionWithJerk) -> NDArray:
-        """Nominal torques (N, n) of a motion, N m or N."""
+        """Return the nominal torques (N, n) of a motion, N m or N."""
 
     def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
-        """Information (p, p) of a motion (N, n) that took place, at times (N,), integrated over time, s.
+        """Integrate the information (p, p) of a recorded motion (N, n) over times (N,), s.
 
         Raises:
-            TrajectoryError: the source knows of planned motions alone.
+            TrajectoryError: the source supports planned motions only.
         """

@@ -138,7 +138,7 @@ class _Judgement:
             settings = self if self.noise is not None else replace(self, noise=np.ones(len(motion.joint_names)))
             quality = settings.dwells(GravityIdentification(self.columns.robot).extract(ideal))
             return replace(quality, assumed_noise=self.noise is None)
-        return MotionQuality.of_columns(
+        return MotionQuality.from_columns(
             self.columns, *samples, noise=self.noise, rate=rate, limits=self.limits, allowed=self.allowed
         )
 
@@ -156,7 +156,7 @@ class _Judgement:
             joint = np.repeat(np.arange(len(rows)), len(samples))
             matrix = rows.transpose(0, 2, 1).reshape(-1, self.columns.size)
             _, noise = solve_grouped(matrix[:, matrix.any(axis=0)], samples.torque.T.ravel(), joint)
-        return MotionQuality.of_columns(self.columns, *motion, noise=noise, limits=self.limits, allowed=self.allowed)
+        return MotionQuality.from_columns(self.columns, *motion, noise=noise, limits=self.limits, allowed=self.allowed)
 
     def motion(self, recordings: Sequence[Recording]) -> MotionQuality:
         """Through the filters of the identification of links."""
@@ -165,14 +165,14 @@ class _Judgement:
         stretches = [segment.motion for segment in equations.segments]
         seconds = sum(len(segment.time) / segment.rate for segment in equations.segments)
         size = equations.n_samples
-        motion = MotionCoverage.of(robot, stretches, size, size / seconds, self.limits)
+        motion = MotionCoverage.from_stretches(robot, stretches, size, size / seconds, self.limits)
         noise = checked_noise(robot, self.noise)
         if columns.model == LOAD:
             # Torque as recorded holds the arm too: nothing is fitted, and its noise is not known.
             every = sum(len(segment.time) for segment in equations.segments)
             information = np.sum([columns.information(stretch) for stretch in stretches], axis=0) * size / every
             assumed = self.noise is None
-            return MotionQuality.of_information(
+            return MotionQuality.from_information(
                 columns, motion, noise, information, self.allowed, assumed_noise=assumed
             )
         terms = columns.friction
@@ -186,4 +186,4 @@ class _Judgement:
         kept = np.searchsorted([*whole.base.columns, *drives], columns.base.columns)
         matrices = (problem.joint(j)[0][:, kept] for j in range(robot.n_joints))
         information = np.array([matrix.T @ matrix for matrix in matrices])
-        return MotionQuality.of_information(columns, motion, noise, information, self.allowed)
+        return MotionQuality.from_information(columns, motion, noise, information, self.allowed)

@@ -56,7 +56,7 @@ def test_advice_does_what_it_says(model, still, width):
 def test_advice_names_the_joint_that_stood_still():
     robot = ur10()
     quality = MotionQuality.of(robot, *motion(robot, still=(4,)), rate=RATE)
-    assert all("wrist_2_joint" in parameter for parameter in quality.unmoved)
+    assert all("wrist_2_joint" in parameter for parameter in quality.without_effect)
     assert "wrist_2_joint" in quality.advice[0]
     assert "it did not move" in quality.advice[0]
     # No motion that leaves the joint still shows its friction.

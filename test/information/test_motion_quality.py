@@ -46,7 +46,7 @@ def test_rank_and_condition_are_numpys_of_pinocchios_regressor(still):
     inflation = np.sqrt(np.diag(covariance) * np.diag(base.T @ base))
     np.testing.assert_allclose(quality.identifiability.inflation, inflation, rtol=1e-6)
     assert not quality.missing
-    assert not quality.together
+    assert not quality.determined_sums
 
 
 def test_standard_errors_are_the_scatter_of_fits():
@@ -78,7 +78,7 @@ def test_what_locked_joints_lose():
     quality = MotionQuality.of(robot, *locked, friction=NONE)
     assert quality.joint_ranks[2] == 1
     assert "mcz3" in quality.missing
-    assert "mcz3" in quality.unmoved
+    assert "mcz3" in quality.without_effect
     assert "m3" not in quality.missing
     # What would help is to turn joint 1.
     assert "joint_1" in quality.advice[0]
@@ -94,11 +94,11 @@ def test_a_joint_that_only_adds_a_constant_is_confused_with_its_offset():
     q, qd, qdd = motion(robot, still=(0, 1))
     quality = MotionQuality.of(robot, q, qd, qdd)
     assert {"mcx2 + 0.4 m3", "offset joint_2"} <= set(quality.missing)
-    assert {"coulomb joint_1", "coulomb joint_2"} <= set(quality.unmoved)
-    (told,) = [text for text in quality.together if "offset joint_2" in text]
+    assert {"coulomb joint_1", "coulomb joint_2"} <= set(quality.without_effect)
+    (told,) = [text for text in quality.determined_sums if "offset joint_2" in text]
     # τ₂ holds −g cos(q₂) (m₂ s₂ + ...) and the offset.
     base = quality.columns.base
-    row = quality.identifiability.combinations()[quality.together.index(told)]
+    row = quality.identifiability.combinations()[quality.determined_sums.index(told)]
     shares = {
         quality.columns.names[i]: row[i] / row[quality.columns.names.index("offset joint_2")] for i in row.nonzero()[0]
     }
@@ -121,7 +121,7 @@ def test_any_arm_with_a_joint_that_rests(seed):
     samples = motion(robot, still=(still,), seed=seed)
     quality = MotionQuality.of(robot, *samples, rate=RATE)
     name = robot.joint_names[still]
-    assert {f"coulomb {name}", f"viscous {name}"} <= set(quality.unmoved)
+    assert {f"coulomb {name}", f"viscous {name}"} <= set(quality.without_effect)
     assert quality.rank < quality.full_rank
     # An independent rank, of all columns and not of the base alone.
     regressor = np.concatenate([robot.torque_regressor(*samples), quality.columns.friction.regressor(*samples[1:])], -1)
@@ -181,7 +181,7 @@ def test_summary_and_plain_data():
     text = quality.summary()
     assert text.startswith("not enough")
     assert f"rank {quality.rank} of {quality.full_rank}" in text
-    for expected in (*quality.advice, *quality.unmoved, "no motion of this arm shows"):
+    for expected in (*quality.advice, *quality.without_effect, "no motion of this arm shows"):
         assert expected in text
     content = quality.as_dict()
     assert content["condition_number"] is None

@@ -211,7 +211,7 @@ def test_ur10e_single_joint_is_not_enough_for_links():
     assert not quality.enough
     assert quality.rank < quality.full_rank
     for joint in {*robot.joint_names} - {"elbow_joint"}:
-        assert f"viscous {joint}" in quality.unmoved
+        assert f"viscous {joint}" in quality.without_effect
         assert any(joint in text for text in quality.missing)
     assert "viscous elbow_joint" not in quality.missing
     assert all("it did not move" in text for text in quality.advice)
