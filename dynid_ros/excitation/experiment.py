@@ -44,8 +44,8 @@ class Dwell:
     def as_dict(self) -> dict[str, object]:
         """Return plain data for YAML."""
         labels = {"joint": self.joint, "pose": self.pose, "direction": self.direction}
-        times = {"start": round(self.start, 4), "end": round(self.end, 4)}
-        return {name: value for name, value in labels.items() if value is not None} | times
+        given = {name: value for name, value in labels.items() if value is not None}
+        return {**given, "start": round(self.start, 4), "end": round(self.end, 4)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,7 +128,7 @@ class Experiment:
 
     robot: RobotModel
     limits: MotionLimits
-    workspace: Workspace = field(default=None)  # type: ignore[arg-type]  # replaced when the object is made
+    workspace: Workspace = field(default=None)  # type: ignore[assignment]  # replaced when the object is made
     _: KW_ONLY
     position_margin: ArrayLike = np.nan
     speed_fraction: float = 0.5

@@ -202,6 +202,7 @@ class FourierExcitation(Experiment):
     def _describe(self, series: FourierSeries, result: SearchResult) -> FourierPlan:
         information = self._search.information(series)
         norms = np.sqrt(np.diag(information))
+        norms[norms == 0.0] = 1.0  # a parameter that the motion does not excite has singular value zero
         eigenvalues = np.linalg.eigvalsh(information / np.outer(norms, norms))[::-1]
         condition_number = Condition().value(information)
         n_parameters = len(self.information.names)

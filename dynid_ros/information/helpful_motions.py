@@ -262,8 +262,8 @@ class HelpfulMotionSearch:
             improved.sort(key=lambda i: (-factor[i], after[i] / self._unit[i]))
             text = ("Then " if chosen else "") + self._describe(index, improved, before, after)
             names = [self._columns.names[i] for i in improved]
-            errors = [dict(zip(names, map(float, x[improved]), strict=True)) for x in (before, after)]
-            chosen.append(HelpfulMotion(motion, samples, duration, *errors, text))
+            was, becomes = (dict(zip(names, map(float, errors[improved]), strict=True)) for errors in (before, after))
+            chosen.append(HelpfulMotion(motion, samples, duration, was, becomes, text))
             information = total
         return tuple(chosen)
 

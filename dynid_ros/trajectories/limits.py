@@ -120,7 +120,12 @@ class MotionLimits:
             given = _complete(given, read_joint_limits(joint_limits, robot), described)
         _check_described_positions(robot, units, given)
         turn = np.where(_is_continuous(robot), np.pi, np.nan)
-        defaults = {"position_lower": -turn, "position_upper": turn, "jerk_limits": np.inf, "torque_limits": np.inf}
+        defaults: dict[str, ArrayLike] = {
+            "position_lower": -turn,
+            "position_upper": turn,
+            "jerk_limits": np.inf,
+            "torque_limits": np.inf,
+        }
         torque = given["torque_limits"]
         if np.any(torque > described["torque_limits"]):
             lower, upper = (

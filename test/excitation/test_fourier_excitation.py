@@ -498,3 +498,9 @@ def test_a_finger_keeps_a_tenth_of_its_range_from_its_limits():
 def test_senseless_setting_is_one_clear_error(setting, message):
     with pytest.raises(TrajectoryError, match=message):
         demo_arm(**setting)
+
+
+def test_friction_of_a_held_joint_is_not_excited():
+    plan = planar(target="gravity", held={"joint_2": 0.3}, starts=0).plan()
+    assert plan.condition_number == np.inf
+    assert plan.singular_values[-1] == 0.0
