@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.finding import COMPENSATED, DIRECTION, Explanation
+from dynid_ros.checks.jackknife import Jackknife
 from dynid_ros.checks.motion_samples import MAX_SAMPLES, motion_samples
 from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem
 from dynid_ros.model.gravity_direction import angle_between
@@ -25,10 +26,8 @@ TILT_WARNING_DEG = 3.0
 """Smallest angle that is a warning."""
 TILT_MIN_GAIN = 0.1
 """Smallest gain of a tilt that is a warning."""
-JACKKNIFE_BLOCKS = 8
-"""Number of blocks of samples that are omitted in turn."""
 HOTELLING_95 = 12.0
-"""Squared distance, in standard deviations, of the 95 % region of a turn about two axes from so many blocks (Hotelling:
+"""Squared distance, in standard deviations, of the 95 % region of a turn about two axes from eight blocks (Hotelling:
 2 · 7 / 6 times the quantile of F(2, 6))."""
 MAX_ITERATIONS = 4
 MAX_STEP_RAD = 0.5
@@ -120,23 +119,16 @@ class GravityFits:
         return presliding.fit.misfit - turned.fit.misfit
 
     def region_contains_given(self, gravity: NDArray) -> bool:
-        """Return whether the 95 % region of this gravity (3,) contains the given gravity, by the jackknife.
-
-        Unmodelled friction lasts for a stretch of time, so residuals of single samples would make the region too small.
-        Each of `JACKKNIFE_BLOCKS` stretches is omitted once, and the turns that the others show are compared.
-        """
-        given = self._problem.robot.gravity
-        along = self._rigid(gravity)
+        """Return whether the 95 % region of this gravity (3,) contains the given gravity."""
+        problem = self._problem
+        given = problem.robot.gravity
+        terms = replace(problem.terms, rigid=self._rigid(gravity))
         tangents = _tangents(gravity)
-        rigid = np.concatenate([along, self._turn_columns(tangents, self._fit(along).rigid)], axis=2)
-        terms = replace(self._problem.terms, rigid=rigid)
-        samples = np.arange(len(rigid))
-        blocks = np.array_split(samples, JACKKNIFE_BLOCKS)
-        turns = [terms.rows(np.delete(samples, block)).fit.rigid[-2:] for block in blocks]
-        covariance = (JACKKNIFE_BLOCKS - 1) * np.cov(turns, rowvar=False, bias=True)
+        columns = self._turn_columns(tangents, terms.fit.rigid)
+        turn = Jackknife(terms, columns, problem.samples.disturbed_torques()).estimate([0, 1])
         away = tangents @ given
         away *= angle_between(gravity, given) / max(float(np.linalg.norm(away)), np.finfo(float).tiny)
-        return bool(away @ np.linalg.lstsq(covariance, away, rcond=None)[0] < HOTELLING_95)
+        return bool(away @ np.linalg.lstsq(turn.covariance, away, rcond=None)[0] < HOTELLING_95)
 
     def compensation(self) -> Iterator[Explanation]:
         """Yield the explanation by a driver that compensates gravity.
