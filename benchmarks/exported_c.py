@@ -26,7 +26,6 @@ from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import parse_urdf
 
 PREFIX = next(path for path in (Path(folder) / "cmeel.prefix" for folder in site.getsitepackages()) if path.is_dir())
 ROBOTS = PREFIX / "share/example-robot-data/robots"
@@ -44,10 +43,9 @@ def chains(count: int) -> Iterator[RobotModel]:
     seen: set[tuple] = set()
     for path in sorted(ROBOTS.rglob("*.urdf"), key=lambda path: (path.stem not in ARMS, path)):
         text = path.read_text(encoding="utf-8")
-        urdf = parse_urdf(text, path.name)
-        if any(joint.mimic and joint.mimic.offset for joint in urdf.joints):
+        tree = LinkTree(text, path.name)
+        if any(joint.mimic and joint.mimic.offset for joint in tree.joints.values()):
             continue
-        tree = LinkTree(urdf, path.name)
         robots = [arm_from_urdf(text)[0]] if path.stem in ARMS else []
         leaves = [] if robots else [name for name in tree.links if not tree.child_joints[name]]
         for leaf in leaves:

@@ -9,8 +9,6 @@ import numpy as np
 
 from dynid_ros.checks.finding import Finding
 from dynid_ros.checks.motion import REST
-from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -60,10 +58,9 @@ def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[F
 
 def _carried_joints(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
     """Yield the joints that the arm carries beside its own: name, largest travel at rest, and unit."""
-    tree = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name)
     waiting = [link for link, parent in zip(robot.link_names, robot.chain.parents, strict=True) if parent < 0]
     while waiting:
-        for joint in tree.child_joints[waiting.pop()]:
+        for joint in robot.tree.child_joints[waiting.pop()]:
             waiting.append(joint.child)
             if joint.type != "fixed" and joint.name not in (*robot.chain.mover_names, *robot.held):
                 prismatic = joint.type == "prismatic"

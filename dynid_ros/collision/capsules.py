@@ -18,8 +18,6 @@ from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
 from dynid_ros.model.chain import Chain, joint_frames
-from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import parse_urdf
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +79,10 @@ class Bodies:
         if robot.urdf is None:
             return cls.lines(robot)
         chain = robot.chain
-        tree = LinkTree(parse_urdf(robot.urdf, "URDF"), "URDF")
+        tree = robot.tree
         may_touch = frozenset(pair_of_links(words, tree.links) for words in allowed)
         if srdf is not None:
-            may_touch |= allowed_pairs(srdf, robot.urdf)
+            may_touch |= allowed_pairs(srdf, tree)
         placed, left_out = placements(tree, chain)
         reader = ShapeReader(robot.urdf, [Path(directory) for directory in mesh_directories])
         parts: list[tuple[int, str, Capsules]] = []

@@ -76,7 +76,7 @@ def _hanging(
             continue
         moved = _moved(tree, at, joint, held)
         if moved is None:
-            left_out += tree._below(joint.child)
+            left_out += tree.below(joint.child)
         else:
             yield from _hanging(tree, moved, skipped, left_out, held)
 

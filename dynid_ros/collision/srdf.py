@@ -7,32 +7,32 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from dynid_ros.errors import CollisionError, ModelError
+from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.srdf import read_srdf
 
 Pairs = frozenset[frozenset[str]]
 
 
-def allowed_pairs(path: str | Path, urdf: str) -> Pairs:
-    """Pairs of links of a URDF that its SRDF exempts (`disable_collisions`), whatever the reason that it gives.
+def allowed_pairs(path: str | Path, tree: LinkTree) -> Pairs:
+    """Return the pairs of links that an SRDF exempts from collision checks (`disable_collisions`), for any reason.
 
     Args:
         path: the SRDF.
-        urdf: text of the URDF.
+        tree: links of the robot.
 
     Raises:
         CollisionError: the file cannot be read, is no SRDF, or is one of another robot.
     """
     where = f"SRDF '{path}'"
     try:
-        root = read_srdf(path, urdf)
+        root = read_srdf(path, tree.name)
     except ModelError as error:
         raise CollisionError(str(error)) from error
-    robot = ET.fromstring(urdf)
     pairs = list(_pairs(root, where))
-    unknown = sorted({link for pair in pairs for link in pair} - {link.get("name") for link in robot.findall("link")})
+    unknown = sorted({link for pair in pairs for link in pair} - set(tree.links))
     if unknown:
         raise CollisionError(
-            f"{where}: its link(s) {', '.join(unknown)} are not in the URDF of '{robot.get('name')}'; give the SRDF of "
+            f"{where}: its link(s) {', '.join(unknown)} are not in the URDF of '{tree.name}'; give the SRDF of "
             "this robot"
         )
     return frozenset(pairs)

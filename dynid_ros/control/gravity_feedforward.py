@@ -21,10 +21,8 @@ from dynid_ros.identified.section import file_of, is_number, mapping
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import from_center_of_mass, transformed
-from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.model.spring import Deflection, deflection_by_torque
-from dynid_ros.model.urdf import parse_urdf
 
 FIXED_POINT_TOLERANCE = 1e-6  # rad or m; smaller changes of the link positions end the iteration
 MAX_ITERATIONS = 20
@@ -85,7 +83,7 @@ class LoadFrames:
 
     def __init__(self, robot: RobotModel) -> None:
         last = robot.link_names[robot.chain.tip_link]
-        self._poses = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name).fixed_to(last)
+        self._poses = robot.tree.fixed_to(last)
         self._last = robot.tip_columns
         self._size = robot.parameters.size
 

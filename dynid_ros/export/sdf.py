@@ -15,7 +15,7 @@ from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import Joint, Link, parse_urdf, pose, roll_pitch_yaw
+from dynid_ros.model.urdf import Joint, Link, pose, roll_pitch_yaw
 
 FORMAT_NAME = "SDF"
 SDF_VERSION = "1.9"
@@ -54,10 +54,9 @@ def sdf_text(arm: ExportedArm, urdf: str, friction: HeldFriction) -> tuple[str, 
         urdf: with its links.
         friction: of its joints.
     """
-    parsed = parse_urdf(urdf, "URDF")
-    tree = LinkTree(parsed, "URDF")
+    tree = LinkTree(urdf, "URDF")
     places = {joint: i for i, joint in enumerate(arm.robot.joint_names)}
-    model = ET.Element("model", name=parsed.name)
+    model = ET.Element("model", name=tree.name)
     waiting = list(tree.roots)
     reached = set()
     while waiting:

@@ -24,7 +24,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 BLOCK = 1000
 """Samples computed at a time: intermediate arrays stay small whatever the length of a recording, fit in the cache, and
 are below the size at which BLAS starts threads."""
-LARGEST = 1e12
+MAX_MAGNITUDE = 1e12
 """In SI units; what is computed with more may be beyond all numbers."""
 
 
@@ -78,9 +78,9 @@ def per_joint(
         )
     values = np.broadcast_to(values, len(joints)).copy()
     for joint, number in zip(joints, values, strict=True):
-        if np.isfinite(least) and not least <= number <= LARGEST:
-            bound = "" if least == -LARGEST else f"of at least {least:g}, "
-            raise error(f"{what} of joint '{joint}' is {number}; expected a number {bound}up to {LARGEST:g}")
+        if np.isfinite(least) and not least <= number <= MAX_MAGNITUDE:
+            bound = "" if least == -MAX_MAGNITUDE else f"of at least {least:g}, "
+            raise error(f"{what} of joint '{joint}' is {number}; expected a number {bound}up to {MAX_MAGNITUDE:g}")
     return values
 
 
@@ -97,6 +97,6 @@ def finite_vector(values: ArrayLike, size: int, what: str) -> np.ndarray:
         raise ModelError(
             f"{what}: entry {np.flatnonzero(~np.isfinite(vector))[0]} is not finite; expected finite numbers"
         )
-    if (np.abs(vector) > LARGEST).any():
-        raise ModelError(f"{what}: {vector.tolist()}; expected numbers up to {LARGEST:g}")
+    if (np.abs(vector) > MAX_MAGNITUDE).any():
+        raise ModelError(f"{what}: {vector.tolist()}; expected numbers up to {MAX_MAGNITUDE:g}")
     return vector

@@ -10,7 +10,7 @@ from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY, RobotModel
 from dynid_ros.model.srdf import chain_ends
-from dynid_ros.model.urdf import Joint, parse_urdf
+from dynid_ros.model.urdf import Joint
 from dynid_ros.model.urdf_text import urdf_text
 
 LONGEST_STROKE = 0.1
@@ -42,17 +42,16 @@ def arm_from_urdf(
         ModelError: as `RobotModel.from_urdf`, `with_payload` and `chain_ends`; or where the arm ends cannot be
             determined.
     """
-    text, source = urdf_text(path_or_xml)
-    base, tip = chain_ends(text, base, tip, srdf=srdf, group=group)
+    tree = LinkTree(*urdf_text(path_or_xml))
+    base, tip = chain_ends(tree, base, tip, srdf=srdf, group=group)
     chosen, remark = tip, ""
     if not tip:
-        tree = LinkTree(parse_urdf(text, source), source)
         chosen, fingers = flange(tree, base or None)
         if chosen is not None:
             remark = f"the arm ends at link '{chosen}', its flange; choose another tip where that is not so"
         if fingers:
             remark += f"; joints beyond it are taken to be a hand's: {', '.join(fingers)}"
-    robot = RobotModel.from_text(text, source, chosen, base, gravity, held=held)
+    robot = RobotModel.from_tree(tree, chosen, base, gravity, held=held)
     return with_payload(robot, payload), remark
 
 

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.robot import RobotModel
-from dynid_ros.model.urdf import parse_urdf
 
 
 def turn_axes(gravity: ArrayLike) -> NDArray:
@@ -51,11 +49,11 @@ def mount_rotation(robot: RobotModel, frame: str, where: str) -> NDArray:
         return np.eye(3)
     fixed: dict[str, NDArray] = {}
     if robot.urdf is not None:
-        tree = LinkTree(parse_urdf(robot.urdf, robot.name), robot.name)
         root = robot.base
-        while root in tree.parent_joint and tree.parent_joint[root].type == "fixed":
-            root = tree.parent_joint[root].parent
-        fixed = tree.fixed_to(root)
+        above = robot.tree.parent_joint
+        while root in above and above[root].type == "fixed":
+            root = above[root].parent
+        fixed = robot.tree.fixed_to(root)
     if frame not in fixed:
         raise ModelError(
             f"{where}: its frame '{frame}' is no link that is fixed to '{robot.base}' in the URDF; expected "

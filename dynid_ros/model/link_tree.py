@@ -1,4 +1,4 @@
-"""Chains from URDF, serial or branched: which links belong to the arm, where its joints are, what hangs on each."""
+"""Tree of the links of a URDF, and the chains in it: the arm's joints, and the links that each moving link carries."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,32 +10,35 @@ from dynid_ros.errors import ModelError
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.urdf import (
-    LARGEST,
+    MAX_MAGNITUDE,
     Joint,
     Link,
     Mimic,
-    Urdf,
     axis_rotation,
     displacement,
     inertial_parameters,
     joint_limits,
+    parse_urdf,
     pose,
 )
 
 MOVING = ("revolute", "continuous", "prismatic")
-ALL = "all"
-"""Instead of tips: every leaf."""
+ALL_TIPS = "all"
+"""Word for every leaf, in place of tips."""
+REACH_RAD = np.pi
+REACH_M = 0.5
+"""Reach to either side of a joint without limits."""
 
 
 @dataclass(frozen=True, eq=False)
 class CarriedLink:
-    """A link that another one carries, or that one itself.
+    """A link and its place on the link of the chain that carries it.
 
     Attributes:
-        name: of the link.
-        placement: (4, 4) its pose in the frame of the link that carries it.
-        own: (10,) its parameters about its own frame.
-        joints: positions of the joints in between that move, rad or m, by name; none: it is fixed.
+        name: name of the link.
+        placement: (4, 4) pose in the frame of the carrier.
+        own: (10,) parameters about its own frame.
+        joints: positions of the moving joints in between, rad or m, by name; empty for a fixed link.
     """
 
     name: str
@@ -45,7 +48,7 @@ class CarriedLink:
 
     @property
     def parameters(self) -> np.ndarray:
-        """(10,) about the frame of the link that carries it."""
+        """Parameters (10,) about the frame of the carrier."""
         return transformed(self.own, self.placement)
 
 
@@ -53,20 +56,33 @@ class LinkTree:
     """Links and joints of a URDF, checked to be a tree.
 
     Args:
-        urdf: its links and joints.
-        source: what to call it in an error.
+        text: text of the URDF.
+        source: name of the URDF in errors.
+        meant_angles: whether rounded right angles become right angles, see `parse_urdf`.
+
+    Attributes:
+        text: text of the URDF.
+        name: name of the robot.
+        source: name of the URDF in errors.
+        links: links by name.
+        joints: joints by name.
+        parent_joint: joint above each link but the roots.
+        child_joints: joints below each link.
+        roots: links without a joint above.
 
     Raises:
-        ModelError: names that repeat, joints between links that do not exist, closed loops.
+        ModelError: the text is no URDF, names repeat, joints connect links that do not exist, or loops are closed.
     """
 
-    def __init__(self, urdf: Urdf, source: str):
+    def __init__(self, text: str, source: str, *, meant_angles: bool = False):
+        urdf = parse_urdf(text, source, meant_angles=meant_angles)
+        self.text = text
         self.name = urdf.name
         self.source = source
         self.links: dict[str, Link] = {link.name: link for link in urdf.links}
+        self.joints: dict[str, Joint] = {joint.name: joint for joint in urdf.joints}
         self.parent_joint: dict[str, Joint] = {}
         self.child_joints: dict[str, list[Joint]] = defaultdict(list)
-        self._joints: dict[str, Joint] = {joint.name: joint for joint in urdf.joints}
         if not self.links:
             raise self._error("it has no links")
         self._check_unique("links", (link.name for link in urdf.links))
@@ -74,30 +90,31 @@ class LinkTree:
         for joint in urdf.joints:
             self._add(joint)
         self.roots = [name for name in self.links if name not in self.parent_joint]
-        looped = set(self.links).difference(*(self._below(root) for root in self.roots))
+        looped = set(self.links).difference(*(self.below(root) for root in self.roots))
         if looped:
             raise self._error(f"links {_quoted(sorted(looped))} form a closed loop; only open chains can be modelled")
 
     def chain(
         self, tip: str | Sequence[str] | None, base: str | None, held: Mapping[str, float] | None = None
     ) -> Chain:
-        """Chain from link `base` to one tip or to several.
+        """Return the chain from link `base` to one tip or to several.
 
         Args:
-            tip: last link, or several: as a sequence, or with commas between, or "all": every leaf. None: the only one.
+            tip: last link, or several in a sequence or with commas between, or "all" for every leaf. None: the only
+                leaf.
             base: first link; None: the root.
-            held: positions, rad or m, of joints that do not move; what mimics them does not, either.
+            held: positions, rad or m, of joints that do not move; joints that mimic them do not move, either.
 
         Raises:
-            ModelError: the chain cannot be determined, is not one of revolute, continuous, prismatic and fixed joints,
-                or holds joints that mimic what does not move by itself.
+            ModelError: the chain cannot be determined, has joints other than revolute, continuous, prismatic and fixed
+                ones, or joints that mimic a joint that does not move by itself.
         """
         base = self._root() if base is None else self._known(base, "base")
         held = self._held(held or {})
         tips = self._tips(tip, base)
         joints: list[Joint] = []
         placements, link_offsets, parents = [], [], []
-        # For each link the last one that moves, or the base, and its pose there.
+        # For each link the moving link (or the base, -1) that carries it, and its pose in the frame of that link.
         reached: dict[str, tuple[int, np.ndarray]] = {base: (-1, np.eye(4))}
         for joint in (joint for end in tips for joint in self._path(base, end)):
             if joint.child in reached:
@@ -105,8 +122,9 @@ class LinkTree:
             carrier, placement = reached[joint.parent]
             placement = placement @ pose(joint.origin, self._where(joint))
             if joint.type == "fixed" or self.driver(joint.name) in held:
-                at = displacement(joint, position(joint, held), self._where(joint)) if joint.type != "fixed" else None
-                reached[joint.child] = carrier, placement if at is None else placement @ at
+                if joint.type != "fixed":
+                    placement = placement @ displacement(joint, position(joint, held), self._where(joint))
+                reached[joint.child] = carrier, placement
                 continue
             self._check_moving(joint)
             rotation = axis_rotation(joint, self._where(joint))
@@ -116,16 +134,16 @@ class LinkTree:
             placements.append(placement @ rotation)
             link_offsets.append(rotation.T)
         still = [end for end in tips if reached[end][0] < 0]
-        if still and (not joints or tip != ALL):
+        if still and (not joints or tip != ALL_TIPS):
             raise self._error(
                 f"no moving joint between base link '{base}' and tip link '{still[0]}'; choose other links"
             )
         tips = [end for end in tips if end not in still]
-        if tip == ALL:  # one tip on each link that ends a branch
+        if tip == ALL_TIPS:  # one tip on each link that ends a branch
             ends = {reached[end][0]: end for end in reversed(tips) if reached[end][0] not in parents}
             tips = [end for end in tips if end in ends.values()]
-        own = [joint for joint in joints if joint.mimic is None]
-        names = tuple(joint.name for joint in own)
+        independent = [joint for joint in joints if joint.mimic is None]
+        names = tuple(joint.name for joint in independent)
         mimics = [joint.mimic or Mimic(joint.name) for joint in joints]
         for joint, mimic in zip(joints, mimics, strict=True):
             self._check_mimic(joint, mimic, names)
@@ -135,12 +153,12 @@ class LinkTree:
             tip=",".join(tips),
             joint_names=names,
             link_names=tuple(joint.child for joint in joints),
-            prismatic=np.array([joint.type == "prismatic" for joint in own]),
+            prismatic=np.array([joint.type == "prismatic" for joint in independent]),
             placements=np.array(placements),
             link_offsets=np.array(link_offsets),
             tip_links=tuple(reached[end][0] for end in tips),
             tip_offsets=np.array([reached[end][1] for end in tips]),
-            limits=JointLimits(*np.transpose([joint_limits(joint, self._where(joint)) for joint in own])),
+            limits=JointLimits(*np.transpose([joint_limits(joint, self._where(joint)) for joint in independent])),
             parents=np.array(parents),
             mover_names=tuple(joint.name for joint in joints),
             drivers=np.array([names.index(mimic.joint) for mimic in mimics]),
@@ -151,18 +169,18 @@ class LinkTree:
         )
 
     def parameters(self, chain: Chain, posture: Mapping[str, float]) -> np.ndarray:
-        """Parameters (10 m,) of a chain's links about their frames, with all that they carry; see `carried`."""
+        """Return the parameters (10 m,) of a chain's links about their frames, with all that they carry."""
         posture = {**posture, **chain.held}
         carried = (self.carried(link, chain.link_names, posture) for link in chain.link_names)
         return np.concatenate([np.sum([part.parameters for part in parts], axis=0) for parts in carried])
 
     def carried(self, link: str, chain: Collection[str], posture: Mapping[str, float]) -> Iterator[CarriedLink]:
-        """The link itself, and what hangs on it by any joints but the floating ones, up to the other links of a chain.
+        """Yield a link and the links that it carries: those below it, up to floating joints and other links of a chain.
 
         Args:
-            link: that carries.
-            chain: links that carry for themselves.
-            posture: positions of joints, rad or m; those that are missing are at zero, or follow the one they mimic.
+            link: name of the link.
+            chain: names of the links of the chain.
+            posture: positions of joints, rad or m; missing joints are at zero or follow the joint that they mimic.
         """
         waiting: list[tuple[str, np.ndarray, dict[str, float]]] = [(link, np.eye(4), {})]
         while waiting:
@@ -179,18 +197,18 @@ class LinkTree:
                 waiting.append((joint.child, there, moves))
 
     def fixed_to(self, link: str) -> dict[str, np.ndarray]:
-        """Poses (4, 4), in the frame of `link`, of the link itself and of all that hangs on it by fixed joints."""
+        """Return the poses (4, 4), in the frame of a link, of the link and of all links that are fixed to it."""
         return {part.name: part.placement for part in self.carried(link, (), {}) if not part.joints}
 
     def driver(self, joint: str) -> str:
-        """The joint that this one follows, or itself."""
-        mimic = self._joints[joint].mimic
-        return joint if mimic is None or mimic.joint not in self._joints else mimic.joint
+        """Return the joint that a joint follows, or the joint itself."""
+        mimic = self.joints[joint].mimic
+        return joint if mimic is None or mimic.joint not in self.joints else mimic.joint
 
     def reach(self, joint: str) -> tuple[float, float]:
-        """Least and largest position of a joint, half a turn or half a metre to either side where it has no limits."""
-        lower, upper, *_ = joint_limits(self._joints[joint], f"{self.source}, joint '{joint}'")
-        reach = 0.5 if self._joints[joint].type == "prismatic" else np.pi
+        """Return the lowest and highest position of a joint, `REACH_RAD` or `REACH_M` to either side without limits."""
+        lower, upper, *_ = joint_limits(self.joints[joint], self._where(self.joints[joint]))
+        reach = REACH_M if self.joints[joint].type == "prismatic" else REACH_RAD
         return (lower, upper) if np.isfinite([lower, upper]).all() else (-reach, reach)
 
     def _check_unique(self, what: str, names: Iterable[str]) -> None:
@@ -217,16 +235,16 @@ class LinkTree:
         return self.roots[0]
 
     def _tips(self, tip: str | Sequence[str] | None, base: str) -> list[str]:
-        leaves = [name for name in self._below(base) if not self.child_joints[name]]
+        leaves = [name for name in self.below(base) if not self.child_joints[name]]
         if tip is None:
             if len(leaves) > 1:
                 raise self._error(
                     f"several links end a chain: {_quoted(leaves)}; choose one as tip, or several with commas between, "
-                    f"or '{ALL}'"
+                    f"or '{ALL_TIPS}'"
                 )
             return leaves
         if isinstance(tip, str):
-            if tip == ALL and tip not in self.links:
+            if tip == ALL_TIPS and tip not in self.links:
                 return leaves
             tip = [tip] if tip in self.links else [name.strip() for name in tip.split(",")]
         if not tip:
@@ -234,22 +252,23 @@ class LinkTree:
         return [self._known(name, "tip") for name in dict.fromkeys(tip)]
 
     def _held(self, held: Mapping[str, float]) -> dict[str, float]:
-        """Checked positions of held joints."""
+        """Return the positions of held joints, after checking them."""
         for name, at in held.items():
-            joint = self._joints.get(name)
+            joint = self.joints.get(name)
             if joint is None or joint.type not in MOVING:
-                moving = _quoted(joint.name for joint in self._joints.values() if joint.type in MOVING)
+                moving = _quoted(joint.name for joint in self.joints.values() if joint.type in MOVING)
                 what = "is not in the URDF" if joint is None else f"is {joint.type}"
                 raise self._error(f"joint '{name}', which is to be held, {what}; those that move are {moving}")
             if joint.mimic is not None:
                 raise self._error(
                     f"joint '{name}', which is to be held, mimics joint '{joint.mimic.joint}'; hold that one"
                 )
-            if not abs(at) <= LARGEST:
+            if not abs(at) <= MAX_MAGNITUDE:
                 raise self._error(f"joint '{name}' is to be held at {at}; expected a finite position, rad or m")
         return dict(held)
 
-    def _below(self, link: str) -> Iterator[str]:
+    def below(self, link: str) -> Iterator[str]:
+        """Yield a link and all links below it."""
         waiting = [link]
         while waiting:
             link = waiting.pop()
@@ -266,7 +285,7 @@ class LinkTree:
         link = tip
         while link != base:
             if link not in self.parent_joint:
-                below = [name for name in self._below(base) if name != base]
+                below = [name for name in self.below(base) if name != base]
                 raise self._error(f"tip link '{tip}' is not below base link '{base}'; below it are {_quoted(below)}")
             path.append(self.parent_joint[link])
             link = path[-1].parent
@@ -278,9 +297,9 @@ class LinkTree:
             raise self._error(f"joint '{joint.name}' is {joint.type}; expected {', '.join(MOVING)} or fixed: {way_out}")
 
     def _check_mimic(self, joint: Joint, mimic: Mimic, moving: Collection[str]) -> None:
-        """Refuse a joint that mimics none of the independent ones that move."""
+        """Refuse a joint that mimics none of the independent moving joints."""
         if mimic.joint not in moving:
-            other = self._joints.get(mimic.joint)
+            other = self.joints.get(mimic.joint)
             if other is None:
                 fault = "which is not in the URDF; correct the name"
             elif other.mimic is not None:
@@ -293,7 +312,7 @@ class LinkTree:
                     f"'{other.name}' at a position"
                 )
             raise self._error(f"joint '{joint.name}' mimics joint '{mimic.joint}', {fault}")
-        if not max(abs(mimic.multiplier), abs(mimic.offset)) <= LARGEST:
+        if not max(abs(mimic.multiplier), abs(mimic.offset)) <= MAX_MAGNITUDE:
             raise self._error(
                 f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {mimic.multiplier} and offset "
                 f"{mimic.offset}; expected finite numbers"
@@ -307,17 +326,17 @@ class LinkTree:
 
 
 def position(joint: Joint, posture: Mapping[str, float]) -> float:
-    """Where a joint is, rad or m: as the posture has it, as the joint that it mimics has it, else zero."""
+    """Return the position of a joint, rad or m: that of the posture, else that of the joint it mimics, else zero."""
     if joint.name in posture or joint.mimic is None:
         return posture.get(joint.name, 0.0)
     return joint.mimic.multiplier * posture.get(joint.mimic.joint, 0.0) + joint.mimic.offset
 
 
 def held_positions(words: Iterable[str]) -> dict[str, float]:
-    """Positions of held joints, rad or m, of `joint=position`, several with commas between.
+    """Return the positions of held joints, rad or m, from words `joint=position`, several with commas between.
 
     Raises:
-        ModelError: a word is none such, or names a joint again.
+        ModelError: a word has another form, or names a joint twice.
     """
     held: dict[str, float] = {}
     for word in (part.strip() for text in words for part in text.split(",") if part.strip()):

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix, is_possible, transformed
-from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.robot import RobotModel
-from dynid_ros.model.urdf import parse_urdf
 
 DENSITY = 2700.0
 """Density of a ball that stands for a body of which mass and centre are known, kg/m³: aluminium."""
@@ -71,15 +69,12 @@ def with_payload(robot: RobotModel, values: Sequence[float]) -> RobotModel:
         )
     parameters = robot.parameters.copy()
     parameters[robot.tip_columns] += transformed(body, robot.tip_offset)
-    return RobotModel(robot.chain, parameters, robot.gravity, robot.urdf, robot.posture)
+    return robot.with_parameters(parameters)
 
 
 def _carried(robot: RobotModel) -> dict[str, float]:
     """Masses of links at the tip and beyond it, kg, by name; a tip that a joint moves is a link of the arm."""
-    tree = LinkTree(parse_urdf(robot.urdf or "", robot.name), robot.name)
-    waiting, links = [robot.tip], []
-    while waiting:
-        links.append(waiting.pop())
-        waiting += [joint.child for joint in tree.child_joints[links[-1]]]
-    masses = {link: tree.links[link].inertial for link in links if link not in robot.link_names}
+    masses = {
+        link: robot.tree.links[link].inertial for link in robot.tree.below(robot.tip) if link not in robot.link_names
+    }
     return {link: inertial.mass for link, inertial in masses.items() if inertial is not None and inertial.mass > 0}

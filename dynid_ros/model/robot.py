@@ -23,7 +23,6 @@ from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.dh import dh_chain, dh_file
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.model.urdf_text import urdf_text
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class RobotModel(Displayed):
         chain: joints and the transforms between them.
         parameters: (10 m,); None: zero.
         gravity: (3,) in the base frame, m/s^2.
-        urdf: text that the model comes from, if any.
+        urdf: text of the URDF that the model comes from, or its tree of links; None: there is none.
         posture: positions, rad or m, of joints outside the chain that move what hangs on it; others are at zero.
 
     Attributes:
@@ -83,7 +82,7 @@ class RobotModel(Displayed):
         chain: Chain,
         parameters: ArrayLike | None = None,
         gravity: ArrayLike = STANDARD_GRAVITY,
-        urdf: str | None = None,
+        urdf: str | LinkTree | None = None,
         posture: Mapping[str, float] | None = None,
     ):
         self.chain = chain
@@ -92,7 +91,8 @@ class RobotModel(Displayed):
         magnitude = np.abs(self.gravity).max()
         if not (magnitude == 0.0 or LEAST_GRAVITY <= magnitude <= MOST_GRAVITY):
             raise ModelError(f"gravity is {magnitude:g} m/s^2; expected about 9.8, or zero where there is none")
-        self.urdf = urdf
+        self._tree = urdf if isinstance(urdf, LinkTree) else None
+        self.urdf = urdf.text if isinstance(urdf, LinkTree) else urdf
         self.posture = {**(posture or {}), **chain.held}
 
     @classmethod
@@ -124,13 +124,13 @@ class RobotModel(Displayed):
             ModelError: the URDF cannot be read, is not a tree of links, has no such chain of revolute, continuous,
                 prismatic and fixed joints, a joint that mimics one that does not move by itself, or none to hold.
         """
-        return cls.from_text(*urdf_text(path_or_xml), tip, base, gravity, posture=posture, held=held)
+        tree = LinkTree(*urdf_text(path_or_xml))
+        return cls.from_tree(tree, tip, base, gravity, posture=posture, held=held)
 
     @classmethod
-    def from_text(
+    def from_tree(
         cls,
-        text: str,
-        source: str,
+        tree: LinkTree,
         tip: str | Sequence[str] | None = None,
         base: str | None = None,
         gravity: ArrayLike = STANDARD_GRAVITY,
@@ -138,16 +138,26 @@ class RobotModel(Displayed):
         posture: Mapping[str, float] | None = None,
         held: Mapping[str, float] | None = None,
     ) -> RobotModel:
-        """Build the model of `from_urdf` from a text that was read, with the name `source` in errors.
-
-        A pipe can be read only once.
+        """Return the model of `from_urdf`, given the tree of links of the URDF.
 
         Raises:
-            ModelError: as `from_urdf`.
+            ModelError: see `from_urdf`.
         """
-        tree = LinkTree(parse_urdf(text, source), source)
         chain = tree.chain(tip or None, base or None, held)
-        return cls(chain, tree.parameters(chain, posture or {}), gravity, text, posture)
+        return cls(chain, tree.parameters(chain, posture or {}), gravity, tree, posture)
+
+    @property
+    def tree(self) -> LinkTree:
+        """Links and joints of the URDF.
+
+        Raises:
+            ModelError: the model comes from a DH table.
+        """
+        if self._tree is None:
+            if self.urdf is None:
+                raise ModelError(f"{self.name}: the model comes from a DH table; give a URDF")
+            self._tree = LinkTree(self.urdf, self.name)
+        return self._tree
 
     def with_posture(self, posture: Mapping[str, float]) -> RobotModel:
         """The model with joints outside the chain at other positions, rad or m; links carry what they did, elsewhere.
@@ -157,13 +167,16 @@ class RobotModel(Displayed):
         """
         if self.urdf is None:
             return self
-        tree = LinkTree(parse_urdf(self.urdf, self.name), self.name)
-        now, then = (tree.parameters(self.chain, where) for where in (posture, self.posture))
-        return RobotModel(self.chain, self.parameters + (now - then), self.gravity, self.urdf, posture)
+        now, before = (self.tree.parameters(self.chain, positions) for positions in (posture, self.posture))
+        return RobotModel(self.chain, self.parameters + (now - before), self.gravity, self.tree, posture)
+
+    def with_parameters(self, parameters: ArrayLike) -> RobotModel:
+        """Return the model with other parameters (10 m,)."""
+        return RobotModel(self.chain, parameters, self.gravity, self._tree or self.urdf, self.posture)
 
     def with_gravity(self, gravity: ArrayLike) -> RobotModel:
         """The model with gravity (3,) along another direction of the base frame, m/s^2."""
-        return RobotModel(self.chain, self.parameters, gravity, self.urdf, self.posture)
+        return RobotModel(self.chain, self.parameters, gravity, self._tree or self.urdf, self.posture)
 
     @classmethod
     def from_dh(
@@ -271,7 +284,7 @@ class RobotModel(Displayed):
         if self.urdf is None:
             exact = self.chain.structure
             return self if exact is None else RobotModel(exact, self.parameters, self.gravity)
-        tree = LinkTree(parse_urdf(self.urdf, self.name, meant_angles=True), self.name)
+        tree = LinkTree(self.urdf, self.name, meant_angles=True)
         chain = tree.chain(self.tip, self.base, self.held)
         return RobotModel(chain, self.parameters, self.gravity)
 

@@ -7,17 +7,17 @@ from xml.etree import ElementTree as ET
 from dynid_ros.errors import ModelError
 from dynid_ros.files import MEGABYTE, read_bytes
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.urdf import Joint, parse_urdf, xml_root
+from dynid_ros.model.urdf import Joint, xml_root
 
 MAX_FILE_BYTES = 50 * MEGABYTE
 
 
-def read_srdf(path: str | Path, urdf: str) -> ET.Element:
+def read_srdf(path: str | Path, robot_name: str) -> ET.Element:
     """Return the root element of the SRDF of a robot.
 
     Args:
         path: the SRDF.
-        urdf: text of the URDF.
+        robot_name: name of the robot in its URDF.
 
     Raises:
         ModelError: the file cannot be read, is no SRDF, or is one of another robot.
@@ -27,21 +27,20 @@ def read_srdf(path: str | Path, urdf: str) -> ET.Element:
         root = xml_root(read_bytes(Path(path), MAX_FILE_BYTES).decode("utf-8-sig"), where)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{where}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    name = ET.fromstring(urdf).get("name")
     if root.tag != "robot" or root.find("link") is not None:
         raise ModelError(
             f"{where}: it is no SRDF, which has <robot> with <group> and <disable_collisions>; give that of MoveIt"
         )
-    if root.get("name") != name:
+    if root.get("name") != robot_name:
         raise ModelError(
-            f"{where}: it is of robot '{root.get('name')}', the URDF of '{name}'; give the SRDF of this robot, or "
-            "correct the name in it"
+            f"{where}: it is of robot '{root.get('name')}', the URDF of '{robot_name}'; give the SRDF of this robot, "
+            "or correct the name in it"
         )
     return root
 
 
 def chain_ends(
-    urdf: str,
+    tree: LinkTree,
     base: str | None = None,
     tip: str | None = None,
     *,
@@ -51,7 +50,7 @@ def chain_ends(
     """Return base and tip link: those that are given, or those of a group of an SRDF.
 
     Args:
-        urdf: text of the URDF.
+        tree: links of the robot.
         base: link that the chain starts from; None or empty: not given.
         tip: link that the chain ends at; None or empty: not given.
         srdf: file with the group; None or empty: there is none.
@@ -70,19 +69,17 @@ def chain_ends(
             f"group '{group}' names base and tip link, which are given as '{base or ''}' and '{tip or ''}', too; "
             "leave out one or the other"
         )
-    return _Groups(read_srdf(srdf, urdf), f"SRDF '{srdf}'", urdf).ends(group)
+    return _Groups(read_srdf(srdf, tree.name), f"SRDF '{srdf}'", tree).ends(group)
 
 
 class _Groups:
     """Groups of an SRDF, in the tree of links of its robot."""
 
-    def __init__(self, root: ET.Element, source: str, urdf: str) -> None:
+    def __init__(self, root: ET.Element, source: str, tree: LinkTree) -> None:
         self._source = source
         self._groups = {element.get("name", ""): element for element in root.findall("group")}
         self._virtual = {element.get("name") for element in root.findall("virtual_joint")}
-        model = parse_urdf(urdf, "URDF")
-        self._tree = LinkTree(model, "URDF")
-        self._joints = {joint.name: joint for joint in model.joints}
+        self._tree = tree
 
     def ends(self, group: str) -> tuple[str, str]:
         """Return base and tip link of a group.
@@ -134,9 +131,9 @@ class _Groups:
             return self._tree.parent_joint.get(self._link(name, group))
         if element.tag == "chain" or name in self._virtual:
             return None
-        if name not in self._joints:
+        if name not in self._tree.joints:
             raise self._error(f"group '{group}' has joint '{name}', which is not in the URDF; correct it")
-        return self._joints[name]
+        return self._tree.joints[name]
 
     def _ends_of_joints(self, joints: dict[str, Joint], group: str) -> tuple[str, str]:
         """Return the parent link of the first joint that moves, and the last link of the group behind the last one."""

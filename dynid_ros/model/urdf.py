@@ -88,7 +88,7 @@ class Urdf:
     joints: list[Joint] = field(default_factory=list)
 
 
-LARGEST = 1e6
+MAX_MAGNITUDE = 1e6
 """m, rad, kg or kg m^2: no arm has more, and the products of what it has stay numbers."""
 SHORTEST_AXIS = 1e-9
 SHORTEST_QUATERNION = 1e-9
@@ -229,8 +229,10 @@ def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float, 
 
 def _finite(values: Iterable[float], what: str, where: str) -> np.ndarray:
     array = np.array(values, dtype=float)
-    if not (np.abs(array) <= LARGEST).all():
-        raise ModelError(f"{where}: {what} is {' '.join(map(str, array))}; expected finite numbers up to {LARGEST:g}")
+    if not (np.abs(array) <= MAX_MAGNITUDE).all():
+        raise ModelError(
+            f"{where}: {what} is {' '.join(map(str, array))}; expected finite numbers up to {MAX_MAGNITUDE:g}"
+        )
     return array
 
 

@@ -23,7 +23,6 @@ from dynid_ros.model.inertia import (
 )
 from dynid_ros.model.link_tree import CarriedLink, LinkTree
 from dynid_ros.model.robot import RobotModel
-from dynid_ros.model.urdf import parse_urdf
 
 _START_TAG = re.compile(rb"""<(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _END_TAG = re.compile(rb"</[^>]*>")
@@ -178,7 +177,7 @@ def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
             f"{robot.name}: no real body has the inertia given for link(s) {', '.join(impossible)}, and no simulator "
             "accepts it; give physically possible parameters"
         )
-    tree = LinkTree(parse_urdf(robot.urdf, SOURCE), SOURCE)
+    tree = robot.tree
     elements: dict[str, list[str]] = {}
     for link, lump in lumps.items():
         carried = [part for part in tree.carried(link, robot.link_names, robot.posture) if part.name != link]
@@ -201,7 +200,7 @@ def with_possible_hand(robot: RobotModel) -> tuple[RobotModel, list[str]]:
     """
     if robot.urdf is None:
         return robot, []
-    tree = LinkTree(parse_urdf(robot.urdf, SOURCE), SOURCE)
+    tree = robot.tree
     elements: dict[str, list[str]] = {}
     remarks = []
     for link in robot.link_names:
@@ -228,7 +227,7 @@ def posture_error(
         urdf: text of `urdf_with_inertias`.
         ranges: least and largest position of joints, rad or m; those that are missing move within their limits.
     """
-    tree = LinkTree(parse_urdf(urdf, SOURCE), SOURCE)
+    tree = LinkTree(urdf, SOURCE)
     parts = [part for link in robot.link_names for part in tree.carried(link, robot.link_names, robot.posture)]
     moving = {
         joint for part in parts if part.own.any() for joint in part.joints if tree.driver(joint) not in robot.held

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.arrays import LARGEST, per_joint
+from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
 from dynid_ros.simulation.drives import Drives, PositionServo, Springs
 from dynid_ros.simulation.joint_friction import ActingFriction, KnownFriction
 from dynid_ros.simulation.mujoco_model import checked_load, compile_arm
@@ -27,7 +27,7 @@ def checked_pose(robot: RobotModel, position: ArrayLike, *, clip: bool = False) 
     """
     limits = robot.limits
     names = robot.joint_names
-    pose = per_joint(position, names, "the pose", error=DynidError, least=-LARGEST)
+    pose = per_joint(position, names, "the pose", error=DynidError, least=-MAX_MAGNITUDE)
     if clip:
         return np.clip(pose, limits.lower, limits.upper)
     for joint in np.flatnonzero((pose < limits.lower) | (pose > limits.upper)):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError
-from dynid_ros.model.arrays import LARGEST, per_joint
+from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
 
 AXES = 6
 
@@ -65,11 +65,11 @@ class WrenchSensor:
 
 def _per_axis(name: str, values: ArrayLike, finite: bool = True) -> np.ndarray:
     array = np.array(values, dtype=float)
-    good = np.all((array >= 0.0) & ((array <= LARGEST) | (not finite)))
+    good = np.all((array >= 0.0) & ((array <= MAX_MAGNITUDE) | (not finite)))
     if array.shape not in {(), (1,), (2,), (AXES,)} or not good:
         raise DynidError(
-            f"{name} of the wrench sensor is {array.tolist()}; expected numbers of 0 to {LARGEST:g}: one, one for "
-            f"force and one for torque, or one per axis"
+            f"{name} of the wrench sensor is {array.tolist()}; expected numbers of 0 to {MAX_MAGNITUDE:g}: one, one "
+            f"for force and one for torque, or one per axis"
         )
     return np.repeat(array, 3) if array.shape == (2,) else np.zeros(AXES) + array
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dynid_ros.errors import DynidError
-from dynid_ros.model.arrays import LARGEST, per_joint
+from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
 
 INTERFACES = (("position",), ("position", "effort"))
 
@@ -127,7 +127,7 @@ class GoalTolerances:
         """
         joints = range(1, len(default.trajectory) + 1)
         trajectory, goal = (
-            per_joint(value, joints, what, error=DynidError, least=-LARGEST)
+            per_joint(value, joints, what, error=DynidError, least=-MAX_MAGNITUDE)
             for value, what in ((self.trajectory, "the goal's path tolerance"), (self.goal, "the goal's tolerance"))
         )
         given = np.concatenate([trajectory, goal, [self.goal_time]])

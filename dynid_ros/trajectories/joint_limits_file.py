@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import MEGABYTE, read_yaml
 from dynid_ros.model import RobotModel
-from dynid_ros.model.urdf import parse_urdf
 
 MAX_FILE_BYTES = MEGABYTE
 LIMIT_KEYS = {
@@ -80,8 +79,7 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
 
 def _described_joints(robot: RobotModel) -> set[str]:
     """Return the names of all joints of the robot's description."""
-    described = [] if robot.urdf is None else parse_urdf(robot.urdf, robot.name).joints
-    return {*robot.joint_names, *(joint.name for joint in described)}
+    return {*robot.joint_names, *([] if robot.urdf is None else robot.tree.joints)}
 
 
 def _limits_of_joint(entry: Any, where: str) -> dict[str, float]:

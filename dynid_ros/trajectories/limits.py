@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel, arrays
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.urdf import parse_urdf
 from dynid_ros.trajectories.joint_limits_file import read_joint_limits
 from dynid_ros.trajectories.trajectory import Trajectory, shortest_duration
 
@@ -241,8 +240,7 @@ def _is_continuous(robot: RobotModel) -> NDArray:
     """Return a mask (n,) of the joints that the URDF declares continuous."""
     if robot.urdf is None:
         return np.zeros(robot.n_joints, dtype=bool)
-    types = {joint.name: joint.type for joint in parse_urdf(robot.urdf, robot.name).joints}
-    return np.array([types[name] == "continuous" for name in robot.joint_names])
+    return np.array([robot.tree.joints[name].type == "continuous" for name in robot.joint_names])
 
 
 def sobol_points(count: int, dimensions: int) -> NDArray:

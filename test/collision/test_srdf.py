@@ -8,6 +8,7 @@ from dynid_ros.collision import Bodies
 from dynid_ros.collision.srdf import allowed_pairs, pair_of_links
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.trajectories import Workspace
 
 TWO_ARMS = ("left_gripper", "right_gripper")
@@ -53,10 +54,10 @@ def test_an_srdf_of_another_robot_is_refused(tmp_path):
     for text, words in cases.items():
         path.write_text(text)
         with pytest.raises(CollisionError, match=words) as error:
-            allowed_pairs(path, urdf)
+            allowed_pairs(path, LinkTree(urdf, "URDF"))
         assert "\n" not in str(error.value)
         assert "arm.srdf" in str(error.value)
     with pytest.raises(CollisionError, match="cannot be read"):
-        allowed_pairs(tmp_path / "none.srdf", urdf)
+        allowed_pairs(tmp_path / "none.srdf", LinkTree(urdf, "URDF"))
     path.write_text('<robot name="mine"><disable_collisions link1="a" link2="b" reason="Never"/></robot>')
-    assert allowed_pairs(path, urdf) == {frozenset("ab")}
+    assert allowed_pairs(path, LinkTree(urdf, "URDF")) == {frozenset("ab")}

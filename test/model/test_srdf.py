@@ -5,6 +5,7 @@ from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.srdf import chain_ends
 
 LINK = (
@@ -27,6 +28,7 @@ JOINTS = (
     ("grip_2", "prismatic", "tool0", "finger_2"),
 )
 URDF = f'<robot name="arm">{"".join(map(LINK.format, LINKS))}{"".join(JOINT.format(*each) for each in JOINTS)}</robot>'
+TREE = LinkTree(URDF, "URDF")
 GROUPS = """<robot name="arm">
   <virtual_joint name="virtual" type="fixed" parent_frame="map" child_link="world"/>
   <group name="chain"><chain base_link="base" tip_link="tool0"/></group>
@@ -68,7 +70,7 @@ def fixture_srdf(tmp_path):
     ],
 )
 def test_a_group_that_is_a_chain_has_base_and_tip(srdf, group, ends):
-    assert chain_ends(URDF, srdf=srdf, group=group) == ends
+    assert chain_ends(TREE, srdf=srdf, group=group) == ends
     robot, remark = arm_from_urdf(URDF, srdf=srdf, group=group)
     assert (robot.base, robot.tip, remark) == (*ends, "")
 
@@ -89,7 +91,7 @@ def test_a_group_that_is_a_chain_has_base_and_tip(srdf, group, ends):
 )
 def test_other_groups_are_refused_in_one_line(srdf, group, words):
     with pytest.raises(ModelError) as error:
-        chain_ends(URDF, srdf=srdf, group=group)
+        chain_ends(TREE, srdf=srdf, group=group)
     for word in ["arm.srdf", *words]:
         assert word in str(error.value)
     assert "\n" not in str(error.value)
@@ -97,17 +99,19 @@ def test_other_groups_are_refused_in_one_line(srdf, group, words):
 
 def test_a_group_excludes_base_and_tip_and_needs_a_file(srdf):
     with pytest.raises(ModelError, match="leave out"):
-        chain_ends(URDF, base="base", srdf=srdf, group="chain")
+        chain_ends(TREE, base="base", srdf=srdf, group="chain")
     with pytest.raises(ModelError, match="leave out"):
-        chain_ends(URDF, tip="tool0", srdf=srdf, group="chain")
+        chain_ends(TREE, tip="tool0", srdf=srdf, group="chain")
     with pytest.raises(ModelError, match="needs the SRDF"):
-        chain_ends(URDF, group="chain")
-    assert chain_ends(URDF, "base", "l1", srdf=srdf) == ("base", "l1")
+        chain_ends(TREE, group="chain")
+    assert chain_ends(TREE, "base", "l1", srdf=srdf) == ("base", "l1")
 
 
 def test_an_srdf_of_another_robot_is_refused(srdf):
     with pytest.raises(ModelError, match="of robot 'arm', the URDF of 'mine'"):
-        chain_ends(URDF.replace('<robot name="arm">', '<robot name="mine">'), srdf=srdf, group="chain")
+        chain_ends(
+            LinkTree(URDF.replace('<robot name="arm">', '<robot name="mine">'), "URDF"), srdf=srdf, group="chain"
+        )
 
 
 @pytest.mark.parametrize(

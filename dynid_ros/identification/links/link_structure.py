@@ -32,7 +32,7 @@ from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import possible_prior
 from dynid_ros.model.link_columns import LinkColumns
-from dynid_ros.model.urdf import LARGEST
+from dynid_ros.model.urdf import MAX_MAGNITUDE
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.recording.uniform_motion import LinkSignals
@@ -110,7 +110,7 @@ def _recorded_positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:
     for recording in recordings:
         of_arm = dict(zip(recording.joint_names, recording.position.T, strict=True))
         for joint, positions in {**recording.others, **of_arm}.items():
-            if len(positions) and np.abs(positions).max() <= LARGEST:
+            if len(positions) and np.abs(positions).max() <= MAX_MAGNITUDE:
                 parts.setdefault(joint, []).append(positions)
     return {joint: np.concatenate(positions) for joint, positions in parts.items()}
 

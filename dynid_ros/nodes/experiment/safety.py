@@ -88,7 +88,7 @@ def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None
     srdf = settings.srdf_file or None
     allowed = [pair for pair in settings.allowed_pairs if pair]
     if srdf:
-        allowed_pairs(srdf, robot.urdf or "")
+        allowed_pairs(srdf, robot.tree)
     try:
         bodies = Bodies.of(robot, directories, srdf=srdf, allowed=allowed)
     except CollisionError as error:

@@ -92,9 +92,11 @@ def with_group_ends(settings: SimpleNamespace, urdf: str) -> SimpleNamespace:
     """
     if not settings.group:
         return settings
-    from dynid_ros.model.srdf import chain_ends  # noqa: PLC0415 - rarely needed
+    from dynid_ros.model.link_tree import LinkTree  # noqa: PLC0415 - few arms have a group
+    from dynid_ros.model.srdf import chain_ends  # noqa: PLC0415
 
-    base, tip = chain_ends(urdf, settings.base_link, settings.tip_link, srdf=settings.srdf_file, group=settings.group)
+    ends = settings.base_link, settings.tip_link
+    base, tip = chain_ends(LinkTree(urdf, "URDF"), *ends, srdf=settings.srdf_file, group=settings.group)
     return SimpleNamespace(**vars(settings) | {"base_link": base, "tip_link": tip, "group": ""})
 
 
