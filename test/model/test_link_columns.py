@@ -86,7 +86,7 @@ def test_terms_that_candidates_share_are_one_column():
     # coulomb 0.02; viscous; offset; 4 asymmetric; rotor; stribeck; coulomb with a dead zone; coulomb, stribeck, load,
     # spring, viscous that saturates; coulomb, four harmonics
     assert columns.size - columns.n_inertial == 3 * 20
-    grid = LinkColumns(robot, [FrictionMenu.of(1.0).candidates] * 3)
+    grid = LinkColumns(robot, [FrictionMenu.for_joint(1.0).candidates] * 3)
     # two viscous, offset, rotor, spring; for each of seven directions coulomb, three Stribeck, load
     assert grid.size - grid.n_inertial == 3 * (5 + 9 * 5)
 
