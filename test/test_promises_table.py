@@ -48,7 +48,7 @@ def named_tests():
     return {test.strip("`") for promise in PROMISES for test in promise.tests}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "test/nodes").glob("test_promises_*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "test/nodes").glob("test_*_faults.py")), ids=lambda path: path.stem)
 def test_each_test_of_a_promise_is_named(path):
     matches = [TEST.match(f"`{test}`") for test in named_tests()]
     assert content(path)[0] == {match["name"] for match in matches if match["file"] == path.name}

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from known_arm import BANDWIDTH, model_of, motion
+from helpers.known_arm import BANDWIDTH, model_of, motion
 from planar_arm import urdf as planar_urdf
 
 from dynid_ros.control.contact import ALARM_HOLD_S, ContactMonitor, normal_level, tail_level, tail_levels

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from known_arm import ALL, BANDWIDTH, PLAIN, RATE, model_of, motion
+from helpers.known_arm import ALL, BANDWIDTH, PLAIN, RATE, model_of, motion
 from planar_arm import urdf as planar_urdf
 
 from dynid_ros.control.external_torque import MAX_GAP_S, MomentumObserver, TorqueUncertainty

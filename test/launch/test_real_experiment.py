@@ -19,7 +19,8 @@ import yaml
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-from node_threads import NodeThreads, call
+from helpers.node_threads import NodeThreads, call
+from helpers.waiting import START_TIME, wait
 from rclpy.action import ActionClient
 from rclpy.qos import qos_profile_sensor_data
 from rosgraph_msgs.msg import Clock
@@ -27,7 +28,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-from waiting import START_TIME, wait
 
 from benchmarks.controller_stack import CALM, FORWARD, LATCHED, START, TRAJECTORY, missing_packages
 from dynid_ros.demo.start import own_domain

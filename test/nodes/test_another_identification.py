@@ -10,8 +10,8 @@ rclpy = pytest.importorskip("rclpy")
 
 from command_line import URDF, run  # noqa: E402
 from gravity_experiment import planned_recording  # noqa: E402
+from helpers.identification_bench import IdentificationBench  # noqa: E402
 from html_page import Page, assert_self_contained  # noqa: E402
-from identification_bench import IdentificationBench  # noqa: E402
 
 import docs.generate_parameters as generate  # noqa: E402
 import dynid_ros.nodes  # noqa: E402

@@ -11,10 +11,11 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.node_threads import NodeThreads  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import qos_profile_sensor_data  # noqa: E402
@@ -22,7 +23,6 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
 

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from node_process import NodeProcess
-from waiting import wait
+from helpers.node_process import NodeProcess
+from helpers.waiting import wait
 
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")

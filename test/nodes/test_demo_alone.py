@@ -7,8 +7,8 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.demo.calls import require_simulation  # noqa: E402
 from dynid_ros.demo.start import (  # noqa: E402

@@ -17,12 +17,12 @@ pytest.importorskip("mujoco")
 import demo_arm_model  # noqa: E402
 import torque_sensor_bench as bench  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from node_threads import SpinThread  # noqa: E402
+from helpers.node_threads import SpinThread  # noqa: E402
+from helpers.waiting import START_TIME as TIMEOUT  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from test_house import nodes  # noqa: E402
-from waiting import START_TIME as TIMEOUT  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402

@@ -8,13 +8,13 @@ import math
 import numpy as np
 import planar_arm
 import pytest
+from helpers.waiting import wait
 from scipy.interpolate import BPoly
-from waiting import wait
 
 rclpy = pytest.importorskip("rclpy")
 pin = pytest.importorskip("pinocchio")
 
-from excitation_bench import Bench  # noqa: E402
+from helpers.excitation_bench import Bench  # noqa: E402
 
 from dynid_ros.trajectories import Trajectory  # noqa: E402
 from dynid_ros.trajectories.trajectory import move  # noqa: E402

@@ -11,7 +11,7 @@ rclpy = pytest.importorskip("rclpy")
 import link_experiment  # noqa: E402
 import planar_arm  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
+from helpers.node_threads import NodeThreads  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Bool  # noqa: E402

@@ -9,7 +9,7 @@ rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
 from bag_files import START, joint_state, write_bag  # noqa: E402
-from identification_bench import IdentificationBench  # noqa: E402
+from helpers.identification_bench import IdentificationBench  # noqa: E402
 
 from dynid_ros.demo.flexible_act import START as POSE  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402

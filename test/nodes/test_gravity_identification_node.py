@@ -5,7 +5,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from gravity_experiment import planned_recording  # noqa: E402
-from identification_bench import IdentificationBench  # noqa: E402
+from helpers.identification_bench import IdentificationBench  # noqa: E402
 
 from dynid_ros.errors import DynidError, RecordingError  # noqa: E402
 from dynid_ros.files.share import share_path  # noqa: E402

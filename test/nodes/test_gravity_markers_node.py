@@ -11,7 +11,7 @@ rclpy = pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
+from helpers.node_threads import NodeThreads  # noqa: E402
 from pinocchio_arm import PinocchioArm  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402

@@ -7,7 +7,7 @@ rclpy = pytest.importorskip("rclpy")
 import link_experiment as known  # noqa: E402
 import numpy as np  # noqa: E402
 import planar_arm  # noqa: E402
-from identification_bench import IdentificationBench  # noqa: E402
+from helpers.identification_bench import IdentificationBench  # noqa: E402
 from pinocchio_arm import PinocchioArm  # noqa: E402
 
 from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError  # noqa: E402

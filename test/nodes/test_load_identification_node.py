@@ -12,7 +12,7 @@ import weighed_loads as known  # noqa: E402
 import wrench_experiments  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
+from helpers.identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
 from rclpy.qos import QoSProfile  # noqa: E402
 from rclpy.time import Time  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402

@@ -8,7 +8,7 @@ import yaml
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-from node_process import NodeProcess
+from helpers.node_process import NodeProcess
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 NODES = sorted(path.stem for path in CONFIG.glob("*.yaml") if path.stem != "demo")

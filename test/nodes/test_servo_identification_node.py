@@ -4,7 +4,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from identification_bench import IdentificationBench  # noqa: E402
+from helpers.identification_bench import IdentificationBench  # noqa: E402
 from servo_arms import ONE, motion, one, record  # noqa: E402
 
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402

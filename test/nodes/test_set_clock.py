@@ -8,17 +8,17 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from command_watch import torque_of  # noqa: E402
-from compensation_bench import EFFORT, FAULT_RAMP, POSE, RAMP  # noqa: E402
-from compensation_bench import Robot as Driver  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from excitation_bench import PARAMETERS, START, Robot, ask, check_smooth, moving  # noqa: E402
-from frozen_waits import FrozenProcess  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
+from helpers.command_watch import torque_of  # noqa: E402
+from helpers.compensation_bench import EFFORT, FAULT_RAMP, POSE, RAMP  # noqa: E402
+from helpers.compensation_bench import Robot as Driver  # noqa: E402
+from helpers.excitation_bench import PARAMETERS, START, Robot, ask, check_smooth, moving  # noqa: E402
+from helpers.frozen_waits import FrozenProcess  # noqa: E402
+from helpers.node_threads import NodeThreads  # noqa: E402
+from helpers.recorder_bench import RELIABLE  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from rclpy.duration import Duration  # noqa: E402
-from recorder_bench import RELIABLE  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import RecordingError  # noqa: E402
 from dynid_ros.recording import Recording  # noqa: E402

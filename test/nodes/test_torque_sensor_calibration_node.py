@@ -8,7 +8,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 import torque_sensor_bench as bench  # noqa: E402
-from identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
+from helpers.identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 

@@ -16,15 +16,15 @@ rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.node_threads import NodeThreads, call  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
-from node_threads import NodeThreads, call  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.recording.bag_reader import open_bag  # noqa: E402
 

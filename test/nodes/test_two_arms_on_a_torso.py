@@ -6,8 +6,8 @@ from pinocchio_arm import PinocchioArm, example_urdf
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import Bench  # noqa: E402
-from waiting import wait  # noqa: E402
+from helpers.compensation_bench import Bench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 
 from dynid_ros.identified.gravity import gravity_section  # noqa: E402
 from dynid_ros.identified.identified_file import new_document, save_identified  # noqa: E402

@@ -8,11 +8,11 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import FAULT_RAMP, Bench  # noqa: E402
+from helpers.compensation_bench import FAULT_RAMP, Bench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from scipy.spatial.transform import Rotation  # noqa: E402
 from sensor_msgs.msg import Imu  # noqa: E402
-from waiting import wait  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.compensation.base_imu import CompensationImu  # noqa: E402

@@ -9,12 +9,12 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
-from compensation_bench import FAULT_RAMP, POSE, RAMP, Bench  # noqa: E402
+from helpers.compensation_bench import FAULT_RAMP, POSE, RAMP, Bench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-from waiting import wait  # noqa: E402
 
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 

@@ -7,11 +7,11 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import EFFORT_TOPIC, FAULT_RAMP, POSE, Bench  # noqa: E402
+from helpers.compensation_bench import EFFORT_TOPIC, FAULT_RAMP, POSE, Bench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from rcl_interfaces.srv import GetParameters  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-from waiting import wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402

@@ -7,9 +7,9 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import POSE, Bench  # noqa: E402
+from helpers.compensation_bench import POSE, Bench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from waiting import wait  # noqa: E402
 
 STIFFNESS, DAMPING = 20.0, 2.0
 GAINS = {"stiffness": [STIFFNESS], "damping": [DAMPING], "setpoint_velocity": [2.0]}

@@ -9,10 +9,10 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray  # noqa: E402
-from excitation_bench import START, Bench, check_smooth, moving  # noqa: E402
+from helpers.excitation_bench import START, Bench, check_smooth, moving  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from rclpy.action import ActionServer, CancelResponse, GoalResponse  # noqa: E402
 from rclpy.task import Future  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_action  # noqa: E402

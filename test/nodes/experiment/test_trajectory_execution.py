@@ -8,8 +8,8 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.experiment.trajectory_execution import Arm  # noqa: E402

@@ -6,10 +6,10 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from excitation_bench import START, TOPIC, VELOCITY, Bench, check_smooth, moving  # noqa: E402
-from node_threads import call  # noqa: E402
+from helpers.excitation_bench import START, TOPIC, VELOCITY, Bench, check_smooth, moving  # noqa: E402
+from helpers.node_threads import call  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
-from waiting import wait  # noqa: E402
 
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
 from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, PIECE_PERIOD_S  # noqa: E402

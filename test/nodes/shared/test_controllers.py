@@ -7,9 +7,9 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
+from helpers.node_threads import NodeThreads  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
-from waiting import wait  # noqa: E402
 
 from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, ControllerView, message_type  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402

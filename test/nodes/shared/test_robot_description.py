@@ -9,11 +9,11 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from excitation_bench import PARAMETERS  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
+from helpers.excitation_bench import PARAMETERS  # noqa: E402
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402

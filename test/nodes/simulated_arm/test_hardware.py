@@ -8,12 +8,12 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
+from helpers.simulator_bench import SimulatorBench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from simulator_bench import SimulatorBench  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
-from waiting import wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402

@@ -7,17 +7,17 @@ rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
 from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
+from helpers.node_threads import call  # noqa: E402
+from helpers.simulator_bench import SimulatorBench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from lifecycle_msgs.msg import TransitionEvent  # noqa: E402
-from node_threads import call  # noqa: E402
 from rcl_interfaces.srv import GetParameters, SetParameters  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter, parameter_value_to_python  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from simulator_bench import SimulatorBench  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
-from waiting import wait  # noqa: E402
 
 JTC, FCC = "/joint_trajectory_controller", "/forward_effort_controller"
 STATUS = f"{JTC}/follow_joint_trajectory/_action/status"

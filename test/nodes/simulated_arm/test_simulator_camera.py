@@ -10,7 +10,8 @@ import yaml
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-from node_process import NodeProcess  # noqa: E402
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.waiting import START_TIME  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
@@ -19,7 +20,6 @@ from scipy.spatial.transform import Rotation  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
-from waiting import START_TIME  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.recorder import Recorder  # noqa: E402

@@ -7,11 +7,11 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from compensation_bench import LATCHED, POSE, Bench  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
+from helpers.compensation_bench import LATCHED, POSE, Bench  # noqa: E402
+from helpers.waiting import wait  # noqa: E402
 from lifecycle_msgs.msg import State  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from waiting import wait  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
 

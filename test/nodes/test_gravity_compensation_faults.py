@@ -6,7 +6,6 @@ import signal
 import time
 from functools import partial
 from itertools import count
-from pathlib import Path
 from threading import Event, Thread
 
 import planar_arm
@@ -14,8 +13,8 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from command_watch import torque_of  # noqa: E402
-from compensation_bench import (  # noqa: E402
+from helpers.command_watch import torque_of  # noqa: E402
+from helpers.compensation_bench import (  # noqa: E402
     CALM,
     EFFORT,
     EFFORT_TOPIC,
@@ -26,22 +25,21 @@ from compensation_bench import (  # noqa: E402
     TIMEOUT,
     Bench,
     Robot,
+    process,
 )
+from helpers.node_threads import NodeThreads  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.control import GravityCompensator  # noqa: E402
 from dynid_ros.nodes import gravity_compensation  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
 BUSY = 0.4
 """s that a busy machine may take longer than promised."""
 SAFE = planar_arm.gravity_torque(POSE)
@@ -460,28 +458,10 @@ def test_a_storm_of_bad_joint_states(bench):
     holds(bench)
 
 
-def process(model_file, tmp_path):
-    """The node in a process of its own, active as soon as joint states come."""
-    (tmp_path / "planar.urdf").write_text(planar_arm.urdf())
-    parameters = {
-        "robot_description": tmp_path / "planar.urdf",
-        "model_file": model_file,
-        "autostart": "true",
-        "enable_on_activate": "true",
-        "ramp_time": RAMP,
-        "fault_ramp_time": FAULT_RAMP,
-        "timeout": TIMEOUT,
-        "unchecked_controller": "true",
-        "assume_no_effort": "true",
-        "scale": "[1.0]",
-    }
-    return NodeProcess("gravity_compensation", parameters)
-
-
 def test_a_process_that_is_halted_or_killed(model_file, tmp_path):
     robot = Robot()
     threads = NodeThreads(robot)
-    with process(model_file, tmp_path) as node:
+    with process(model_file, tmp_path, TIMEOUT) as node:
         wait(lambda: robot.states and robot.states[-1] == "active", START_TIME)
         node.send_signal(signal.SIGSTOP)
         time.sleep(2 * TIMEOUT)
@@ -491,7 +471,7 @@ def test_a_process_that_is_halted_or_killed(model_file, tmp_path):
         assert torque_of(robot.commands[count][1]) == pytest.approx(SAFE, rel=0.3), "no step"
         assert "no new joint state" in robot.states[-1]
     count = len(robot.commands)
-    with process(model_file, tmp_path):
+    with process(model_file, tmp_path, TIMEOUT):
         wait(lambda: robot.states[-1] == "active", START_TIME)
         assert torque_of(robot.commands[count][1]) == pytest.approx([0.0] * 3, abs=0.2 * abs(SAFE[1])), "from zero"
     threads.close()

@@ -3,10 +3,10 @@
 import threading
 from typing import Any
 
+from helpers.waiting import START_TIME, wait
 from rclpy.exceptions import InvalidHandle
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from waiting import START_TIME, wait
 
 
 class SpinThread:

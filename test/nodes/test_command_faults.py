@@ -9,20 +9,23 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-import compensation_bench  # noqa: E402
-import excitation_bench  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
+from helpers import (  # noqa: E402
+    compensation_bench,
+    excitation_bench,
+)
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.node_threads import NodeThreads  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from rclpy.context import Context  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
 from dynid_ros.nodes.shared.command_topic import DDS_LEASE_S  # noqa: E402
+from dynid_ros.nodes.shared.process import answer  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 EFFORTS, TRAJECTORIES = compensation_bench.EFFORT_TOPIC, excitation_bench.TOPIC
@@ -181,13 +184,14 @@ def test_of_two_compensations_one_may_command(arm, model_file):
         wait(lambda: second._loop.compensator.position)
         arm.enabled()
         wait(lambda: publishers(arm, EFFORTS) == 1)
-        answer = second._on_enable(SetBool.Request(data=True), SetBool.Response())
-        assert not answer.success
-        assert "node /gravity_compensation [" in answer.message
+        enable = answer(second, second._enable)
+        refused = enable(None, SetBool.Response())
+        assert not refused.success
+        assert "node /gravity_compensation [" in refused.message
         assert arm.state == "active"
         arm.enable(False)
         wait(lambda: arm.state == "disabled" and publishers(arm, EFFORTS) == 0)
-        assert second._on_enable(SetBool.Request(data=True), SetBool.Response()).success
+        assert enable(None, SetBool.Response()).success
     finally:
         threads.close()
         second.end()

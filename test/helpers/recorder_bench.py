@@ -5,14 +5,14 @@ from pathlib import Path
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from node_process import NodeProcess
+from helpers.node_process import NodeProcess
+from helpers.waiting import START_TIME
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
-from waiting import START_TIME
 
 from dynid_ros.nodes.recorder import Recorder
 

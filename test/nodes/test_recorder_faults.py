@@ -17,15 +17,15 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from node_process import InterpreterProcess, NodeProcess  # noqa: E402
+from helpers.node_process import InterpreterProcess, NodeProcess  # noqa: E402
+from helpers.recorder_bench import RELIABLE, SENSOR, Bench  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from rclpy.duration import Duration  # noqa: E402
-from recorder_bench import RELIABLE, SENSOR, Bench  # noqa: E402
 from rosbags.rosbag2 import Reader  # noqa: E402
 from rosbags.typesys import Stores, get_typestore  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import RecordingError  # noqa: E402
 from dynid_ros.nodes.recorder import Recorder  # noqa: E402

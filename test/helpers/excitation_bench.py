@@ -7,7 +7,8 @@ import numpy as np
 import planar_arm
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
-from node_threads import NodeThreads, call
+from helpers.node_threads import NodeThreads, call
+from helpers.waiting import START_TIME, wait
 from rclpy.exceptions import InvalidHandle
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -17,7 +18,6 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
-from waiting import START_TIME, wait
 
 from dynid_ros.nodes.excitation import ExcitationNode
 

@@ -10,7 +10,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from excitation_bench import (  # noqa: E402
+from helpers.excitation_bench import (  # noqa: E402
     LATCHED,
     PARAMETERS,
     START,
@@ -21,15 +21,15 @@ from excitation_bench import (  # noqa: E402
     check_smooth,
     moving,
 )
-from node_process import NodeProcess  # noqa: E402
-from node_threads import NodeThreads  # noqa: E402
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.node_threads import NodeThreads  # noqa: E402
+from helpers.waiting import START_TIME, wait  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-from waiting import START_TIME, wait  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
@@ -308,7 +308,7 @@ def test_a_recording_that_cannot_be_read_is_named(bench, tmp_path, content):
 
 def test_a_fault_of_the_code_is_answered(bench, monkeypatch):
     bench = bench()
-    monkeypatch.setattr("dynid_ros.nodes.experiment.design.repeated", lambda *_: 1 / 0)
+    monkeypatch.setattr("dynid_ros.nodes.experiment.design.repeat_plan", lambda *_: 1 / 0)
     answer = bench.call("design")
     assert not answer.success
     assert "unexpected ZeroDivisionError" in answer.message

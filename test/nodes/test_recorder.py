@@ -11,11 +11,11 @@ from command_line import run  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
 from gravity_experiment import demo_robot, planned_motion  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.recorder_bench import LATCHED, RELIABLE, SENSOR, Bench  # noqa: E402
 from rclpy.duration import Duration  # noqa: E402
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
 from rclpy.time import Time  # noqa: E402
-from recorder_bench import LATCHED, RELIABLE, SENSOR, Bench  # noqa: E402
 from rosbags.rosbag2 import Reader  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402

@@ -19,13 +19,13 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from bag_files import START, joint_state, write_bag  # noqa: E402
-from identification_bench import IdentificationBench  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
+from helpers.identification_bench import IdentificationBench  # noqa: E402
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.waiting import START_TIME  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float32, String  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
-from waiting import START_TIME  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.files import write_atomically  # noqa: E402

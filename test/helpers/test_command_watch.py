@@ -3,7 +3,7 @@ import pytest
 
 pytest.importorskip("rclpy")
 
-from command_watch import JITTER, CommandWatch
+from helpers.command_watch import JITTER, CommandWatch
 from std_msgs.msg import Float64MultiArray
 
 RATE, LIMIT = 100.0, 20.0

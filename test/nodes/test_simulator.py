@@ -15,7 +15,8 @@ pytest.importorskip("mujoco")
 from builtin_interfaces.msg import Time as Stamp  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from node_process import NodeProcess  # noqa: E402
+from helpers.node_process import NodeProcess  # noqa: E402
+from helpers.waiting import START_TIME  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.node import Node  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
@@ -24,7 +25,6 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
-from waiting import START_TIME  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.simulation import demo_arm_urdf  # noqa: E402

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import rclpy
 import yaml
-from node_threads import SpinThread
+from helpers.node_threads import SpinThread
+from helpers.waiting import START_TIME as TIMEOUT
 from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
-from waiting import START_TIME as TIMEOUT
 
 from dynid_ros.demo.calls import ServiceCaller
 from dynid_ros.identified.identified_file import load_identified

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import rclpy
-from node_threads import NodeThreads
+from helpers.node_threads import NodeThreads
 from rclpy.node import Node
 
 from dynid_ros.nodes.simulator import SimulatorNode

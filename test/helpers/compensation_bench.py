@@ -7,18 +7,19 @@ from typing import Any
 
 import planar_arm
 import pytest
-from command_watch import JITTER, CommandWatch, torque_of
 from diagnostic_msgs.msg import DiagnosticArray
+from helpers.command_watch import JITTER, CommandWatch, torque_of
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads, call
+from helpers.waiting import wait
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from node_threads import NodeThreads, call
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
-from waiting import wait
 
 from dynid_ros.nodes.gravity_compensation import GravityCompensation
 
@@ -168,3 +169,21 @@ class Bench:
         assert ended - begun < FAULT_RAMP + PERIOD + jitter
         time.sleep(0.1)
         assert len(self.robot.commands) == len(commands)
+
+
+def process(model_file, tmp_path, timeout):
+    """The node in a process of its own, active as soon as joint states come."""
+    (tmp_path / "planar.urdf").write_text(planar_arm.urdf())
+    parameters = {
+        "robot_description": tmp_path / "planar.urdf",
+        "model_file": model_file,
+        "autostart": "true",
+        "enable_on_activate": "true",
+        "ramp_time": RAMP,
+        "fault_ramp_time": FAULT_RAMP,
+        "timeout": timeout,
+        "unchecked_controller": "true",
+        "assume_no_effort": "true",
+        "scale": "[1.0]",
+    }
+    return NodeProcess("gravity_compensation", parameters)
