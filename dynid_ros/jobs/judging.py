@@ -114,7 +114,9 @@ def unseen_friction(
     menus = friction_menus(robot, np.sqrt(np.mean(speeds**2, axis=0)))
     found: list[UnseenTerm] = []
     for step in range(max(len(menu.steps) for menu in menus)):
-        joints = [menu.changed(menu.first, step, -1) if step < len(menu.steps) else menu.first for menu in menus]
+        joints = [
+            replace(menu.first, **menu.steps[step][-1]) if step < len(menu.steps) else menu.first for menu in menus
+        ]
         found += unseen_terms(robot, FrictionModel(joints, (), robot.parameters), stretches)
     return describe_unseen_terms(found)
 
