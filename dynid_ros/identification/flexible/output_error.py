@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.damped_least_squares import minimize
 from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.flexible.flexible_parameters import LINK_TERMS, Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
 from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.identification.flexible.spring_fit import white_noise
-from dynid_ros.progress import advance, each
+from dynid_ros.progress import each
 
 # How noisy measured links and motors are at every frequency, and what makes their residuals white.
 
@@ -99,20 +99,12 @@ def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
     return (total[last] - total[first]) / np.maximum(count, 1.0)[:, None, None]
 
 
-ITERATIONS, REFUSED = 30, 5
-WORTH = 0.02
-"""Gain of the logarithm of the likelihood that a step must promise to be taken."""
-GAINED, SETTLED = 1e-3, 2
-"""A search ends after so many steps in succession that gain less, in parts of the sum of squares: where links stick,
-the likelihood is uneven, and steps promise more than they hold."""
 APPROACHES, MAX_WEIGHTINGS = 2, 8
 """Times that densities of noise are estimated in a part of the runs, and at most in all of them."""
 REFINED = 3
 """Times at the end that how links stick is estimated along."""
 WEIGHTING_GAIN = 3e-3
 """Fall of the mean logarithm of what a channel leaves, RMS, below which densities are estimated no more."""
-DAMPING = (1e-3, 10.0, 1e-9)
-"""Damping of Levenberg and Marquardt: first, factor, smallest."""
 SOFTEST = 0.1
 """Softest spring that is tried, in parts of the stiffness that a search starts from."""
 LEAST_KEPT = 0.05
@@ -314,44 +306,31 @@ class OutputError:
     def _search(
         self, values: NDArray, own: list[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
     ) -> tuple[NDArray, list[NDArray], list[list[Channel]], int]:
-        damping, factor, least = DAMPING
-        bounds = np.concatenate([self._least_values(values), *(run.least for run in self.residuals)])
         cuts = np.cumsum([len(values), *map(len, own[:-1])])
-        cost = self._cost(own, channels, weights)
-        first, settled = np.nan, 0
-        for iteration in range(ITERATIONS):
-            information, gradient = self._normal(own, channels, weights)
-            scale = np.sqrt(np.diagonal(information))
-            scale[scale == 0] = 1.0
-            scaled = information / np.outer(scale, scale)
-            ends = np.concatenate([values, *own]) <= bounds
-            promised = 0.5 * gradient @ _step(scaled, scale, gradient, least, ends)
-            if promised < WORTH:
-                return values, own, channels, iteration
-            first = np.fmax(first, promised)
-            # What a step promises falls by about the same factor each time, down to what is worth no step.
-            advance(float(np.log(first / promised) / np.log(first / WORTH)) if first > WORTH else 0.0)
-            for _ in range(REFUSED):
-                step = _step(scaled, scale, gradient, damping, ends)
-                trial, *trial_own = np.split(np.maximum(np.concatenate([values, *own]) + step, bounds), cuts)
-                try:
-                    trial_channels = self._channels(trial, trial_own)
-                    trial_cost = self._cost(trial_own, trial_channels, weights)
-                except IdentificationError:
-                    trial_cost = np.inf
-                if trial_cost < cost:
-                    break
-                damping *= factor
-            else:
-                return values, own, channels, iteration
-            settled = settled + 1 if cost - trial_cost < GAINED * cost else 0
-            values, own, channels, cost = trial, trial_own, trial_channels, trial_cost
-            damping = max(damping / factor, least)
+
+        def split(parameters: NDArray) -> tuple[NDArray, list[NDArray]]:
+            arm, *by_run = np.split(parameters, cuts)
+            return arm, by_run
+
+        def evaluate(parameters: NDArray) -> tuple[list[list[Channel]], float]:
+            arm, by_run = split(parameters)
+            trial = self._channels(arm, by_run)
+            return trial, self._cost(by_run, trial, weights)
+
+        def keep() -> None:
             for run in self.residuals:
                 run.keep()
-            if settled == SETTLED:
-                return values, own, channels, iteration + 1
-        return values, own, channels, ITERATIONS
+
+        end = minimize(
+            np.concatenate([values, *own]),
+            channels,
+            self._cost(own, channels, weights),
+            lower=np.concatenate([self._least_values(values), *(run.least for run in self.residuals)]),
+            evaluate=evaluate,
+            normal_equations=lambda parameters, state: self._normal(split(parameters)[1], state, weights),
+            accept=keep,
+        )
+        return *split(end.values), end.state, end.iterations
 
     def _least_values(self, values: NDArray) -> NDArray:
         """(p,) below which a search does not go: dry friction brakes, and springs hold."""
@@ -467,21 +446,6 @@ class OutputError:
 
 def _left(channels: Sequence[Sequence[Channel]]) -> float:
     return sum(0.5 * float(np.log(np.mean(one.samples**2) + 1e-300)) for run in channels for one in run)
-
-
-def _step(scaled: NDArray, scale: NDArray, gradient: NDArray, damping: float, ends: NDArray) -> NDArray:
-    """Step of Levenberg and Marquardt, from the information scaled to ones on its diagonal.
-
-    Parameters at their least value, `ends`, that would go below stay there, and the others move as they do without.
-    """
-    matrix, free = scaled + damping * np.eye(len(scale)), np.ones(len(scale), dtype=bool)
-    while True:
-        step = np.zeros(len(scale))
-        step[free] = np.linalg.solve(matrix[np.ix_(free, free)], (gradient / scale)[free]) / scale[free]
-        held = free & ends & (step < 0.0)
-        if not held.any():
-            return step
-        free &= ~held
 
 
 class _Chosen(NamedTuple):

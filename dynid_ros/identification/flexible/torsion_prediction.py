@@ -92,7 +92,7 @@ class TorsionValidation:
     offset: NDArray
     centred_residual_rms: NDArray
     plain_residual_rms: NDArray
-    prismatic: Collection[str] = ()
+    prismatic: Collection[str]
 
     @property
     def unpredicted(self) -> tuple[str, ...]:
@@ -192,7 +192,7 @@ class TorsionModels:
                 "encoders behind the gears as link_position"
             )
         prismatic = [name for name, model in self.joints.items() if model.prismatic]
-        return TorsionValidation(recording.source, self.joint_names, *figures, prismatic=prismatic)
+        return TorsionValidation(recording.source, self.joint_names, *figures, prismatic)
 
     def _run(self, recording: Recording) -> TorsionRun:
         if recording.joint_names != self.joint_names:
