@@ -191,7 +191,7 @@ class JointByJoint(Experiment):
         pose[i] = centre = (low + high) / 2
         amplitude = self.amplitude * (high - low) / 2
         if frequency:
-            amplitude = min(amplitude, widest_swing(self.design_limits, joint, centre, frequency, self.cycles))
+            amplitude = min(amplitude, widest_swing(self.design_limits, i, centre, frequency, self.cycles))
         reason: TrajectoryError | None = None
         for _ in range(MAX_SHRINKS):
             if amplitude < MIN_AMPLITUDE:
@@ -199,9 +199,7 @@ class JointByJoint(Experiment):
             try:
                 rests: list[Dwell] = []
                 if frequency:
-                    motion = sinusoid(
-                        self.design_limits, joint, pose, frequency, amplitude=amplitude, cycles=self.cycles
-                    )
+                    motion = sinusoid(self.design_limits, i, pose, frequency, amplitude=amplitude, cycles=self.cycles)
                 elif self.motion == STEPS:
                     motion, rests = self._plan_steps(i, pose, amplitude)
                 else:

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from dynid_ros.trajectories.execution import MotionInProgress, stop
     from dynid_ros.trajectories.fourier import FourierSeries
     from dynid_ros.trajectories.limits import MotionLimits, check_limits, check_start, check_torque
-    from dynid_ros.trajectories.sinusoids import sinusoid
     from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk, move, shortest_duration
     from dynid_ros.trajectories.workspace import Workspace
 
@@ -24,7 +23,6 @@ __all__ = [
     "minimum_jerk",
     "move",
     "shortest_duration",
-    "sinusoid",
     "stop",
 ]
 

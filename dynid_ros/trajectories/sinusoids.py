@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories.limits import MotionLimits, check_limits
 from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk
 
@@ -40,73 +39,41 @@ def swing(frequency: float, cycles: int, time: ArrayLike) -> tuple[NDArray, NDAr
     )
 
 
-def widest_swing(limits: MotionLimits, joint: str, centre: float, frequency: float, cycles: int) -> float:
-    """Return the largest amplitude about `centre` that the limits of `joint` allow, rad or m.
+def widest_swing(limits: MotionLimits, joint: int, centre: float, frequency: float, cycles: int) -> float:
+    """Return the largest amplitude about `centre` that the limits of a joint allow, rad or m.
 
     The amplitude is negative if the centre is outside the position limits.
-
-    Raises:
-        TrajectoryError: no such joint, or a frequency or number of cycles that is not positive.
     """
-    i = _index(limits, joint, frequency, cycles)
     _, speed, acceleration, jerk = (np.abs(v).max() for v in swing(frequency, cycles, _times(frequency, cycles)))
-    by_position = min(limits.upper[i] - centre, centre - limits.lower[i])
-    bounds = (limits.velocity[i] / speed, limits.acceleration[i] / acceleration, limits.jerk[i] / jerk)
+    by_position = min(limits.upper[joint] - centre, centre - limits.lower[joint])
+    bounds = (limits.velocity[joint] / speed, limits.acceleration[joint] / acceleration, limits.jerk[joint] / jerk)
     return float(min(by_position, *(USED_LIMIT_FRACTION * bound for bound in bounds)))
 
 
 def sinusoid(
-    limits: MotionLimits,
-    joint: str,
-    pose: ArrayLike,
-    frequency: float,
-    *,
-    amplitude: float | None = None,
-    cycles: int = 3,
+    limits: MotionLimits, joint: int, pose: NDArray, frequency: float, *, amplitude: float, cycles: int
 ) -> Trajectory:
     """Plan a swing of one joint about a pose; the other joints hold.
 
     Args:
         limits: limits of the joints.
-        joint: name of the joint.
+        joint: index of the joint.
         pose: (n,) start and end of the motion, rad or m.
         frequency: frequency of the sine, Hz.
-        amplitude: amplitude, rad or m; None: as large as the limits allow.
+        amplitude: amplitude, rad or m.
         cycles: number of cycles at full amplitude, between one cycle of growth and one of decay.
 
     Raises:
-        TrajectoryError: no such joint, a number that makes no sense, or a motion that violates the limits; names
-            joint, time, value and bound.
+        TrajectoryError: the motion violates the limits; names joint, time, value and bound.
     """
-    i = _index(limits, joint, frequency, cycles)
-    pose = np.asarray(pose, dtype=float)
-    if pose.shape != (len(limits.joint_names),) or not np.isfinite(pose).all():
-        raise TrajectoryError(f"a pose needs {len(limits.joint_names)} finite positions, got {pose.tolist()}")
-    if amplitude is None:
-        amplitude = widest_swing(limits, joint, float(pose[i]), frequency, cycles)
-    if not (np.isfinite(amplitude) and amplitude > 0):
-        raise TrajectoryError(
-            f"the amplitude of joint '{joint}' about {pose[i]:.4g} is {amplitude:.4g}; it must be positive, and the "
-            "centre inside the limits"
-        )
     time = _times(frequency, cycles)
     fields = np.zeros((3, len(time), len(pose)))
-    fields[:, :, i] = amplitude * np.array(swing(frequency, cycles, time)[:3])
+    fields[:, :, joint] = amplitude * np.array(swing(frequency, cycles, time)[:3])
     fields[0] += pose
     fields[:, [0, -1]] = np.array([pose, 0 * pose, 0 * pose])[:, np.newaxis]  # removes rounding errors
     motion = Trajectory(limits.joint_names, time, *fields)
     check_limits(motion, limits)
     return motion
-
-
-def _index(limits: MotionLimits, joint: str, frequency: float, cycles: int) -> int:
-    if joint not in limits.joint_names:
-        raise TrajectoryError(f"no joint '{joint}'; there are {', '.join(limits.joint_names)}")
-    if not (np.isfinite(frequency) and frequency > 0):
-        raise TrajectoryError(f"the frequency of joint '{joint}' is {frequency:g} Hz; it must be positive")
-    if not cycles >= 1:
-        raise TrajectoryError(f"the cycles of joint '{joint}' are {cycles}; they must be at least 1")
-    return limits.joint_names.index(joint)
 
 
 def _times(frequency: float, cycles: int) -> NDArray:
