@@ -192,7 +192,10 @@ class TorsionModels:
                 "encoders behind the gears as link_position"
             )
         prismatic = [name for name, model in self.joints.items() if model.prismatic]
-        return TorsionValidation(recording.source, self.joint_names, *figures, prismatic)
+        torsion_rms, residual_rms, offset, centred_rms, plain_rms = figures
+        return TorsionValidation(
+            recording.source, self.joint_names, torsion_rms, residual_rms, offset, centred_rms, plain_rms, prismatic
+        )
 
     def _run(self, recording: Recording) -> TorsionRun:
         if recording.joint_names != self.joint_names:

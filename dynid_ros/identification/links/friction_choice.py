@@ -114,7 +114,7 @@ class FrictionMenu:
         """
         scale = speed if speed > 0 else 1.0
         unit = SLIDE_M_PER_RAD if prismatic else 1.0
-        directions = (
+        directions: tuple[dict, ...] = (
             *({"smoothing": _rounded(share * scale), "sliding_length": 0.0} for share in SMOOTHING_FRACTIONS),
             *({"smoothing": 0.0, "sliding_length": length * unit} for length in SLIDING_LENGTHS_RAD),
         )

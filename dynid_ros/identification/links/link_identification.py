@@ -205,7 +205,9 @@ class LinkIdentification:
         Each choice precedes those that depend on it: coupling is visible with the simplest friction, and the direction
         of gravity hardly depends on friction, while friction is judged by residuals without either error.
         """
-        robot, coupled, remarks = data.robot, self.coupled, ()
+        robot = data.robot
+        coupled = self.coupled
+        remarks: tuple[str, ...] = ()
         if self.friction == "auto" and not coupled:
             coupling = choose_coupling(robot, data.equations)
             coupled, remarks = tuple(coupling.gains), coupling.remarks
