@@ -261,7 +261,7 @@ class GravityCompensation(LifecycleNode):
             self.trigger_activate()
 
     def _missing(self) -> str:
-        """Return what a configuration still lacks; empty if complete."""
+        """Return the missing input of a configuration; empty if complete."""
         if self._model.waits:
             return "there is no URDF on the topic robot_description yet"
         return self._controller.missing

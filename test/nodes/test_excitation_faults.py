@@ -379,7 +379,7 @@ def test_an_arm_that_moves_although_it_is_held_is_not_started(bench, velocities)
     carried(robot, move(planar_arm.JOINTS, START, SWING, 1.2))
     wait(starting.done)
     assert not starting.result().success
-    assert f"the controller on '{TOPIC}' did not hold the arm: the arm is moving" in (starting.result().message)
+    assert f"the controller on '{TOPIC}' did not hold the arm" in starting.result().message
     assert robot.commands == []
     assert bench.state == "idle"
     carried(robot, move(planar_arm.JOINTS, SWING, START, 1.2))

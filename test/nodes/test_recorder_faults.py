@@ -220,7 +220,7 @@ def test_large_messages_do_not_push_out_others(tmp_path):
 
 
 def test_messages_that_a_full_queue_pushes_out_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(raw_subscription, "DEPTH", 10)
+    monkeypatch.setattr(raw_subscription, "MAX_WAITING_MESSAGES", 10)
     with Bench(tmp_path) as bench:
         joints = bench.publisher(JointState, qos=SENSOR)
         assert bench.call("start").success

@@ -13,7 +13,7 @@ from dynid_ros.trajectories import MotionLimits, Trajectory
 from dynid_ros.trajectories.execution import MIN_STOP_S, cut_piece
 
 LEAD_S = MIN_STOP_S
-"""Time from the arrival of a message to its first point, in which the controller moves there smoothly.
+"""Time from the arrival of a message to its first point, for a smooth transition of the controller.
 
 The controller begins at its own reference or at the measured pose, see `MotionController`. The transport of a message
 delays the motion, and the controller could not catch up in less time without a jerk.
@@ -53,7 +53,7 @@ PIECE_PERIOD_S = 0.4
 MIN_CLOCK_JUMP_NS = 20_000_000
 """Smallest difference between two clocks that shows that one was set; a smaller one is due to reading them in turn."""
 LAST_CALL_S = 0.1
-"""Time before the stop of a piece in which the next one is no longer sent, because the arm would jump."""
+"""Time before the stop of a piece after which the next one comes too late: the arm would jump."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Handover:
     Attributes:
         is_stamped: whether the piece begins at its stamp; otherwise on arrival.
         ahead: time from sending to the beginning of the piece, s.
-        lead: time from there to the first point, s, in which the controller passes from one piece to the other.
+        lead: time from there to the first point, s, for the transition from one piece to the next.
     """
 
     is_stamped: bool

@@ -25,7 +25,7 @@ class Safety:
     Attributes:
         limits: limits of the joints.
         workspace: space that the links may occupy.
-        warnings: descriptions of what is not checked, or only roughly.
+        warnings: descriptions of checks that are missing or coarse.
 
     Raises:
         DynidError: a limit is neither in the URDF nor given, or a parameter is invalid.

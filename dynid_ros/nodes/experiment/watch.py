@@ -1,4 +1,4 @@
-"""Supervision of a motion: the controller that carries it out, the time in which it runs, and efforts."""
+"""Supervision of a motion: its controller, its clock and the efforts."""
 
 import time
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class MotionController:
         interrupt: called with the reason when the controller is deactivated.
 
     Attributes:
-        name: name of the controller's node; empty if there is none that can be queried.
+        name: name of the controller's node; empty without a controller that can be queried.
     """
 
     def __init__(self, node: Node, settings: SimpleNamespace, interrupt: Callable[[str], None]) -> None:

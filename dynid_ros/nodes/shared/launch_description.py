@@ -134,7 +134,7 @@ def describe_nodes(
     Args:
         names: nodes that are always started.
         choice: argument that selects another node; None without one.
-        also: names of arguments besides `ARGUMENTS`.
+        also: names of further arguments.
         more: arguments of other actions of the launch file.
         defaults: further arguments with their defaults.
     """

@@ -2,7 +2,7 @@
 
 `generate_parameter_library` generates such code from a YAML file during the colcon build. It is not used, because it is
 in no wheel, because settings are declared once, in the estimators, for `dynid` as well, because its validators see one
-parameter and not what the arm can do with it at that moment, and because it ignores misspelt names in a parameter file,
+parameter and not the state of the arm, and because it ignores misspelt names in a parameter file,
 as rclpy does.
 """
 
@@ -163,7 +163,7 @@ def _setting_value(setting: Setting, value: Any) -> Any:
 
 
 def coerce_type(default: Any, value: Any) -> Any:
-    """Return the value as the type of `default`: 2 is taken for 2.0, and 0.2 for a list of one number.
+    """Return the value as the type of `default`: 2 becomes 2.0, and 0.2 a list of one number.
 
     Raises:
         ValueError: the value has another type; the message names the expected one.

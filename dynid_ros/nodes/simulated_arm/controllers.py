@@ -51,7 +51,7 @@ def trajectory_points(message: JointTrajectory) -> TrajectoryPoints:
 class Controllers:
     """`joint_trajectory_controller`, and `forward_command_controller` unless trajectories have efforts.
 
-    Parameters, lifecycle and action goals are those of ros2_controllers 4.42.1. A message on `~/goal` stands for an
+    Parameters, lifecycle and action goals are those of ros2_controllers 4.42.1. A message on `~/goal` replaces an
     action goal. `~/effort_mode`, or `~/activate_trajectory_controller` and `~/activate_effort_controller`, switch
     controllers. `~/configure_trajectory_controller` loads an inactive one again.
 
