@@ -27,6 +27,6 @@ class Promise(NamedTuple):
 def promises() -> list[Promise]:
     """All lines of all tables."""
     lines = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8").splitlines()
-    rows = [line for line in lines if line.startswith("|") and not line.startswith(("|---", "| what happens |"))]
+    rows = [line for line in lines if line.startswith("|") and not line.startswith(("|---", "| fault |"))]
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
     return [Promise(row[0], tuple(row[1:-2]), row[-2], tuple(row[-1].split(", "))) for row in cells]
