@@ -31,16 +31,6 @@ def test_each_guard_narrows_what_a_plan_may_use():
     np.testing.assert_allclose(experiment.design_limits.torque, 0.5 * LIMITS.torque)
 
 
-@pytest.mark.parametrize("bend", [-0.5, 0.5])
-def test_rests_beyond_the_fraction_of_the_torque_limits_are_not_allowed(bend):
-    """Gravity loads joint 2 of the stretched arm with 16.7 N m."""
-    limits = replace(LIMITS, torque=np.array([50.0, 20.0, 50.0]))
-    pose = np.array([[0.0, 0.0, bend]])
-    for fraction, allowed in ((0.5, False), (1.0, True)):
-        experiment = Experiment(ROBOT, limits, torque_fraction=fraction)
-        assert experiment.workspace_and_torque.allowed(pose).tolist() == [allowed]
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

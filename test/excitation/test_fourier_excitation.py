@@ -9,7 +9,7 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
-from flexible_link import RESONANCE, TRUTH
+from flexible_link import RESONANCE
 from mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
 from numerical_gradient import numerical_gradient
 from pinocchio_arm import PinocchioArm
@@ -24,7 +24,6 @@ from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_fre
 from dynid_ros.information.torque_information import SMOOTHING
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.signals.periodic import FourierSeries as Projection
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
 
 # Designed motions of flexible joints: near the resonance they tell link and motor apart.
@@ -47,11 +46,6 @@ def experiment(base_frequency, **settings):
 @pytest.fixture(scope="module")
 def near():
     return experiment(NEAR).plan()
-
-
-@pytest.fixture(scope="module")
-def low():
-    return experiment(LOW).plan()
 
 
 @pytest.mark.slow
@@ -77,18 +71,6 @@ def test_motion_keeps_to_the_limits_of_motors_whose_links_follow(near):
     # A rigid arm would need far less: that the links swing is what the design makes use of.
     rigid = flexible_link.robot().inverse_dynamics(*near.series.at(time))
     assert np.abs(torque).max() > 1.3 * np.abs(rigid).max()
-
-
-@pytest.mark.slow
-def test_least_squares_of_a_noisy_recording_is_far_better_near_the_resonance(near, low):
-    """With the noise of the paper's sensors, over about 20 s (errors of seven parameters)."""
-    errors = {name: _errors(plan.series) for name, plan in (("near", near), ("low", low))}
-    distinct = [0, 4, 5, 6]  # I, v, J and b
-    assert np.all(errors["near"][distinct] < 0.5 * errors["low"][distinct])
-    inertia, motor_inertia = errors["near"][[0, 5]]
-    assert inertia < 0.02
-    assert motor_inertia < 0.06
-    assert errors["low"][5] > 0.1
 
 
 def test_one_joint_moves_while_brakes_hold_the_others():
@@ -173,35 +155,6 @@ def test_proposed_base_frequency():
     assert proposed_base_frequency(8.0, 5, rate=50.0) == pytest.approx(1.0)  # ten commands a cycle
     with pytest.raises(TrajectoryError, match="must be positive"):
         proposed_base_frequency([], 5)
-
-
-def _errors(series):
-    """Relative errors (7,), root mean square over recordings, of least squares on eq. 6 of harmonics."""
-    frequency = series.base_frequency
-    count = round(np.floor(20.0 * frequency) / frequency * RATE)
-    time = np.arange(count) / RATE
-    q, _ = flexible_link.steady_motion(series, time, settling=6.0)
-    q_m = series.at(time)[0][:, 0]
-    torque = flexible_link.motor_torque(series, time, q)
-    estimates = []
-    for seed in range(REPEATS):
-        noise = np.random.default_rng(seed).standard_normal((3, count))
-        noise *= [[LINK_NOISE], [MOTOR_NOISE], [TORQUE_NOISE * np.abs(torque).max()]]
-        recorded = np.stack([q, q_m, torque], axis=1) + noise.T
-        estimates.append(_least_squares(time, recorded, frequency))
-    return np.sqrt(np.mean((np.array(estimates) - TRUTH) ** 2, axis=0)) / np.abs(TRUTH)
-
-
-def _least_squares(time, recorded, frequency):
-    """Parameters of eq. 6 from harmonics of position, motor position and torque (N, 3); columns are cut off alike."""
-    kept = 2 * HARMONICS
-    series = Projection.fit(time, recorded, frequency, kept)
-    at = np.arange(24 * kept) / (24 * kept * frequency)
-    (q, _, u), (qd, qd_m, _), (qdd, qdd_m, _) = (series.evaluate(at, order).T for order in range(3))
-    columns = np.stack([qdd, -np.sin(q), np.cos(q), np.sign(qd), qd, qdd_m, qd_m], axis=1)
-    spectrum = np.fft.rfft(columns, axis=0)
-    spectrum[kept + 1 :] = 0.0
-    return np.linalg.lstsq(np.fft.irfft(spectrum, len(at), axis=0), u, rcond=None)[0]
 
 
 ACCELERATION = np.array([5.0, 5.0, 8.0, 12.0, 12.0, 15.0])
@@ -353,14 +306,6 @@ def test_noise_is_taken_to_be_as_the_torque_limits_are():
 
 
 @pytest.mark.slow
-def test_targets():
-    sought = demo_arm(target="load", drive=JointFriction.none()).plan()
-    assert sought.facts["base_parameters"] == 10
-    assert sought.condition_number < 3
-    assert demo_arm(target="gravity", starts=0).plan().facts["base_parameters"] < 40
-
-
-@pytest.mark.slow
 def test_what_is_known_already_is_not_asked_again():
     """After a motion that was recorded often, another one adds more than the same again."""
     first = planar(criterion="determinant")
@@ -402,25 +347,6 @@ def test_there_is_an_answer_at_any_time():
     assert all(0 <= part <= 1 and np.isfinite(value) for part, value in reported)
 
 
-@pytest.mark.slow
-def test_seed_decides_the_motion():
-    first, again, other = (planar(seed=seed).plan() for seed in (0, 0, 1))
-    np.testing.assert_array_equal(again.trajectory.position, first.trajectory.position)
-    assert np.abs(other.trajectory.position - first.trajectory.position).max() > 0.1
-
-
-def test_plan_can_be_read_back_from_its_yaml(plan):
-    content = yaml.safe_load(yaml.safe_dump(plan.as_dict(), sort_keys=False))
-    assert content["format"] == "dynid-fourier/1"
-    rate = 2 * np.pi * content["base_frequency"] * np.arange(1, content["harmonics"] + 1)
-    time = np.linspace(0.0, content["duration"], 50)
-    for name, column in zip(plan.series.joint_names, plan.trajectory.at(time)[0].T, strict=True):
-        joint = content["joints"][name]
-        angle = np.outer(time, rate)
-        found = joint["offset"] + np.sin(angle) / rate @ joint["sine"] - np.cos(angle) / rate @ joint["cosine"]
-        np.testing.assert_allclose(found, column, atol=1e-6)
-
-
 def test_summary_says_what_will_happen(plan):
     lines = plan.summary().splitlines()
     assert lines[0].startswith("10.0 s, 1 period of frequencies from 0.1 to 0.3 Hz, condition number ")
@@ -436,18 +362,6 @@ def test_high_condition_number_is_a_warning_with_its_remedy(monkeypatch):
     monkeypatch.setattr(FourierExcitation, "hints", lambda _: ["joint 'joint_2' needs more"])
     last = experiment.plan().summary().splitlines()[-1]
     assert last == "warning: condition number above 1; joint 'joint_2' needs more"
-
-
-@pytest.mark.slow
-def test_motion_fits_under_a_low_ceiling():
-    robot = RobotModel.from_urdf(planar_arm.urdf())
-    limits = MotionLimits.of(robot, 10.0)
-    wide = planar().plan().trajectory
-    workspace = Workspace(robot, floor_height=0.25)
-    narrow = FourierExcitation(robot, limits, workspace, **QUICK).plan().trajectory
-    workspace.check(narrow)
-    with pytest.raises(TrajectoryError):
-        workspace.check(wide)
 
 
 def test_what_is_in_the_way_is_named():

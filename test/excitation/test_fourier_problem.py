@@ -7,7 +7,6 @@ import planar_arm
 import pytest
 from numerical_gradient import numerical_gradient
 
-from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.fourier_problem import DISTANCE_SCALE_M, DesignProblem, FourierBasis, MotionConstraints
 from dynid_ros.information.criteria import CRITERIA
 from dynid_ros.information.torque_information import MotionWithJerk, TorqueInformation
@@ -120,14 +119,6 @@ def test_every_vector_is_a_series_from_rest_to_rest():
     np.testing.assert_allclose(space.vector(series), vector, atol=1e-12)
 
 
-def test_no_series_from_rest_to_rest_is_left_out():
-    space = basis(harmonics=3)
-    jacobian = np.array(
-        [np.ravel(space.motion(unit).position - space.motion(0 * unit).position) for unit in np.eye(space.size)]
-    )
-    assert np.linalg.matrix_rank(jacobian) == space.size == 3 * (2 * 3 - 1)
-
-
 def test_one_is_what_a_function_may_take():
     space = basis()
     for k in range(space.size):
@@ -150,12 +141,3 @@ def test_gradient():
 
     vector = rng.standard_normal(space.size)
     np.testing.assert_allclose(space.gradient(weights), numerical_gradient(value, vector), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("frequency", "harmonics", "message"),
-    [(0.2, 1, "harmonics is 1; it must be at least 2"), (0.0, 4, "base_frequency is 0 Hz"), (np.nan, 4, "is nan Hz")],
-)
-def test_senseless_settings(frequency, harmonics, message):
-    with pytest.raises(TrajectoryError, match=message):
-        FourierBasis(LIMITS, frequency, harmonics, 40)

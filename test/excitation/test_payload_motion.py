@@ -12,7 +12,6 @@ from pinocchio_arm import PinocchioArm
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation import payload_motion
 from dynid_ros.excitation.payload_motion import PayloadMotion
 from dynid_ros.excitation.tool_rotation import ToolRotation
 from dynid_ros.model import RobotModel
@@ -96,23 +95,6 @@ def test_load_is_found_again_from_the_torques_of_another_library(plan):
     assert errors.max() < 0.01
     exact, *_ = np.linalg.lstsq(rows, torque.ravel(), rcond=None)
     np.testing.assert_allclose(exact, expected, atol=1e-9)
-
-
-def test_chosen_pose_shows_the_load_better_than_a_given_one(plan):
-    given = demo_arm(pose=[0.0, 0.2, 0.4, 0.0, 0.8, 0.0]).plan()
-    assert given.facts["rank"] == 10
-    assert plan.facts["condition_number"] < given.facts["condition_number"]
-
-
-def test_turns_are_sought_where_the_wrist_turns_freely_about_axes_at_right_angles(monkeypatch):
-    """Of the few poses that are rated, none is near a singularity of the wrist or near the end of its range."""
-    monkeypatch.setattr(payload_motion, "MAX_RATED_POSES", 16)
-    experiment = demo_arm()
-    poses = experiment._rated_poses()
-    assert len(poses) == 16
-    assert np.abs(np.linalg.det(DEMO.joint_axes(poses)[:, 3:])).min() > 0.5
-    free = np.minimum(poses - experiment.design_limits.lower, experiment.design_limits.upper - poses)[:, 3:]
-    assert free.min() > np.deg2rad(30)
 
 
 def test_plain_data_and_words(plan):

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import planar_arm
@@ -10,11 +9,11 @@ import pytest
 import yaml
 from helpers.plan_facts import entries
 from mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
-from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import StaticRotation
-from dynid_ros.excitation.static_rotation import Rotation, stepped_rotation
+from dynid_ros.excitation.experiment import Experiment
+from dynid_ros.excitation.static_rotation import Rotation, RotationSearch, stepped_rotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_limits, check_start
 from dynid_ros.trajectories.trajectory import move
@@ -68,13 +67,6 @@ def test_motion_is_smooth_and_within_limits(planned):
     np.testing.assert_allclose(np.gradient(velocity, time, axis=0), acceleration, atol=0.02)
 
 
-def test_holding_joints_move_no_further_than_their_approach(planned):
-    motion, _ = planned
-    held = motion.at(np.arange(0.0, motion.duration, 0.001))[0][:, [0, 2]] - [0.4, -0.3]
-    np.testing.assert_allclose(held.max(axis=0), APPROACH[[0, 2]], atol=1e-6)
-    np.testing.assert_allclose(held.min(axis=0), -APPROACH[[0, 2]], atol=1e-6)
-
-
 def test_at_the_last_step_the_rotating_joint_comes_back_from_beyond(planned):
     """So that it arrives there downwards too; at the first step, where it ends, nothing more is to do."""
     motion, dwells = planned
@@ -83,15 +75,6 @@ def test_at_the_last_step_the_rotating_joint_comes_back_from_beyond(planned):
     assert np.ptp(between[:, 1]) == pytest.approx(APPROACH[1], abs=1e-6)
     np.testing.assert_allclose(between[0], between[-1], atol=1e-9)
     assert motion.duration == pytest.approx(dwells[-1].end)
-
-
-def test_time_is_not_wasted(planned):
-    """Some joint is at its limit in every move from dwell to dwell."""
-    motion, dwells = planned
-    for before, after in pairwise(dwells[:5]):
-        _, velocity, acceleration = motion.at(np.linspace(before.end, after.start, 2001))
-        used = max((np.abs(velocity) / LIMITS.velocity).max(), (np.abs(acceleration) / LIMITS.acceleration).max())
-        assert used == pytest.approx(1.0, abs=1e-3)
 
 
 SETTINGS = {"dwell": 0.35, "sweep": 4.5, "speed_fraction": 0.8, "travel_speed_fraction": 0.6}
@@ -163,19 +146,6 @@ def test_in_every_dwell_all_joints_have_come_from_the_same_side(demo):
     assert np.all(experiment.approach == 0.05)
 
 
-def test_each_rotation_moves_one_joint_and_holds_the_others(demo):
-    _, plan, _ = demo
-    for rotation in entries(plan, "rotations"):
-        joint = plan.trajectory.joint_names.index(rotation.joint)
-        dwells = [dwell for dwell in plan.dwells if dwell.joint == rotation.joint]
-        poses = plan.trajectory.at([dwell.start for dwell in dwells])[0]
-        others = np.delete(np.arange(6), joint)
-        np.testing.assert_allclose(np.ptp(poses[:, others], axis=0), 0.0, atol=1e-9)
-        up = np.linspace(rotation.lower, rotation.upper, 7)
-        np.testing.assert_allclose(poses[:, joint], [*up, *up[::-1]], atol=1e-5)
-        assert rotation.upper - rotation.lower > np.deg2rad(150)
-
-
 def gravity_std(robot, plan):
     """Standard deviations of the base moments from all torques in all dwells with unknown offsets."""
     poses = plan.trajectory.at([dwell.start for dwell in plan.dwells])[0]
@@ -188,11 +158,6 @@ def gravity_std(robot, plan):
     singular = np.linalg.svd(reduced, compute_uv=False)
     assert singular[-1] > 1e-6 * singular[0]
     return np.sqrt(np.diag(np.linalg.inv(reduced.T @ reduced)))[: len(base)]
-
-
-def test_all_gravity_parameters_show_with_unknown_offsets(demo):
-    experiment, plan, _ = demo
-    assert len(gravity_std(experiment.robot, plan)) == 10
 
 
 def test_more_poses_per_joint_differ_and_strengthen_the_fit(demo):
@@ -271,20 +236,114 @@ def test_senseless_settings_are_named(settings, message):
         planar(**settings)
 
 
-@pytest.mark.parametrize(
-    ("urdf", "tip", "n_rotated"),
-    [
-        ("ur_description/urdf/ur5_robot.urdf", "tool0", 5),
-        pytest.param("panda_description/urdf/panda.urdf", "panda_hand", 6, marks=pytest.mark.slow),
-    ],
-)
-def test_arms_of_example_robot_data(urdf, tip, n_rotated):
-    robot = RobotModel.from_urdf(example_urdf(urdf), tip=tip)
-    limits = MotionLimits.of(robot, 5.0)
-    workspace = Workspace(robot, 0.05, 0.1)
-    plan = StaticRotation(robot, limits, workspace, sweep=4.5).plan()
-    assert len(plan.facts["rotations"]) == n_rotated
-    assert list(plan.skipped) == [robot.joint_names[0]]
-    assert min(rotation.tilt_degrees for rotation in entries(plan, "rotations")) > 60
-    check_limits(plan.trajectory.sample(50.0), limits)
-    workspace.check(plan.trajectory.sample(50.0))
+# The choice of the hold poses.
+
+
+def search(robot, limits, workspace=None, **changes):
+    values = {"steps": 7, "approach": 0.05, "sweep": 2 * np.pi} | changes
+    experiment = Experiment(robot, limits, workspace, position_margin=values.pop("margin", 0.05))
+    return RotationSearch(experiment, values["steps"], np.full(robot.n_joints, values["approach"]), values["sweep"])
+
+
+@pytest.fixture(scope="module")
+def arm():
+    robot = RobotModel.from_urdf(DEMO_ARM)
+    return robot, MotionLimits.of(robot, 4.0)
+
+
+@pytest.mark.parametrize(("span", "std"), [(360, 0.23), (180, 0.51), (90, 1.78), (60, 3.9), (30, 15)])
+def test_standard_deviation_is_that_of_ma_and_hollerbach(span, std):
+    """Range with an unknown offset, 37 points: of the cosine term. The sine term is what the sine alone gives."""
+    pendulum = RobotModel.from_dh(
+        [{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}], gravity=(0, -9.8, 0)
+    )
+    limits = MotionLimits.of(pendulum, 1.0, position_lower=-4.0, position_upper=4.0, velocity_limits=1.0)
+    # A full turn in 37 steps has its last step at the first: the search keeps a step less.
+    rotation = search(pendulum, limits, steps=37, sweep=np.deg2rad(span)).rotations(0)[0]
+    angles = np.linspace(-0.5, 0.5, 37) * (rotation.upper - rotation.lower)
+    sine = 1 / np.sum(np.sin(angles) ** 2)
+    assert np.sqrt(rotation.std**2 - sine) == pytest.approx(std, rel=0.03)
+    assert rotation.tilt == pytest.approx(np.pi / 2)
+
+
+def test_axis_is_horizontal_to_within_a_tenth_of_the_standard_deviation(arm):
+    robot, limits = arm
+    for joint in range(1, 6):
+        found = search(robot, limits).rotations(joint)
+        best = min(rotation.std for rotation in found)
+        for rotation in found:
+            axis = robot.joint_axes([rotation.hold])[0, joint]
+            assert np.arccos(abs(axis[2])) == pytest.approx(rotation.tilt, abs=1e-6)
+            assert rotation.std <= 1.1 * best
+        assert max(rotation.tilt for rotation in found) > np.deg2rad(85)
+
+
+def test_rotation_keeps_room_for_approach_and_margin(arm):
+    robot, limits = arm
+    for joint in range(1, 6):
+        for rotation in search(robot, limits, approach=0.1, margin=0.2).rotations(joint):
+            for pose in rotation.poses(7):
+                assert np.all(pose >= limits.lower + 0.3 - 1e-9)
+                assert np.all(pose <= limits.upper - 0.3 + 1e-9)
+
+
+def test_sweep_bounds_the_range_and_a_full_turn_has_no_pose_twice(arm):
+    robot, limits = arm
+    rotation = search(robot, limits, sweep=1.5).rotations(5)[0]
+    assert rotation.upper - rotation.lower == pytest.approx(1.5)
+    wide = replace(limits, lower=3 * limits.lower, upper=3 * limits.upper)
+    rotation = search(robot, wide, steps=8).rotations(5)[0]
+    np.testing.assert_allclose(np.diff(rotation.poses(8)[:, 5]), np.pi / 4)
+
+
+def test_floor_narrows_the_range(arm):
+    robot, limits = arm
+    workspace = Workspace(robot, 0.3)
+    free, low = (search(robot, limits, space).rotations(2)[0] for space in (None, workspace))
+    assert low.std >= free.std
+    for rotation in search(robot, limits, workspace).rotations(2):
+        for side in (-0.05, 0.0, 0.05):
+            assert np.all(workspace.allowed(rotation.poses(7) + side))
+
+
+def test_first_choice_adds_most_to_what_is_known(arm):
+    """Against the volume of the confidence ellipsoid, computed here from torques of random arms."""
+    robot, limits = arm
+    finder = search(robot, limits)
+    first = finder.rotations(5)[0]
+    finder.add(first)
+    candidates = finder.rotations(5)
+
+    def volume(rotation):
+        poses = np.concatenate([first.poses(7), rotation.poses(7)])
+        rows = np.concatenate([robot.gravity_regressor(poses), np.broadcast_to(np.eye(6), (14, 6, 6))], axis=2)
+        values = np.linalg.svd(rows.reshape(14 * 6, -1), compute_uv=False)
+        return np.sum(np.log(values[values > 1e-9 * values[0]]))
+
+    volumes = [volume(rotation) for rotation in candidates]
+    assert len(candidates) > 10
+    assert np.argmax(volumes) < 5
+    assert volumes[0] > volume(first) + 1.0
+
+
+def test_joint_about_the_vertical_is_refused_with_the_reason(arm):
+    with pytest.raises(TrajectoryError, match="axis parallel to gravity: its gravity torque is zero in every pose"):
+        search(*arm).rotations(0)
+
+
+def test_sliding_joint_is_refused_with_the_reason():
+    rows = [
+        {"a": 0.0, "alpha": -np.pi / 2, "d": 0.0, "theta": 0.0, "type": "revolute"},
+        {"a": 0.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "prismatic"},
+    ]
+    robot = RobotModel.from_dh(rows, gravity=(0, -9.8, 0))
+    limits = MotionLimits.of(robot, 1.0, position_lower=-1, position_upper=1, velocity_limits=1.0)
+    with pytest.raises(TrajectoryError, match="it slides"):
+        search(robot, limits).rotations(1)
+    assert search(robot, limits).rotations(0)
+
+
+def test_no_room_above_the_floor_is_refused_with_the_reason(arm):
+    robot, limits = arm
+    with pytest.raises(TrajectoryError, match=r"without leaving the workspace \(floor_height, clearance\)"):
+        search(robot, limits, Workspace(robot, 3.0)).rotations(3)

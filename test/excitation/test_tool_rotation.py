@@ -46,15 +46,6 @@ def test_tool_turns_about_its_axis_by_the_angle_and_the_arm_holds(robot, axis):
     np.testing.assert_allclose(turned, np.outer(angles, np.eye(3)[axis]), atol=1e-6)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_derivatives_by_the_angle_are_derivatives(axis):
-    rotation, _ = found(axis)
-    angles = np.linspace(rotation.lowest, rotation.highest, 4001)
-    q, first, second = rotation.at(angles)
-    np.testing.assert_allclose(np.gradient(q, angles, axis=0)[1:-1], first[1:-1], atol=1e-4)
-    np.testing.assert_allclose(np.gradient(first, angles, axis=0)[1:-1], second[1:-1], atol=1e-2)
-
-
 def test_turn_ends_where_a_joint_or_the_reach_does():
     rotation, room = found(2, reach=3.0)
     ends, _, _ = rotation.at(np.array([rotation.lowest, rotation.highest]))
@@ -79,15 +70,6 @@ def test_move_is_as_fast_as_the_limits_allow(limits):
         np.testing.assert_allclose(values[[0, -1]], 0.0, atol=1e-12)
     with pytest.raises(TrajectoryError, match="moves nothing"):
         rotation.move(0.2, 0.2, room)
-
-
-def test_path_between_samples_is_the_turn():
-    rotation, room = found(0)
-    motion = rotation.move(rotation.lowest, rotation.highest, room)
-    q = motion.at(np.linspace(0.0, motion.duration, 777))[0]
-    tool = DEMO.forward_kinematics(q)[:, -1, :3, :3] @ DEMO.tip_offset[:3, :3]
-    start = DEMO.forward_kinematics(POSE[np.newaxis])[0, -1, :3, :3] @ DEMO.tip_offset[:3, :3]
-    np.testing.assert_allclose(Rotation.from_matrix(start.T @ tool).as_rotvec()[:, 1:], 0.0, atol=1e-5)
 
 
 def test_quick_turn_meets_both_limits():

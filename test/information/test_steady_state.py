@@ -83,15 +83,6 @@ def test_arm_moves_as_with_mujocos_dynamics():
     np.testing.assert_allclose(rates, qdd, atol=0.02)
 
 
-def test_slow_motion_winds_springs_up_by_the_torque_at_rest():
-    robot = RobotModel.from_urdf(planar_arm.urdf())
-    motor = series(0.01, 2, speed=0.004, joints=planar_arm.JOINTS)
-    position = motor.at(times(motor))[0]
-    prior = FlexibleJoints(ARM.stiffness)
-    q, _, _ = LinkPrediction(robot, prior, base_frequency=0.01, harmonics=2, smoothing=SMOOTHING).motion(position)
-    np.testing.assert_allclose(np.array(ARM.stiffness) * (position - q), robot.gravity_torque(q), atol=0.01)
-
-
 def test_motion_does_not_depend_on_how_densely_it_is_looked_at():
     motor = series(1.4, 5)
     found = link(base_frequency=1.4, harmonics=5)

@@ -110,13 +110,6 @@ def test_another_choice_of_base_tells_the_same(robot):
         TorqueInformation(robot, SPEEDS, columns=size - 1 - reversed_)
 
 
-def test_gravity_does_not_depend_on_accelerations(robot):
-    source = TorqueInformation(robot, SPEEDS, target="gravity")
-    at = motion(samples=30)
-    still = at._replace(acceleration=0 * at.acceleration)
-    np.testing.assert_allclose(information_matrix(source.rows(at)), information_matrix(source.rows(still)), atol=1e-12)
-
-
 def test_information_over_time_is_the_mean_times_the_duration(robot):
     source = TorqueInformation(robot, SPEEDS, noise=NOISE)
     at = motion(samples=5000)  # more than a block

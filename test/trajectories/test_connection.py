@@ -81,10 +81,3 @@ def test_visit_rests_at_each_pose_for_its_time():
 def test_visit_refuses_what_makes_no_sense(poses, dwell, message):
     with pytest.raises(TrajectoryError, match=message):
         Connection(LIMITS, Workspace(ROBOT, 0.29)).visit(poses, dwell)
-
-
-def test_moves_keep_to_the_jerk_limit():
-    limits = MotionLimits.of(ROBOT, 4.0, jerk_limits=5.0)
-    motion = Connection(limits, Workspace(ROBOT, 0.0)).connect([0.0, -0.5, 0.0], [1.0, -1.0, 0.5])
-    check_limits(motion, limits)
-    assert np.abs(motion.jerk_peaks()[1]).max() == pytest.approx(5.0, rel=1e-9)

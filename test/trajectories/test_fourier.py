@@ -33,19 +33,6 @@ def test_spectrum_is_the_coefficients_and_derivatives_are_theirs():
         np.testing.assert_allclose(np.fft.irfft(found * factor**power * count, axis=0), values, atol=1e-11)
 
 
-def test_rests_where_periods_meet_and_repeats():
-    motion = series()
-    for values in motion.at([0.0, motion.period])[1:]:
-        np.testing.assert_allclose(values, 0.0, atol=1e-12)
-    once, twice = motion.trajectory(1), motion.trajectory(2)
-    assert twice.duration == pytest.approx(2 / BASE)
-    for field in ("position", "velocity", "acceleration"):
-        values = getattr(twice, field)
-        assert field == "position" or not values[[0, -1]].any()
-        np.testing.assert_allclose(values[: once.n_samples], getattr(once, field), atol=1e-10)
-        np.testing.assert_allclose(values[once.n_samples - 1 :], getattr(once, field), atol=1e-10)
-
-
 def test_rest_takes_no_more_from_the_coefficients_than_it_must():
     rng = np.random.default_rng(3)
     sine, cosine = rng.standard_normal((2, 3, HARMONICS))
@@ -122,16 +109,6 @@ def test_each_derivative_is_that_of_the_one_before(frequency, harmonics):
     for values in motion.at([0.0, motion.period, 7 * motion.period])[1:]:
         np.testing.assert_allclose(values, 0.0, atol=1e-9)
     np.testing.assert_allclose(motion.at(time)[0], motion.at(time + 2 * motion.period)[0], atol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_jerk_bound_holds_for_the_series_and_for_its_samples(seed):
-    motion = series(seed, harmonics=2 + seed)
-    dense = np.abs(motion.jerk(np.linspace(0.0, motion.period, 20001))).max(axis=0)
-    bound = motion.peak_jerk()
-    assert np.all(dense <= bound)
-    assert np.all(bound <= 1.01 * dense)
-    assert np.all(np.abs(motion.trajectory().jerk_peaks()[1]).max(axis=0) <= bound)
 
 
 def written(motion, path, digits=9):

@@ -115,18 +115,6 @@ def test_jerk_is_checked_where_it_is_limited():
             check_limits(trajectory, limits(jerk=[3.7, 3.7]))
 
 
-def test_sampled_motion_of_several_moves_needs_no_more_jerk():
-    """Samples that straddle the start of a move would: a quintic that is at rest first must catch up."""
-    moves = [([0.0, 0.0], [0.3, 0.1], 1.003), ([0.3, 0.1], [0.3, 0.1], 0.511), ([0.3, 0.1], [0.0, 0.3], 1.217)]
-    motion = Trajectory.join([move(JOINTS, *part) for part in moves])
-    most = np.abs(motion.jerk_peaks()[1]).max(axis=0)
-    for rate in (20.0, 50.0, 125.0):
-        check_limits(motion.sample(rate), limits(jerk=most))
-    time = np.arange(0.0, motion.duration, 0.02)
-    with pytest.raises(TrajectoryError, match="would reach jerk"):
-        check_limits(Trajectory(JOINTS, time, *motion.at(time)), limits(jerk=most))
-
-
 ARM = RobotModel.from_urdf(planar_arm.urdf())
 
 
@@ -147,15 +135,6 @@ def test_torque_of_the_nominal_arm_is_checked():
         "less a margin of 10 %",
     ):
         check_torque(rest, arm_limits([1.0, 12.0, 50.0]), ARM, 0.1)
-
-
-def test_torque_of_acceleration_is_checked_between_samples():
-    motion = move(ARM.joint_names, [-1.0, 1.0, 0.0], [1.0, 1.0, 0.0], 1.2)
-    time = np.linspace(0.0, 1.2, 2401)
-    most = np.abs(ARM.inverse_dynamics(*motion.at(time))).max(axis=0)
-    check_torque(motion, arm_limits(1.001 * most), ARM)
-    with pytest.raises(TrajectoryError, match=r"joint 'joint_1' would need .* N m at 0.\d+ s"):
-        check_torque(motion, arm_limits([0.99 * most[0], np.inf, np.inf]), ARM)
 
 
 def test_torque_of_an_arm_without_masses_is_not_passed_silently():
@@ -223,14 +202,6 @@ def test_placeholder_torque_limits_are_named_and_may_be_replaced():
         MotionLimits.of(sound, 1.0, torque_limits=[np.nan, 40.0, np.nan])
 
 
-def test_given_limits_narrow_those_of_the_urdf():
-    arm = robot(("revolute", LIMIT), ("revolute", LIMIT))
-    limits = MotionLimits.of(arm, 4.0, position_lower=[-0.5, np.nan], position_upper=1.5, velocity_limits=[np.nan, 1.0])
-    np.testing.assert_array_equal(limits.lower, [-0.5, -1])
-    np.testing.assert_array_equal(limits.upper, [1.5, 1.5])
-    np.testing.assert_array_equal(limits.velocity, [3, 1])
-
-
 def test_continuous_joint_turns_from_minus_pi_to_pi_unless_told_otherwise():
     arm = robot(("continuous", '<limit velocity="2" effort="1"/>'))
     limits = MotionLimits.of(arm, 1.0)
@@ -277,14 +248,6 @@ def test_no_limit_is_invented(joint, arguments, message):
         MotionLimits.of(robot(joint), **arguments)
 
 
-def test_dh_arm_needs_all_limits():
-    arm = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
-    with pytest.raises(TrajectoryError, match="position_lower of joint 'joint_1' is not in"):
-        MotionLimits.of(arm, 1.0)
-    limits = MotionLimits.of(arm, 1.0, position_lower=-1, position_upper=1, velocity_limits=2)
-    assert limits.upper[0] == 1.0
-
-
 def test_spread_poses_fill_the_range_and_stay_inside():
     arm = robot(("revolute", LIMIT), ("continuous", '<limit velocity="2" effort="1"/>'))
     limits = MotionLimits.of(arm, 1.0, position_lower=[np.nan, -9.0], position_upper=[np.nan, 9.0])
@@ -294,14 +257,6 @@ def test_spread_poses_fill_the_range_and_stay_inside():
     np.testing.assert_allclose(poses.mean(axis=0), [0.5, 0.0], atol=0.05)
     with pytest.raises(TrajectoryError, match="joint 'j1' has no room left"):
         limits.poses(16, [1.5, 0.1])
-
-
-def test_spread_poses_are_where_the_limits_are():
-    names, units = ("beyond", "turns", "slides"), ("rad", "rad", "m")
-    limits = MotionLimits(names, units, np.array([3.5, -1.0, -9.0]), np.array([5.0, 9.0, 9.0]), 1.0, 1.0)
-    poses = limits.poses(128)
-    np.testing.assert_allclose(poses.min(axis=0), [3.5, -1.0, -9.0], atol=0.2)
-    np.testing.assert_allclose(poses.max(axis=0), [5.0, 2 * np.pi - 1, 9.0], atol=0.2)
 
 
 def test_jerk_and_torque_are_unlimited_unless_known():
@@ -319,10 +274,6 @@ def test_jerk_and_torque_are_unlimited_unless_known():
 
 
 GIVEN = {"position_lower": [np.nan, -1], "position_upper": [np.nan, 1], "velocity_limits": [np.nan, 1.0]}
-
-
-def test_infinite_torque_limit_does_not_undo_the_urdfs():
-    np.testing.assert_array_equal(MotionLimits.of(robot(("revolute", LIMIT)), 4.0, torque_limits=np.inf).torque, [40])
 
 
 @pytest.mark.parametrize(
@@ -354,11 +305,6 @@ def test_infinite_torque_limit_does_not_undo_the_urdfs():
 def test_contradiction_names_the_joint_and_the_way_out(joint, arguments, message):
     with pytest.raises(TrajectoryError, match=message):
         MotionLimits.of(robot(("revolute", joint)), **{"acceleration_limits": 1.0} | arguments)
-
-
-def test_contradiction_of_the_urdf_is_settled_by_the_caller():
-    arm = robot(("revolute", STUCK))
-    assert MotionLimits.of(arm, 1.0, position_lower=-0.5, position_upper=0.5).lower[0] == -0.5
 
 
 @pytest.mark.parametrize("field", ["lower", "upper", "velocity", "acceleration", "jerk", "torque"])

@@ -6,7 +6,7 @@ import yaml
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import parse_yaml
-from dynid_ros.trajectories import Trajectory, move, trajectory
+from dynid_ros.trajectories import Trajectory, minimum_jerk, move, shortest_duration, trajectory
 
 JOINTS = ("a", "b")
 FIELDS = ("position", "velocity", "acceleration")
@@ -227,3 +227,58 @@ def test_sampling_keeps_samples_where_the_jerk_jumps():
         np.testing.assert_allclose(values, expected, atol=1e-9)
     dense = joined.sample(500.0)  # every sample of it is a small corner or none: sampling it again adds nothing
     assert dense.sample(50.0).n_samples <= joined.sample(50.0).n_samples + 2
+
+
+def test_known_values():
+    """Ends and middle of q0 + Δ(10 s³ − 15 s⁴ + 6 s⁵), by hand."""
+    position, velocity, acceleration = minimum_jerk([1.0], [3.0], 4.0, [0.0, 1.0, 2.0, 4.0])
+    np.testing.assert_allclose(position[:, 0], [1.0, 1.0 + 2 * 0.103515625, 2.0, 3.0], atol=1e-15)
+    np.testing.assert_allclose(velocity[:, 0], [0.0, 0.52734375, 0.9375, 0.0], atol=1e-15)
+    np.testing.assert_allclose(acceleration[:, 0], [0.0, 0.703125, 0.0, 0.0], atol=1e-15)
+
+
+def test_move_is_the_formula_between_its_samples():
+    time = np.linspace(0.0, 0.8, 101)
+    expected = minimum_jerk([0.0, 2.0], [1.0, -3.0], 0.8, time)
+    for values, formula in zip(move(("a", "b"), [0.0, 2.0], [1.0, -3.0], 0.8).at(time), expected, strict=True):
+        np.testing.assert_allclose(values, formula, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("displacement", "velocity", "acceleration", "binding"),
+    [
+        ([1.0, -0.1], [0.5, 9.0], [99.0, 99.0], "velocity"),
+        ([0.01, -0.3], [9.0, 9.0], [5.0, 2.0], "acceleration"),
+    ],
+)
+def test_shortest_duration_meets_its_limits_exactly(displacement, velocity, acceleration, binding):
+    duration = shortest_duration(displacement, velocity, acceleration)
+    _, speed, rate = minimum_jerk([0.0, 0.0], displacement, duration, np.linspace(0, duration, 40001))
+    used = {"velocity": np.abs(speed).max(0) / velocity, "acceleration": np.abs(rate).max(0) / acceleration}
+    assert used[binding].max() == pytest.approx(1.0, abs=1e-6)
+    assert max(part.max() for part in used.values()) <= 1.0 + 1e-9
+
+
+def test_no_displacement_takes_no_time_and_no_time_is_no_move():
+    assert shortest_duration([0.0], [1.0], [1.0]) == 0.0
+    with pytest.raises(TrajectoryError, match="positive duration, got 0 s"):
+        move(("a",), [0.0], [0.0], 0.0)
+
+
+def test_peaks_are_those_of_the_polynomial():
+    """10/√3 = 5.7735 Δ/T², 15/8 Δ/T and, at both ends, 60 Δ/T³."""
+    duration, delta = 1.6, 0.7
+    motion = move(("a",), [0.2], [0.2 + delta], duration)
+    time = np.linspace(0.0, duration, 40001)
+    _, velocity, acceleration = motion.at(time)
+    assert np.abs(acceleration).max() == pytest.approx(5.7735 * delta / duration**2, rel=1e-5)
+    assert np.abs(velocity).max() == pytest.approx(1.875 * delta / duration, rel=1e-8)
+    assert np.abs(motion.jerk(time)).max() == pytest.approx(60 * delta / duration**3, rel=1e-9)
+    _, peak = motion.jerk_peaks()
+    assert np.abs(peak).item() == pytest.approx(60 * delta / duration**3, rel=1e-9)
+
+
+def test_jerk_limits_the_shortest_duration():
+    duration = shortest_duration([0.5, -1.0], [9.0, 9.0], [99.0, 99.0], [np.inf, 10.0])
+    assert duration == pytest.approx((60 * 1.0 / 10.0) ** (1 / 3))
+    assert shortest_duration([0.5], [1.0], [2.0], np.inf) == shortest_duration([0.5], [1.0], [2.0])

@@ -7,7 +7,8 @@ import pytest
 from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import Workspace, move
+from dynid_ros.trajectories import MotionLimits, Workspace, move
+from dynid_ros.trajectories.workspace import WorkspaceAndTorque
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 
@@ -19,12 +20,6 @@ def test_floor_is_where_the_links_reach_it():
     touching = np.arcsin(0.2 / 0.4)
     poses = [[0.3, touching - 1e-6, 0.0], [0.3, touching + 1e-6, 0.0], [1.0, -1.0, 0.0], [0.0, np.pi - 0.6, 0.0]]
     np.testing.assert_array_equal(workspace.allowed(poses), [True, False, True, False])
-
-
-def test_floor_of_a_hanging_arm_is_on_the_other_side():
-    robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=(0, 0, 9.80665))
-    assert Workspace(robot, floor_height=-0.5).allowed([[0.0, 0.4, 0.0]])[0]
-    assert not Workspace(robot, floor_height=-0.5).allowed([[0.0, -0.8, 0.0]])[0]
 
 
 def test_links_keep_clear_of_each_other():
@@ -47,33 +42,6 @@ def test_check_names_link_time_and_height():
     ):
         Workspace(robot, floor_height=0.1).check(motion)
     Workspace(robot, floor_height=-0.1).check(motion)
-
-
-def test_check_names_the_links_that_come_close():
-    rows = [{"a": 0.5, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 4
-    robot = RobotModel.from_dh(rows)
-    motion = move(robot.joint_names, [0.0] * 4, [0.0, *[np.pi / 2] * 3], 3.0)
-    with pytest.raises(
-        TrajectoryError, match=r"'link_4' would come within 0.000 m of 'link_1' at 3.000 s; clearance is 0.1 m"
-    ):
-        Workspace(robot, clearance=0.1).check(motion)
-
-
-def test_tip_is_where_pinocchio_has_it():
-    pinocchio = pytest.importorskip("pinocchio")
-    robot = RobotModel.from_urdf(DEMO_ARM)
-    model = pinocchio.buildModelFromUrdf(str(DEMO_ARM))
-    data = model.createData()
-    rng = np.random.default_rng(5)
-    poses = rng.uniform(-1.5, 1.5, (20, 6))
-    lowest = []
-    for pose in poses:
-        pinocchio.framesForwardKinematics(model, data, pose)
-        frames = ["link_3", "link_4", "link_5", "link_6", "tool"]  # those that move
-        lowest.append(min(data.oMf[model.getFrameId(name)].translation[2] for name in frames))
-    for pose, height in zip(poses, lowest, strict=True):
-        assert Workspace(robot, floor_height=height - 1e-9).allowed([pose])[0]
-        assert not Workspace(robot, floor_height=height + 1e-9).allowed([pose])[0]
 
 
 def test_no_gravity_no_floor():
@@ -188,3 +156,35 @@ def test_links_few_joints_apart_that_are_often_too_near_are_proposed():
     close = Workspace(robot, clearance=0.3, bodies=bodies).close_pairs
     assert close[("link_6", "link_3")] == 1.0
     assert all(share > 0.1 for share in close.values())
+
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf())
+STRETCHED = np.zeros(3)
+
+
+@pytest.mark.parametrize(("margin", "fits"), [(0.05, True), (0.15, False)])
+@pytest.mark.parametrize("pose", [STRETCHED, [0.0, np.pi, 0.0]], ids=["loads joint 2 one way", "the other way"])
+def test_a_margin_is_left_on_both_sides(margin, fits, pose):
+    """Stretched out the arm loads joint 2 to 90 % of its limit."""
+    needed = np.abs(planar_arm.gravity_torque(STRETCHED))
+    limits = MotionLimits(ROBOT.joint_names, ("rad",) * 3, -4.0, 4.0, 3.0, 9.0, torque=[1.0, needed[1] / 0.9, 99.0])
+    room = WorkspaceAndTorque(Workspace(ROBOT), limits, ROBOT, margin)
+    assert room.unknown == []
+    assert room.allowed(np.array([pose])).tolist() == [fits]
+    dwell = move(ROBOT.joint_names, pose, pose, 1.0)
+    if fits:
+        room.check(dwell)
+    else:
+        with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
+            room.check(dwell)
+
+
+def test_a_massless_last_link_leaves_the_other_torques_checked():
+    urdf = planar_arm.urdf().replace(f'<mass value="{planar_arm.MASS[-1]}"/>', '<mass value="0"/>')
+    robot = RobotModel.from_urdf(urdf)
+    limits = MotionLimits(robot.joint_names, ("rad",) * 3, -4.0, 4.0, 3.0, 9.0, torque=[1.0, 1e-3, 99.0])
+    room = WorkspaceAndTorque(Workspace(robot), limits, robot, 0.1)
+    assert room.unknown == ["joint_3"]
+    assert not room.allowed(STRETCHED[None]).any()
+    with pytest.raises(TrajectoryError, match="joint 'joint_2' would need"):
+        room.check(move(robot.joint_names, STRETCHED, STRETCHED, 1.0))
