@@ -68,8 +68,6 @@ def test_plots(path, result):
 
 
 def test_labels_have_link_and_unit():
-    robot = ur10()
-    assert robot.parameter_labels[10:12] == (f"m {robot.link_names[1]} [kg]", f"mcx {robot.link_names[1]} [kg m]")
     slider = RobotModel.from_dh([{"a": 0, "alpha": 0, "d": 0, "theta": 0, "type": "prismatic"}])
     names = ["mcx1", "Izz1", "viscous joint_1", "rotor_inertia joint_1", "coulomb joint_1", "load joint_1"]
     assert describe_parameters(slider, names) == {

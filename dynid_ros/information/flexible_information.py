@@ -14,7 +14,7 @@ from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, 
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, random_motion
 from dynid_ros.model.parameter_words import parameter_names
-from dynid_ros.model.regressor import DifferentiableRegressor
+from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.trajectories.limits import per_joint
 
 LINK_TERMS = ("coulomb", "viscous")

@@ -1,4 +1,4 @@
-"""Samples of motion: their shapes, products of vectors, and the blocks that they are computed in."""
+"""Samples of motion: checks of their shapes, products of vectors, and blocks of samples."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,9 +7,15 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, ModelError
 
+BLOCK = 1000
+"""Samples per block: intermediate arrays stay small whatever the length of a recording, fit in the cache, and are below
+the size at which BLAS starts threads."""
+MAX_MAGNITUDE = 1e12
+"""Largest accepted number in SI units; products of larger numbers may overflow."""
+
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross product (..., 3, N) along the axis before the last; `numpy.cross` takes several times as long."""
+    """Return the cross product (..., 3, N) along the axis before the last, several times faster than `numpy.cross`."""
     product = np.empty(np.broadcast_shapes(a.shape, b.shape))
     for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
         product[..., i, :] = a[..., j, :] * b[..., k, :] - a[..., k, :] * b[..., j, :]
@@ -17,29 +23,22 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Scalar product (..., N) along the axis before the last."""
+    """Return the scalar product (..., N) along the axis before the last."""
     return a[..., 0, :] * b[..., 0, :] + a[..., 1, :] * b[..., 1, :] + a[..., 2, :] * b[..., 2, :]
 
 
-BLOCK = 1000
-"""Samples computed at a time: intermediate arrays stay small whatever the length of a recording, fit in the cache, and
-are below the size at which BLAS starts threads."""
-MAX_MAGNITUDE = 1e12
-"""In SI units; what is computed with more may be beyond all numbers."""
-
-
 def blocks(n_samples: int) -> Iterator[slice]:
-    """Slices that cover `n_samples` samples."""
+    """Yield slices that cover `n_samples` samples."""
     for start in range(0, n_samples, BLOCK):
         yield slice(start, start + BLOCK)
 
 
 def joint_samples(joint_names: Sequence[str], **arrays: ArrayLike) -> list[np.ndarray]:
-    """Arrays of one row per sample and one column per joint, as floats.
+    """Return arrays of one row per sample and one column per joint, as floats.
 
     Args:
-        joint_names: the n joints.
-        arrays: by the name to call them in an error.
+        joint_names: names of the n joints.
+        arrays: arrays by their names in errors.
 
     Raises:
         ModelError: an array is not (N, n), with the same N for all.
@@ -62,14 +61,14 @@ def per_joint(
     error: type[DynidError] = ModelError,
     least: float = -np.inf,
 ) -> np.ndarray:
-    """`value`, one for all joints or one for each, as (n,).
+    """Return one number per joint (n,), given one number for all joints or n numbers.
 
     Args:
         value: one number, or n.
-        joints: the n names.
-        what: to call it in an error.
-        error: to raise.
-        least: lowest value; finite: none may be NaN or beyond what arms have, either.
+        joints: names of the n joints.
+        what: name of the value in errors.
+        error: exception to raise.
+        least: lowest accepted value. If it is finite, NaN and values above `MAX_MAGNITUDE` are refused, too.
     """
     values = np.atleast_1d(np.array(value, dtype=float))
     if values.shape not in ((1,), (len(joints),)):
@@ -85,10 +84,10 @@ def per_joint(
 
 
 def finite_vector(values: ArrayLike, size: int, what: str) -> np.ndarray:
-    """Copy of `size` numbers.
+    """Return a copy of `size` numbers; `what` is their name in errors.
 
     Raises:
-        ModelError: they are more or fewer, not finite or beyond what arms have.
+        ModelError: there are more or fewer numbers, or one is not finite or above `MAX_MAGNITUDE`.
     """
     vector = np.array(values, dtype=float)
     if vector.shape != (size,):

@@ -1,4 +1,4 @@
-"""A kinematic chain, serial or branched: its joints and links, from a Denavit-Hartenberg table, and its frames."""
+"""A kinematic chain, serial or branched: its joints, links and frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid_ros.model.arrays import blocks
 
 @dataclass(frozen=True, eq=False)
 class JointLimits:
-    """Limits of the joints, (n,) arrays, infinite where none are given.
+    """Limits of the joints, (n,) arrays; infinite without a limit.
 
     Attributes:
         lower: lowest position, rad or m.
@@ -36,7 +36,7 @@ class JointLimits:
 
     @classmethod
     def unlimited(cls, n_joints: int) -> JointLimits:
-        """Limits that never bind."""
+        """Return limits that never bind."""
         infinite = np.full((5, n_joints), np.inf)
         return cls(-infinite[0], *infinite)
 
@@ -45,31 +45,31 @@ class JointLimits:
 class Chain:
     """Geometry of an open chain of n joints that move m links; it may have branches, and joints that mimic others.
 
-    Link i hangs on link p = `parents[i]`, or on the base. It turns about or slides along z of its joint frame by a
-    position s_i = `ratios[i]` q_j + `offsets[i]` of its own, j = `drivers[i]` being the joint that it follows. Its pose
-    in link frame p is `placements[i] Z(s_i) link_offsets[i]`, Z being the rotation about z or the shift along z. The
-    joint frame i is the one that `Z(s_i)` leads to. In a serial arm p is i - 1, and s is q unless joints mimic others.
+    The parent of link i is link p = `parents[i]` or the base. The link turns about or slides along z of its joint frame
+    by its position s_i = `ratios[i]` q_j + `offsets[i]`, where j = `drivers[i]` is the joint that it follows. Its pose
+    in link frame p is `placements[i] Z(s_i) link_offsets[i]`, where Z is the rotation about z or the shift along z.
+    Joint frame i is the frame after `Z(s_i)`. In a serial arm p = i - 1, and s = q unless joints mimic others.
 
     Attributes:
         name: name of the robot.
         base: name of the link that the chain starts from.
-        tip: name of the link that the chain ends at; of several with commas between the first is where loads are.
-        joint_names: of the independent joints, from base to tip, branch by branch.
-        link_names: the links that joints move; a link comes after the one that it hangs on.
-        prismatic: (n,) bool.
-        placements: (m, 4, 4) transforms.
-        link_offsets: (m, 4, 4) transforms.
-        tip_links: for each tip the last link that moves before it.
-        tip_offsets: (k, 4, 4) poses of the tips in the frames of these.
+        tip: name of the link that the chain ends at, or names with commas between; loads are at the first one.
+        joint_names: names of the independent joints, from base to tip, branch by branch.
+        link_names: names of the moving links, parents before children.
+        prismatic: (n,) mask of the prismatic joints.
+        placements: (m, 4, 4) transforms from the parent's frame to the joint.
+        link_offsets: (m, 4, 4) transforms from the joint frame to the link frame.
+        tip_links: for each tip the last moving link before it.
+        tip_offsets: (k, 4, 4) poses of the tips in the frames of these links.
         limits: limits of the joints.
-        parents: (m,) the link that each link hangs on, -1: the base.
-        mover_names: names of the joints that move the links, those that mimic others among them.
-        drivers: (m,) the independent joint that moves each link.
-        ratios: (m,) rad or m of a link's own position per rad or m of its driver.
+        parents: (m,) parent of each link; -1 for the base.
+        mover_names: names of the joints that move the links, including joints that mimic others.
+        drivers: (m,) independent joint that moves each link.
+        ratios: (m,) position of a link per position of its driver.
         offsets: (m,) rad or m.
-        slides: (m,) bool, whether a link's own position is a shift.
-        held: positions, rad or m, of joints that are held there; what they move is part of the link before.
-        structure: the chain with the right angles that its DH table rounds; None: it does not come from one.
+        slides: (m,) mask of the links whose position is a shift.
+        held: positions, rad or m, of held joints; the links that they move are part of the link before.
+        structure: the chain with the right angles that its DH table rounds; None without a DH table.
     """
 
     name: str
@@ -104,12 +104,12 @@ class Chain:
 
     @property
     def tip_link(self) -> int:
-        """The last link that moves before the first tip."""
+        """Last moving link before the first tip."""
         return self.tip_links[0]
 
     @property
     def tip_offset(self) -> np.ndarray:
-        """(4, 4) pose of the first tip in the frame of that link."""
+        """Pose (4, 4) of the first tip in the frame of `tip_link`."""
         return self.tip_offsets[0]
 
     @cached_property
@@ -119,22 +119,22 @@ class Chain:
 
     @cached_property
     def has_branches(self) -> bool:
-        """Whether some link hangs on another one than that before it."""
+        """Whether the parent of a link is not the link before it."""
         return bool(np.any(self.parents != np.arange(self.n_links) - 1))
 
     @cached_property
     def has_mimics(self) -> bool:
-        """Whether a link's own position is not that of a joint of its own."""
+        """Whether joints mimic others."""
         return self.n_links > self.n_joints
 
     @cached_property
     def own_links(self) -> np.ndarray:
-        """(n,) the link that each independent joint itself moves."""
+        """Link (n,) that each independent joint itself moves."""
         return np.array([self.mover_names.index(name) for name in self.joint_names])
 
     @cached_property
     def moves(self) -> np.ndarray:
-        """(m, m) bool, whether link i is link l or one that it hangs on: what moves i moves l."""
+        """Mask (m, m): whether link i is link l or one of its ancestors, so that moving i moves l."""
         moves = np.eye(self.n_links, dtype=bool)
         for link, parent in enumerate(self.parents):
             if parent >= 0:
@@ -143,35 +143,35 @@ class Chain:
 
     @cached_property
     def moved(self) -> np.ndarray:
-        """(n, m) bool, whether a joint moves a link, by itself or by one that mimics it."""
+        """Mask (n, m): whether a joint moves a link, directly or through a joint that mimics it."""
         return np.array([self.moves[self.drivers == joint].any(axis=0) for joint in range(self.n_joints)])
 
     def between(self, link: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """Number of moving joints on the way from links to others, of any shape; -1 is the base."""
+        """Return the number of moving joints between links and others, arrays of any shape; -1 is the base."""
         before = np.pad(self.moves, ((0, 0), (0, 1))).T
         return np.sum(before[link] != before[other], axis=-1)
 
     @cached_property
     def transforms(self) -> np.ndarray:
-        """(m, 4, 4) pose of each joint frame, the link's own position being 0, in the joint frame of its parent."""
+        """Poses (m, 4, 4) of each joint frame at position 0 in the joint frame of its parent."""
         transforms = self.placements.copy()
         below = self.parents >= 0
         transforms[below] = self.link_offsets[self.parents[below]] @ self.placements[below]
         return transforms
 
     def path(self, link: int) -> list[int]:
-        """The links from the base to one of them."""
+        """Return the links from the base to a link."""
         return np.flatnonzero(self.moves[:, link]).tolist()
 
     def of_links(self, q: np.ndarray, *rates: np.ndarray) -> list[np.ndarray]:
-        """The links' own positions (N, m) and their derivatives, given those of the joints, each (N, n)."""
+        """Return the links' positions (N, m) and their derivatives, given those of the joints, each (N, n)."""
         if not self.has_mimics:
             return [q, *rates]
-        positions, *moved = (array[:, self.drivers] * self.ratios for array in (q, *rates))
-        return [positions + self.offsets, *moved]
+        positions, *derivatives = (array[:, self.drivers] * self.ratios for array in (q, *rates))
+        return [positions + self.offsets, *derivatives]
 
     def of_joints(self, torques: np.ndarray) -> np.ndarray:
-        """Torques (n, ...) of the independent joints, given what the links' own motions (m, ...) would take."""
+        """Return the torques (n, ...) of the independent joints, given torques (m, ...) along the links' positions."""
         if not self.has_mimics:
             return torques
         joints = np.zeros((self.n_joints, *torques.shape[1:]))
@@ -181,7 +181,7 @@ class Chain:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of joint names, types, axes and placements, and of branches and mimics where there are some.
+        """Hash of joint names, types, axes and placements, and of branches and mimics if there are some.
 
         Lengths and direction cosines are rounded to 1e-9, so that the last bit of a sine does not change the hash from
         one machine to another.
@@ -233,13 +233,13 @@ class ArmModel(Protocol):
 
 
 def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Joint frames in the base frame: rotations (m, 3, 3, N) and origins (m, 3, N), at positions q (N, n).
+    """Return the joint frames in the base frame at positions q (N, n): rotations (m, 3, 3, N) and origins (m, 3, N).
 
     The samples come last, so that numpy's inner loops run over them. The columns of a rotation are the axes of the
-    frame; its z is the axis that the link moves about or along.
+    frame; z is the axis that the link moves about or along.
     """
-    (own,) = chain.of_links(q)
-    n_samples, m = own.shape
+    (positions,) = chain.of_links(q)
+    n_samples, m = positions.shape
     rotations = np.empty((m, 3, 3, n_samples))
     origins = np.empty((m, 3, n_samples))
     base = np.repeat(np.eye(3)[:, :, None], n_samples, axis=2), np.zeros((3, n_samples))
@@ -248,9 +248,9 @@ def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         origin = origin + transform[:3, 3] @ rotation
         rotation = transform[:3, :3].T @ rotation
         if chain.slides[i]:
-            origin += rotation[:, 2] * own[:, i]
+            origin += rotation[:, 2] * positions[:, i]
         else:
-            cos, sin = np.cos(own[:, i]), np.sin(own[:, i])
+            cos, sin = np.cos(positions[:, i]), np.sin(positions[:, i])
             x, y = rotation[:, 0], rotation[:, 1]
             rotation[:, 0], rotation[:, 1] = x * cos + y * sin, y * cos - x * sin
         rotations[i], origins[i] = rotation, origin
@@ -258,7 +258,7 @@ def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def joint_axes(chain: Chain, q: np.ndarray) -> np.ndarray:
-    """Unit axes (N, n, 3) of the independent joints in the base frame, at positions q (N, n)."""
+    """Return the unit axes (N, n, 3) of the independent joints in the base frame at positions q (N, n)."""
     axes = np.empty((*q.shape, 3))
     for block in blocks(len(q)):
         rotations, _ = joint_frames(chain, q[block])
@@ -267,7 +267,7 @@ def joint_axes(chain: Chain, q: np.ndarray) -> np.ndarray:
 
 
 def link_poses(chain: Chain, q: np.ndarray) -> np.ndarray:
-    """Poses (N, m, 4, 4) of the link frames in the base frame, at positions q (N, n)."""
+    """Return the poses (N, m, 4, 4) of the link frames in the base frame at positions q (N, n)."""
     poses = np.zeros((len(q), chain.n_links, 4, 4))
     poses[..., 3, 3] = 1.0
     for block in blocks(len(q)):

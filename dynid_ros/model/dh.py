@@ -15,17 +15,17 @@ from dynid_ros.model.urdf import meant_angle
 
 KEYS = ("a", "alpha", "d", "theta", "type")
 TYPES = ("revolute", "prismatic")
-LARGEST_FILE = MEGABYTE
+MAX_FILE_BYTES = MEGABYTE
 
 
 def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str, *, meant_angles: bool = False) -> Chain:
-    """Chain of a standard DH table: T_{i-1,i} = Rz(theta) Tz(d) Tx(a) Rx(alpha).
+    """Return the chain of a standard DH table: T_{i-1,i} = Rz(theta) Tz(d) Tx(a) Rx(alpha).
 
     Args:
         rows: one mapping per joint with keys a (m), alpha (rad), d (m), theta (rad) and type ("revolute" or
             "prismatic"). The joint's position is added to theta or to d.
         name: name of the robot.
-        meant_angles: take rounded right angles as right angles, see `urdf.meant_angle`.
+        meant_angles: whether rounded right angles become right angles, see `urdf.meant_angle`.
 
     Raises:
         ModelError: no rows, unknown or missing keys, an unknown type or a number that is not finite.
@@ -45,10 +45,8 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str, *, meant_angl
         link_offsets[i, 1:3, 1:3] = _rotation(alpha)
         link_offsets[i, 0, 3] = a
     links = tuple(f"link_{i}" for i in range(1, n + 1))
-    joints, prismatic = (
-        tuple(f"joint_{i}" for i in range(1, n + 1)),
-        np.array([row["type"] == TYPES[1] for row in rows]),
-    )
+    joints = tuple(f"joint_{i}" for i in range(1, n + 1))
+    prismatic = np.array([row["type"] == TYPES[1] for row in rows])
     return Chain(
         name=require_name(name, "DH table: the robot", ModelError),
         base="base",
@@ -73,23 +71,25 @@ def dh_chain(rows: Sequence[Mapping[str, float | str]], name: str, *, meant_angl
 
 
 def dh_file(path: str | Path) -> tuple[list[Mapping[str, float | str]], str]:
-    """Rows of a DH table and the robot's name, of a YAML file: a list of rows, or a mapping with `name` and `joints`.
+    """Return rows and robot name of a DH table in a YAML file: a list of rows, or a mapping with `name` and `joints`.
 
     Raises:
-        ModelError: the file cannot be read, or is neither.
+        ModelError: the file cannot be read or has another form.
     """
     where = f"DH table '{path}'"
     try:
-        content = read_yaml(path, LARGEST_FILE)
+        content = read_yaml(path, MAX_FILE_BYTES)
     except OSError as error:
         raise ModelError(
             f"{where}: cannot be read ({error.strerror}); give a YAML file with a row per joint"
         ) from error
     except ValueError as error:
         raise ModelError(f"{where}: not plain YAML ({error})") from error
-    name, rows = Path(path).stem, content
+    name = Path(path).stem
+    rows = content
     if isinstance(content, Mapping) and set(content) <= {"name", "joints"}:
-        name, rows = str(content.get("name", name)), content.get("joints")
+        name = str(content.get("name", name))
+        rows = content.get("joints")
     if not isinstance(rows, list):
         raise ModelError(
             f"{where}: expected a list of rows with keys {', '.join(KEYS)}, or a mapping of name and joints, that list"
@@ -100,9 +100,10 @@ def dh_file(path: str | Path) -> tuple[list[Mapping[str, float | str]], str]:
 def _numbers(row: Mapping[str, float | str], number: int) -> list[float]:
     if not isinstance(row, Mapping):
         raise ModelError(f"DH table, row {number}: it is {row!r}; expected a mapping with keys {', '.join(KEYS)}")
-    unknown, missing = sorted(set(row) - set(KEYS)), sorted(set(KEYS) - set(row))
+    unknown = sorted(set(row) - set(KEYS))
+    missing = sorted(set(KEYS) - set(row))
     if unknown or missing:
-        faults = [f"unknown {', '.join(unknown)}"] * bool(unknown) + [f"missing {', '.join(missing)}"] * bool(missing)
+        faults = [f"{kind} {', '.join(keys)}" for kind, keys in (("unknown", unknown), ("missing", missing)) if keys]
         raise ModelError(f"DH table, row {number}: {'; '.join(faults)}; the keys are {', '.join(KEYS)}")
     if row["type"] not in TYPES:
         raise ModelError(f"DH table, row {number}: type is {row['type']!r}; expected one of {', '.join(TYPES)}")
@@ -119,5 +120,6 @@ def _numbers(row: Mapping[str, float | str], number: int) -> list[float]:
 
 
 def _rotation(angle: float) -> np.ndarray:
-    cos, sin = math.cos(angle), math.sin(angle)
+    cos = math.cos(angle)
+    sin = math.sin(angle)
     return np.array([[cos, -sin], [sin, cos]])

@@ -1,7 +1,13 @@
 """The ten inertial parameters of a rigid body, `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]`.
 
 The inertia is about the origin of the frame, with tensor elements for `Ixy`, `Ixz`, `Iyz` (Atkeson, An and Hollerbach
-1986, eq. 8). SI units.
+1986, eq. 8). SI units; leading dimensions of arrays are bodies.
+
+The 4x4 pseudo-inertia is positive definite exactly for bodies that can exist:
+P = ∫ [r; 1] [r; 1]ᵀ dm = [[Σ, m c], [m cᵀ, m]] with Σ = ½ tr(I) 1 − I, about the link frame. A body of positive density
+that fills space has P ≻ 0, and each P ≻ 0 belongs to such a body; this includes the positive mass and the triangle
+inequality of the principal moments (Wensing, Kim and Slotine 2018, "Linear matrix inequalities for physically
+consistent inertial parameter identification").
 """
 
 from __future__ import annotations
@@ -12,6 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+PARAMETERS_PER_LINK = 10
+STATIC = 4
+"""Number of parameters (mass and mass moments, the first ones) that act at rest and need force."""
 LOAD_NAMES = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 
 
@@ -20,9 +29,9 @@ class Body:
     """A rigid body.
 
     Attributes:
-        mass: kg.
-        centre: (3,) m, of mass, in the link's frame; NaN without mass.
-        inertia: (3,) kg m², principal, about the centre of mass, ascending; NaN without mass.
+        mass: mass, kg.
+        centre: (3,) centre of mass in the link's frame, m; NaN without mass.
+        inertia: (3,) principal moments about the centre of mass, ascending, kg m²; NaN without mass.
         possible: whether such a body can exist.
     """
 
@@ -33,7 +42,7 @@ class Body:
 
     @classmethod
     def of(cls, parameters: NDArray) -> Body:
-        """Make the body of parameters (10,)."""
+        """Return the body that has parameters (10,)."""
         mass = float(parameters[0])
         possible = bool(is_possible(parameters))
         central = central_moments(parameters) if mass > 0 else np.full((3, 3), np.nan)
@@ -43,64 +52,38 @@ class Body:
         return cls(mass, parameters[1:4] / mass, np.sort(second.sum() - second), possible)
 
 
-PARAMETERS_PER_LINK = 10
-STATIC = 4
-"""Mass and mass moments, the first parameters, act at rest and take force; inertia takes moment alone."""
-
-
 def skew(vector: np.ndarray) -> np.ndarray:
-    """Matrix (3, 3) of the cross product with `vector` (3,)."""
+    """Return the matrix (3, 3) of the cross product with `vector` (3,)."""
     x, y, z = vector
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def inertia_matrix(parameters: np.ndarray) -> np.ndarray:
-    """Inertia tensors (..., 3, 3) about the frame's origin of parameters (..., 10)."""
+    """Return the inertia tensors (..., 3, 3) about the frame's origin of parameters (..., 10)."""
     return parameters[..., [4, 5, 6, 5, 7, 8, 6, 8, 9]].reshape(*parameters.shape[:-1], 3, 3)
 
 
 def from_center_of_mass(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Parameters (10,) of a body of `inertia` (3, 3) about its centre of mass, which is at `center` (3,)."""
+    """Return the parameters (10,) of a body with `inertia` (3, 3) about its centre of mass at `center` (3,)."""
     arm = skew(center)
     about_origin = inertia - mass * arm @ arm
     return np.concatenate([[mass], mass * center, about_origin[np.triu_indices(3)]])
 
 
 def transformed(parameters: np.ndarray, transform: np.ndarray) -> np.ndarray:
-    """Parameters (..., 10) of the same bodies in frames in which their own have poses `transform` (..., 4, 4)."""
-    inertia = inertia_matrix(parameters)
-    # The second moments of mass, unlike the inertia, transform as a 4x4 matrix on homogeneous points.
-    moments = np.empty((*inertia.shape[:-2], 4, 4))
-    moments[..., :3, :3] = _complement(inertia, 0.5)
-    moments[..., :3, 3] = moments[..., 3, :3] = parameters[..., 1:4]
-    moments[..., 3, 3] = parameters[..., 0]
-    moments = transform @ moments @ np.swapaxes(transform, -1, -2)
-    inertia = _complement(moments[..., :3, :3], 1.0)
-    rows, columns = np.triu_indices(3)
-    return np.concatenate([moments[..., 3:, 3], moments[..., :3, 3], inertia[..., rows, columns]], axis=-1)
+    """Return the parameters (..., 10) of bodies in other frames, in which their frames have poses (..., 4, 4)."""
+    # The pseudo-inertia, unlike the inertia, transforms as a 4x4 matrix on homogeneous points.
+    return inertial_parameters(transform @ pseudo_inertia(parameters) @ np.swapaxes(transform, -1, -2))
 
 
-def _complement(matrix: np.ndarray, share: float) -> np.ndarray:
-    """Share of the trace on the diagonal, less the matrix (..., 3, 3): inertia to second moments, and back."""
-    return share * np.trace(matrix, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - matrix
-
-
-# The 4x4 pseudo-inertia of a rigid body: the matrix whose positive definiteness is physical possibility.
-# P = ∫ [r; 1] [r; 1]ᵀ dm = [[Σ, m c], [m cᵀ, m]] with Σ = ½ tr(I) 1 − I, about the link frame. A body of positive
-# density that fills space has P ≻ 0, and each P ≻ 0 belongs to such a body; this includes the positive mass and the
-# triangle inequality of the principal moments (Wensing, Kim and Slotine 2018, "Linear matrix inequalities for
-# physically consistent inertial parameter identification"). SI units. Leading dimensions of arrays are bodies.
-
-
-_ROUNDING = 1e-13
-"""Central second moments below this fraction of the sum of those about the frame can be rounding of the parameters."""
-
-_DENSEST = 8000.0
-"""Density of steel, kg/m^3."""
+ROUNDING_FRACTION = 1e-13
+"""Fraction of the second moments about the frame below which central ones can be rounding errors of the parameters."""
+STEEL_DENSITY = 8000.0
+"""In kg/m³."""
 
 
 def pseudo_inertia(parameters: NDArray) -> NDArray:
-    """Pseudo-inertias (..., 4, 4) of parameters (..., 10)."""
+    """Return the pseudo-inertias (..., 4, 4) of parameters (..., 10)."""
     xx, xy, xz, yy, yz, zz = np.moveaxis(parameters[..., 4:], -1, 0)
     matrix = np.empty((*parameters.shape[:-1], 4, 4))
     matrix[..., 0, 0] = 0.5 * (yy + zz - xx)
@@ -115,7 +98,7 @@ def pseudo_inertia(parameters: NDArray) -> NDArray:
 
 
 def inertial_parameters(matrix: NDArray) -> NDArray:
-    """Parameters (..., 10) of symmetric pseudo-inertias (..., 4, 4)."""
+    """Return the parameters (..., 10) of symmetric pseudo-inertias (..., 4, 4)."""
     xx, yy, zz = (matrix[..., i, i] for i in range(3))
     return np.stack(
         [
@@ -133,30 +116,31 @@ def inertial_parameters(matrix: NDArray) -> NDArray:
 
 
 def central_moments(parameters: NDArray) -> NDArray:
-    """Second moments of mass (..., 3, 3) about the centre of mass, Σ − m c cᵀ, of bodies with mass."""
+    """Return the second moments (..., 3, 3) about the centre of mass, Σ − m c cᵀ, of bodies with mass."""
     matrix = pseudo_inertia(parameters)
     moment = matrix[..., :3, 3]
     return matrix[..., :3, :3] - moment[..., :, None] * moment[..., None, :] / matrix[..., 3:, 3:]
 
 
 def is_possible(parameters: NDArray) -> NDArray:
-    """Whether bodies of parameters (..., 10) can exist: (...) bool.
+    """Return a mask (...) of the bodies with parameters (..., 10) that can exist.
 
-    Mass is positive, and so are the second moments about the centre of mass, beyond what rounding of the parameters
-    could make of zero. Numbers that are not finite are not possible.
+    Their mass is positive, and the second moments about the centre of mass exceed rounding errors of the parameters.
+    Bodies with numbers that are not finite cannot exist.
     """
     parameters = np.asarray(parameters, float)
     usable = np.isfinite(parameters).all(axis=-1) & (parameters[..., 0] > 0)
     body = np.where(usable[..., None], parameters, np.eye(PARAMETERS_PER_LINK)[0])
     about_frame = 0.5 * (body[..., 4] + body[..., 7] + body[..., 9])
-    return usable & (np.linalg.eigvalsh(central_moments(body))[..., 0] > _ROUNDING * about_frame)
+    return usable & (np.linalg.eigvalsh(central_moments(body))[..., 0] > ROUNDING_FRACTION * about_frame)
 
 
 def log_cholesky(parameters: NDArray) -> NDArray:
-    """Coordinates (..., 10) [α, d1, d2, d3, s12, s23, s13, t1, t2, t3] of possible bodies; each point of R¹⁰ is one.
+    """Return coordinates (..., 10) [α, d1, d2, d3, s12, s23, s13, t1, t2, t3] of possible bodies.
 
     P = U Uᵀ with U = e^α [[e^d1, s12, s13, t1], [0, e^d2, s23, t2], [0, 0, e^d3, t3], [0, 0, 0, 1]] (Rucker and Wensing
-    2022, "Smooth parameterization of rigid-body inertia"); t is the centre of mass.
+    2022, "Smooth parameterization of rigid-body inertia"); t is the centre of mass. Each point of R¹⁰
+    is a possible body.
 
     Raises:
         numpy.linalg.LinAlgError: a body is not possible.
@@ -171,7 +155,7 @@ def log_cholesky(parameters: NDArray) -> NDArray:
 
 
 def from_log_cholesky(coordinates: NDArray) -> NDArray:
-    """Parameters (..., 10) of log-Cholesky coordinates (..., 10)."""
+    """Return the parameters (..., 10) of log-Cholesky coordinates (..., 10)."""
     upper = np.zeros((*coordinates.shape[:-1], 4, 4))
     upper[..., range(3), range(3)] = np.exp(coordinates[..., 1:4])
     upper[..., [0, 1, 0], [1, 2, 2]] = coordinates[..., 4:7]
@@ -182,9 +166,9 @@ def from_log_cholesky(coordinates: NDArray) -> NDArray:
 
 
 def divergence(parameters: NDArray, prior: NDArray) -> NDArray:
-    """Entropic divergence (...) of possible bodies from possible priors: −log det(P P⁰⁻¹) + tr(P⁰⁻¹ P) − 4.
+    """Return the entropic divergence (...) of possible bodies from priors: −log det(P P⁰⁻¹) + tr(P⁰⁻¹ P) − 4.
 
-    Zero where they are equal, positive elsewhere, the same in every frame and in every unit (Lee, Wensing and Park
+    It is zero for equal bodies, positive otherwise, and independent of frame and units (Lee, Wensing and Park
     2019, "Geometric robot dynamic identification: a convex programming approach").
     """
     factor = np.linalg.cholesky(pseudo_inertia(prior))
@@ -194,10 +178,10 @@ def divergence(parameters: NDArray, prior: NDArray) -> NDArray:
 
 
 def parameter_spread(prior: NDArray) -> NDArray:
-    """Inverse of the Hessian (10 n, 10 n) of Σ `divergence` at possible bodies (10 n,): block by link.
+    """Return the inverse (10 n, 10 n) of the Hessian of Σ `divergence` at possible bodies (10 n,), block by link.
 
-    To second order the divergence of P is ½ ‖L⁻¹ (P − P⁰) L⁻ᵀ‖² with P⁰ = L Lᵀ, so this is the covariance of a prior
-    by which each principal second moment and the mass are known to about their own size.
+    To second order the divergence of P is ½ ‖L⁻¹ (P − P⁰) L⁻ᵀ‖² with P⁰ = L Lᵀ. So the inverse is the covariance of a
+    prior with standard deviations of about 100 % for the mass and each principal second moment.
     """
     links = np.asarray(prior, float).reshape(-1, PARAMETERS_PER_LINK)
     inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(links)))[:, None]
@@ -210,12 +194,12 @@ def parameter_spread(prior: NDArray) -> NDArray:
 
 
 def possible_prior(parameters: NDArray, link_names: Sequence[str]) -> tuple[NDArray, list[str]]:
-    """Make physically consistent bodies of those that cannot, as a URDF with massless links or zero inertias has them.
+    """Replace bodies that cannot exist, such as massless links of a URDF, by physically consistent ones.
 
-    What is possible stays as it is. A link without mass gets the smallest mass among the others (1 kg if none has any),
-    at its frame: towards a prior, growing is punished in proportion and shrinking only by the logarithm, so that too
-    large a guess costs less than one too small. A link with mass keeps mass and centre of mass; each second moment
-    about it that is too small is raised to that of a steel ball of the link's mass, the smallest that a link can be.
+    A link without mass gets the smallest mass among the others (1 kg if all lack mass), at its frame. This guess is
+    rather too large than too small, because the divergence from a prior grows linearly with the body but only
+    logarithmically as it shrinks. A link with mass keeps mass and centre of mass; each second moment about the centre
+    that is too small is raised to that of a steel ball of the link's mass, the smallest that a link can be.
 
     Args:
         parameters: (10 n,), finite.
@@ -245,9 +229,9 @@ def possible_prior(parameters: NDArray, link_names: Sequence[str]) -> tuple[NDAr
 
 
 def _with_extent(body: NDArray) -> NDArray:
-    """The body (10,), of positive mass, at least as extended in each direction as a steel ball."""
+    """Return the body (10,), of positive mass, extended to at least a steel ball in each direction."""
     mass, center = body[0], body[1:4] / body[0]
-    ball = mass / 5 * (3 * mass / (4 * np.pi * _DENSEST)) ** (2 / 3)
+    ball = mass / 5 * (3 * mass / (4 * np.pi * STEEL_DENSITY)) ** (2 / 3)
     parts, directions = np.linalg.eigh(central_moments(body))
     extended = np.full((4, 4), mass)
     extended[:3, 3] = extended[3, :3] = mass * center

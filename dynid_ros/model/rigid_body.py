@@ -1,4 +1,4 @@
-"""What ten inertial parameters say of a body: mass, centre, principal moments and axes, and how sure they are."""
+"""Mass, centre, principal moments and axes of a body with their standard errors, from its ten inertial parameters."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from dynid_ros.model.inertia import inertia_matrix, skew
 
-STEP = 1e-30
-"""Step of complex-step derivatives, which know no rounding."""
-LARGEST_AXIS_ERROR = 0.35
-"""Standard error of a principal axis, rad, above which it means nothing."""
+COMPLEX_STEP = 1e-30
+"""Step of complex-step derivatives, which have no rounding error."""
+MAX_AXIS_ERROR_RAD = 0.35
+"""Standard error above which the direction of a principal axis is meaningless."""
 AXIS_PAIRS = ((1, 2), (0, 2), (0, 1))
-"""Moments whose likeness leaves the direction of the other two axes open."""
+"""For each axis the other two; if their moments are equal, their directions in the plane across the axis are free."""
 
 
 @dataclass(frozen=True, eq=False)
 class LoadBody:
-    """A rigid body and the covariance of its parameters; errors are first-order (delta method).
+    """A rigid body and the covariance of its parameters; standard errors follow by the delta method.
 
     Attributes:
-        parameters: (10,) about the frame's origin; NaN where unknown.
-        covariance: (10, 10).
+        parameters: (10,) about the frame's origin; NaN if unknown.
+        covariance: (10, 10) of the parameters.
     """
 
     parameters: NDArray
@@ -33,7 +33,7 @@ class LoadBody:
 
     @property
     def mass(self) -> float:
-        """In kg."""
+        """Mass, kg."""
         return float(self.parameters[0])
 
     @property
@@ -43,42 +43,42 @@ class LoadBody:
 
     @property
     def center(self) -> NDArray:
-        """(3,) centre of mass in the frame, m."""
+        """Centre of mass (3,) in the frame, m."""
         return _center(self.parameters)
 
     @property
     def center_errors(self) -> NDArray:
-        """(3,) standard errors, m."""
+        """Standard errors (3,) of the centre of mass, m."""
         return np.sqrt(np.diag(self._through(_center)))
 
     @property
     def inertia(self) -> NDArray:
-        """(3, 3) about the centre of mass, in the axes of the frame, kg m²."""
+        """Inertia (3, 3) about the centre of mass, in the axes of the frame, kg m²."""
         return inertia_matrix(np.concatenate([np.zeros(4), _central(self.parameters)]))
 
     @property
     def inertia_errors(self) -> NDArray:
-        """(6,) standard errors of Ixx Ixy Ixz Iyy Iyz Izz about the centre of mass, kg m²."""
+        """Standard errors (6,) of Ixx Ixy Ixz Iyy Iyz Izz about the centre of mass, kg m²."""
         return np.sqrt(np.diag(self._through(_central)))
 
     @property
     def moments(self) -> NDArray:
-        """(3,) principal moments about the centre of mass, ascending, kg m²."""
+        """Principal moments (3,) about the centre of mass, ascending, kg m²."""
         return self._principal[0]
 
     @property
     def axes(self) -> NDArray:
-        """(3, 3) principal axes in the frame, right-handed, one per column, in the order of the moments."""
+        """Principal axes (3, 3) in the frame, right-handed, one per column, in the order of the moments."""
         return self._principal[1]
 
     @cached_property
     def moment_errors(self) -> NDArray:
-        """(3,) standard errors of the principal moments, kg m²."""
+        """Standard errors (3,) of the principal moments, kg m²."""
         return np.sqrt(np.diag(self._in_axes)[[0, 3, 5]])
 
     @cached_property
     def axis_errors(self) -> NDArray:
-        """(3,) rad, standard error of the turn about each principal axis, which mixes the other two."""
+        """Standard errors (3,) of the turn about each principal axis, which mixes the other two, rad."""
         # A perturbation E of the tensor turns axes i and j by E_ij / (λ_j − λ_i).
         deviations = np.sqrt(np.diag(self._in_axes)[[4, 2, 1]])
         gaps = np.array([self.moments[j] - self.moments[i] for i, j in AXIS_PAIRS])
@@ -87,8 +87,8 @@ class LoadBody:
 
     @property
     def alike(self) -> list[tuple[int, int]]:
-        """Pairs of principal moments too close to each other for their axes to mean anything."""
-        return [pair for pair, error in zip(AXIS_PAIRS, self.axis_errors, strict=True) if error > LARGEST_AXIS_ERROR]
+        """Pairs of principal moments that are too close to each other for meaningful axes."""
+        return [pair for pair, error in zip(AXIS_PAIRS, self.axis_errors, strict=True) if error > MAX_AXIS_ERROR_RAD]
 
     @cached_property
     def _principal(self) -> tuple[NDArray, NDArray]:
@@ -99,7 +99,7 @@ class LoadBody:
 
     @property
     def _in_axes(self) -> NDArray:
-        """(6, 6) covariance of the tensor about the centre of mass in its principal axes."""
+        """Covariance (6, 6) of the tensor about the centre of mass in its principal axes."""
         axes = np.nan_to_num(self.axes)
 
         def turned(parameters: NDArray) -> NDArray:
@@ -109,11 +109,14 @@ class LoadBody:
         return self._through(turned)
 
     def _through(self, function: Callable[[NDArray], NDArray]) -> NDArray:
-        known = np.nan_to_num(self.parameters)
-        if not known[0]:
+        """Return the covariance of a function of the parameters, by complex-step derivatives."""
+        parameters = np.nan_to_num(self.parameters)
+        if not parameters[0]:
             size = len(function(np.ones(10)))
             return np.full((size, size), np.nan)
-        slopes = np.stack([function(known + 1j * STEP * unit).imag / STEP for unit in np.eye(10)], axis=1)
+        slopes = np.stack(
+            [function(parameters + 1j * COMPLEX_STEP * unit).imag / COMPLEX_STEP for unit in np.eye(10)], axis=1
+        )
         return slopes @ self.covariance @ slopes.T
 
 
@@ -123,7 +126,7 @@ def _center(parameters: NDArray) -> NDArray:
 
 
 def _central(parameters: NDArray) -> NDArray:
-    """(6,) inertia about the centre of mass."""
+    """Return the inertia (6,) about the centre of mass."""
     center = _center(parameters)
     arm = skew(center).astype(parameters.dtype) if np.iscomplexobj(parameters) else skew(center)
     return (inertia_matrix(parameters) + parameters[0] * arm @ arm)[np.triu_indices(3)]

@@ -1,4 +1,4 @@
-"""The model of an arm, serial or with branches, and of one some of whose joints are held."""
+"""Model of an arm, serial or with branches, and of an arm with some joints held."""
 
 from __future__ import annotations
 
@@ -16,65 +16,68 @@ from numpy.typing import ArrayLike
 from dynid_ros.display import Displayed
 from dynid_ros.errors import ModelError
 from dynid_ros.model import chain as kinematics
-from dynid_ros.model import dynamics, regressor
-from dynid_ros.model import regressor as wrench_regressor
+from dynid_ros.model import dynamics, tip_wrench
 from dynid_ros.model.arrays import finite_vector, joint_samples
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.dh import dh_chain, dh_file
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.regressor import torque_regressor
 from dynid_ros.model.urdf_text import urdf_text
 
 if TYPE_CHECKING:
     from dynid_ros.model.base_parameters import BaseParameters
     from dynid_ros.model.friction import FrictionModel
 
-LEAST_GRAVITY = 1e-3
-MOST_GRAVITY = 1e3
-"""m/s²: beyond them it is a mistake, and squares of it are no numbers."""
+MIN_GRAVITY = 1e-3
+MAX_GRAVITY = 1e3
+"""Bounds of gravity in m/s²; a value beyond them is a mistake, and its squares may overflow."""
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 Method = TypeVar("Method", bound=Callable[..., np.ndarray])
 
 
-def _of_one_too(method: Method) -> Method:
-    """Let a method of N samples take one: positions (n,), and what else moves; then its result has no N either."""
+def _accept_one_sample(method: Method) -> Method:
+    """Return a method of N samples that also takes one sample (n,) of each argument and returns its result alone."""
     names = tuple(signature(method).parameters)
 
     @wraps(method)
-    def of_one_or_many(*given: Any, **named: Any) -> np.ndarray:
-        if np.ndim(given[1] if len(given) > 1 else named.get("q", ())) != 1:
-            return method(*given, **named)
-        values = dict(zip(names, given, strict=False)) | named
+    def evaluate(*arguments: Any, **named: Any) -> np.ndarray:
+        if np.ndim(arguments[1] if len(arguments) > 1 else named.get("q", ())) != 1:
+            return method(*arguments, **named)
+        values = dict(zip(names, arguments, strict=False)) | named
         return method(**{name: [value] if name in ("q", "qd", "qdd") else value for name, value in values.items()})[0]
 
-    return cast("Method", of_one_or_many)
+    return cast("Method", evaluate)
 
 
 class RobotModel(Displayed):
-    """Kinematics and dynamics of an arm of n revolute or prismatic joints that move m links, for N samples at once.
+    """Kinematics and dynamics of an arm with n revolute or prismatic joints that move m links, for N samples at once.
 
-    A serial arm has as many links as joints; an arm with branches too, but for joints that mimic others: each moves a
-    link, and what it takes is part of the torque of the joint that it follows.
+    An arm has as many moving links as joints, plus one for each joint that mimics another. The torque that moves such a
+    link is part of the torque of the joint that it follows.
 
     Positions, velocities and accelerations are (N, n) in rad or m, per s, per s^2. Torques are (N, n) in N m, in N for
     prismatic joints, without friction or rotors. Parameters are (10 m,), per link
     `[m, mcx, mcy, mcz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz]` about the link frame: for a URDF the frame of the joint's child
     link, for a DH table the distal frame i. A NaN in a sample gives NaN for that sample alone. One sample may be given
-    as (n,), and then has a result without N. Arrays of another shape raise `ModelError`.
+    as (n,); the result then has no dimension N. Arrays of another shape raise `ModelError`.
 
     Args:
         chain: joints and the transforms between them.
-        parameters: (10 m,); None: zero.
+        parameters: (10 m,) inertial parameters; None: zero.
         gravity: (3,) in the base frame, m/s^2.
         urdf: text of the URDF that the model comes from, or its tree of links; None: there is none.
-        posture: positions, rad or m, of joints outside the chain that move what hangs on it; others are at zero.
+        posture: positions, rad or m, of joints outside the chain that move carried links; missing joints are at zero.
 
     Attributes:
-        chain, parameters, gravity, urdf: as given.
-        posture: as given, and of the joints that are held.
+        chain: joints and the transforms between them.
+        parameters: (10 m,) inertial parameters.
+        gravity: (3,) in the base frame, m/s².
+        urdf: text of the URDF, or None.
+        posture: positions, rad or m, of joints outside the chain and of held joints.
 
     Raises:
-        ModelError: parameters or gravity of another shape, or not finite.
+        ModelError: parameters or gravity have another shape or are not finite.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class RobotModel(Displayed):
         self.parameters = self._parameters(np.zeros(PARAMETERS_PER_LINK * chain.n_links), parameters)
         self.gravity = finite_vector(gravity, 3, "gravity (m/s^2, in the base frame)")
         magnitude = np.abs(self.gravity).max()
-        if not (magnitude == 0.0 or LEAST_GRAVITY <= magnitude <= MOST_GRAVITY):
+        if not (magnitude == 0.0 or MIN_GRAVITY <= magnitude <= MAX_GRAVITY):
             raise ModelError(f"gravity is {magnitude:g} m/s^2; expected about 9.8, or zero where there is none")
         self._tree = urdf if isinstance(urdf, LinkTree) else None
         self.urdf = urdf.text if isinstance(urdf, LinkTree) else urdf
@@ -106,23 +109,25 @@ class RobotModel(Displayed):
         *,
         held: Mapping[str, float] | None = None,
     ) -> RobotModel:
-        """Model of the chain from link `base` to link `tip` of a URDF, or of the tree to several tips.
+        """Return the model of the chain from link `base` to link `tip` of a URDF, or of the tree to several tips.
 
-        A link includes all that hangs on it: by fixed joints, and by joints that move but are not of the chain (the
-        fingers of a gripper, a second arm, links beyond the tip), as the arm carries it where these joints are.
+        A link includes all links below it that are fixed to it or that move by joints outside the chain: the fingers of
+        a gripper, a second arm, links beyond the tip. The arm carries them at the positions of these joints.
 
         Args:
             path_or_xml: path of a URDF file, or its text.
-            tip: last link, or several: in a sequence or with commas between, or "all": every leaf. A load or a force
-                sensor is at the first. None or empty: the only leaf.
+            tip: last link, or several in a sequence or with commas between, or "all" for every leaf. A load or a force
+                sensor is at the first one. None or empty: the only leaf.
             base: first link; None or empty: the root.
-            gravity: (3,) in the base frame, m/s^2.
-            posture: positions of joints outside the chain, rad or m; others are at zero, or follow the one they mimic.
-            held: positions, rad or m, of joints that do not move: their links are part of the link before.
+            gravity: (3,) in the base frame, m/s².
+            posture: positions of joints outside the chain, rad or m; missing joints are at zero or follow the joint
+                that they mimic.
+            held: positions, rad or m, of joints that do not move; their links are part of the link before.
 
         Raises:
             ModelError: the URDF cannot be read, is not a tree of links, has no such chain of revolute, continuous,
-                prismatic and fixed joints, a joint that mimics one that does not move by itself, or none to hold.
+                prismatic and fixed joints, has a joint that mimics a joint that does not move by itself, or lacks a
+                held joint.
         """
         tree = LinkTree(*urdf_text(path_or_xml))
         return cls.from_tree(tree, tip, base, gravity, posture=posture, held=held)
@@ -160,7 +165,7 @@ class RobotModel(Displayed):
         return self._tree
 
     def with_posture(self, posture: Mapping[str, float]) -> RobotModel:
-        """The model with joints outside the chain at other positions, rad or m; links carry what they did, elsewhere.
+        """Return the model with joints outside the chain at other positions, rad or m.
 
         Raises:
             ModelError: the URDF cannot be read.
@@ -175,7 +180,7 @@ class RobotModel(Displayed):
         return RobotModel(self.chain, parameters, self.gravity, self._tree or self.urdf, self.posture)
 
     def with_gravity(self, gravity: ArrayLike) -> RobotModel:
-        """The model with gravity (3,) along another direction of the base frame, m/s^2."""
+        """Return the model with another gravity (3,) in the base frame, m/s²."""
         return RobotModel(self.chain, self.parameters, gravity, self._tree or self.urdf, self.posture)
 
     @classmethod
@@ -186,23 +191,23 @@ class RobotModel(Displayed):
         parameters: ArrayLike | None = None,
         name: str | None = None,
     ) -> RobotModel:
-        """Model of a standard Denavit-Hartenberg table, with joints joint_1 ... joint_n and links link_1 ... link_n.
+        """Return the model of a standard Denavit-Hartenberg table, with joints joint_1 ... and links link_1 ...
 
         Args:
             rows: one mapping per joint with keys a (m), alpha (rad), d (m), theta (rad) and type ("revolute" or
                 "prismatic"); the position of the joint is added to theta or to d. Or the path of a YAML file with a
                 list of such rows, or with a mapping of `name` and `joints`, that list.
-            gravity: (3,) in the base frame, m/s^2.
+            gravity: (3,) in the base frame, m/s².
             parameters: (10 n,) about the distal frames; None: zero.
-            name: name of the robot; None: that of the file, or "dh_arm".
+            name: name of the robot; None: the name of the file, or "dh_arm".
 
         Raises:
-            ModelError: the file cannot be read, no rows, unknown or missing keys, a type or a number that is none.
+            ModelError: the file cannot be read, rows or keys are missing, or keys, a type or a number are not valid.
         """
-        own = "dh_arm"
+        default_name = "dh_arm"
         if isinstance(rows, (str, Path)):
-            rows, own = dh_file(rows)
-        return cls(dh_chain(rows, name or own), parameters, gravity)
+            rows, default_name = dh_file(rows)
+        return cls(dh_chain(rows, name or default_name), parameters, gravity)
 
     @property
     def name(self) -> str:
@@ -216,12 +221,12 @@ class RobotModel(Displayed):
 
     @property
     def tip(self) -> str:
-        """Link that the chain ends at; of several their names with commas between."""
+        """Link that the chain ends at, or several with commas between."""
         return self.chain.tip
 
     @property
     def held(self) -> Mapping[str, float]:
-        """Positions of joints that are held, rad or m, by name."""
+        """Positions of held joints, rad or m, by name."""
         return self.chain.held
 
     @property
@@ -231,7 +236,7 @@ class RobotModel(Displayed):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, from base to tip, branch by branch; those that mimic others are not among them."""
+        """Names of the independent joints, from base to tip, branch by branch."""
         return self.chain.joint_names
 
     @property
@@ -241,7 +246,7 @@ class RobotModel(Displayed):
 
     @property
     def joint_types(self) -> list[str]:
-        """For each joint "revolute" or "prismatic"; a continuous joint is revolute without position limits."""
+        """Type of each joint, "revolute" or "prismatic"; a continuous joint is revolute without position limits."""
         return ["prismatic" if prismatic else "revolute" for prismatic in self.chain.prismatic]
 
     @property
@@ -251,12 +256,12 @@ class RobotModel(Displayed):
 
     @property
     def tip_offset(self) -> np.ndarray:
-        """Pose (4, 4) of the tip link, the first of several, in the frame of the last link that moves before it."""
+        """Pose (4, 4) of the first tip link in the frame of the last moving link before it."""
         return self.chain.tip_offset
 
     @property
     def tip_columns(self) -> slice:
-        """Parameters of the last link that moves before the tip, the first of several."""
+        """Slice of the parameters of the last moving link before the first tip."""
         return slice(PARAMETERS_PER_LINK * self.chain.tip_link, PARAMETERS_PER_LINK * (self.chain.tip_link + 1))
 
     @property
@@ -276,10 +281,10 @@ class RobotModel(Displayed):
 
     @cached_property
     def structure(self) -> RobotModel:
-        """The model to find ranks with: angles of its file that are rounded multiples of π/4 are these multiples.
+        """Model for ranks: angles in the file that are rounded multiples of π/4 become these multiples.
 
-        An arm that is built at right angles has no other base parameters because its maker wrote 1.571. Torques are
-        computed with the numbers of the file.
+        An arm that is built at right angles has the same base parameters if its maker wrote 1.571. Torques are computed
+        with the numbers of the file.
         """
         if self.urdf is None:
             exact = self.chain.structure
@@ -288,59 +293,51 @@ class RobotModel(Displayed):
         chain = tree.chain(self.tip, self.base, self.held)
         return RobotModel(chain, self.parameters, self.gravity)
 
-    @_of_one_too
+    @_accept_one_sample
     def forward_kinematics(self, q: ArrayLike) -> np.ndarray:
-        """Poses (N, m, 4, 4) of the link frames in the base frame."""
+        """Return the poses (N, m, 4, 4) of the link frames in the base frame."""
         return kinematics.link_poses(self.chain, *self._samples(q=q))
 
-    @_of_one_too
+    @_accept_one_sample
     def joint_axes(self, q: ArrayLike) -> np.ndarray:
-        """Unit axes (N, n, 3) of the joints in the base frame."""
+        """Return the unit axes (N, n, 3) of the joints in the base frame."""
         return kinematics.joint_axes(self.chain, *self._samples(q=q))
 
-    @_of_one_too
+    @_accept_one_sample
     def torque_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
-        """Matrix (N, n, 10 m) from the parameters to the torques."""
-        return regressor.torque_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
+        """Return the matrix (N, n, 10 m) from the parameters to the torques."""
+        return torque_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
 
-    @_of_one_too
+    @_accept_one_sample
     def gravity_regressor(self, q: ArrayLike) -> np.ndarray:
-        """Matrix (N, n, 10 m) from the parameters to the torques at rest."""
-        return regressor.gravity_regressor(self.chain, self.gravity, *self._samples(q=q))
+        """Return the matrix (N, n, 10 m) from the parameters to the torques at rest."""
+        (q,) = self._samples(q=q)
+        return torque_regressor(self.chain, self.gravity, (q, np.zeros_like(q), np.zeros_like(q)))
 
-    @_of_one_too
+    @_accept_one_sample
     def wrench_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
-        """Matrix (N, 6, 10) from a body's parameters about the tip to the force and moment there that move it."""
-        return wrench_regressor.wrench_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
+        """Return the matrix (N, 6, 10) from a body's parameters about the tip to the force and moment that move it."""
+        return tip_wrench.wrench_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
 
-    @_of_one_too
+    @_accept_one_sample
     def inverse_dynamics(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, parameters: ArrayLike | None = None
     ) -> np.ndarray:
-        """Torques (N, n) of a motion, with the nominal parameters or with others."""
+        """Return the torques (N, n) of a motion, with the nominal parameters or with others."""
         links = self._parameters(self.parameters, parameters)
         return dynamics.inverse_dynamics(self.chain, self.gravity, links, self._samples(q=q, qd=qd, qdd=qdd))
 
-    @_of_one_too
+    @_accept_one_sample
     def gravity_torque(self, q: ArrayLike, parameters: ArrayLike | None = None) -> np.ndarray:
-        """Torques (N, n) at rest, with the nominal parameters or with others."""
+        """Return the torques (N, n) at rest, with the nominal parameters or with others."""
         links = self._parameters(self.parameters, parameters)
         return dynamics.gravity_torque(self.chain, self.gravity, links, *self._samples(q=q))
 
     def base_parameters(self, friction: FrictionModel | None = None) -> BaseParameters:
-        """Return what torques can determine of parameters and friction, on a random motion within limits."""
+        """Return the base parameters of links and friction, found on a random motion within limits."""
         from dynid_ros.model.base_parameters import BaseParameters  # noqa: PLC0415 - no control loop asks
 
         return BaseParameters.of_robot(self, friction)
-
-    @property
-    def parameter_labels(self) -> tuple[str, ...]:
-        """(10 m,) what each of `parameters` is, of which link, in which unit: "mcx forearm [kg m]"."""
-        from dynid_ros.model.parameter_words import LINK_PARAMETERS, describe_parameters  # noqa: PLC0415 - no control loop asks
-
-        units = describe_parameters(self, LINK_PARAMETERS)["unit"] * self.n_links
-        names = [f"{name} {link}" for link in self.link_names for name in LINK_PARAMETERS]
-        return tuple(f"{name} [{unit}]" for name, unit in zip(names, units, strict=True))
 
     def _line(self) -> str:
         size = f"{self.n_joints} joints, {self.n_links} links, {self.parameters[::PARAMETERS_PER_LINK].sum():.4g} kg"
@@ -359,18 +356,18 @@ class RobotModel(Displayed):
 
 
 def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> RobotModel:
-    """The arm with only some joints, and what mimics them, left to move, in the order of the chain.
+    """Return the arm with only some joints, and the joints that mimic them, left to move.
 
-    Held links are part of the link before them, their parameters too; those before the first joint are part of the
-    base, whose frame, name and gravity stay. The model has no URDF: none describes it.
+    Held links and their parameters are part of the link before them; links before the first joint are part of the base,
+    whose frame, name and gravity stay. The model has no URDF.
 
     Args:
         robot: the arm.
-        joints: names of those that move.
-        pose: (n,) positions of all joints of `robot`, rad or m; of those that move they do not matter.
+        joints: names of the joints that move.
+        pose: (n,) positions of all joints of `robot`, rad or m; those of moving joints have no effect.
 
     Raises:
-        ModelError: no joint, one that the arm does not have, or a pose that is not finite or of another length.
+        ModelError: no joint is left to move, the arm lacks a joint, or the pose is not finite or has another length.
     """
     names = robot.joint_names
     unknown = [joint for joint in joints if joint not in names]
@@ -380,12 +377,15 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
         )
     pose = finite_vector(pose, len(names), "pose (rad or m, of all joints)")
     moving = [i for i, name in enumerate(names) if name in joints]
-    chain, links = robot.chain, robot.parameters.reshape(-1, PARAMETERS_PER_LINK)
-    steps = _link_in_link_before(robot, pose)
+    chain = robot.chain
+    links = robot.parameters.reshape(-1, PARAMETERS_PER_LINK)
+    # Poses (m, 4, 4) of the links in the frames of their parents.
+    poses = robot.forward_kinematics(pose[None])[0]
+    steps = np.linalg.inv(np.concatenate([poses, np.eye(4)[None]])[chain.parents]) @ poses
     kept = np.flatnonzero(np.isin(chain.drivers, moving)).tolist()
     placements, parents = [], []
     parameters = links[kept]
-    # Of each link, and of the base, which comes last: the kept link that carries it, and its pose there.
+    # For each link, and for the base, which comes last: the kept link that carries it, and its pose there.
     reached = [(-1, np.eye(4))] * (chain.n_links + 1)
     for i, parent in enumerate(chain.parents):
         carrier, place = reached[parent]
@@ -419,9 +419,3 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
         structure=None,
     )
     return RobotModel(held, parameters.ravel(), robot.gravity)
-
-
-def _link_in_link_before(robot: RobotModel, pose: np.ndarray) -> np.ndarray:
-    """(m, 4, 4) poses of the links in those that they hang on."""
-    poses = robot.forward_kinematics(pose[None])[0]
-    return np.linalg.inv(np.concatenate([poses, np.eye(4)[None]])[robot.chain.parents]) @ poses

@@ -11,7 +11,9 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix, transformed
-from dynid_ros.model.regressor import DifferentiableRegressor, RegressorRows, of_features, tip_motion, wrench_features
+from dynid_ros.model.regressor import RegressorRows
+from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.tip_wrench import regressor_of_features, tip_motion, wrench_features
 
 # Gradients of the regressor against differences of Pinocchio's.
 
@@ -185,7 +187,7 @@ def test_integral_form_of_the_paper(block):
         features = simpson(wrench_features(moved.velocity, moved.weight), dx=step)
         features[:6] += moved.velocity[:, -1] - moved.velocity[:, 0]
         impulse = simpson(wrenches[first : first + 199], dx=step, axis=0)
-        np.testing.assert_allclose(of_features(features[:, None])[0] @ parameters, impulse, atol=3e-7)
+        np.testing.assert_allclose(regressor_of_features(features[:, None])[0] @ parameters, impulse, atol=3e-7)
 
 
 UNTOUCHED = 7.0

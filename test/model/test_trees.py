@@ -10,7 +10,7 @@ from dynid_ros.errors import ModelError
 from dynid_ros.model import BaseParameters, GravityModel, RobotModel
 from dynid_ros.model.generated_code import Lines, compiled, constants, function_text
 from dynid_ros.model.recursion import body_terms, inverse_dynamics_lines
-from dynid_ros.model.regressor import DifferentiableRegressor
+from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.model.regressor_sums import RegressorSums
 from dynid_ros.model.robot import locked
 from dynid_ros.model.urdf_export import urdf_with_inertias

@@ -22,7 +22,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.friction_direction import Memory
 from dynid_ros.model.inertia import STATIC
-from dynid_ros.model.regressor import of_features, tip_motion, wrench_features
+from dynid_ros.model.tip_wrench import regressor_of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
@@ -189,7 +189,7 @@ class IntegralWrenchEquations(WrenchEquations):
                     part.time[middle],
                     self._speed(part, middle),
                     self._kinds.of(*self._state(part, middle)),
-                    columns.of_wrench(of_features(features / scale)),
+                    columns.of_wrench(regressor_of_features(features / scale)),
                     impulse / scale,
                 )
                 yield self._complete(columns, block, None if deflected is None else deflected[middle])
