@@ -147,7 +147,8 @@ def information() -> Iterator[Case]:
         samples = [array[::10] for array in motion(robot, still)]
         quality = MotionQuality.of(robot, *samples, rate=RATE / 10, noise=np.linspace(1, 0.2, 6))
         found = picked(quality, "rank", "full_rank", "condition_number", "unscaled", "singular_values")
-        found |= picked(quality, "standard_errors", "missing", "together", "enough", "advice", "summary")
+        found |= picked(quality, "standard_errors", "missing", "enough", "advice", "summary")
+        found["together"] = quality.determined_sums
         yield label, dict(zip("qva", samples, strict=True)), found | {"inflation": quality.identifiability.inflation}
 
 
@@ -167,7 +168,8 @@ def trajectories() -> Iterator[Case]:
     rng = np.random.default_rng(3)
     cosine, sine = rng.normal(size=(2, 5, robot.n_joints))
     series = FourierSeries.at_rest(robot.joint_names, 0.1, sine.T, cosine.T)
-    found = picked(series, "period", "largest", "largest_jerk") | {"motion": of_trajectory(series.trajectory())}
+    found = {"period": series.period, "largest": series.peaks(), "largest_jerk": series.peak_jerk()}
+    found |= {"motion": of_trajectory(series.trajectory())}
     yield "Fourier", {"cosine": cosine, "sine": sine}, found
 
 
