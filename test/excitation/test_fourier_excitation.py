@@ -32,8 +32,6 @@ from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_
 FLEXIBLE_EXCITATION_QUICK = {"workers": 1, "candidates": 2, "starts": 1, "design_time": 60.0, "speed_fraction": 1.0}
 HARMONICS = 6
 NEAR, LOW = proposed_base_frequency(RESONANCE, HARMONICS), 0.2
-RATE, REPEATS = 250.0, 4
-MOTOR_NOISE, LINK_NOISE, TORQUE_NOISE = np.deg2rad(0.011), np.deg2rad(0.05), 0.005
 
 
 def experiment(base_frequency, **settings):
@@ -125,36 +123,6 @@ def test_search_steps_back_from_what_cannot_be_foreseen():
 
     expected = numerical_gradient(lagrangian, 0.1 * vector)
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
-
-
-def test_resonance_of_one_link_and_of_two_in_a_line():
-    link = resonance(flexible_link.robot(), flexible_link.STIFFNESS, flexible_link.MOTOR_INERTIA, [0.3])
-    assert link.driven == pytest.approx([RESONANCE])
-    both = 1 / flexible_link.INERTIA + 1 / flexible_link.MOTOR_INERTIA
-    assert link.free == pytest.approx([np.sqrt(flexible_link.STIFFNESS * both) / (2 * np.pi)])
-    robot = RobotModel.from_urdf(planar_arm.urdf())
-    # Joints 2 and 3 are parallel: a double pendulum without gravity.
-    (_, m, n), (_, c, d), a = planar_arm.MASS, planar_arm.CENTRE, planar_arm.LENGTH
-    c, d = planar_arm.CENTRE[1:]
-    far = 0.01 + n * d**2
-    coupled = far + n * a * d * np.cos(0.4)
-    near = 0.01 + m * c**2 + n * a**2 + far + 2 * n * a * d * np.cos(0.4)
-    mass = np.array([[near, coupled], [coupled, far]])
-    values = np.linalg.eigvals(np.linalg.solve(mass, np.diag([900.0, 400.0])))
-    found = resonance(robot, [1.0, 900.0, 400.0], 0.1, [0.0, 0.2, 0.4], ["joint_2", "joint_3"])
-    np.testing.assert_allclose(found.driven, np.sort(np.sqrt(values)) / (2 * np.pi))
-    with pytest.raises(TrajectoryError, match="stiffness and motor_inertia must be positive"):
-        resonance(robot, 0.0, 1.0, np.zeros(3))
-    with pytest.raises(TrajectoryError, match="resonance: joints elbow; expected some of joint_1"):
-        resonance(robot, 1.0, 1.0, np.zeros(3), ["elbow"])
-
-
-def test_proposed_base_frequency():
-    assert proposed_base_frequency(8.0, 5) == pytest.approx(2.0)  # the highest harmonic is at 10 Hz
-    assert proposed_base_frequency([4.0, 8.0], 2) == pytest.approx(2.0)  # half the lowest resonance
-    assert proposed_base_frequency(8.0, 5, rate=50.0) == pytest.approx(1.0)  # ten commands a cycle
-    with pytest.raises(TrajectoryError, match="must be positive"):
-        proposed_base_frequency([], 5)
 
 
 ACCELERATION = np.array([5.0, 5.0, 8.0, 12.0, 12.0, 15.0])

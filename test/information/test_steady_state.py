@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
+from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction, proposed_base_frequency, resonance
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories.fourier import FourierSeries
 
@@ -119,3 +119,33 @@ def test_senseless_priors(prior, message):
     robot = RobotModel.from_urdf(planar_arm.urdf())
     with pytest.raises(TrajectoryError, match=message):
         LinkPrediction(robot, prior, base_frequency=1.0, harmonics=2, smoothing=SMOOTHING)
+
+
+def test_resonance_of_one_link_and_of_two_in_a_line():
+    link = resonance(flexible_link.robot(), flexible_link.STIFFNESS, flexible_link.MOTOR_INERTIA, [0.3])
+    assert link.driven == pytest.approx([flexible_link.RESONANCE])
+    both = 1 / flexible_link.INERTIA + 1 / flexible_link.MOTOR_INERTIA
+    assert link.free == pytest.approx([np.sqrt(flexible_link.STIFFNESS * both) / (2 * np.pi)])
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    # Joints 2 and 3 are parallel: a double pendulum without gravity.
+    (_, m, n), (_, c, d), a = planar_arm.MASS, planar_arm.CENTRE, planar_arm.LENGTH
+    c, d = planar_arm.CENTRE[1:]
+    far = 0.01 + n * d**2
+    coupled = far + n * a * d * np.cos(0.4)
+    near = 0.01 + m * c**2 + n * a**2 + far + 2 * n * a * d * np.cos(0.4)
+    mass = np.array([[near, coupled], [coupled, far]])
+    values = np.linalg.eigvals(np.linalg.solve(mass, np.diag([900.0, 400.0])))
+    found = resonance(robot, [1.0, 900.0, 400.0], 0.1, [0.0, 0.2, 0.4], ["joint_2", "joint_3"])
+    np.testing.assert_allclose(found.driven, np.sort(np.sqrt(values)) / (2 * np.pi))
+    with pytest.raises(TrajectoryError, match="stiffness and motor_inertia must be positive"):
+        resonance(robot, 0.0, 1.0, np.zeros(3))
+    with pytest.raises(TrajectoryError, match="resonance: joints elbow; expected some of joint_1"):
+        resonance(robot, 1.0, 1.0, np.zeros(3), ["elbow"])
+
+
+def test_proposed_base_frequency():
+    assert proposed_base_frequency(8.0, 5) == pytest.approx(2.0)  # the highest harmonic is at 10 Hz
+    assert proposed_base_frequency([4.0, 8.0], 2) == pytest.approx(2.0)  # half the lowest resonance
+    assert proposed_base_frequency(8.0, 5, rate=50.0) == pytest.approx(1.0)  # ten commands a cycle
+    with pytest.raises(TrajectoryError, match="must be positive"):
+        proposed_base_frequency([], 5)

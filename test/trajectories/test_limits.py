@@ -214,38 +214,28 @@ ZEROS = '<limit lower="0" upper="0" velocity="0" effort="0"/>'
 
 
 @pytest.mark.parametrize(
-    ("joint", "arguments", "message"),
+    ("limit", "arguments", "message"),
     [
-        (("revolute", ""), {}, "position_lower of joint 'j1' is not in the robot's description; give it"),
-        (("prismatic", ""), {}, "position_lower of joint 'j1' is not in"),
-        (("revolute", ZEROS), {}, "position_lower of joint 'j1' is not in"),
-        (("continuous", ""), {}, "velocity_limits of joint 'j1' is not in"),
-        (("revolute", ZEROS), {"position_lower": -1, "position_upper": 1}, "velocity_limits of joint 'j1' is not in"),
-        (("revolute", LIMIT), {"acceleration_limits": np.nan}, "acceleration_limits of joint 'j1' is not in"),
-        (
-            ("revolute", LIMIT),
-            {"acceleration_limits": 0.0},
-            "acceleration limit of joint 'j1' is 0; it must be positive",
-        ),
-        (("revolute", LIMIT), {"acceleration_limits": [1.0, 2.0]}, "acceleration_limits: 2 values; give one .* of j1"),
-        (
-            ("revolute", LIMIT),
-            {"position_lower": -1.5},
-            "position_lower of joint 'j1' is -1.5, wider than the URDF's -1",
-        ),
-        (("revolute", LIMIT), {"position_upper": 2.5}, "position_upper of joint 'j1' is 2.5, wider than the URDF's 2"),
-        (("revolute", LIMIT), {"velocity_limits": 4.0}, "velocity_limits of joint 'j1' is 4, wider than the URDF's 3"),
-        (
-            ("revolute", LIMIT),
-            {"position_upper": -1.0},
-            "position limits of joint 'j1', -1 to -1 rad, leave it no room",
-        ),
+        ("", {}, "position_lower of joint 'j1' is not in the robot's description; give it"),
+        (ZEROS, {}, "position_lower of joint 'j1' is not in"),
+        (ZEROS, {"position_lower": -1, "position_upper": 1}, "velocity_limits of joint 'j1' is not in"),
+        (LIMIT, {"acceleration_limits": np.nan}, "acceleration_limits of joint 'j1' is not in"),
+        (LIMIT, {"acceleration_limits": [1.0, 2.0]}, "acceleration_limits: 2 values; give one .* of j1"),
+        (LIMIT, {"acceleration_limits": 0.0}, "acceleration limit of joint 'j1' is 0; it must be positive"),
+        (LIMIT, {"torque_limits": -1.0}, "torque limit of joint 'j1' is -1; .* at most 1e.09; give torque_limits"),
+        (LIMIT, {"jerk_limits": 0.0}, "jerk limit of joint 'j1' is 0; it must be positive, at most 1e.09"),
+        (LIMIT, {"position_lower": -1.5}, "position_lower of joint 'j1' is -1.5, wider than the URDF's -1"),
+        (LIMIT, {"position_upper": 2.5}, "position_upper of joint 'j1' is 2.5, wider than the URDF's 2"),
+        (LIMIT, {"velocity_limits": 4.0}, "velocity_limits of joint 'j1' is 4, wider than the URDF's 3"),
+        (LIMIT, {"torque_limits": 41.0}, "torque_limits of joint 'j1' is 41, wider than the URDF's 40"),
+        (LIMIT, {"position_lower": 1.0, "position_upper": 0.5}, "1 to 0.5 rad, leave it no room; give position_lower"),
+        (STUCK, {}, "the URDF's position limits of joint 'j1', 2 to 2 rad, leave it no room; correct them, or give"),
+        (STUCK, {"position_lower": -1.0}, "the URDF's position limits of joint 'j1', 2 to 2 rad"),
     ],
 )
-def test_no_limit_is_invented(joint, arguments, message):
-    arguments = {"acceleration_limits": 1.0} | arguments
+def test_missing_and_contradictory_limits_are_named(limit, arguments, message):
     with pytest.raises(TrajectoryError, match=message):
-        MotionLimits.of(robot(joint), **arguments)
+        MotionLimits.of(robot(("revolute", limit)), **{"acceleration_limits": 1.0} | arguments)
 
 
 def test_spread_poses_fill_the_range_and_stay_inside():
@@ -274,37 +264,6 @@ def test_jerk_and_torque_are_unlimited_unless_known():
 
 
 GIVEN = {"position_lower": [np.nan, -1], "position_upper": [np.nan, 1], "velocity_limits": [np.nan, 1.0]}
-
-
-@pytest.mark.parametrize(
-    ("joint", "arguments", "message"),
-    [
-        (LIMIT, {"torque_limits": 41.0}, "torque_limits of joint 'j1' is 41, wider than the URDF's 40"),
-        (
-            LIMIT,
-            {"torque_limits": 0.0},
-            "torque limit of joint 'j1' is 0; it must be positive, at most 1e.09; give torque_limits",
-        ),
-        (LIMIT, {"torque_limits": -1.0}, "torque limit of joint 'j1' is -1; it must be positive"),
-        (
-            LIMIT,
-            {"jerk_limits": 0.0},
-            "jerk limit of joint 'j1' is 0; it must be positive, at most 1e.09; give jerk_limits",
-        ),
-        (LIMIT, {"jerk_limits": [1.0, 2.0]}, "jerk_limits: 2 values; give one"),
-        (LIMIT, {"velocity_limits": -1.0}, "velocity limit of joint 'j1' is -1; .* give velocity_limits"),
-        (LIMIT, {"position_lower": 1.0, "position_upper": 0.5}, "1 to 0.5 rad, leave it no room; give position_lower"),
-        (
-            STUCK,
-            {},
-            "the URDF's position limits of joint 'j1', 2 to 2 rad, leave it no room; correct them, or give",
-        ),
-        (STUCK, {"position_lower": -1.0}, "the URDF's position limits of joint 'j1', 2 to 2 rad"),
-    ],
-)
-def test_contradiction_names_the_joint_and_the_way_out(joint, arguments, message):
-    with pytest.raises(TrajectoryError, match=message):
-        MotionLimits.of(robot(("revolute", joint)), **{"acceleration_limits": 1.0} | arguments)
 
 
 @pytest.mark.parametrize("field", ["lower", "upper", "velocity", "acceleration", "jerk", "torque"])
