@@ -33,6 +33,8 @@ MAX_OBSTACLES = 200
 """Largest number of obstacles within reach; each takes memory and time in every pose."""
 CLOSE_PAIR_SHARE = 0.1
 """Share of the poses above which a pair of links few joints apart is proposed as one that may touch."""
+MOUNTING_DISTANCE_M = 0.1
+"""Largest distance, in any pose, between the first moving link and an object that belongs to the arm's mounting."""
 CROWDED_SHARE = 0.05
 """Share of the poses, with enough distance between two links, below which no motion goes far."""
 
@@ -171,14 +173,21 @@ class Workspace:
     def _add(self, checks: Checks, placed: Placed, has_shapes: bool) -> None:
         """Add the distances that a motion can keep and can violate.
 
-        The first moving link is exempt from a distance that it cannot change, or where it overlaps in all poses.
-        Neither depends on the clearance, so a larger clearance exempts nothing more.
+        An object close to the first moving link in all poses belongs to the mounting of the arm; their clearance is at
+        most their smallest distance, or half of their largest one. The link is exempt from a distance that it cannot
+        change, or if it overlaps in all poses. None of these rules depends on the clearance, so a larger clearance
+        allows nothing more.
         """
         contact = checks.contact(placed)
+        nearest = contact.distance.min(axis=1)
+        furthest = contact.distance.max(axis=1)
+        is_first = checks.link == 0
+        bound = np.maximum(nearest - DISTANCE_TOLERANCE_M, furthest / 2)
+        bound = np.where(is_first & (furthest < MOUNTING_DISTANCE_M), np.maximum(bound, 0.0), np.inf)
+        checks = replace(checks, clearance=np.minimum(checks.clearance, bound))
         room = checks.room(contact)
         never = np.all(room < 0, axis=1)
-        is_fixed = np.all(contact.distance < 0, axis=1) | (np.ptp(contact.distance, axis=1) < DISTANCE_TOLERANCE_M)
-        exempt = never & is_fixed & (checks.link == 0)
+        exempt = never & is_first & ((furthest < 0) | (furthest - nearest < DISTANCE_TOLERANCE_M))
         self.exempt += tuple(dict.fromkeys(checks.only(exempt).names))
         if has_shapes and np.any(never & ~exempt):
             k = int(np.flatnonzero(never & ~exempt)[0])

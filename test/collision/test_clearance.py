@@ -73,6 +73,15 @@ def test_larger_clearance_does_not_exempt_first_link_from_an_obstacle():
     assert np.all(near | ~far)
 
 
+def test_pedestal_near_the_first_link_leaves_the_arm_its_poses():
+    robot, bodies = arm_meshes.arm("ur10")
+    pedestal = Obstacle("pedestal", [-0.08, -0.05, -0.5], [0.08, 0.05, 0.0])
+    poses = arm_meshes.poses(robot, 60, seed=12)
+    allowed = [Workspace(robot, clearance=c, bodies=bodies, obstacles=[pedestal]).allowed(poses) for c in (0.01, 0.05)]
+    assert np.all(allowed[0] | ~allowed[1])
+    assert allowed[1].any()
+
+
 def scene():
     turned = np.eye(4)
     turned[:3, :3] = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
