@@ -37,7 +37,7 @@ import numpy as np
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import FlexibleJointIdentification, LinkIdentification, LoadIdentification
-from dynid_ros.identification.flexible.flexible_identification import WRONG
+from dynid_ros.identification.flexible.flexible_identification import LOCAL_MINIMUM_TEXT
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS, MotorTorques
@@ -103,8 +103,8 @@ def flexible(conditions: dict, seed: int) -> Found:
     try:
         result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
         intervals = result.confidence_intervals(0.95)
-        if any(WRONG in remark for remark in result.remarks):
-            raise IdentificationError(next(remark for remark in result.remarks if WRONG in remark))
+        if any(LOCAL_MINIMUM_TEXT in remark for remark in result.remarks):
+            raise IdentificationError(next(remark for remark in result.remarks if LOCAL_MINIMUM_TEXT in remark))
         for name, truth in experiment.truth.items():
             if name.split()[0] in FLEXIBLE:
                 at = result.names.index(name)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout, resonances, rigid_sums
-from dynid_ros.identification.flexible.flexible_prediction import joined, of_run
+from dynid_ros.identification.flexible.flexible_prediction import concatenate, predict_run
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured
 from dynid_ros.identification.flexible.motor_friction import (
     USUAL_TERMS,
-    End,
+    SearchOutcome,
     extended,
     torque_ripples,
     with_motor_friction,
@@ -34,20 +34,20 @@ from dynid_ros.recording.uniform_motion import require_torque
 from dynid_ros.settings import check, setting
 from dynid_ros.signals.clock_alignment import align_clocks
 
-# Sentences on what an identification of flexible joints does not determine, and why.
+# Remarks on undetermined parameters.
 
 
-POOR = 0.2
-"""Part of a torque's standard deviation; a fit that leaves more is poor."""
-FOLLOWS = 0.5
-"""R² of a spring's torque, of whatever law, by its measured deflection, from which the spring does wind up."""
-WRONG = "in a wrong place"
-"""Words of every remark on a search that did not end where it should."""
+MAX_RESIDUAL_FRACTION = 0.2
+"""Largest RMS residual of a good fit, in parts of a torque's standard deviation."""
+MIN_SPRING_R2 = 0.5
+"""R² of a spring's torque, of any law, by its measured deflection, above which the spring does wind up."""
+LOCAL_MINIMUM_TEXT = "in a wrong place"
+"""Text of every remark on a search that ended in a local minimum."""
 SPLIT = ("viscous", "motor_viscous", "motor_inertia")
 
 
 def remarks(result: FlexibleResult) -> tuple[str, ...]:
-    """What is not determined by joint, and where to look instead."""
+    """Return sentences on undetermined parameters by joint, with what would determine them."""
     found = []
     intervals = result.confidence_intervals()
     stiffness = result.term("stiffness")
@@ -66,11 +66,11 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
     for run in result.runs:
         varied = np.std(run.prediction.measured_torque, axis=0)
         for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
-            if left > POOR * size:
+            if left > MAX_RESIDUAL_FRACTION * size:
                 found.append(
                     f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not "
                     "that of this arm, its spring follows another law (--spring auto tries them), or the search ended "
-                    f"{WRONG}; errors are larger than stated"
+                    f"{LOCAL_MINIMUM_TEXT}; errors are larger than stated"
                 )
         if run.clock_offset_error > 5e-4:
             found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
@@ -78,14 +78,14 @@ def remarks(result: FlexibleResult) -> tuple[str, ...]:
 
 
 def _why_not(result: FlexibleResult, i: int, low: float) -> str:
-    """Rest of the sentence: a spring of another law, or one that hardly gives way."""
+    """Return the rest of the sentence on an undetermined stiffness: another law of the spring, or a stiff joint."""
     deflection, torque, runs = measured(result, i)
     law = next(name for name, kind in SPRINGS.items() if isinstance(result.layout.springs[i], kind))
     try:
         fit = fit_spring(deflection, torque, tuple(SPRINGS), runs=runs)
     except IdentificationError:
         fit = None
-    if fit is not None and fit.r_squared > FOLLOWS:
+    if fit is not None and fit.r_squared > MIN_SPRING_R2:
         other = "" if fit.law == law else f", as a {fit.law} spring would: set spring='{fit.law}' (--spring {fit.law})"
         return (
             f"its deflection follows the torque, R² {fit.r_squared:.2f}{other}); it is not rigid: see the report's "
@@ -103,70 +103,74 @@ def _terms(result: FlexibleResult) -> tuple[str, ...]:
     return ("viscous", *result.layout.motor_terms)
 
 
-# Searches that end in a wrong place.
+# Searches that end in a local minimum.
 
 
-MISFIT, UNCLEAR = 3.0, 0.1
-"""Squares of the residuals of a periodic motion by those of noise, and part of a torque's standard deviation that is
-left, above which a search is made again from other starts."""
-OTHER_CLOCKS, OTHER_SPRINGS = 2, (0.5, 2.0)
-"""So many other clocks, and springs in parts of those of the first start, from which it is made."""
-HAZY = 0.1
-"""Standard error of a spring, in parts of it, above which it is made again from other springs."""
-NEARLY = 1.5
-"""RMS residuals by those of the best, on average, up to which another end may be the right one."""
+MAX_MISFIT = 3.0
+MAX_UNEXPLAINED = 0.1
+"""Mean square of the whitened residuals, and RMS residual in parts of a torque's standard deviation, above which a
+search is repeated from other starts."""
+N_OTHER_CLOCKS = 2
+OTHER_SPRINGS = (0.5, 2.0)
+"""Number of other clocks, and factors of the first start's stiffness, of the other starts."""
+MAX_STIFFNESS_RSE = 0.1
+"""Relative standard error of a stiffness above which a search is repeated from other springs."""
+RIVAL_RMS_RATIO = 1.5
+"""Mean ratio of RMS residuals to those of the best fit up to which another end may be the right one."""
 
 
-def doubtful(end: End) -> bool:
-    """Return whether residuals are more than noise."""
-    return end.solution.misfit > MISFIT or unexplained_fraction(end) > UNCLEAR
+def fits_poorly(end: SearchOutcome) -> bool:
+    """Return whether residuals exceed noise."""
+    return end.solution.misfit > MAX_MISFIT or unexplained_fraction(end) > MAX_UNEXPLAINED
 
 
-def unexplained_fraction(end: End) -> float:
-    """Return the largest part of a torque's standard deviation that the fit leaves, noise between lines not counted."""
+def unexplained_fraction(end: SearchOutcome) -> float:
+    """Return the largest RMS residual in parts of a torque's standard deviation, without the noise between lines."""
     left = 0.0
     for run, channels in zip(end.runs, end.solution.channels, strict=True):
         for one in channels:
             if one.kind == "motor":
-                unexplained = _rms(one.samples) * np.sqrt(_share_at(one.residual, run.compared.lines))
+                unexplained = _rms(one.samples) * np.sqrt(_line_share(one.residual, run.compared.lines))
                 left = max(left, unexplained / (float(np.std(run.torque[:, one.joint])) + 1e-300))
     return left
 
 
-def _share_at(residual: NDArray, lines: NDArray) -> float:
-    """Part of the power of a residual (F,) at the lines of a periodic motion: all else is noise; one for others."""
+def _line_share(residual: NDArray, lines: NDArray) -> float:
+    """Return the part of a residual's power (F,) at the lines of a periodic motion; one for other motions."""
     power = np.abs(residual) ** 2
     return float(power[lines].sum() / (power.sum() + 1e-300)) if len(lines) else 1.0
 
 
-def hazy(end: End, stiffness: NDArray) -> bool:
-    """Whether a spring is known so poorly that its search may have stayed near its start.
+def stiffness_uncertain(end: SearchOutcome, stiffness: NDArray) -> bool:
+    """Return whether a stiffness is known so poorly that its search may have stayed near its start.
 
-    Where links stick, what two springs predict differs less than the likelihood is uneven.
+    Where links stick, the predictions of two springs may differ less than the likelihood is uneven.
     """
     errors = np.sqrt(np.diagonal(end.solution.covariance))[stiffness]
-    return bool((errors > HAZY * end.solution.values[stiffness]).any())
+    return bool((errors > MAX_STIFFNESS_RSE * end.solution.values[stiffness]).any())
 
 
-def _rival(layout: Layout, start: Start, runs: list[Run], terms: Sequence[RunTerms], best: End) -> End:
-    """Search once from another start, with the densities of noise of the best fit, which need no iteration then."""
+def _rival(
+    layout: Layout, start: Start, runs: list[Run], terms: Sequence[RunTerms], best: SearchOutcome
+) -> SearchOutcome:
+    """Search once from another start with the densities of noise of the best fit."""
     moved = shifted(runs, terms, start.shift)
     search = OutputError(layout, moved, terms)
-    return End(start, search, moved, search.search_rival(start.values, best.solution.channels))
+    return SearchOutcome(start, search, moved, search.search_rival(start.values, best.solution.channels))
 
 
-def _converged(end: End) -> End:
-    """Return a rival that turned out best with densities of noise of its own."""
+def _converged(end: SearchOutcome) -> SearchOutcome:
+    """Return a rival that turned out best, with densities of noise by its own residuals."""
     near = end.solution.values, end.search.named(end.solution.runs)
     return end._replace(solution=end.search.solve(end.solution.values, near))
 
 
-def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> FlexibleResult:
-    """A result with errors as wide as all ends that predict nearly as well lie, and a remark if residuals are large."""
+def widen_for_rivals(result: FlexibleResult, best: SearchOutcome, ends: Sequence[SearchOutcome]) -> FlexibleResult:
+    """Return a result whose errors cover all ends that predict nearly as well, with a remark if residuals are large."""
     channels = sum(len(run) for run in best.solution.channels)
     covariance, rivals = result.covariance.copy(), 0
     for end in ends:
-        if end is not best and end.solution.left < best.solution.left + channels * np.log(NEARLY):
+        if end is not best and end.solution.left < best.solution.left + channels * np.log(RIVAL_RMS_RATIO):
             apart = end.solution.values - best.solution.values
             rivals += bool((np.abs(apart) > 2.0 * result.standard_errors).any())
             covariance += np.outer(apart, apart)
@@ -174,51 +178,51 @@ def distrusted(result: FlexibleResult, best: End, ends: Sequence[End]) -> Flexib
     covariance += sum((np.outer(ripple.shift, ripple.shift) for ripple in ripples), np.zeros_like(covariance))
     result = replace(result, covariance=covariance)
     result = replace(result, remarks=(*remarks(result), *(ripple.remark for ripple in ripples)))
-    if not doubtful(best):
+    if not fits_poorly(best):
         return result
     where = f"; {rivals} of {len(ends) - 1} other searches ended elsewhere and nearly as well" if rivals else ""
     excess = (
         f"residuals are {np.sqrt(best.solution.misfit):.1f} times what noise leaves"
-        if best.solution.misfit > MISFIT
+        if best.solution.misfit > MAX_MISFIT
         else f"{unexplained_fraction(best):.0%} of a torque is left, which noise does not explain"
     )
     remark = (
         f"{excess}, from {len(ends)} starts{where}: "
-        f"the search ended {WRONG}, or friction, springs or gears are not the model's; intervals may not hold: see "
-        "the report's residuals, try --spring auto, another URDF or a motion nearer to the resonance"
+        f"the search ended {LOCAL_MINIMUM_TEXT}, or friction, springs or gears are not the model's; intervals may not "
+        "hold: see the report's residuals, try --spring auto, another URDF or a motion nearer to the resonance"
     )
     return replace(result, remarks=(*result.remarks, remark))
 
 
-BRIEF = 5.0
-"""Part of each stretch of motion in which the search for many joints begins, s."""
+SHORT_RUN_S = 5.0
+"""Length of the part of each stretch with which the search for many joints begins, s."""
 AUTO = "auto"
-"""What is chosen from the data: laws of springs, by `jobs.flexible_joints`, and terms of motors."""
+"""Setting that leaves the laws of springs (`jobs.flexible_joints`) and the terms of motors to the data."""
 CLOCKS = ("auto", "same", "own")
-UNEXPLAINED = 1.0
-"""Part of a torque's standard deviation; a fit that leaves more is worse than none."""
+USELESS_RESIDUAL_FRACTION = 1.0
+"""RMS residual, in parts of a torque's standard deviation, of a fit that explains nothing."""
 
 
 @dataclass
 class FlexibleJointIdentification:
     """Fits Y(q) x + c sign(q̇) + v q̇ = s(q_m - q) and u = s(q_m - q) + J q̈_m + b q̇_m by maximum likelihood.
 
-    q_m, u: positions and torques of the motors, seen from the links; q: positions of the links, by motion capture or by
-    encoders of their own; s: springs. The motors' equations, solved first, and then the links' give a start; what is
-    returned predicts all measured signals best, each weighed by its noise.
+    q_m and u are positions and torques of the motors, seen from the links. q are the positions of the links, by motion
+    capture or by encoders behind the gears, and s is the law of the springs. The motors' equations, solved first, and
+    then the links' give a start. The result predicts all measured signals best, each weighed by its noise.
 
     Attributes:
-        robot: kinematics and gravity; its nominal links are where the search starts. One joint alone, the others held
-            by their brakes: `model.locked`.
-        spring: law of all springs, or by joint: "linear", "cubic" or "dead_zone".
-        motor_terms: of the motors' torques: "motor_inertia", "motor_viscous", "motor_coulomb" and "torque_offset";
-            "auto": the first two, and "motor_coulomb" where the torques show it.
-        zero: estimate for every recording a constant between the positions of each link and its motor. Without it the
-            deflection is believed to be right by itself.
-        clock: of the links' sensor: "own": its offset is estimated; "same": as the robot's; "auto": own, unless the
+        robot: Kinematics and gravity; its nominal links are the start of the search. For one joint alone, the others
+            held by their brakes, see `model.locked`.
+        spring: Law of all springs, or by joint: "linear", "cubic" or "dead_zone".
+        motor_terms: Terms of the motors' torques: "motor_inertia", "motor_viscous", "motor_coulomb" and
+            "torque_offset". "auto": the first two, and "motor_coulomb" where it is significant.
+        zero: Whether a constant between the positions of each link and its motor is estimated for every recording.
+            Without it the measured deflection is absolute.
+        clock: Clock of the links' sensor: "own": its offset is estimated; "same": the robot's; "auto": own, unless the
             recording has the links with the motors.
-        drift: estimate a drift of that clock too.
-        band: highest frequency that is compared, Hz; None: chosen from the motion.
+        drift: Whether a drift of that clock is estimated.
+        band: Highest compared frequency, Hz; None: chosen from the motion.
     """
 
     robot: RobotModel
@@ -272,24 +276,24 @@ class FlexibleJointIdentification:
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
         given = read_all(recordings, self.robot.joint_names)
-        seen = _each(links, len(given))
+        seen = _angles_by_recording(links, len(given))
         found = [run for recording, angles in zip(given, seen, strict=True) for run in self._runs(recording, angles)]
         asked = USUAL_TERMS if self._chooses_terms else self.motor_terms
         terms = tuple(term for term in MOTOR_TERMS if term in asked)
         layout = Layout(self.robot, self.robot.base_parameters(), self._springs(), terms)
         own = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in found]
         brief = None
-        if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in found) > 2 * BRIEF:
-            brief = [run for r, angles in zip(given, seen, strict=True) for run in self._runs(r, angles, BRIEF)]
+        if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in found) > 2 * SHORT_RUN_S:
+            brief = [run for r, angles in zip(given, seen, strict=True) for run in self._runs(r, angles, SHORT_RUN_S)]
         first, *others = starts(layout, brief or found, own)
-        best = self._ended(layout, first, found, brief, own)
+        best = self._search_from(layout, first, found, brief, own)
         if self._chooses_terms:
             best = with_motor_friction(best, own)
             layout = best.search.layout
             others = [start._replace(values=extended(start.values, layout)) for start in others]
         ends, stiffness = [best], layout.index("stiffness")
-        if doubtful(best) or hazy(best, stiffness):
-            others = others[:OTHER_CLOCKS] if doubtful(best) else []
+        if fits_poorly(best) or stiffness_uncertain(best, stiffness):
+            others = others[:N_OTHER_CLOCKS] if fits_poorly(best) else []
             for factor in OTHER_SPRINGS:
                 values = best.start.values.copy()
                 values[stiffness] *= factor
@@ -301,17 +305,17 @@ class FlexibleJointIdentification:
             if leader is not best:
                 best = _converged(leader)
                 ends = [best, *(end for end in ends if end is not leader)]
-        return distrusted(self._result(layout, best, tuple(recording.source for recording in given)), best, ends)
+        return widen_for_rivals(self._result(layout, best, tuple(recording.source for recording in given)), best, ends)
 
-    def _ended(
+    def _search_from(
         self, layout: Layout, start: Start, found: list[Run], brief: list[Run] | None, own: list[RunTerms]
-    ) -> End:
-        """Search from a start, for many joints through a part of each run."""
+    ) -> SearchOutcome:
+        """Search from a start, for many joints first in a part of each run."""
         found, near = shifted(found, own, start.shift), None
         search = OutputError(layout, found, own)
         if brief is not None:
             near = OutputError(layout, shifted(brief, own, start.shift), own).approach(start.values)
-        return End(start, search, found, search.solve(start.values, near))
+        return SearchOutcome(start, search, found, search.solve(start.values, near))
 
     @property
     def _chooses_terms(self) -> bool:
@@ -320,8 +324,8 @@ class FlexibleJointIdentification:
     def repeat(
         self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None
     ) -> tuple[FlexibleResult, ...]:
-        """The same from each recording alone, for means and coefficients of variation as in the paper's table I."""
-        seen = _each(links, len(recordings))
+        """Identify from each recording alone, for means and coefficients of variation as in the paper's table I."""
+        seen = _angles_by_recording(links, len(recordings))
         return tuple(self.fit(r, links=one) for r, one in zip(recordings, seen, strict=True))
 
     def _springs(self) -> list[Spring]:
@@ -360,7 +364,7 @@ class FlexibleJointIdentification:
         except RecordingError as error:
             raise RecordingError(f"{recording.source}: {error}") from error
 
-    def _result(self, layout: Layout, end: End, sources: tuple[str, ...]) -> FlexibleResult:
+    def _result(self, layout: Layout, end: SearchOutcome, sources: tuple[str, ...]) -> FlexibleResult:
         _, search, found, solution = end
         frequencies, errors = resonances(layout, solution, found)
         result = FlexibleResult(
@@ -404,12 +408,12 @@ class FlexibleJointIdentification:
             zero=zero,
             link_rms=np.array([rms.get(("link", i), np.nan) for i in range(n)]),
             torque_rms=np.array([rms.get(("motor", i), np.nan) for i in range(n)]),
-            prediction=joined([of_run(layout, solution.values, run, motion, zero=zero, clock=correction)]),
+            prediction=concatenate([predict_run(layout, solution.values, run, motion, zero=zero, clock=correction)]),
         )
 
 
-def _each(links: LinkAngles | Sequence[LinkAngles | None] | None, count: int) -> list[LinkAngles | None]:
-    """Links' positions of each recording."""
+def _angles_by_recording(links: LinkAngles | Sequence[LinkAngles | None] | None, count: int) -> list[LinkAngles | None]:
+    """Return the links' positions of each recording."""
     if links is None:
         return [None] * count
     given: list[LinkAngles | None] = [links] if isinstance(links, LinkAngles) else list(links)
@@ -421,11 +425,11 @@ def _each(links: LinkAngles | Sequence[LinkAngles | None] | None, count: int) ->
 
 
 def _require_explained(result: FlexibleResult) -> None:
-    """Refuse a fit that leaves much of some torque: a search that ended in a wrong place, or another arm's model."""
+    """Refuse a fit that leaves most of some torque: a local minimum, or a model of another arm."""
     for run in result.runs:
         varied = np.std(run.prediction.measured_torque, axis=0)
         for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
-            if left > UNEXPLAINED * size:
+            if left > USELESS_RESIDUAL_FRACTION * size:
                 raise IdentificationError(
                     f"{run.source}: the best fit leaves {left / size:.0%} of joint '{joint}'s torque unexplained; "
                     "no parameters can be distinguished from it: try other springs (--spring auto), check the units "

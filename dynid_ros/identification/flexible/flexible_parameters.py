@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LINK_TERMS = ("coulomb", "viscous")
 MOTOR_TERMS = ("motor_inertia", "motor_viscous", "motor_coulomb", "torque_offset")
-"""Each linear in the motor's torque: its acceleration, velocity, direction, and one."""
+"""Terms of a motor's torque, linear in its acceleration, velocity, direction, and one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,10 @@ class Layout:
     """Order of the parameters: links, friction behind the springs, springs, motors.
 
     Attributes:
-        robot: the arm.
-        base: base parameters of the links alone.
-        springs: law of each joint's spring.
-        motor_terms: some of `MOTOR_TERMS`, in their order.
+        robot: Model of the arm.
+        base: Base parameters of the links alone.
+        springs: Law of each joint's spring.
+        motor_terms: Some of `MOTOR_TERMS` in their order.
     """
 
     robot: RobotModel
@@ -43,7 +43,7 @@ class Layout:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """(p,) such as "Izz1", "coulomb joint_1", "stiffness joint_1", "motor_inertia joint_1"."""
+        """Names (p,) such as "Izz1", "coulomb joint_1", "stiffness joint_1", "motor_inertia joint_1"."""
         joints = self.robot.joint_names
         return (
             *(self.base.names[column] for column in self.base.columns),
@@ -59,12 +59,12 @@ class Layout:
 
     @property
     def n_response(self) -> int:
-        """Number of parameters that the links' motion depends on: all but those of the motors, which come last."""
+        """Number of parameters that the links' motion depends on: all except those of the motors, which come last."""
         n = self.robot.n_joints
         return self.n_links + len(LINK_TERMS) * n + sum(len(law.names) for law in self.springs)
 
     def index(self, term: str) -> NDArray:
-        """(n,) where a term of every joint is; its first value for springs ("stiffness")."""
+        """Return the places (n,) of a term of every joint; of a spring that of its first value ("stiffness")."""
         wanted = [f"{term} {joint}" for joint in self.robot.joint_names]
         unknown = [name for name in wanted if name not in self.names]
         if unknown:
@@ -72,7 +72,7 @@ class Layout:
         return np.array([self.names.index(name) for name in wanted])
 
     def inertia_regressor(self, poses: NDArray) -> NDArray:
-        """(N, n, n, 10 n) in poses (N, n): times links' parameters, the inertia matrices of the links alone."""
+        """Return the regressor (N, n, n, 10 n) of the links' inertia matrices in poses (N, n)."""
         n = self.robot.n_joints
         q = np.repeat(poses, n, axis=0)
         still, each = np.zeros_like(q), np.tile(np.eye(n), (len(poses), 1))
@@ -80,9 +80,10 @@ class Layout:
         return regressor.reshape(len(poses), n, n, -1)
 
     def unpack(self, values: NDArray) -> JointParameters:
-        """Parameters (p,) by what they are."""
+        """Return the parameters (p,) by their meaning."""
         n, r = self.robot.n_joints, self.n_links
-        springs, at = [], r + len(LINK_TERMS) * n
+        springs = []
+        at = r + len(LINK_TERMS) * n
         for law in self.springs:
             springs.append(values[at : at + len(law.names)])
             at += len(law.names)
@@ -95,11 +96,11 @@ class JointParameters:
     """Values of the parameters, in SI units as seen from the links.
 
     Attributes:
-        links: (r,) base parameters.
-        coulomb, viscous: (n,) friction behind the springs.
-        laws: of the springs, one per joint.
-        springs: their values, one array per joint.
-        motors: (n,) by term.
+        links: Base parameters (r,).
+        coulomb, viscous: Friction behind the springs, (n,) each.
+        laws: Laws of the springs, one per joint.
+        springs: Values of the springs, one array per joint.
+        motors: Values (n,) by term.
     """
 
     links: NDArray
@@ -110,15 +111,15 @@ class JointParameters:
     motors: dict[str, NDArray]
 
     def spring_torque(self, deflection: NDArray) -> NDArray:
-        """Torques (N, n) of the springs at deflections (N, n)."""
+        """Return the torques (N, n) of the springs at deflections (N, n)."""
         return self._each("torque", deflection)
 
     def spring_tangent(self, deflection: NDArray) -> NDArray:
-        """Tangent stiffness (N, n)."""
+        """Return the tangent stiffness (N, n) at deflections (N, n)."""
         return self._each("tangent", deflection)
 
     def spring_columns(self, deflection: NDArray) -> NDArray:
-        """Derivatives (N, n, s) of the torques by all springs' values."""
+        """Return the derivatives (N, n, s) of the torques by the values of all springs."""
         blocks = [law.columns(deflection[:, i], self.springs[i]) for i, law in enumerate(self.laws)]
         found = np.zeros((*deflection.shape, sum(block.shape[1] for block in blocks)))
         at = 0
@@ -128,7 +129,7 @@ class JointParameters:
         return found
 
     def motor_torque(self, deflection: NDArray, terms: NDArray) -> NDArray:
-        """Torques (N, n) of the motors at deflections (N, n), with their `motor_columns` (t, N, n)."""
+        """Return the torques (N, n) of the motors at deflections (N, n) with their `motor_columns` (t, N, n)."""
         own = (column * values for column, values in zip(terms, self.motors.values(), strict=True))
         return sum(own, start=self.spring_torque(deflection))
 
@@ -139,36 +140,38 @@ class JointParameters:
 
 
 def motor_columns(velocity: NDArray, acceleration: NDArray, direction: NDArray, terms: Sequence[str]) -> NDArray:
-    """What each term of the motors adds to their torques, (t, N, n)."""
+    """Return the columns (t, N, n) of the terms of the motors' torques."""
     values = (acceleration, velocity, direction, np.ones_like(velocity))
     by_term = dict(zip(MOTOR_TERMS, values, strict=True))
     return np.stack([by_term[term] for term in terms])
 
 
 class Combination(NamedTuple):
-    """Value and standard error of a sum of parameters, and the sum to read."""
+    """Sum of parameters: expression, value and standard error."""
 
     expression: str
     value: float
     standard_error: float
 
 
-# What a rigid arm shows too: sums of link and motor, determined where slow motion or stiff springs hide the parts.
+# Sums of link and motor, which slow motion and stiff springs determine where the parts are undetermined.
 
 
-PARTS = {
+RIGID_TERM_PARTS = {
     "rotor_inertia": ("motor_inertia",),
     "viscous": ("viscous", "motor_viscous"),
     "coulomb": ("coulomb", "motor_coulomb"),
     "offset": ("torque_offset",),
 }
-"""What each term of a rigid joint is made of."""
+"""Terms of the flexible joint that make up each term of a rigid one."""
 
 
 def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
-    """Base parameters of the rigid arm that hold a motor's part, by those of the flexible one."""
+    """Return those base parameters of the rigid arm that contain a motor term, as sums of the flexible arm's."""
     robot, names = layout.robot, layout.names
-    terms = {term for term, parts in PARTS.items() if set(parts) & {*layout.motor_terms, "coulomb", "viscous"}}
+    terms = {
+        term for term, parts in RIGID_TERM_PARTS.items() if set(parts) & {*layout.motor_terms, "coulomb", "viscous"}
+    }
     friction = FrictionModel(JointFriction(offset="offset" in terms, rotor_inertia="rotor_inertia" in terms))
     rigid = robot.base_parameters(friction)
     n_links = robot.parameters.size
@@ -181,7 +184,7 @@ def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
         motors = False
         for column in np.flatnonzero(np.abs(rigid.combinations[row, n_links:]) > 1e-9):
             term, joint = rigid.names[n_links + column].split(" ", 1)
-            for part in PARTS[term]:
+            for part in RIGID_TERM_PARTS[term]:
                 name = f"{part} {joint}"
                 if name in names:
                     weights[names.index(name)] += rigid.combinations[row, n_links + column]
@@ -194,7 +197,7 @@ def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
 
 
 def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple[NDArray, NDArray]:
-    """Frequencies (n,) of each joint alone, Hz, its motor held, in the middle of the motion; and standard errors."""
+    """Return resonance frequencies (n,) of each joint with its motor held, Hz, and their standard errors."""
     n, r = layout.robot.n_joints, layout.n_links
     pose = np.mean(np.concatenate([run.motor.position for run in runs]), axis=0)
     own = np.arange(n)
@@ -213,7 +216,7 @@ def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple
 
 
 def _variance(weights: NDArray, information: NDArray, involved: NDArray) -> float:
-    """Return the variance of a combination, parts of which may be undetermined; infinite if it is so too."""
+    """Return the variance of a combination of parameters; infinite where the combination is undetermined."""
     if (np.diagonal(information)[involved] == 0).any():
         return np.inf
     eigenvalues, vectors, scale = scaled_eigh(information)
@@ -225,8 +228,8 @@ def _variance(weights: NDArray, information: NDArray, involved: NDArray) -> floa
 
 
 def _words(expression: str, layout: Layout) -> str:
-    """An expression with a rigid joint's terms by their parts."""
-    for term, parts in PARTS.items():
+    """Return an expression with a rigid joint's terms replaced by their parts."""
+    for term, parts in RIGID_TERM_PARTS.items():
         for joint in layout.robot.joint_names:
             present = [f"{part} {joint}" for part in parts if f"{part} {joint}" in layout.names]
             expression = expression.replace(f"{term} {joint}", " + ".join(present))

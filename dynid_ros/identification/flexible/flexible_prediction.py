@@ -1,4 +1,4 @@
-"""Where links go and which torques motors need, from the recorded motion of the motors alone."""
+"""Prediction of the links' motion and the motors' torques from the recorded motion of the motors alone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class FlexiblePrediction:
     """Predicted and measured signals at N samples, (N, n) each.
 
     Attributes:
-        time: (N,) s.
-        link: positions of the links, rad or m.
-        deflection: of the springs, q_m - q.
-        spring_torque: N m or N.
-        torque: of the motors.
-        measured_torque: as recorded.
-        measured_link: as recorded, on the robot's clock and without the zero offset; NaN where not measured.
+        time: Times (N,), s.
+        link: Positions of the links, rad or m.
+        deflection: Deflections q_m - q of the springs.
+        spring_torque: Torques of the springs, N m or N.
+        torque: Torques of the motors.
+        measured_torque: Torques of the motors as recorded.
+        measured_link: Positions of the links as recorded, on the robot's clock, without zero offset; NaN where missing.
     """
 
     time: NDArray
@@ -41,19 +41,19 @@ class FlexiblePrediction:
 
 
 def predict(layout: Layout, values: NDArray, recording: Recording, band: float) -> FlexiblePrediction:
-    """Prediction for every stretch of motion of a recording, without its first and last moments.
+    """Predict every stretch of motion of a recording, without its first and last moments.
 
-    The links' state at the start is taken from a rigid arm's; what is wrong with it dies out as its oscillation does.
+    The initial state of the links is that of a rigid arm; its error dies out with its oscillation.
 
     Args:
-        layout: of the parameters.
-        values: (p,) parameters.
-        recording: positions of the motors, and what there is to compare with.
-        band: highest frequency of the motion, Hz.
+        layout: Order of the parameters.
+        values: Parameters (p,).
+        recording: Positions of the motors, and signals to compare with.
+        band: Highest frequency of the motion, Hz.
 
     Raises:
-        RecordingError: a joint of the model is not in the recording.
-        IdentificationError: no stretch of motion, or none of the links that goes with it.
+        RecordingError: A joint of the model is not in the recording.
+        IdentificationError: There is no stretch of motion, or no motion of the links fits it.
     """
     motion = recording.select(layout.robot.joint_names)
     link = motion.link_position if motion.link_position is not None else np.full_like(motion.position, np.nan)
@@ -63,22 +63,22 @@ def predict(layout: Layout, values: NDArray, recording: Recording, band: float) 
         guess = _rigid_guess(layout, values, run)
         start = np.stack([guess[0], run.motor.velocity[0]])
         moved = response.solve(layout.unpack(values), start, guess)
-        found.append(of_run(layout, values, run, moved, zero=np.zeros(run.n_joints)))
-    return joined(found)
+        found.append(predict_run(layout, values, run, moved, zero=np.zeros(run.n_joints)))
+    return concatenate(found)
 
 
-def of_run(
+def predict_run(
     layout: Layout, values: NDArray, run: Run, motion: LinkMotion, *, zero: NDArray, clock: float = 0.0
 ) -> FlexiblePrediction:
-    """Prediction of one run whose links move so.
+    """Return the prediction of one run with a motion of its links.
 
     Args:
-        layout: of the parameters.
-        values: (p,) parameters.
-        run: the stretch.
-        motion: of its links.
-        zero: (n,) to take from the measured positions of the links, rad or m.
-        clock: to add to the times of the links' sensor, s.
+        layout: Order of the parameters.
+        values: Parameters (p,).
+        run: Stretch of motion.
+        motion: Motion of its links.
+        zero: Offsets (n,) of the measured positions of the links, rad or m.
+        clock: Correction of the times of the links' sensor, s.
     """
     parameters = layout.unpack(values)
     position = motion.position[:: run.parts]
@@ -100,11 +100,11 @@ def of_run(
     )
 
 
-def joined(parts: Sequence[FlexiblePrediction]) -> FlexiblePrediction:
-    """One after the other.
+def concatenate(parts: Sequence[FlexiblePrediction]) -> FlexiblePrediction:
+    """Return predictions one after the other.
 
     Raises:
-        IdentificationError: there is none.
+        IdentificationError: There is no prediction.
     """
     if not parts:
         raise IdentificationError("nothing to predict: no stretch of motion")
@@ -113,7 +113,7 @@ def joined(parts: Sequence[FlexiblePrediction]) -> FlexiblePrediction:
 
 
 def _rigid_guess(layout: Layout, values: NDArray, run: Run) -> NDArray:
-    """Positions of the links if they moved as the motors do but for the deflection that this takes."""
+    """Return the positions of the links behind motors that move alike, less the deflection that this motion needs."""
     parameters = layout.unpack(values)
     motor = Motion(run.fine, *central_differences(run.fine, run.step / run.parts))
     regressor = layout.base.reduce(layout.robot.torque_regressor(*motor))

@@ -1,4 +1,4 @@
-"""Torques of the motors that the simple terms lack: dry friction, which is chosen, and ripple, which is only named."""
+"""Torques of the motors beyond inertia and viscous friction: dry friction is chosen, ripple is named."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.identification.flexible.starting_values import Start
 
 
-class End(NamedTuple):
-    """Where a search ended, that began at a start with these runs."""
+class SearchOutcome(NamedTuple):
+    """End of a search, with its start and runs."""
 
     start: Start
     search: OutputError
@@ -32,16 +32,16 @@ class End(NamedTuple):
 USUAL_TERMS = MOTOR_TERMS[:2]
 """Terms of a motor's torque that are always estimated where terms are chosen."""
 MIN_SCORE = 9.0
-"""Gain of twice the log-likelihood that dry friction of a motor must promise, in parts of the misfit, to be fitted."""
+"""Gain of twice the log-likelihood by dry friction of a motor, in parts of the misfit, from which it is fitted."""
 MIN_ERRORS_ABOVE_ZERO = 3.0
-"""Standard errors, widened by errors of the model, above zero at which dry friction of a motor is significant."""
+"""Distance from zero in standard errors, widened by errors of the model, from which dry friction is significant."""
 
 
-def with_motor_friction(end: End, terms: Sequence[RunTerms]) -> End:
-    """Return the fit with dry friction of the motors where it is significant, else the fit as it was.
+def with_motor_friction(end: SearchOutcome, terms: Sequence[RunTerms]) -> SearchOutcome:
+    """Return the fit with dry friction of the motors where it is significant, else the given fit.
 
-    The score test (Rao 1948) needs no search: a step from the fit without the term says how much likelihood it gains.
-    The search that follows where it gains enough starts from there.
+    The score test (Rao 1948) needs no search: a step from the fit without the term predicts the gain of likelihood.
+    Where the gain suffices, a search starts from this step.
     """
     layout = replace(end.search.layout, motor_terms=(*end.search.layout.motor_terms, "motor_coulomb"))
     search = OutputError(layout, end.runs, terms)
@@ -59,11 +59,11 @@ def with_motor_friction(end: End, terms: Sequence[RunTerms]) -> End:
     friction, errors = solution.values[places], np.sqrt(np.diagonal(solution.covariance)[places])
     if not (friction > MIN_ERRORS_ABOVE_ZERO * errors).any():
         return end
-    return End(end.start._replace(values=extended(end.start.values, layout)), search, end.runs, solution)
+    return SearchOutcome(end.start._replace(values=extended(end.start.values, layout)), search, end.runs, solution)
 
 
 def extended(values: NDArray, layout: Layout) -> NDArray:
-    """Return parameters (p,) of a layout, zero where the given ones, which are its first, have no value."""
+    """Return parameters (p,) of a layout whose first parameters are given; the others are zero."""
     return np.concatenate([values, np.zeros(len(layout.names) - len(values))])
 
 
@@ -71,27 +71,27 @@ def extended(values: NDArray, layout: Layout) -> NDArray:
 
 
 MIN_RIPPLE_PERIODS = 3.0
-"""Periods of a ripple within the motor's range: what is slower passes for gravity or friction."""
+"""Periods of a ripple within the motor's range: slower ones look like gravity or friction."""
 MAX_RIPPLE_PHASE_RAD = 1.0
-"""Largest phase that a ripple runs through from one sample to the next."""
+"""Largest phase of a ripple between two samples."""
 MIN_RIPPLE_GAIN = 30.0
-"""Gain of twice the log-likelihood of a ripple, in parts of the misfit. Noise gains 14 at the best of 1000 periods."""
+"""Gain of twice the log-likelihood by a ripple, in parts of the misfit. Noise gains 14 at the best of 1000 periods."""
 
 
 class Ripple(NamedTuple):
     """Torque ripple of a motor that the model lacks.
 
     Attributes:
-        remark: that says so.
-        shift: (p,) what the parameters would change by with the ripple in the model.
+        remark: Sentence on the ripple.
+        shift: Change (p,) of the parameters if the ripple were in the model.
     """
 
     remark: str
     shift: NDArray
 
 
-def torque_ripples(end: End, joint_names: Sequence[str]) -> list[Ripple]:
-    """Return the largest torque ripple of each motor in each run, where the torque shows it."""
+def torque_ripples(end: SearchOutcome, joint_names: Sequence[str]) -> list[Ripple]:
+    """Return the largest significant torque ripple of each motor in each run."""
     found = []
     for k, (run, channels) in enumerate(zip(end.runs, end.solution.channels, strict=True)):
         for channel in channels:

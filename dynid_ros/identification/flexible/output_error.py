@@ -1,10 +1,9 @@
-"""Maximum likelihood for flexible joints: all measured signals of links and motors against their prediction.
+"""Maximum likelihood for flexible joints from all measured signals of links and motors.
 
-Output errors, not equation errors: the links' motion is predicted from that of the motors, so no noisy measurement is
-differentiated or enters a regressor, and the sensors' noise, whatever its colour, has the last word on what counts
-(Pintelon and Schoukens 2012, chapter 9). Of the motors' positions, measured by the best of the sensors, the harmonics
-of a periodic motion are estimated along; other motions are taken as they are, and what noise they have shows in the
-residuals of torques and links, by which it is weighed.
+These are output errors, not equation errors. The links' motion is predicted from that of the motors, so no noisy
+measurement is differentiated or enters a regressor, and residuals are weighed by the sensors' noise, whatever its
+colour (Pintelon and Schoukens 2012, chapter 9). The harmonics of periodic motor positions are estimated along. Other
+motions are taken as recorded, and their noise appears in the residuals of torques and links, by which it is weighed.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.identification.flexible.spring_fit import white_noise
 from dynid_ros.progress import each
 
-# How noisy measured links and motors are at every frequency, and what makes their residuals white.
+# Densities of noise of links and motors at every frequency, and the matrices that make residuals white.
 
 
 SMOOTHING = (30, 0.3)
-"""Frequencies to either side over which a density is averaged, and at least this share of their number: a density of
-few frequencies follows the residuals, and standard errors come out too small (a third at 6 frequencies)."""
-LEAST_DENSITY = 1e-6
+"""Frequencies to either side over which a density is averaged, and the smallest share of the frequency's own number. A
+density of few frequencies follows the residuals, and standard errors come out a third too small at 6 frequencies."""
+MIN_DENSITY = 1e-6
 """Smallest spectral density of noise, in parts of its mean."""
 MIN_NOISE_FRACTION = 1e-3
 """Smallest noise that a search starts with, in parts of the standard deviation of the torque or the deflection."""
@@ -39,8 +38,8 @@ MIN_NOISE_FRACTION = 1e-3
 def sensor_whiteners(run: Run, channels: Sequence[Channel]) -> dict[int, NDArray]:
     """Return the whiteners (F, c, c) of each joint for white noise of its sensors, by differences of neighbours.
 
-    A search starts with these. Densities of the residuals would take errors of the first parameters for noise, and the
-    search would stay where it started.
+    A search starts with these. Densities of the residuals would count errors of the initial parameters as noise, and
+    the search would stay at its start.
     """
     found = {}
     for joint, own in channels_by_joint(channels).items():
@@ -56,17 +55,17 @@ def sensor_whiteners(run: Run, channels: Sequence[Channel]) -> dict[int, NDArray
 
 
 def channels_by_joint(channels: Sequence[Channel]) -> dict[int, list[Channel]]:
-    """Return the channels of each joint, in the order of the joints."""
+    """Return the channels of each joint in the order of the joints."""
     joints = sorted({channel.joint for channel in channels})
     return {joint: [channel for channel in channels if channel.joint == joint] for joint in joints}
 
 
 def whiteners(run: Run, channels: Sequence[Channel]) -> dict[int, NDArray]:
-    """Return for each joint (F, c, c) matrices that make the noise of its c channels white and of variance one.
+    """Return for each joint the matrices (F, c, c) that make the noise of its c channels white with variance one.
 
-    The density of noise is the residuals' own, averaged over neighbouring frequencies. It is one matrix for link and
-    motor together: the noise of a motor's encoder, which the prediction starts from, is in the residuals of both. At
-    the lines of a periodic motion errors of the model gather, which are no noise.
+    The density of noise is that of the residuals, averaged over neighbouring frequencies. It is one matrix for link and
+    motor together, because the noise of a motor's encoder, from which the prediction starts, is in the residuals of
+    both. The lines of a periodic motion are left out, because errors of the model gather there.
     """
     lines = run.compared.lines
     found = {}
@@ -77,13 +76,13 @@ def whiteners(run: Run, channels: Sequence[Channel]) -> dict[int, NDArray]:
             every = np.arange(len(spectra))[:, None]
             counted[(np.abs(every - lines) <= 1).any(axis=1)] = 0.0
         density = _averaged(spectra, counted)
-        density += np.diag(LEAST_DENSITY * np.einsum("fcc->c", density).real / len(density) + 1e-300)
+        density += np.diag(MIN_DENSITY * np.einsum("fcc->c", density).real / len(density) + 1e-300)
         found[joint] = np.linalg.inv(np.linalg.cholesky(density))
     return found
 
 
 def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
-    """(F, c, c) products of the spectra (F, c), averaged over neighbours that count (F,)."""
+    """Return the products (F, c, c) of the spectra (F, c), averaged over the neighbours that count (F,)."""
     power = spectra[:, :, None] * spectra[:, None, :].conj() * counted[:, None, None]
     bins = np.arange(len(power))
     half = np.maximum(SMOOTHING[0], SMOOTHING[1] * bins).astype(int)
@@ -99,34 +98,35 @@ def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
     return (total[last] - total[first]) / np.maximum(count, 1.0)[:, None, None]
 
 
-APPROACHES, MAX_WEIGHTINGS = 2, 8
-"""Times that densities of noise are estimated in a part of the runs, and at most in all of them."""
-REFINED = 3
-"""Times at the end that how links stick is estimated along."""
-WEIGHTING_GAIN = 3e-3
-"""Fall of the mean logarithm of what a channel leaves, RMS, below which densities are estimated no more."""
-SOFTEST = 0.1
-"""Softest spring that is tried, in parts of the stiffness that a search starts from."""
-LEAST_KEPT = 0.05
-"""Part of a residual, at a frequency that decides much, that a fit leaves at least: less is rounding."""
-NULL_SPACE = 1e-10
+FIRST_WEIGHTINGS = 2
+MAX_WEIGHTINGS = 8
+"""Number of estimates of the densities of noise in a part of the runs, and largest number in all of them."""
+REFINED_WEIGHTINGS = 3
+"""Weightings at the end that estimate stiction."""
+MIN_WEIGHTING_GAIN = 3e-3
+"""Fall of the mean logarithm of a channel's RMS residual below which densities are estimated no more."""
+MIN_STIFFNESS_FRACTION = 0.1
+"""Softest spring of a search, in parts of the initial stiffness."""
+MIN_HAT_COMPLEMENT = 0.05
+"""Smallest part of a residual that a fit leaves at an influential frequency: less is rounding."""
+NULL_EIGENVALUE = 1e-10
 """Eigenvalue of the information, in units of its diagonal, below which a direction is undetermined."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Where the likelihood is largest.
+    """Maximum of the likelihood.
 
     Attributes:
-        values: (p,) parameters of the arm.
-        covariance: (p, p); infinite variances of what is undetermined.
-        runs: (size,) parameters of each run, and their standard errors.
-        run_errors: likewise.
-        channels: residuals by run.
-        information: (p, p) of the arm's parameters, those of the runs being unknown.
-        condition_number: of the information's square root, columns scaled.
-        iterations: steps taken.
-        misfit: squares of the residuals at the compared frequencies by those of noise: about one if all is well.
+        values: Parameters (p,) of the arm.
+        covariance: Covariance (p, p); infinite variances of undetermined parameters.
+        runs: Parameters (size,) of each run.
+        run_errors: Standard errors (size,) of each run's parameters.
+        channels: Residuals by run.
+        information: Information (p, p) of the arm's parameters with unknown parameters of the runs.
+        condition_number: Condition number of the information's square root, columns scaled.
+        iterations: Number of steps.
+        misfit: Mean square of the whitened residuals at the compared frequencies: about one for a good model.
     """
 
     values: NDArray
@@ -141,17 +141,17 @@ class Solution:
 
     @property
     def left(self) -> float:
-        """Sum of the logarithms of what all channels leave, RMS: of two solutions the less likely one has more."""
+        """Sum of the logarithms of all channels' RMS residuals; the less likely of two solutions has more."""
         return _left(self.channels)
 
 
 class OutputError:
-    """The likelihood of runs.
+    """Likelihood of runs.
 
     Args:
-        layout: of the arm's parameters.
-        runs: stretches of motion.
-        terms: what is estimated for each of them.
+        layout: Order of the arm's parameters.
+        runs: Stretches of motion.
+        terms: Terms that are estimated for each of them.
     """
 
     def __init__(self, layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> None:
@@ -159,36 +159,36 @@ class OutputError:
         self.residuals = [RunResiduals(layout, run, own) for run, own in zip(runs, terms, strict=True)]
 
     def left(self, values: NDArray) -> float:
-        """Sum of the logarithms of what all channels leave, RMS, at parameters (p,) and the runs' starts.
+        """Return the sum of the logarithms of all channels' RMS residuals at parameters (p,) and the runs' starts.
 
         Raises:
-            IdentificationError: no motion was found for them.
+            IdentificationError: No motion was found for them.
         """
         return _left(self._channels(values, [run.start() for run in self.residuals]))
 
     def approach(self, start: NDArray) -> tuple[NDArray, list[NDArray]]:
-        """Parameters (p,) of the arm, and those of each run that have names, after the search's first weightings."""
+        """Return the parameters (p,) of the arm and the named ones of each run after the first weightings."""
         values, own = start.copy(), [run.start() for run in self.residuals]
         channels = self._channels(values, own)
-        for weighting in range(APPROACHES):
+        for weighting in range(FIRST_WEIGHTINGS):
             weights = self._weights(channels, first=weighting == 0)
             values, own, channels, _ = self._search(values, own, channels, weights)
         return values, self.named(own)
 
     def named(self, own: Sequence[NDArray]) -> list[NDArray]:
-        """Return those parameters of each run that have names."""
+        """Return the named parameters of each run."""
         return [run.named(mine) for run, mine in zip(self.residuals, own, strict=True)]
 
     def score(self, values: NDArray, own: list[NDArray], places: NDArray) -> tuple[NDArray, NDArray]:
-        """Return what each of some parameters would step by if it were free, and what that gains (s,).
+        """Return the step of each of some parameters if it were free, and the gain of that step (s,).
 
         Args:
-            values: (p,) where the likelihood of all other parameters is largest.
-            own: parameters of each run there.
-            places: (s,) numbers of the parameters, each of which is judged alone.
+            values: Parameters (p,) that maximize the likelihood over all other parameters.
+            own: Parameters of each run there.
+            places: Numbers (s,) of the parameters, each of which is judged alone.
 
         Returns:
-            Steps (s,), and gains (s,) of twice the logarithm of the likelihood: 0 and 0 where it hardly depends on one.
+            Steps (s,), and gains (s,) of twice the log-likelihood: zero where it hardly depends on a parameter.
         """
         for run in self.residuals:
             run.refine()
@@ -196,20 +196,20 @@ class OutputError:
         information, gradient = self._normal(own, channels, self._weights(channels, first=False))
         others = np.setdiff1d(np.arange(len(gradient)), places)
         eigenvalues, vectors, scale = scaled_eigh(information[np.ix_(others, others)])
-        kept = eigenvalues > NULL_SPACE
+        kept = eigenvalues > NULL_EIGENVALUE
         basis = vectors[:, kept] / np.sqrt(eigenvalues[kept]) / scale[:, None]
         across = information[np.ix_(places, others)] @ basis
         alone = np.diagonal(information)[places]
         known = alone - (across**2).sum(axis=1)
         slope = gradient[places] - across @ (basis.T @ gradient[others])
-        shows = known > NULL_SPACE * alone
+        shows = known > NULL_EIGENVALUE * alone
         known = np.where(shows, known, np.inf)
         return slope / known, slope**2 / known
 
     def omitted_torque(
         self, solution: Solution, run: int, joint: int, torques: NDArray
     ) -> tuple[NDArray, NDArray, float]:
-        """Return what torques (N, e) of a motor would do if they were in the model, to first order.
+        """Return the first-order effect of torques (N, e) of a motor that the model lacks.
 
         Returns:
             Their amplitudes (e,), the change (p,) of the parameters, and the gain of twice the log-likelihood.
@@ -230,22 +230,24 @@ class OutputError:
         across = np.zeros((torques.shape[1], len(gradient)))
         across[:, rows] = (added.conj().T @ columns).real
         eigenvalues, vectors, scale = scaled_eigh(information)
-        kept = eigenvalues > NULL_SPACE
+        kept = eigenvalues > NULL_EIGENVALUE
         basis = vectors[:, kept] / np.sqrt(eigenvalues[kept]) / scale[:, None]
         reduced = across @ basis
         slope = (added.conj().T @ residual).real - reduced @ (basis.T @ gradient)
-        amplitudes = np.linalg.lstsq((added.conj().T @ added).real - reduced @ reduced.T, slope, rcond=NULL_SPACE)[0]
+        amplitudes = np.linalg.lstsq((added.conj().T @ added).real - reduced @ reduced.T, slope, rcond=NULL_EIGENVALUE)[
+            0
+        ]
         return amplitudes, -(basis @ (reduced.T @ amplitudes))[:p], float(slope @ amplitudes)
 
     def solve(self, start: NDArray, near: tuple[NDArray, list[NDArray]] | None = None) -> Solution:
-        """Search from parameters (p,), or from those that a part of the runs led to, if they predict all runs better.
+        """Search from parameters (p,), or from those of a part of the runs if they predict all runs better.
 
         Args:
-            start: (p,)
-            near: what `approach` found.
+            start: Parameters (p,).
+            near: Result of `approach`.
 
         Raises:
-            IdentificationError: the search does not get anywhere.
+            IdentificationError: No motion was found for the start.
         """
         values = start.copy()
         own = [run.start() for run in self.residuals]
@@ -266,11 +268,11 @@ class OutputError:
             values, own, channels, used = self._search(values, own, channels, weights)
             iterations += used
             after = _left(channels)
-            settled = weighting > 0 and before - after < WEIGHTING_GAIN * sum(map(len, channels))
+            settled = weighting > 0 and before - after < MIN_WEIGHTING_GAIN * sum(map(len, channels))
             before = after
             if settled and refined:
                 break
-            if not refined and (settled or weighting == MAX_WEIGHTINGS - 1 - REFINED):
+            if not refined and (settled or weighting == MAX_WEIGHTINGS - 1 - REFINED_WEIGHTINGS):
                 refined = True
                 for run in self.residuals:
                     run.refine()
@@ -280,14 +282,14 @@ class OutputError:
         return self._solution(values, own, channels, weights, iterations)
 
     def search_rival(self, start: NDArray, best: list[list[Channel]]) -> Solution:
-        """Search once from other parameters (p,), weighed by the densities of noise of the best fit so far.
+        """Search once from other parameters, weighed by the densities of noise of the best fit so far.
 
         Args:
             start: Parameters (p,).
             best: Residuals of the best fit, by run.
 
         Raises:
-            IdentificationError: The search does not get anywhere.
+            IdentificationError: No motion was found for the start.
         """
         for run in self.residuals:
             run.refine()
@@ -333,19 +335,19 @@ class OutputError:
         return *split(end.values), end.state, end.iterations
 
     def _least_values(self, values: NDArray) -> NDArray:
-        """(p,) below which a search does not go: dry friction brakes, and springs hold."""
+        """Return the lower bounds (p,): dry friction brakes, and springs hold."""
         found = np.full(len(values), -np.inf)
         for term in ("coulomb", "motor_coulomb"):
             if term in self.layout.motor_terms or term in LINK_TERMS:
                 found[self.layout.index(term)] = 0.0
         stiffness = self.layout.index("stiffness")
-        found[stiffness] = SOFTEST * values[stiffness]
+        found[stiffness] = MIN_STIFFNESS_FRACTION * values[stiffness]
         return found
 
     def _misfit(
         self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
     ) -> float:
-        """Squares of the residuals by their number, at least one: more than noise is errors of the model."""
+        """Return the mean square of the whitened residuals, at least one: the excess is due to errors of the model."""
         rows = sum(
             2 * len(run.run.compared.bins) * len(found) for run, found in zip(self.residuals, channels, strict=True)
         )
@@ -359,15 +361,15 @@ class OutputError:
         channels: list[list[Channel]],
         weights: list[dict[int, NDArray]],
     ) -> NDArray:
-        """(p + sizes,) at least one: by what residuals of single frequencies move the parameters more than noise would.
+        """Return the factors (p + sizes,), at least one, of the standard errors by the residuals of single frequencies.
 
-        A sandwich (MacKinnon and White 1985, HC2): errors of the model, as of friction, pull at some frequencies much
-        more than noise does, in all joints at once, and where few frequencies hold all that is known, the fit hides
-        most of that. HC2 is right on average where there is noise alone; a jackknife is half as wide again.
+        This is a sandwich estimate (MacKinnon and White 1985, HC2). Errors of the model, as of friction, act at some
+        frequencies much more than noise, in all joints at once. Where few frequencies hold all information, the fit
+        hides most of that. HC2 is right on average with noise alone; a jackknife is half as wide again.
         """
         p, at, variance = len(self.layout.names), len(self.layout.names), np.zeros(len(covariance))
         scale = np.sqrt(np.maximum(np.diagonal(information), 1e-300))
-        inverse = np.linalg.pinv(information / np.outer(scale, scale), rcond=NULL_SPACE, hermitian=True)
+        inverse = np.linalg.pinv(information / np.outer(scale, scale), rcond=NULL_EIGENVALUE, hermitian=True)
         inverse /= np.outer(scale, scale)
         for run, found, weight in zip(self.residuals, channels, weights, strict=True):
             rows, bins = np.r_[0:p, at : at + run.size], run.run.compared.bins
@@ -380,12 +382,12 @@ class OutputError:
                 kept = np.eye(len(matrix)) - matrix @ gain[rows]
                 eigenvalues, vectors = np.linalg.eigh((kept + kept.T) / 2)
                 along = vectors.T @ np.concatenate([left.real, left.imag])
-                variance += (gain @ vectors @ (along / np.sqrt(np.maximum(eigenvalues, LEAST_KEPT)))) ** 2
+                variance += (gain @ vectors @ (along / np.sqrt(np.maximum(eigenvalues, MIN_HAT_COMPLEMENT)))) ** 2
             at += run.size
         return np.sqrt(np.maximum(1.0, variance / np.maximum(np.diagonal(covariance), 1e-300)))
 
     def _cost(self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]) -> float:
-        """Half the squares of all residuals, white, and of what the motors were corrected by."""
+        """Return half the squares of all white residuals and of the corrections of the motors' motion."""
         total = 0.0
         for run, mine, found, weight in zip(self.residuals, own, channels, weights, strict=True):
             for channels_of, chosen in _by_joint(found, weight, run.run.compared.bins):
@@ -396,7 +398,7 @@ class OutputError:
     def _normal(
         self, own: Sequence[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
     ) -> tuple[NDArray, NDArray]:
-        """Information and gradient over all parameters, those of the runs last."""
+        """Return information (p + sizes, p + sizes) and gradient (p + sizes,)."""
         p = len(self.layout.names)
         size = p + sum(run.size for run in self.residuals)
         information, gradient = np.zeros((size, size)), np.zeros(size)
@@ -424,7 +426,7 @@ class OutputError:
         p = len(values)
         information, _ = self._normal(own, channels, weights)
         eigenvalues, vectors, scale = scaled_eigh(information)
-        poor = eigenvalues < NULL_SPACE
+        poor = eigenvalues < NULL_EIGENVALUE
         inverse = (vectors[:, ~poor] / eigenvalues[~poor]) @ vectors[:, ~poor].T
         misfit = self._misfit(own, channels, weights)
         covariance = misfit * inverse / np.outer(scale, scale)
@@ -449,7 +451,7 @@ def _left(channels: Sequence[Sequence[Channel]]) -> float:
 
 
 class _Chosen(NamedTuple):
-    """Frequencies that are compared, (B,), and what makes a joint's residuals white there, (B, c, c)."""
+    """Compared frequencies (B,) and the whiteners (B, c, c) of a joint's residuals there."""
 
     bins: NDArray
     whiteners: NDArray
@@ -458,8 +460,8 @@ class _Chosen(NamedTuple):
 def _by_joint(
     channels: Sequence[Channel], weights: dict[int, NDArray], bins: NDArray
 ) -> Iterator[tuple[list[Channel], _Chosen]]:
-    """Channels of each joint, with what makes them white, a real signal's other half counted."""
-    # Negative frequencies have the same again; the mean has not.
+    """Yield the channels of each joint with their whiteners, which count the other half of a real signal's spectrum."""
+    # A spectrum holds each frequency twice, except for the mean.
     twice = np.where(bins > 0, np.sqrt(2.0), 1.0)
     for joint, matrix in weights.items():
         own = [channel for channel in channels if channel.joint == joint]
@@ -467,11 +469,11 @@ def _by_joint(
 
 
 def _white_residual(channels: Sequence[Channel], chosen: _Chosen) -> NDArray:
-    """Residuals (B, c) of a joint's channels, white."""
+    """Return the white residuals (B, c) of a joint's channels."""
     residual = np.stack([channel.residual[chosen.bins] for channel in channels], axis=1)
     return np.einsum("bcd,bd->bc", chosen.whiteners, residual)
 
 
 def _white_columns(channels: Sequence[Channel], chosen: _Chosen) -> NDArray:
-    """Their derivatives (B, c, p), white."""
+    """Return their white derivatives (B, c, p)."""
     return chosen.whiteners @ np.stack([channel.columns for channel in channels], axis=1)

@@ -1,7 +1,7 @@
-"""What the measured links and motors of one run leave unexplained, and how that depends on the parameters.
+"""Residuals of the measured links and motors of one run, and their derivatives by the parameters.
 
-Residuals are taken to the frequency domain: there the noise of each channel has a density of its own, whatever colour
-it has, and what lies above the band that is compared is left out.
+Residuals are compared in the frequency domain. There the noise of each channel has a density of any colour, and
+frequencies above the compared band are left out.
 """
 
 from __future__ import annotations
@@ -20,27 +20,30 @@ from dynid_ros.identification.flexible.link_response import EXACT_MARCH_STEP_S, 
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
 from dynid_ros.signals import LowPass, Motion
 
-NODES = 6
+INTERPOLATION_NODES = 6
 """Samples of the links' motion that an interpolation at the times of their sensor takes."""
-LEAST_VARIANCE = 1e-24
+MIN_VARIANCE = 1e-24
 """Smallest variance of a motor's harmonic, rad² or m²."""
 CLOCK_TERMS = ("clock_offset", "clock_drift")
 MOVING = 2 + len(STICTION)
-"""Values of each joint that the links' motion depends on, for a run: position and velocity at first, and stiction."""
-FIRM = 1e12
-"""Until the last search joints of many stick as Coulomb has it, for the sake of time: by so much less do they else."""
-LIKELY, SLOWEST = ((0.02, 1), (2e-3, 1), (0.01, 0)), 1e-6
-"""Likely size of each term of stiction, times a power of the motors' RMS velocity, which is no less than the other."""
+"""Values per joint that the links' motion depends on in a run: initial position and velocity, and stiction."""
+SEARCH_STICTION_WEIGHT = 1e12
+"""Factor on the prior of stiction during the search for many joints, which then stick as Coulomb has it. This saves
+time."""
+STICTION_SIZES = ((0.02, 1), (2e-3, 1), (0.01, 0))
+"""Expected size of creep, bend and lead, as a factor of a power of the motors' RMS velocity."""
+MIN_RMS_VELOCITY = 1e-6
+"""rad/s or m/s."""
 
 
 @dataclass(frozen=True)
 class RunTerms:
-    """What is estimated besides the parameters of the arm, for every run anew.
+    """Terms that are estimated for every run in addition to the parameters of the arm.
 
     Attributes:
-        zero: an offset of each joint's link angle from that of its motor.
-        clock: offset of the links' clock from the robot's.
-        drift: and its drift.
+        zero: Whether an offset of each link's angle from its motor is estimated.
+        clock: Whether an offset of the links' clock from the robot's is estimated.
+        drift: Whether a drift of that clock is estimated.
     """
 
     zero: bool = True
@@ -48,21 +51,21 @@ class RunTerms:
     drift: bool = False
 
     def names(self, n_joints: int) -> tuple[str, ...]:
-        """Names, after the 5 n of the links' start and of how joints stick."""
+        """Return the names of the run's parameters after the 5 n of the links' start and stiction."""
         clocks = [term for term, wanted in zip(CLOCK_TERMS, (self.clock, self.drift), strict=True) if wanted]
         return (*(f"zero {i}" for i in range(n_joints) if self.zero), *clocks)
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """Spectrum of one residual and of its derivatives.
+    """Spectrum of one residual and its derivatives.
 
     Attributes:
         kind: "link" or "motor".
-        joint: number.
-        residual: (F,) measured less predicted at all frequencies, complex; its mean square is the density of noise.
-        samples: residual in time.
-        derive: computes `columns`.
+        joint: Number of the joint.
+        residual: Measured minus predicted at all frequencies, (F,) complex; its mean square is the density of noise.
+        samples: Residual in time.
+        derive: Function that computes `columns`.
     """
 
     kind: str
@@ -73,10 +76,7 @@ class Channel:
 
     @cached_property
     def columns(self) -> NDArray:
-        """(B, p) derivatives of the prediction at the frequencies that hold the motion.
-
-        By the parameters of the arm, then by those of the run.
-        """
+        """Derivatives (B, p) at the compared frequencies by the parameters of the arm, then of the run."""
         return self.derive()
 
 
@@ -84,9 +84,9 @@ class RunResiduals:
     """Residuals of a run.
 
     Args:
-        layout: of the arm's parameters.
-        run: the stretch.
-        terms: what is estimated for this run alone.
+        layout: Order of the arm's parameters.
+        run: Stretch of motion.
+        terms: Terms that are estimated for this run alone.
     """
 
     def __init__(self, layout: Layout, run: Run, terms: RunTerms) -> None:
@@ -98,16 +98,16 @@ class RunResiduals:
         robot_time = run.link_time + run.offset
         start, end = run.time[run.compared.window.start], run.time[run.compared.window.start] + self._duration
         self._rows = np.flatnonzero((robot_time >= start) & (robot_time < end) & np.isfinite(run.link).any(axis=1))
-        if len(self._rows) < NODES:
+        if len(self._rows) < INTERPOLATION_NODES:
             raise IdentificationError(
                 f"{run.source}: no positions of links while the motors move; look at the clocks of both"
             )
-        # At the frequencies of the motors' spectra, whenever the links were seen.
+        # Fourier sums at the frequencies of the motors' spectra, for any times of the links' sensor.
         rates = np.arange(int(run.band * self._duration) + 1) / self._duration
         self._transform = np.exp(-2j * np.pi * np.outer(rates, robot_time[self._rows] - start))
         self._direction = motor_direction(run)
         self._guess = self._measured()
-        self._firm = 1.0 if run.n_joints <= FEW_JOINTS else FIRM
+        self._firm = 1.0 if run.n_joints <= FEW_JOINTS else SEARCH_STICTION_WEIGHT
         self._kept: tuple[NDArray, NDArray, LinkMotion] | None = None
         self._last: tuple[NDArray, NDArray, LinkMotion] | None = None
 
@@ -116,15 +116,15 @@ class RunResiduals:
         return self.run.step * (self.run.compared.window.stop - self.run.compared.window.start)
 
     def _corrections(self, own: NDArray) -> NDArray:
-        """(t, n) of the motors' motion."""
+        """Return the corrections (t, n) of the motors' motion."""
         return own[self._named :].reshape(self.run.n_joints, -1).T
 
     def keep(self) -> None:
-        """Start from the last motion henceforth: its parameters were found good."""
+        """Take the motion of the last evaluation as the start of the next: its parameters were accepted."""
         self._kept = self._last
 
     def refine(self) -> None:
-        """From now on find out how links stick, of few joints also more exactly when."""
+        """Estimate stiction from now on, and for few joints the directions of friction with the exact step."""
         self._firm = 1.0
         if self.run.n_joints <= FEW_JOINTS:
             self._response.march_step = EXACT_MARCH_STEP_S
@@ -136,39 +136,45 @@ class RunResiduals:
 
     @property
     def _named(self) -> int:
-        """So many come before the corrections of the motors' motion."""
+        """Number of parameters before the corrections of the motors' motion."""
         return MOVING * self.run.n_joints + len(self.terms.names(self.run.n_joints))
 
     @property
     def least(self) -> NDArray:
-        """(size,) below which no value is tried: joints creep and bend along their friction."""
-        found = np.full(self.size, -np.inf)
-        found[2 * self.run.n_joints : MOVING * self.run.n_joints] = 0.0
-        return found
+        """Lower bounds (size,): creep, bend and lead of sticking joints are not negative."""
+        bounds = np.full(self.size, -np.inf)
+        bounds[2 * self.run.n_joints : MOVING * self.run.n_joints] = 0.0
+        return bounds
 
     @property
     def prior(self) -> NDArray:
-        """(size,) inverse variances of what is known without the fit: joints nearly stick, encoders have harmonics."""
-        found, n = np.zeros(self.size), self.run.n_joints
-        speed = np.sqrt(np.mean(self.run.motor.velocity**2, axis=0)) + SLOWEST
-        found[2 * n : MOVING * n] = self._firm * np.concatenate([size * speed**power for size, power in LIKELY]) ** -2.0
+        """Inverse variances (size,) known in advance: joints nearly stick, and encoders determine harmonics."""
+        n = self.run.n_joints
+        inverse_variances = np.zeros(self.size)
+        speed = np.sqrt(np.mean(self.run.motor.velocity**2, axis=0)) + MIN_RMS_VELOCITY
+        stiction = np.concatenate([size * speed**power for size, power in STICTION_SIZES])
+        inverse_variances[2 * n : MOVING * n] = self._firm * stiction**-2.0
         variance = 2.0 * self.run.motor_noise**2 / len(self.run.time)
-        found[self._named :] = np.repeat(1.0 / np.maximum(variance, LEAST_VARIANCE), self._tones.shape[2])
-        return found
+        inverse_variances[self._named :] = np.repeat(1.0 / np.maximum(variance, MIN_VARIANCE), self._tones.shape[2])
+        return inverse_variances
 
     def named(self, own: NDArray) -> NDArray:
-        """Parameters of the run that a part of it has too: all but the corrections of the motors' motion."""
+        """Return the parameters that a part of the run has too: all except the corrections of the motors' motion."""
         return own[: self._named]
 
     def start(self, named: NDArray | None = None) -> NDArray:
-        """Initial values (size,), of those that have names: the links' measured start, zero offsets and clock."""
+        """Return initial values (size,).
+
+        Args:
+            named: Values of the named parameters; None: the measured start of the links, zero offsets and clock.
+        """
         if named is not None:
             return np.concatenate([named, np.zeros(self.size - self._named)])
-        first, second = self._guess[0], (self._guess[1] - self._guess[0]) * self.run.parts / self.run.step
-        return np.concatenate([first, second, np.zeros(self.size - 2 * self.run.n_joints)])
+        velocity = (self._guess[1] - self._guess[0]) * self.run.parts / self.run.step
+        return np.concatenate([self._guess[0], velocity, np.zeros(self.size - 2 * self.run.n_joints)])
 
     def motion(self, values: NDArray, own: NDArray) -> LinkMotion:
-        """Motion of the links for parameters (p,) of the arm and (size,) of the run."""
+        """Return the motion of the links for parameters (p,) of the arm and (size,) of the run."""
         n, near = self.run.n_joints, self._near(values, own)
         moving, corrections = own[: MOVING * n].reshape(MOVING, n), self._corrections(own)
         motion = self._response.solve(self.layout.unpack(values), moving[:2], near, corrections, moving[2:])
@@ -176,7 +182,7 @@ class RunResiduals:
         return motion
 
     def _near(self, values: NDArray, own: NDArray) -> NDArray:
-        """Positions of the links (N, n) that are expected for these parameters, by those kept and their derivatives."""
+        """Return expected positions (N, n) of the links by the kept motion and its derivatives."""
         if self._kept is None:
             return self._guess
         kept, kept_own, motion = self._kept
@@ -188,7 +194,7 @@ class RunResiduals:
         return motion.position + motion.by_parameters @ change
 
     def channels(self, values: NDArray, own: NDArray) -> list[Channel]:
-        """Residuals at these parameters."""
+        """Return the residuals at these parameters."""
         motion = self.motion(values, own)
         return [*self._link_channels(motion, own), *self._motor_channels(motion, self.layout.unpack(values), own)]
 
@@ -207,22 +213,22 @@ class RunResiduals:
         drift = extra.get(CLOCK_TERMS[1], 0.0)
         at = camera + run.offset + extra.get(CLOCK_TERMS[0], 0.0) + drift * since
         first, weights = interpolation(run.time[0], run.step / run.parts, len(motion.position), at)
-        nodes = first[:, None] + np.arange(NODES)
+        nodes = first[:, None] + np.arange(INTERPOLATION_NODES)
         position, velocity = (np.einsum("ms,msi->mi", weights, x[nodes]) for x in (motion.position, motion.velocity))
         found = []
         p = len(layout.names)
         for i in range(n):
             known = np.isfinite(run.link[self._rows, i])
-            if known.sum() < NODES:
+            if known.sum() < INTERPOLATION_NODES:
                 continue
             residual = run.link[self._rows, i] - position[:, i] - extra.get(f"zero {i}", 0.0)
-            # What was not seen adds nothing.
+            # Unseen samples have no weight.
             residual[~known] = 0.0
             scale = known / np.sqrt(known.sum())
 
             def derive(i: int = i, scale: NDArray = scale) -> NDArray:
                 by = motion.by_parameters[:, i]
-                columns = self._columns(sum(weights[:, s, None] * by[nodes[:, s]] for s in range(NODES)))
+                columns = self._columns(sum(weights[:, s, None] * by[nodes[:, s]] for s in range(INTERPOLATION_NODES)))
                 for k, name in enumerate(names):
                     if name == f"zero {i}":
                         columns[:, p + before + k] = 1.0
@@ -270,46 +276,46 @@ class RunResiduals:
         return found
 
     def _columns(self, by: NDArray) -> NDArray:
-        """(N, p + size) derivatives by all parameters, of those by what the links' motion depends on."""
+        """Return derivatives (N, p + size) by all parameters from those by the parameters of the links' motion."""
         p, r, own = len(self.layout.names), self.layout.n_response, MOVING * self.run.n_joints
         columns = np.zeros((len(by), p + self.size))
         columns[:, :r], columns[:, p : p + own], columns[:, p + self._named :] = np.split(by, [r, r + own], axis=1)
         return columns
 
     def _measured(self) -> NDArray:
-        """Positions of the links (N, n) to start from: measured, else those of the motors."""
+        """Return the initial guess (N, n) of the links' positions: the measured ones, or those of the motors."""
         run = self.run
         found = run.fine.copy()
         time = run.time[0] + run.step / run.parts * np.arange(len(found))
         low_pass = LowPass(run.band, run.parts / run.step)
         for i in range(run.n_joints):
             known = np.isfinite(run.link[:, i])
-            if known.sum() >= NODES:
+            if known.sum() >= INTERPOLATION_NODES:
                 deflection = np.interp(time, run.link_time[known] + run.offset, run.link[known, i]) - found[:, i]
                 found[:, i] += low_pass.filter(deflection - deflection.mean())
         return found
 
 
 def tones(run: Run, n_samples: int, parts: int, order: int) -> NDArray:
-    """(N, 2 h) derivative of cosines and sines at the lines of periodic motors; none for others."""
+    """Return derivatives (N, 2 h) of cosines and sines at the lines of periodic motors; empty for other motions."""
     angles = np.outer(run.step / parts * np.arange(n_samples), run.compared.tones)
     turned = angles + order * np.pi / 2
     return np.hstack([np.cos(turned), np.sin(turned)]) * np.tile(run.compared.tones**order, 2)
 
 
 def motor_direction(run: Run) -> NDArray:
-    """Directions (N, n) of the motors' motion, averaged over the samples in which they reverse."""
+    """Return the directions (N, n) of the motors' motion, averaged over the samples in which they reverse."""
     width = np.abs(run.motor.acceleration) * run.step / 2 + 1e-9
     return np.clip(run.motor.velocity / width, -1.0, 1.0)
 
 
 def interpolation(start: float, step: float, n_samples: int, at: NDArray) -> tuple[NDArray, NDArray]:
-    """First node (M,) and Lagrange's weights (M, 6) that interpolate N uniform samples at times (M,)."""
+    """Return first nodes (M,) and Lagrange's weights (M, 6) that interpolate N uniform samples at times (M,)."""
     place = (at - start) / step
-    first = np.clip(np.floor(place).astype(int) - NODES // 2 + 1, 0, n_samples - NODES)
+    first = np.clip(np.floor(place).astype(int) - INTERPOLATION_NODES // 2 + 1, 0, n_samples - INTERPOLATION_NODES)
     x = (place - first)[:, None]
-    nodes = np.arange(NODES)
-    weights = np.ones((len(at), NODES))
+    nodes = np.arange(INTERPOLATION_NODES)
+    weights = np.ones((len(at), INTERPOLATION_NODES))
     for j in nodes:
         others = nodes[nodes != j]
         weights[:, j] = np.prod((x - others) / (j - others), axis=1)

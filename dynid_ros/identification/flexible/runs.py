@@ -26,15 +26,15 @@ DEGREES = 180.0 / np.pi
 
 
 def check_links(motors: Recording, time: NDArray, link: NDArray) -> None:
-    """Refuse positions that are not those of links.
+    """Refuse positions that cannot be those of links.
 
     Args:
-        motors: their positions.
-        time: (M,) s, on about the motors' clock.
-        link: (M, n) rad or m; NaN where unknown.
+        motors: Recording with the motors' positions.
+        time: Times (M,) on about the motors' clock, s.
+        link: Positions (M, n), rad or m; NaN where unknown.
 
     Raises:
-        IdentificationError: no overlap in time, a joint without positions, or positions that are the motor's own, of
+        IdentificationError: There is no overlap in time, a joint has no positions, or positions are the motor's own, of
             the opposite sign or in another unit; names the joint.
     """
     inside = (time >= motors.time[0]) & (time <= motors.time[-1])
@@ -77,27 +77,28 @@ def check_links(motors: Recording, time: NDArray, link: NDArray) -> None:
             )
 
 
-# Motors that repeat a motion: their harmonics, without the noise of all other frequencies.
+# Harmonics of periodic motors, without the noise at all other frequencies.
 
 
 FIRST_HARMONICS = 8
 """Number of harmonics of the series that finds the base frequency."""
-SIGNIFICANT = 5.0
-"""Amplitude of a harmonic, in standard errors, above which it is one."""
-DIGITS, AGREES = 4, 4.0
-"""Digits of a commanded frequency or period; and how many standard errors it may be off."""
-UNEXPLAINED = 1.3
-"""What a series leaves, in parts of the noise, up to which motors count as periodic."""
+MIN_HARMONIC_SIGMAS = 5.0
+"""Amplitude of a significant harmonic, in standard errors."""
+COMMANDED_DIGITS = 4
+MAX_COMMANDED_ERROR = 4.0
+"""Digits of a commanded frequency or period, and its largest distance from the estimate in standard errors."""
+MAX_SERIES_RESIDUAL = 1.3
+"""Residual of a series, in parts of the noise, up to which motors count as periodic."""
 
 
 def periodic_motors(time: NDArray, position: NDArray, noise: NDArray, band: float) -> FourierSeries | None:
-    """Harmonics of the motors' positions (N, n), insignificant ones zero; None if the motion does not repeat.
+    """Return the significant harmonics of the motors' positions (N, n); None if the motion does not repeat.
 
     Args:
-        time: (N,) s, uniform.
-        position: (N, n) as measured.
-        noise: (n,) standard deviation of their noise.
-        band: highest frequency of a harmonic, Hz.
+        time: Times (N,), uniform, s.
+        position: Positions (N, n) as measured.
+        noise: Standard deviations (n,) of their noise.
+        band: Highest frequency of a harmonic, Hz.
     """
     moving = np.ptp(position, axis=0) > 20.0 * noise
     if not moving.any():
@@ -109,41 +110,41 @@ def periodic_motors(time: NDArray, position: NDArray, noise: NDArray, band: floa
         series = FourierSeries.fit(time, position, found, max(1, int(band / found)))
     except RecordingError:
         return None
-    if (series.residual > UNEXPLAINED * noise + 1e-12).any():
+    if (series.residual > MAX_SERIES_RESIDUAL * noise + 1e-12).any():
         return None
-    least = SIGNIFICANT * noise * np.sqrt(2.0 / len(time))
+    least = MIN_HARMONIC_SIGMAS * noise * np.sqrt(2.0 / len(time))
     kept = np.hypot(series.cosines, series.sines) > least
     return replace(series, cosines=np.where(kept, series.cosines, 0.0), sines=np.where(kept, series.sines, 0.0))
 
 
 def _as_commanded(series: FourierSeries, noise: NDArray, time: NDArray) -> float:
-    """The base frequency, or the round number next to it: of its frequency or period, as motions are commanded.
+    """Return the base frequency, or a round frequency or period close to it, because motions are commanded so.
 
-    Only if the data agree. Over a record the phase of the highest harmonic magnifies errors of the base frequency.
+    The data must agree: over a record the phase of the highest harmonic magnifies errors of the base frequency.
     """
     order = np.arange(1, series.n_harmonics + 1)[:, None]
     squares = (order**2 * (series.cosines**2 + series.sines**2)).sum(axis=0)
     known = (2 * np.pi) ** 2 * len(time) * np.ptp(time) ** 2 / 24 * (squares / np.maximum(noise, 1e-12) ** 2).sum()
     frequency = series.base_frequency
-    for place in range(2, DIGITS + 1):
+    for place in range(2, COMMANDED_DIGITS + 1):
         for near in (float(f"{frequency:.{place - 1}e}"), 1 / float(f"{1 / frequency:.{place - 1}e}")):
-            if abs(near - frequency) < AGREES / np.sqrt(known):
+            if abs(near - frequency) < MAX_COMMANDED_ERROR / np.sqrt(known):
                 return near
     return frequency
 
 
 def motion_of(series: FourierSeries, time: NDArray) -> Motion:
-    """Position, velocity and acceleration, (N, n) each."""
+    """Return position, velocity and acceleration, (N, n) each."""
     return Motion(*(series.evaluate(time, order) for order in range(3)))
 
 
 MOTION_OVER_BAND = 2.0
-"""Cut-off of the motors' motion, in parts of the highest frequency that is compared: there it must be undamped."""
+"""Cutoff frequency of the motors' motion over the highest compared frequency, where the motion must be undamped."""
 BAND_OVER_MOTION = 1.6
-"""Friction and springs answer beyond the motors' own motion: so far is compared."""
-HIGHEST = 0.8
-"""Highest cut-off, in parts of half the rate."""
-LEAST_BAND = 5.0
+"""Highest compared frequency over that of the motors' motion: friction and springs respond beyond it."""
+MAX_CUTOFF_OF_NYQUIST = 0.8
+"""Highest cutoff frequency, in parts of half the sampling rate."""
+MIN_BAND_HZ = 5.0
 """Hz."""
 LINE_WINDOW_S, LINE_NEIGHBOURHOOD_HZ = 8.0, 1.5
 """Length of the averaged periodograms that show lines; and how far the frequencies to either side of one reach."""
@@ -151,25 +152,26 @@ MIN_LINE_CONTRAST = 100.0
 """Power density of a line over the median of the frequencies around it: noise alone stays below 15."""
 MIN_LINE_SHARE = 0.999
 """Part of the acceleration's energy that lines up to the highest that counts must hold."""
-HELD = 0.995
+COMPARED_POWER_SHARE = 0.995
 """Part of the power of each joint's motion that the compared frequencies must hold."""
 LOWEST_BINS = 3
-"""Are always compared: means, which hold zeros and gravity, and what is next to them."""
+"""Number of the lowest frequencies, which are always compared: means, with zeros and gravity, and their neighbours."""
 BETWEEN_LINES = 4
-"""Between the lines of a periodic motion one frequency in so many is compared too."""
-ENOUGH = 250.0
-"""Samples per second: of quicker recordings not all are needed."""
-MARGIN = 0.05
-"""Length of both ends of a run in which links are not compared, s: their clock may yet be moved by so much."""
-LONGEST_STEP, FEW_JOINTS = 2e-3, 1
-"""Step of the prediction of so many joints, s; with more of them samples are the steps, for the sake of time."""
-UNDER_WAY = 0.2
+"""Stride of the frequencies that are compared between the lines of a periodic motion."""
+SUFFICIENT_RATE_HZ = 250.0
+"""Sufficient sampling rate, Hz: faster recordings are decimated."""
+CLOCK_MARGIN_S = 0.05
+"""Length of both ends of a run without comparison of the links, s: their clock may yet be moved by so much."""
+MAX_STEP_S = 2e-3
+FEW_JOINTS = 1
+"""Longest step of the prediction, s, of so many joints; with more of them samples are the steps, to save time."""
+MIN_MOTION_ENERGY = 0.2
 """Mean over the joints and a second of squared velocity, each over its own mean square, above which a motion is under
-way. Around starts and stops friction is another: breakaway, and torque that a controller leaves behind."""
-SHORTEST = 1.0
+way. Around starts and stops friction differs: breakaway, and torque that a controller leaves behind."""
+MIN_STRETCH_S = 1.0
 """Shortest stretch without gaps, s."""
-SPLINE_SAMPLES = 4
-"""The fewest that a cubic spline goes through."""
+MIN_SPLINE_SAMPLES = 4
+"""Smallest number of samples of a cubic spline."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,11 +179,11 @@ class Compared:
     """Samples and frequencies that are compared.
 
     Attributes:
-        window: samples, whole periods where the motion repeats.
-        bins: numbers of the frequencies, in parts of one over the window's duration.
-        lines: those among them at which periodic motors move: elsewhere their positions have no noise, and here it is
-            estimated. Empty where the motion does not repeat, and all positions have it.
-        tones: (h,) rad/s of these lines.
+        window: Samples; whole periods where the motion repeats.
+        bins: Numbers of the frequencies, in units of one over the window's duration.
+        lines: Numbers of the lines of periodic motors, where their motion has noise that is estimated. Between the
+            lines their motion has no noise. Empty for other motions, which have noise everywhere.
+        tones: Angular frequencies (h,) of these lines, rad/s.
     """
 
     window: slice
@@ -192,23 +194,23 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One stretch of motion without gaps.
+    """Stretch of motion without gaps.
 
     Attributes:
-        source: the file, for messages.
-        step: s.
-        time: (N,) s, uniform, on the robot's clock.
-        motor: motion of the motors, smoothed, (N, n) each.
-        parts: into so many each step is divided to predict the links.
-        fine: ((N - 1) parts + 1, n) positions of the motors at all of these times.
-        torque: (N, n) of the motors, as recorded.
-        link_time: (M,) s, on the clock of the links' sensor.
-        link: (M, n) measured positions of the links; NaN where unknown.
-        same_clock: the links' times are on the robot's clock.
-        offset: s; what to add to `link_time` at first.
-        band: highest frequency that is compared, Hz.
-        compared: what of it is compared.
-        motor_noise: (n,) standard deviation of the motors' positions, as if measured at these times alone.
+        source: Name of the file, for messages.
+        step: Time between samples, s.
+        time: Times (N,), uniform, on the robot's clock, s.
+        motor: Motion of the motors, smoothed, (N, n) each.
+        parts: Number of steps between two samples in the prediction of the links.
+        fine: Positions ((N - 1) parts + 1, n) of the motors at all of these steps.
+        torque: Torques (N, n) of the motors, as recorded.
+        link_time: Times (M,) on the clock of the links' sensor, s.
+        link: Measured positions (M, n) of the links; NaN where unknown.
+        same_clock: Whether the links' times are on the robot's clock.
+        offset: Initial offset from `link_time` to the robot's clock, s.
+        band: Highest compared frequency, Hz.
+        compared: Samples and frequencies that are compared.
+        motor_noise: Standard deviations (n,) of the motors' positions, as if measured at these times alone.
     """
 
     source: str
@@ -232,14 +234,14 @@ class Run:
         return self.torque.shape[1]
 
     def link_spline(self, joint: int, clock: float = 0.0) -> CubicSpline | None:
-        """Measured position of a link over the robot's time; None where too little of it is known.
+        """Return a spline of a link's measured position over the robot's time; None where too few samples are known.
 
         Args:
-            joint: its number, from 0.
-            clock: s, what to add to `offset`.
+            joint: Number of the joint, from 0.
+            clock: Correction of `offset`, s.
         """
         known = np.isfinite(self.link[:, joint])
-        if known.sum() < SPLINE_SAMPLES:
+        if known.sum() < MIN_SPLINE_SAMPLES:
             return None
         return CubicSpline(self.link_time[known] + self.offset + clock, self.link[known, joint])
 
@@ -254,40 +256,40 @@ def runs(
     band: float | None = None,
     most: float = np.inf,
 ) -> list[Run]:
-    """Stretches of a recording in which its joints move.
+    """Return the stretches of a recording in which its joints move.
 
     Args:
-        recording: positions and torques of the motors, of the joints wanted.
-        link_time: (M,) s.
-        link: (M, n).
-        same_clock: the links' times are on the robot's clock.
-        offset: s, robot's clock minus that of the links' sensor.
-        band: highest frequency that is compared, Hz; None: chosen from the motion.
-        most: s; only so much of each stretch, from its start.
+        recording: Positions and torques of the motors.
+        link_time: Times (M,), s.
+        link: Positions (M, n) of the links.
+        same_clock: Whether the links' times are on the robot's clock.
+        offset: Robot's clock minus that of the links' sensor, s.
+        band: Highest compared frequency, Hz; None: chosen from the motion.
+        most: Longest part of each stretch, from its start, s.
 
     Raises:
-        IdentificationError: no stretch is long enough.
-        RecordingError: no motion, or too few samples.
+        IdentificationError: No stretch is long enough.
+        RecordingError: There is no motion, or there are too few samples.
     """
     time = sample_times(recording.time, recording.position).time
     n = recording.n_joints
     series = resample(time, np.hstack([recording.position, recording.torque]))
-    stride = max(1, int(series.rate / ENOUGH + 1e-6))
+    stride = max(1, int(series.rate / SUFFICIENT_RATE_HZ + 1e-6))
     step = stride * series.step
-    highest = HIGHEST / step / 2
+    highest = MAX_CUTOFF_OF_NYQUIST / step / 2
     if band is None:
         longest = max((segment.values[:, :n] for segment in series.segments), key=len)
         motion_end = choose_cutoff(longest, series.rate).low_pass.cutoff
-        band = max(BAND_OVER_MOTION * max(motion_end, highest_line(longest, series.rate)), LEAST_BAND)
+        band = max(BAND_OVER_MOTION * max(motion_end, highest_line(longest, series.rate)), MIN_BAND_HZ)
     band = min(band, highest / MOTION_OVER_BAND)
     low_pass = LowPass(MOTION_OVER_BAND * band, series.rate)
     edge = low_pass.edge
     found = []
-    parts = [part for part in series.segments if len(part.time) > 2 * edge + SHORTEST * series.rate]
+    parts = [part for part in series.segments if len(part.time) > 2 * edge + MIN_STRETCH_S * series.rate]
     for segment, motion in zip(parts, joint_motions([part.values[:, :n] for part in parts], low_pass), strict=True):
         moving = moving_rows(motion, series.rate)
         rows = slice(max(moving.start, edge), min(moving.stop, len(segment.time) - edge))
-        if rows.stop - rows.start < SHORTEST * series.rate:
+        if rows.stop - rows.start < MIN_STRETCH_S * series.rate:
             continue
         rows = slice(rows.start, int(min(rows.stop, rows.start + most * series.rate)))
         raw = segment.values[rows, :n]
@@ -297,13 +299,13 @@ def runs(
         noise = np.std(raw - smooth.position, axis=0) / np.sqrt(1.0 - 2.0 * low_pass.cutoff / series.rate)
         harmonics = periodic_motors(every, raw, noise, band)
         smooth = Motion(*(x[::stride] for x in smooth)) if harmonics is None else motion_of(harmonics, at)
-        margin = 0 if same_clock else int(MARGIN / step)
+        margin = 0 if same_clock else int(CLOCK_MARGIN_S / step)
         window = slice(margin, len(at) - margin)
         if harmonics is None:
             compared = Compared(window, _bins(smooth.position[window], step, band))
         else:
             compared = _at_lines(harmonics, window, step, band)
-        divisions = max(1, int(np.ceil(step / LONGEST_STEP - 1e-6))) if n <= FEW_JOINTS else 1
+        divisions = max(1, int(np.ceil(step / MAX_STEP_S - 1e-6))) if n <= FEW_JOINTS else 1
         grid = at[0] + step / divisions * np.arange((len(at) - 1) * divisions + 1)
         # Smooth motors are between samples where a spline has them.
         fine: NDArray = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
@@ -328,17 +330,16 @@ def runs(
         )
     if not found:
         raise IdentificationError(
-            f"{recording.source}: no stretch of motion without a gap is longer than {SHORTEST:g} s; record longer"
+            f"{recording.source}: no stretch of motion without a gap is longer than {MIN_STRETCH_S:g} s; record longer"
         )
     return found
 
 
 def highest_line(position: NDArray, rate: float) -> float:
-    """Return the highest frequency of the sinusoids that positions (N, n) at a rate in Hz consist of; 0 for others.
+    """Return the highest frequency of the sinusoids in positions (N, n) at a rate in Hz; 0 for other motions.
 
-    Between the lines of few sinusoids the spectrum falls to the noise, which passes for the end of the motion where
-    only a smooth spectrum is looked at. A line stands out of the frequencies around it, and lines that hold less than
-    a small share of the acceleration's energy do not count.
+    Between the lines of few sinusoids the spectrum falls to the noise, which looks like the end of a smooth spectrum. A
+    line exceeds the frequencies around it. Lines with a small share of the acceleration's energy do not count.
     """
     length = min(len(position), int(LINE_WINDOW_S * rate))
     frequency, density = power_density(position, rate, squared_hann(length))
@@ -353,14 +354,14 @@ def highest_line(position: NDArray, rate: float) -> float:
 
 
 def _decimated(torque: NDArray, rate: float, stride: int) -> NDArray:
-    """Torques (N, n) of which every `stride`-th sample holds all there is below the frequencies that it can."""
+    """Return torques (N, n), low-pass filtered for keeping every `stride`-th sample."""
     if stride == 1 or not np.isfinite(torque).all():
         return torque
-    return LowPass(HIGHEST * rate / stride / 2, rate).filter(torque)
+    return LowPass(MAX_CUTOFF_OF_NYQUIST * rate / stride / 2, rate).filter(torque)
 
 
 def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float) -> Compared:
-    """Whole periods, and frequencies at and around the lines, with some between that show how the links start."""
+    """Return whole periods and the frequencies at and around the lines; others show the start of the links."""
     frequency = harmonics.base_frequency
     periods = int((window.stop - window.start) * step * frequency)
     window = slice(window.start, window.start + round(periods / frequency / step))
@@ -373,9 +374,9 @@ def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float)
 
 
 def _bins(position: NDArray, step: float, band: float) -> NDArray:
-    """Frequencies that hold nearly all of the motors' motion, velocity and acceleration.
+    """Return the frequencies that hold nearly all of the motors' motion, velocity and acceleration.
 
-    All others add next to nothing, but there the encoders' noise would pass for motion and draw inertias to zero.
+    The others add next to nothing. At them the encoders' noise would look like motion and draw inertias to zero.
     """
     rate = np.fft.rfftfreq(len(position), step)
     rate = rate[rate <= band]
@@ -387,17 +388,17 @@ def _bins(position: NDArray, step: float, band: float) -> NDArray:
             ranked = np.argsort(own)[::-1]
             share = np.cumsum(own[ranked])
             if share[-1] > 0:
-                chosen[ranked[: np.searchsorted(share, HELD * share[-1]) + 1]] = True
+                chosen[ranked[: np.searchsorted(share, COMPARED_POWER_SHARE * share[-1]) + 1]] = True
     return np.flatnonzero(chosen)
 
 
 def moving_rows(motion: Motion, rate: float) -> slice:
-    """Rows from the first to the last at which the motion is under way; rate in Hz."""
+    """Return the rows from the first to the last at which the motion is under way; rate in Hz."""
     squares = motion.velocity**2
     mean = squares.mean(axis=0)
     moves = mean > 0
     if not moves.any():
         return slice(0, 0)
     energy = (squares[:, moves] / mean[moves]).mean(axis=1)
-    rows = np.flatnonzero(uniform_filter1d(energy, min(len(energy), round(rate)), mode="nearest") > UNDER_WAY)
+    rows = np.flatnonzero(uniform_filter1d(energy, min(len(energy), round(rate)), mode="nearest") > MIN_MOTION_ENERGY)
     return slice(int(rows[0]), int(rows[-1]) + 1)

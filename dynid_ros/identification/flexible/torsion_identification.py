@@ -1,4 +1,4 @@
-"""Torsion of joints that have encoders on motor and link, from recordings and without a model of the links."""
+"""Torsion of joints with encoders on motor and link, identified without a model of the links."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dynid_ros.identification.flexible.torsion_choice import (
     TermChoice,
     TermSet,
     TorsionRows,
-    mean_of,
-    of_all,
+    average_coefficients,
+    combine_recordings,
     torsion_stiffness,
 )
 from dynid_ros.identification.flexible.torsion_prediction import TorsionModel, TorsionModels
@@ -42,17 +42,17 @@ from dynid_ros.recording.recording import Recordings, read_all
 
 @dataclass(frozen=True, eq=False)
 class JointTorsion(TorsionModel):
-    """Torsion of one joint as identified: coefficients are the mean of the sets that predict equally well.
+    """Torsion of one joint as identified; the coefficients are means of the sets that predict equally well.
 
     Attributes:
-        standard_errors: (k,) of the coefficients: what single blocks of time change, and how much the sets differ.
-        dof: degrees of freedom of these.
-        part_rms: (k,) of the columns times their coefficients, without each recording's mean, rad.
-        stiffness: of the joint, and how well it is determined.
-        sets: of terms that predict equally well, best first.
-        noise: white noise of torsion, from its differences, rad.
-        torsion_rms: without each recording's mean, rad.
-        held_out_rms: of parts left out, low-pass filtered, their means removed, rad.
+        standard_errors: Standard errors (k,) of the coefficients, over blocks of time and over the sets.
+        dof: Degrees of freedom of the standard errors.
+        part_rms: RMS (k,) of the columns times their coefficients, without each recording's mean, rad or m.
+        stiffness: Stiffness of the joint with its interval.
+        sets: Sets of terms that predict equally well, best first.
+        noise: White noise of the torsion by its differences, rad or m.
+        torsion_rms: RMS of the torsion without each recording's mean, rad or m.
+        held_out_rms: RMS error in held-out parts, low-pass filtered, their means removed, rad or m.
     """
 
     standard_errors: NDArray
@@ -66,11 +66,11 @@ class JointTorsion(TorsionModel):
 
     @property
     def delay(self) -> float:
-        """Torsion per velocity, s: how much later the link encoder is read, and next to it b / k."""
+        """Torsion per velocity, s: delay of the link encoder plus b / k."""
         return float(self.coefficients[columns_of(self.terms, "velocity")[0]])
 
     def estimates(self) -> list[tuple[str, str, float, float, float]]:
-        """Label, unit, coefficient, standard error and RMS of its part (rad) of each column that some set has."""
+        """Return label, unit, coefficient, standard error and RMS contribution of each column that some set has."""
         labels = [(label, term.unit) for term in self.terms for label in term.labels]
         rows = zip(labels, self.coefficients, self.standard_errors, self.part_rms, strict=True)
         return [(*label, float(value), float(error), float(rms)) for label, value, error, rms in rows if value]
@@ -82,7 +82,7 @@ class JointTorsion(TorsionModel):
         return f"{ripple.frequency:.1f} periods per turn"
 
     def entry(self) -> dict:
-        """Entry of section `torsion`."""
+        """Return the entry of section `torsion`."""
         return torsion_entry(
             stiffness=(self.stiffness.value, self.stiffness.interval, self.stiffness.reason),
             numbers={
@@ -101,7 +101,7 @@ class JointTorsion(TorsionModel):
         )
 
     def lines(self) -> list[str]:
-        """Summary."""
+        """Return the lines of the summary."""
         scale, unit = self.display_unit
         with_torque = sum("torque" in s.terms for s in self.sets)
         equal = f"sets of terms that predict equally well: {len(self.sets)}, {with_torque} of them with the torque"
@@ -117,7 +117,7 @@ class JointTorsion(TorsionModel):
 
 
 NO_LINK_POSITION = "no link position"
-"""Reason why nothing is said of a joint that has no link encoder."""
+"""Reason for leaving out a joint without a link encoder."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,11 +125,9 @@ class TorsionResult(TorsionModels, Result):
     """Torsion of all joints with a link encoder.
 
     Attributes:
-        joints: models by joint; joints without a link encoder have none.
-        remarks: joints that were left out and why.
-        missing: sentences on joints that have link positions but no torsion.
-        sources: names of the recordings.
-        robot: the arm; names of the recorded joints where it is not known.
+        joints: Torsion by name; joints without a link encoder have none.
+        remarks: Joints that were left out, with reasons.
+        missing: Sentences on joints that have link positions but no torsion.
     """
 
     joints: dict[str, JointTorsion]
@@ -180,7 +178,7 @@ class TorsionResult(TorsionModels, Result):
         return {key: value for key, value in document.items() if key not in ("condition_number", DOF)}
 
     def summary(self) -> str:
-        """Return the torsion, joint by joint."""
+        """Return the result as text, joint by joint."""
         lines = [line for model in self.joints.values() for line in model.lines()]
         return "\n".join([*lines, *self.remarks])
 
@@ -204,28 +202,28 @@ class TorsionResult(TorsionModels, Result):
         }
 
 
-RATE = 50.0
-"""Samples per second that the choice of terms looks at, Hz: all that the low-pass leaves."""
-MOVED = 1e-2
-"""Way below which a joint's motion excites nothing, rad."""
+CHOICE_RATE_HZ = 50.0
+"""Samples per second for the choice of terms, Hz: the low-pass leaves no more."""
+MIN_RANGE = 1e-2
+"""Smallest range of a motion that excites a joint, rad or m."""
 
 
 class TorsionIdentification:
-    """Torsion q_m - q = zero + compliance * torque of the motor + what else pays.
+    """Torsion q_m - q = zero + compliance * torque of the motor + further terms.
 
-    The parts of the torsion (`torsion_terms`) are chosen by predicting what was left out, sets that predict equally
-    well are averaged, and their differences count as uncertainty of the stiffness.
+    The terms (`torsion_terms`) are chosen by prediction of held-out parts. Sets that predict equally well are averaged,
+    and their differences count as uncertainty of the stiffness.
 
     Args:
-        cutoff: of the low-pass of motor positions and torques, Hz; None: from the motion, 5 to 10.
-        neighbours: whether torques of the joints beside it may bend a joint. Only for recordings in which joints move
-            one after the other or unlike each other: else a neighbour stands in for what the joint itself lacks, and
-            other motions are predicted worse.
-        torque_error: relative error of the torque, of motor constants and of what friction the model lacks, for the
-            interval of the stiffness.
+        cutoff: Cutoff frequency of the low-pass of motor positions and torques, Hz; None: from the motion, 5 to 10.
+        neighbours: Whether torques of the neighbouring joints may bend a joint. Use it only for recordings in which
+            joints move one after the other or unlike each other: otherwise a neighbour replaces missing terms of the
+            joint itself, and other motions are predicted worse.
+        torque_error: Relative error of the torque, by motor constants and unmodelled friction, for the interval of the
+            stiffness.
 
     Raises:
-        IdentificationError: a cut-off of zero, or a setting below it.
+        IdentificationError: A cutoff frequency is not positive, or the torque error is negative.
     """
 
     def __init__(self, cutoff: float | None = None, *, neighbours: bool = False, torque_error: float = 0.05):
@@ -236,13 +234,18 @@ class TorsionIdentification:
         self.cutoff, self.neighbours, self.torque_error = cutoff, neighbours, torque_error
 
     def fit(self, *given: Recordings, prismatic: Collection[str] = ()) -> TorsionResult:
-        """Fit to one or more recordings of the same joints, of which those named in `prismatic` slide.
+        """Fit to one or more recordings of the same joints.
 
-        Position is the motor's seen through the gear, torque the motor's times the gear ratio, `link_position` the link
-        encoder's. Zeros may differ from recording to recording.
+        Positions are those of the motors seen through the gears, torques those of the motors times the gear ratio, and
+        `link_position` is read by the link encoders. Zeros may differ between recordings.
+
+        Args:
+            *given: Recordings to fit, or their files.
+            prismatic: Names of the joints that slide.
 
         Raises:
-            IdentificationError: no link positions, joints that differ, gaps, nothing that moves, too short recordings.
+            IdentificationError: There are no link positions, joints differ, samples are missing, no joint moves, or a
+                recording is too short.
         """
         recordings = read_all(given)
         self._check(recordings)
@@ -270,7 +273,7 @@ class TorsionIdentification:
         fastest = max(float(np.abs(run.velocity[run.settled, joint]).max()) for run in runs)
         choice = TermChoice(_rows(runs, joint, [columns(run, joint, terms, fastest) for run in runs]), terms)
         sets = choice.best()
-        coefficients, errors, dof = mean_of(sets)
+        coefficients, errors, dof = average_coefficients(sets)
         column = int(columns_of(terms, "torque")[0])
         stiffness = torsion_stiffness(choice, sets, column, self.torque_error, "N/m" if slides else "N m/rad")
         if len(runs) > 1 and not stiffness.determined:
@@ -278,7 +281,7 @@ class TorsionIdentification:
                 f"recording {k + 1}": self._fit_joint([run], joint, names, prismatic).stiffness
                 for k, run in enumerate(runs)
             }
-            stiffness = of_all(stiffness, alone)
+            stiffness = combine_recordings(stiffness, alone)
         torsion = [run.torsion[run.settled, joint] for run in runs]
         model = TorsionModel(names[joint], terms, coefficients, fastest, 0.0, ())
         zero, ripples = _zero_and_ripples(model, runs, joint)
@@ -320,13 +323,13 @@ class TorsionIdentification:
         if not all(np.isfinite(run.torsion[:, joint]).all() for run in runs):
             return NO_LINK_POSITION
         if not all(np.isfinite(run.torque[:, joint]).all() for run in runs):
-            return "no torque"
+            return "its torque was not recorded"
         way = max(float(np.ptp(run.position[run.settled, joint])) for run in runs)
-        return f"it moves by {way:.2g} {'m' if slides else 'rad'} only" if way < MOVED else ""
+        return f"it moves by {way:.2g} {'m' if slides else 'rad'} only" if way < MIN_RANGE else ""
 
 
 def _zero_and_ripples(model: TorsionModel, runs: list[TorsionRun], joint: int) -> tuple[float, tuple[Ripple, ...]]:
-    """The mean of the runs' zeros, rad, and what repeats with the reading of the link encoder in all of them."""
+    """Return the mean of the runs' zeros and the ripples of the link encoder that all runs share."""
     rest = [(run.torsion[:, joint] - model.smooth(run, joint))[run.settled] for run in runs]
     numbers = np.repeat(np.arange(len(runs)), [len(one) for one in rest])
     link, speed = (np.concatenate([getattr(r, kind)[r.settled, joint] for r in runs]) for kind in ("link", "velocity"))
@@ -338,7 +341,7 @@ def _zero_and_ripples(model: TorsionModel, runs: list[TorsionRun], joint: int) -
 def _rows(runs: list[TorsionRun], joint: int, tables: list[np.ndarray]) -> TorsionRows:
     parts = []
     for number, (run, table) in enumerate(zip(runs, tables, strict=True)):
-        kept = slice(run.settled.start, run.settled.stop, max(1, int(run.rate / RATE)))
+        kept = slice(run.settled.start, run.settled.stop, max(1, int(run.rate / CHOICE_RATE_HZ)))
         q, qd = run.position[kept, joint], run.velocity[kept, joint]
         torsion = run.low_pass.filter(run.torsion[:, joint])[kept]
         parts.append((table[kept], torsion, np.full(len(q), number), q, qd))

@@ -1,4 +1,4 @@
-"""Torsion of joints from their motors, by coefficients that were identified or read from `identified.yaml`."""
+"""Prediction of the torsion of joints from their motors, by identified or saved coefficients."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ DISPLAY_UNITS = {False: (MDEG, "mdeg"), True: (1e6, "µm")}
 
 @dataclass(frozen=True, eq=False)
 class TorsionModel:
-    """Torsion of one joint, linear in its coefficients, with ripple.
+    """Torsion of one joint: linear terms and ripples.
 
     Attributes:
-        name: of the joint.
-        terms: in the order of their columns.
-        coefficients: (k,) of the columns.
-        fastest: speed in what it was fitted to, rad/s.
-        zero: torsion where all terms are zero, rad: zeros of the encoders.
-        ripples: of the link encoder.
-        prismatic: whether the joint slides: m instead of rad.
+        name: Name of the joint.
+        terms: Terms in the order of their columns.
+        coefficients: Coefficients (k,) of the columns.
+        fastest: Highest speed in the fitted recordings, rad/s or m/s.
+        zero: Torsion without the terms, by the zeros of the encoders, rad or m.
+        ripples: Ripples of the link encoder.
+        prismatic: Whether the joint slides, so that units have m and N for rad and N m.
     """
 
     name: str
@@ -57,11 +57,11 @@ class TorsionModel:
         return DISPLAY_UNITS[self.prismatic]
 
     def smooth(self, run: TorsionRun, joint: int) -> NDArray:
-        """(M,) torsion by the terms, without zero and ripple, rad."""
+        """Return the torsion (M,) by the terms, without zero and ripples."""
         return columns(run, joint, self.terms, self.fastest) @ self.coefficients
 
     def predict(self, run: TorsionRun, joint: int) -> NDArray:
-        """(M,) torsion, rad. Ripples are taken where the link encoder stands, as it reads or else as predicted."""
+        """Return the torsion (M,). Ripples follow the measured link position, or else the predicted one."""
         torsion = self.zero + self.smooth(run, joint)
         link = run.link[:, joint]
         angle = link if np.isfinite(link).all() else run.position[:, joint] - torsion
@@ -70,29 +70,27 @@ class TorsionModel:
 
 @dataclass(frozen=True, eq=False)
 class TorsionValidation:
-    """Torsion as recorded compared with its prediction, which knows nothing of it; (n,) rad.
-
-    NaN of joints without a model or a link position.
+    """Recorded and predicted torsion, (n,) rad or m each; NaN for joints without a model or link position.
 
     Attributes:
-        recording: name of the data.
-        joint_names: of the n joints.
-        torsion_rms: of the torsion about its mean.
-        residual_rms: of torsion less prediction.
-        offset: mean of torsion less prediction: zeros of encoders may change when they are switched on.
-        centred_residual_rms: of torsion less prediction about `offset`.
-        plain_residual_rms: likewise, of the prediction without ripples, whose phases change with these zeros.
-        prismatic: names of the joints that slide.
+        recording: Name of the data.
+        joint_names: Names of the n joints.
+        prismatic: Names of the joints that slide.
+        torsion_rms: RMS of the torsion about its mean.
+        residual_rms: RMS of torsion minus prediction.
+        offset: Mean of torsion minus prediction: zeros of encoders may change when they are switched on.
+        centred_residual_rms: RMS of torsion minus prediction about `offset`.
+        plain_residual_rms: Likewise for the prediction without ripples, whose phases change with these zeros.
     """
 
     recording: str
     joint_names: tuple[str, ...]
+    prismatic: Collection[str]
     torsion_rms: NDArray
     residual_rms: NDArray
     offset: NDArray
     centred_residual_rms: NDArray
     plain_residual_rms: NDArray
-    prismatic: Collection[str]
 
     @property
     def unpredicted(self) -> tuple[str, ...]:
@@ -104,7 +102,7 @@ class TorsionValidation:
         return f"Validation on {self.recording}: motor less link, predicted from the motors"
 
     def table(self) -> str:
-        """One line per joint, for a terminal."""
+        """Return a table for a terminal with one line per joint."""
         units = [DISPLAY_UNITS[joint in self.prismatic] for joint in self.joint_names]
         labels = [f"{joint} in {unit}" for joint, (_, unit) in zip(self.joint_names, units, strict=True)]
         width = max(map(len, labels)) + 2
@@ -116,7 +114,7 @@ class TorsionValidation:
         return "\n".join(lines)
 
     def document(self) -> dict:
-        """Entry of the list `torsion_validation` in `identified.yaml`."""
+        """Return the entry of the list `torsion_validation` in `identified.yaml`."""
         return {
             "recording": self.recording,
             **{
@@ -135,9 +133,9 @@ class TorsionModels:
     """Torsion of all joints that have a model.
 
     Attributes:
-        joint_names: of the n joints, in the order of the recordings.
-        joints: models by name.
-        cutoff: of the low-pass, Hz.
+        joint_names: Names of the n joints in the order of the recordings.
+        joints: Models by name.
+        cutoff: Cutoff frequency of the low-pass, Hz.
     """
 
     joint_names: tuple[str, ...]
@@ -146,22 +144,22 @@ class TorsionModels:
 
     @classmethod
     def of_document(cls, document: Mapping) -> TorsionModels:
-        """Section `torsion` of an `identified.yaml`.
+        """Read section `torsion` of an `identified.yaml`.
 
         Raises:
-            IdentifiedFileError: without the section, without coefficients, or malformed.
+            IdentifiedFileError: The section is missing, has no coefficients, or is malformed.
         """
         names, cutoff, saved = read_torsion(document)
         return cls(names, {name: _model(document, names, name, one) for name, one in saved.items()}, cutoff)
 
     def predict(self, recording: Recording) -> NDArray:
-        """(N, n) motor less link position, rad; NaN of joints without a model.
+        """Return motor minus link position (N, n) from motor positions and torques; NaN for joints without a model.
 
-        From motor positions and torques. Link positions, where the recording has them, say where a ripple's encoder
-        stands, and nothing else: no zero and no phase is taken from the recording that is predicted.
+        Recorded link positions only determine the phase of ripples over the encoder's reading. Zeros are those of the
+        fit.
 
         Raises:
-            IdentificationError: other joints, a joint without torque, gaps, or too short a recording.
+            IdentificationError: Joints differ, a torque or samples are missing, or the recording is too short.
         """
         run = self._run(recording)
         found = np.full((len(run.time), len(self.joint_names)), np.nan)
@@ -174,7 +172,7 @@ class TorsionModels:
         """Compare the prediction with the torsion of a recording that has link positions.
 
         Raises:
-            IdentificationError: as `predict`, or no link positions.
+            IdentificationError: Like `predict`, or there are no link positions.
         """
         run = self._run(recording)
         figures = np.full((5, len(self.joint_names)), np.nan)
@@ -192,10 +190,7 @@ class TorsionModels:
                 "encoders behind the gears as link_position"
             )
         prismatic = [name for name, model in self.joints.items() if model.prismatic]
-        torsion_rms, residual_rms, offset, centred_rms, plain_rms = figures
-        return TorsionValidation(
-            recording.source, self.joint_names, torsion_rms, residual_rms, offset, centred_rms, plain_rms, prismatic
-        )
+        return TorsionValidation(recording.source, self.joint_names, prismatic, *figures)
 
     def _run(self, recording: Recording) -> TorsionRun:
         if recording.joint_names != self.joint_names:

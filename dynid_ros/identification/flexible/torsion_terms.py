@@ -1,9 +1,9 @@
-"""What torsion may be made of: each term a column or two, linear in its coefficient.
+"""Terms of torsion, each a column or two, linear in its coefficient.
 
-Of a joint with the spring k between motor and link, k (q_m - q) = u - J q_m'' - b q_m' - c sign(q_m'). So torsion has a
-part in the motor's torque u, the compliance 1/k, and parts in acceleration, velocity and direction of motion. Encoders
-add their own: a link encoder that is read later than the motor's makes a torsion of delay times velocity, next to which
-b / k may be nothing, and one whose disc is off centre errs once per turn. The torque of a neighbour may bend bearings.
+For a spring k between motor and link, k (q_m - q) = u - J q_m'' - b q_m' - c sign(q_m'). Torsion therefore has a part
+in the motor's torque u with the compliance 1/k, and parts in acceleration, velocity and direction of motion. Encoders
+contribute too. A link encoder that is read later than the motor's adds delay times velocity, which may exceed b / k,
+and an eccentric disc adds an error once per turn. The torque of a neighbour may bend bearings.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion, resample,
 # Errors of an encoder's lines: torsion that repeats with the joint's angle, many times per turn.
 
 
-MOST = 3
-FEWEST_PERIODS = 10
-"""Within the way of the joint."""
-FASTEST = 0.8
-"""Highest frequency at the joint's usual top speed, in parts of half the rate: above, samples mistake it."""
-GAIN = 0.1
-"""Part of the mean square that each half of the record must lose when predicted from the other."""
+MAX_RIPPLES = 3
+MIN_RIPPLE_PERIODS = 10
+"""Smallest number of periods within the range of the joint."""
+MAX_RIPPLE_FREQUENCY_OF_NYQUIST = 0.8
+"""Highest frequency of a ripple at the joint's usual top speed, in parts of half the rate: no aliasing."""
+MIN_RIPPLE_GAIN = 0.1
+"""Part of the mean square that a ripple must take off each half of the record when predicted from the other."""
 OVERSAMPLED = 4
-"""Frequencies of the periodogram per its resolution."""
+"""Frequencies of the periodogram per resolution."""
 
 
 @dataclass(frozen=True)
 class Ripple:
-    """Amplitude times cos(frequency * x + phase) of what the link encoder reads, x.
+    """Error of the link encoder, amplitude * cos(frequency * x + phase) over its reading x.
 
-    The phase belongs to the encoder's zero: it holds for other recordings as long as that stays where it was.
+    The phase belongs to the encoder's zero. It holds for other recordings as long as the zero stays.
 
     Attributes:
-        frequency: rad/rad, periods per turn.
-        amplitude: rad.
-        phase: rad.
-        error: standard error of the amplitude, rad; NaN where not known.
+        frequency: Periods per turn, rad/rad; for a slide rad/m.
+        amplitude: Amplitude, rad or m.
+        phase: Phase, rad.
+        error: Standard error of the amplitude; NaN where unknown.
     """
 
     frequency: float
@@ -55,24 +55,25 @@ class Ripple:
     error: float = np.nan
 
     def values(self, angle: NDArray) -> NDArray:
-        """(M,) rad at angles (M,), rad."""
+        """Return the error (M,) at readings (M,)."""
         return self.amplitude * np.cos(self.frequency * angle + self.phase)
 
 
 def find_ripples(angle: NDArray, rest: NDArray, speed: NDArray, rate: float, runs: NDArray) -> tuple[Ripple, ...]:
-    """Ripples that each run predicts in all others, as the encoders were on again; of one run each half the other.
+    """Return the ripples that each run predicts in all others; of a single run each half predicts the other.
 
     Args:
-        angle: (N,) as the link encoder reads it, rad.
-        rest: (N,) what other terms leave of the torsion, rad; without each run's mean.
-        speed: (N,) rad/s.
-        rate: of the samples, Hz.
-        runs: (N,) run of each sample, those of a run together and in order of time.
+        angle: Readings (N,) of the link encoder, rad or m.
+        rest: Residuals (N,) of the torsion, without each run's mean.
+        speed: Velocities (N,).
+        rate: Sampling rate, Hz.
+        runs: Run (N,) of each sample; the samples of a run are contiguous and in order of time.
     """
-    way, top = float(np.ptp(angle)), float(np.quantile(np.abs(speed), 0.95))
-    if not way > 0 or not top > 0:
+    travel = float(np.ptp(angle))
+    top = float(np.quantile(np.abs(speed), 0.95))
+    if not travel > 0 or not top > 0:
         return ()
-    limits = FEWEST_PERIODS * 2 * np.pi / way, FASTEST * np.pi * rate / top
+    limits = MIN_RIPPLE_PERIODS * 2 * np.pi / travel, MAX_RIPPLE_FREQUENCY_OF_NYQUIST * np.pi * rate / top
     parts = [runs == run for run in np.unique(runs)]
     if len(parts) == 1:
         first = np.arange(len(angle)) < len(angle) // 2
@@ -80,7 +81,7 @@ def find_ripples(angle: NDArray, rest: NDArray, speed: NDArray, rate: float, run
     blocks = time_blocks(runs)
     kept = [blocks != block for block in np.unique(blocks)]
     found: list[Ripple] = []
-    for _ in range(MOST if limits[0] < limits[1] else 0):
+    for _ in range(MAX_RIPPLES if limits[0] < limits[1] else 0):
         ripple = _strongest(limits, angle, rest)
         if not _predicts(ripple.frequency, angle, rest, parts):
             break
@@ -91,7 +92,7 @@ def find_ripples(angle: NDArray, rest: NDArray, speed: NDArray, rate: float, run
 
 
 def _strongest(limits: tuple[float, float], angle: NDArray, rest: NDArray) -> Ripple:
-    """Ripple of the largest amplitude between two frequencies: by a periodogram over the angle, then refined."""
+    """Return the ripple of the largest amplitude between two frequencies, by a periodogram over the angle."""
     width = 0.5 / limits[1]
     sums = np.bincount(((angle - angle.min()) / width).astype(int), rest)
     length = next_fast_len(OVERSAMPLED * len(sums), real=True)
@@ -106,17 +107,17 @@ def _strongest(limits: tuple[float, float], angle: NDArray, rest: NDArray) -> Ri
 
 
 def _predicts(frequency: float, angle: NDArray, rest: NDArray, parts: Sequence[NDArray]) -> bool:
-    """Whether the ripple of all other parts, phase included, takes enough off each part (N,) bool."""
+    """Return whether the ripple of all other parts, phase included, reduces the residual of each part, a mask (N,)."""
     for unseen in parts:
         vector = _vector(frequency, angle[~unseen], rest[~unseen])
         guess = Ripple(frequency, float(abs(vector)), float(np.angle(vector))).values(angle[unseen])
-        if not np.var(rest[unseen] - guess) < (1 - GAIN) * np.var(rest[unseen]):
+        if not np.var(rest[unseen] - guess) < (1 - MIN_RIPPLE_GAIN) * np.var(rest[unseen]):
             return False
     return True
 
 
 def _vector(frequency: float, angle: NDArray, rest: NDArray) -> complex:
-    """Amplitude and phase of cos(frequency * angle) in `rest` by least squares."""
+    """Return amplitude and phase of cos(frequency * angle) in `rest` by least squares."""
     basis = np.column_stack([np.cos(frequency * angle), np.sin(frequency * angle), np.ones(len(angle))])
     cos, sin = np.linalg.lstsq(basis, rest, rcond=None)[0][:2]
     return complex(cos, -sin)
@@ -125,30 +126,30 @@ def _vector(frequency: float, angle: NDArray, rest: NDArray) -> complex:
 # A recording with motor and link positions as uniform, filtered signals.
 
 
-CUTOFFS = (5.0, 10.0)
-"""Lowest and highest cut-off, Hz: friction reverses faster than the motion; above, a torque that vibrates is mostly
-noise compared with the torsion that it makes."""
-HIGHEST = 0.3
-"""Highest cut-off, in parts of half the rate."""
+CUTOFF_RANGE_HZ = (5.0, 10.0)
+"""Lowest and highest cutoff frequency, Hz: friction reverses faster than the motion, and at higher frequencies a
+vibrating torque is mostly noise compared with the torsion that it causes."""
+MAX_CUTOFF_OF_NYQUIST = 0.3
+"""Highest cutoff frequency, in parts of half the sampling rate."""
 MOTION_OVER_TERMS = 2.5
-"""Motion is filtered less than the terms, which are functions of it: torsion, torque and terms pass one filter."""
+"""Cutoff frequency of the motion over that of torsion, torque and terms, which are functions of the motion."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorsionRun:
-    """Signals of a recording on a uniform grid; (M, n) each, NaN in columns that were not recorded.
+    """Signals of a recording on a uniform grid, (M, n) each; NaN in columns that were not recorded.
 
     Attributes:
-        time: (M,) s.
-        rate: Hz.
-        position: of the motors, seen through the gears, filtered for differentiation, rad.
-        velocity: rad/s.
-        acceleration: rad/s^2.
-        torque: of the motors, times the gear ratio, as recorded, N m.
-        link: position of the links as recorded, rad; NaN where there is no link encoder.
-        torsion: motor less link position as recorded, rad.
-        low_pass: for torsion and all its terms.
-        settled: samples that are far enough from the ends.
+        time: Times (M,), s.
+        rate: Sampling rate, Hz.
+        position: Motor positions seen through the gears, filtered for differentiation.
+        velocity: Motor velocities.
+        acceleration: Motor accelerations.
+        torque: Motor torques times the gear ratio, as recorded.
+        link: Link positions as recorded; NaN without a link encoder.
+        torsion: Motor minus link position as recorded.
+        low_pass: Low-pass for torsion and all terms.
+        settled: Samples that are far enough from the ends.
     """
 
     time: NDArray
@@ -164,10 +165,10 @@ class TorsionRun:
 
 
 def torsion_run(recording: Recording, cutoff: float) -> TorsionRun:
-    """Signals of a recording, low-pass filtered at `cutoff`, Hz.
+    """Return the signals of a recording with the low-pass of a cutoff frequency, Hz.
 
     Raises:
-        IdentificationError: gaps, or a recording that is too short for the filter.
+        IdentificationError: Samples are missing, or the recording is too short for the filter.
     """
     n = recording.n_joints
     link = np.full_like(recording.position, np.nan) if recording.link_position is None else recording.link_position
@@ -185,24 +186,24 @@ def torsion_run(recording: Recording, cutoff: float) -> TorsionRun:
 
 
 def torsion_cutoff(recordings: tuple[Recording, ...]) -> float:
-    """Cut-off for all recordings, Hz: what the fastest motion needs, within limits.
+    """Return the cutoff frequency for all recordings, Hz, by the fastest motion.
 
     Raises:
-        IdentificationError: no joint moves.
+        IdentificationError: No joint moves.
     """
     found, highest = [], np.inf
     for recording in recordings:
         _, rate, values = _uniform(recording, recording.position)
-        highest = min(highest, HIGHEST * rate / 2)
+        highest = min(highest, MAX_CUTOFF_OF_NYQUIST * rate / 2)
         try:
             found.append(choose_cutoff(values, rate).low_pass.cutoff)
         except RecordingError as error:
             raise IdentificationError(f"{recording.source}: {error}") from error
-    return float(min(np.clip(max(found), *CUTOFFS), highest))
+    return float(min(np.clip(max(found), *CUTOFF_RANGE_HZ), highest))
 
 
 def _uniform(recording: Recording, values: NDArray) -> tuple[NDArray, float, NDArray]:
-    """Times (M,), rate and values (M, k) of a recording without gaps."""
+    """Return times (M,), sampling rate and values (M, k) of a recording without gaps."""
     try:
         series = resample(sample_times(recording.time, recording.position).time, values)
     except RecordingError as error:
@@ -216,25 +217,25 @@ def _uniform(recording: Recording, values: NDArray) -> tuple[NDArray, float, NDA
 
 
 ECCENTRICITY = 2e-4
-"""Expected size of a once-per-turn error of encoders, rad: 20 um on a radius of 100 mm. Over part of a turn sine and
-cosine fit anything smooth, and go astray beyond it; so they are drawn to zero by what is usual."""
-TURNING = 0.02
+"""Expected size of a once-per-turn error of encoders, rad: 20 µm on a radius of 100 mm. Over part of a turn sine and
+cosine fit anything smooth and are wrong beyond it, so they are drawn to zero by the usual size."""
+REVERSAL_SPEED_FRACTION = 0.02
 """Speed at which the direction of friction reverses, in parts of the joint's highest."""
 ALWAYS = ("velocity",)
 DRIVE = ("velocity", "torque", "acceleration", "coulomb")
-"""What every flexible drive has, whether or not it shows in the prediction."""
+"""Terms of every flexible drive, whether or not they improve the prediction."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """One or more columns that come together.
+    """One or more columns that are chosen together.
 
     Attributes:
-        name: of the term.
-        unit: of its coefficients.
-        size: expected size of each coefficient, which draws it to zero; infinite: nothing is expected.
-        parts: what its columns are called, where there are several.
-        neighbour: joint whose torque it is, counted from 0; None: the joint's own term.
+        name: Name of the term.
+        unit: Unit of its coefficients.
+        size: Expected size of each coefficient, which draws it to zero; infinite: no expectation.
+        parts: Names of its columns, where there are several.
+        neighbour: Number of the joint whose torque it is; None: the joint's own term.
     """
 
     name: str
@@ -245,7 +246,7 @@ class Term:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Name of each column."""
+        """Names of the columns."""
         return tuple(f"{self.name}_{part}" for part in self.parts) or (self.name,)
 
 
@@ -281,9 +282,16 @@ def neighbour_term(joint_names: Sequence[str], neighbour: int, joint: str, prism
 
 
 def columns(run: TorsionRun, joint: int, terms: Sequence[Term], fastest: float) -> NDArray:
-    """(M, k) columns of the terms, low-pass filtered; `fastest` speed of the joint in what was fitted, rad/s."""
+    """Return the low-pass filtered columns (M, k) of the terms.
+
+    Args:
+        run: Signals.
+        joint: Number of the joint.
+        terms: Terms in the order of their columns.
+        fastest: Highest speed of the joint in the fitted recordings.
+    """
     q, qd, qdd, u = (x[:, joint] for x in (run.position, run.velocity, run.acceleration, run.torque))
-    direction = np.tanh(qd / (TURNING * fastest))
+    direction = np.tanh(qd / (REVERSAL_SPEED_FRACTION * fastest))
     own = {
         "velocity": (qd,),
         "torque": (u,),
@@ -296,6 +304,6 @@ def columns(run: TorsionRun, joint: int, terms: Sequence[Term], fastest: float) 
 
 
 def columns_of(terms: Sequence[Term], name: str) -> NDArray:
-    """Numbers of the columns of the term of this name."""
+    """Return the numbers of the columns of a term."""
     owner = np.repeat([term.name for term in terms], [len(term.labels) for term in terms])
     return np.flatnonzero(owner == name)

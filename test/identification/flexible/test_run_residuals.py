@@ -7,7 +7,13 @@ import pytest
 
 from dynid_ros.identification.flexible.flexible_parameters import Layout
 from dynid_ros.identification.flexible.friction_directions import STICTION
-from dynid_ros.identification.flexible.run_residuals import MOVING, NODES, RunResiduals, RunTerms, interpolation
+from dynid_ros.identification.flexible.run_residuals import (
+    INTERPOLATION_NODES,
+    MOVING,
+    RunResiduals,
+    RunTerms,
+    interpolation,
+)
 from dynid_ros.identification.flexible.runs import runs
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import LinearSpring
@@ -15,16 +21,16 @@ from dynid_ros.model.spring import LinearSpring
 QUINTIC = np.polynomial.Polynomial([0.3, -1.0, 0.7, 0.2, -0.5, 0.1])
 
 
-@pytest.mark.parametrize("n_samples", [NODES, 20])
+@pytest.mark.parametrize("n_samples", [INTERPOLATION_NODES, 20])
 def test_interpolation_is_exact_from_the_first_sample_to_the_last(n_samples):
     """Six nodes carry a polynomial of degree 5; at the ends they are the six outermost."""
     start, step = -0.4, 0.25
     at = start + step * np.linspace(0.0, n_samples - 1.0, 101)
     first, weights = interpolation(start, step, n_samples, at)
     assert first[0] == 0
-    assert first[-1] == n_samples - NODES
+    assert first[-1] == n_samples - INTERPOLATION_NODES
     samples = QUINTIC(start + step * np.arange(n_samples))
-    found = np.sum(weights * samples[first[:, None] + np.arange(NODES)], axis=1)
+    found = np.sum(weights * samples[first[:, None] + np.arange(INTERPOLATION_NODES)], axis=1)
     np.testing.assert_allclose(found, QUINTIC(at), atol=1e-12 * np.abs(samples).max())
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identification.flexible.torsion_choice import MOST_TERMS, TermChoice, TorsionRows
+from dynid_ros.identification.flexible.torsion_choice import MAX_OPTIONAL_TERMS, TermChoice, TorsionRows
 from dynid_ros.identification.flexible.torsion_terms import Term
 
 N = 3000
@@ -22,7 +22,7 @@ def choice(parts, columns=lambda waves: waves):
 
 def test_only_the_set_with_all_that_there_is_predicts_best():
     parts = ("torque", "coulomb", "stray", "other")
-    assert len(parts) == MOST_TERMS
+    assert len(parts) == MAX_OPTIONAL_TERMS
     (best,) = choice(parts).best()
     assert set(best.terms) == {"velocity", *parts}
     assert best.held_out_rms == pytest.approx(1e-3, rel=0.1)

@@ -25,15 +25,15 @@ def test_a_camera_whose_clock_is_far_off_leads_to_no_wrong_place(monkeypatch):
     monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
     assert errors(result, experiment.truth).max() < 0.1
-    assert not any(flexible_identification.WRONG in remark for remark in result.remarks)
+    assert not any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
 
 
 def test_a_torque_that_is_left_is_not_called_noise(by_encoders, monkeypatch):
-    monkeypatch.setattr(flexible_identification, "UNCLEAR", 0.0)
+    monkeypatch.setattr(flexible_identification, "MAX_UNEXPLAINED", 0.0)
     monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
     experiment = by_encoders.experiment
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording_with_encoders)
-    (remark,) = [remark for remark in result.remarks if flexible_identification.WRONG in remark]
+    (remark,) = [remark for remark in result.remarks if flexible_identification.LOCAL_MINIMUM_TEXT in remark]
     assert "of a torque is left" in remark
     assert "times what noise leaves" not in remark
 
@@ -41,7 +41,7 @@ def test_a_torque_that_is_left_is_not_called_noise(by_encoders, monkeypatch):
 def test_rivals_are_weighed_by_the_noise_of_the_best_fit(by_encoders, monkeypatch):
     """Each is one search, and the springs that they start from lead back to the best."""
     searches, search = [], OutputError._search
-    monkeypatch.setattr(flexible_identification, "UNCLEAR", 0.0)
+    monkeypatch.setattr(flexible_identification, "MAX_UNEXPLAINED", 0.0)
     monkeypatch.setattr(OutputError, "_search", lambda self, *args: searches.append(self) or search(self, *args))
     experiment = by_encoders.experiment
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording_with_encoders)
