@@ -1,7 +1,7 @@
 """Node that turns a recording into springs, motors and links of an arm with flexible joints.
 
-`~/identify` in, `~/result` and files out, as of all nodes that identify. Where the links are is told by
-`link_states_topic` of the bag, by the link positions of another file, or by what cameras saw.
+`~/identify` writes `~/result` and files, like all identification nodes. The positions of the links come from
+`link_states_topic` of the bag, from another file, or from cameras.
 """
 
 from pathlib import Path
@@ -23,20 +23,20 @@ PARAMETERS = parameters_of_kind(
     NodeParameter(
         "link_states_topic",
         "",
-        "of the links' positions in the bag, by encoders of their own (sensor_msgs/JointState); the recorder takes it "
-        "as one of its extra_topics; empty: none, or in the .csv or .npz",
+        "topic of the link encoders in the bag (sensor_msgs/JointState), one of the recorder's extra_topics; "
+        "empty: none, or in the .csv or .npz",
     ),
     NodeParameter(
         "markers",
         [""],
-        "which link carries a body or marker that cameras saw, such as /vrpn_mocap/upper_arm/pose=link_2 or "
-        '/markers[4]=link_3; without =link it is found; [""]: all poses, found, where no link positions are recorded',
+        "links of bodies or markers seen by cameras, such as /vrpn_mocap/upper_arm/pose=link_2 or /markers[4]=link_3; "
+        'without =link it is searched; [""]: all poses, searched, if no link positions are recorded',
     ),
 )
 
 
 class FlexibleJointIdentificationNode(IdentificationNode):
-    """Springs, motors and links of an arm with flexible joints."""
+    """Node that estimates springs, motors and links of an arm with flexible joints."""
 
     def __init__(self) -> None:
         super().__init__("flexible_joint_identification", "flexible", PARAMETERS)

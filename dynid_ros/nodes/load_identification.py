@@ -1,7 +1,7 @@
-"""Node that weighs what an arm carries.
+"""Node that identifies the load of an arm.
 
-`~/identify` in, `~/result` and files out, as of all nodes that identify; the latched topic `load` has
-the load too. With `live` it is learnt from `joint_states` while the arm moves, and published once it is determined.
+`~/identify` writes `~/result` and files, like all identification nodes, and publishes the load on the latched topic
+`load`. With `live` the load is also estimated from `joint_states` while the arm moves, and published when determined.
 """
 
 import math
@@ -49,7 +49,7 @@ PARAMETERS = (
 
 
 class LoadIdentificationNode(IdentificationNode):
-    """Mass, centre and inertia of a load."""
+    """Node that estimates mass, centre and inertia of a load."""
 
     def __init__(self) -> None:
         super().__init__("load_identification", "load", PARAMETERS)

@@ -1,8 +1,8 @@
 """Node that calibrates torque sensors from recordings, and watches them while the arm works.
 
-`~/identify` in, `~/result` and files out, as of all nodes that identify. With `observe` it compares the
-torques of `joint_states` with those of known gravity: drift goes to `/diagnostics` and `~/result`; `~/accept` takes the
-present estimates for the reference.
+`~/identify` writes `~/result` and files, like all identification nodes. With `observe` the node compares the torques of
+`joint_states` with known gravity and reports drift on `/diagnostics` and `~/result`; `~/accept` makes the present
+estimates the reference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.identification.static_samples import SampleRules
-from dynid_ros.identification.torque_sensors.sensor_drift import DriftAlarm
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import SampleStream, TorqueSensorObserver
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.kinds import KINDS
@@ -37,20 +36,19 @@ from dynid_ros.nodes.shared.topics import brief_yaml
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.settings import settings_of
 
-# Watches torque sensors while the arm works: joint states in, alarms out.
-
-
-SHORTEST, LONGEST = 0.01, 3600.0
-"""s between looks at what has arrived."""
+MAX_REPORTED_VALUE = 1e5
+"""Largest gain, offset or standard deviation that is determined well enough to be reported."""
 
 
 class TorqueSensorWatch:
-    """Feeds an observer from `joint_states`; times are in s since the first joint state, a clock set back left out.
+    """Observer of the torque sensors that is fed from `joint_states`.
 
-    `on_alarm` is called with new alarms.
-
-    Raises:
-        DynidError: a period that makes no sense.
+    Args:
+        node: node that subscribes.
+        observer: observer of gains and offsets.
+        convention: meaning of the field `effort`.
+        settings: parameters `slow_motion` and `observe_period`.
+        on_alarm: called after new alarms.
     """
 
     def __init__(
@@ -59,14 +57,11 @@ class TorqueSensorWatch:
         observer: TorqueSensorObserver,
         convention: EffortConvention,
         settings: SimpleNamespace,
-        on_alarm: Callable[[list[DriftAlarm]], None],
+        on_alarm: Callable[[], None],
     ) -> None:
-        if not SHORTEST <= settings.observe_period <= LONGEST:
-            raise DynidError(
-                f"parameter observe_period is {settings.observe_period}; expected {SHORTEST:g} to {LONGEST:g} s"
-            )
         self.observer = observer
-        self._node, self._on_alarm = node, on_alarm
+        self._node = node
+        self._on_alarm = on_alarm
         self._states = TorqueSamples(node, observer.robot.joint_names, convention)
         self._stream = SampleStream(observer.robot.joint_names, observer.rules, settings.slow_motion)
         self._samples = 0
@@ -76,8 +71,9 @@ class TorqueSensorWatch:
         steady_timer(node, settings.observe_period, self._look)
 
     def status(self) -> Status:
-        """Level, message and values for diagnostics."""
-        observer, names = self.observer, self.observer.robot.joint_names
+        """Return gains, offsets and alarms for diagnostics."""
+        observer = self.observer
+        names = observer.robot.joint_names
         values: dict[str, object] = {"samples": self._samples}
         for name, gain, offset in zip(names, observer.gain, observer.offset, strict=True):
             values[f"gain {name}"] = f"{gain:.5g}" if np.isfinite(gain) else "not determined yet"
@@ -93,7 +89,7 @@ class TorqueSensorWatch:
         return OK, "no drift", values
 
     def document(self) -> dict:
-        """Alarms and present estimates."""
+        """Return alarms and present estimates."""
         observer = self.observer
         std = observer.standard_errors
         estimates: dict[str, dict[str, object]] = {}
@@ -124,47 +120,47 @@ class TorqueSensorWatch:
         if raised:
             for alarm in raised:
                 self._node.get_logger().warning(str(alarm))
-            self._on_alarm(raised)
+            self._on_alarm()
 
 
 def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) and abs(value) < 1e5 else None
+    return float(value) if np.isfinite(value) and abs(value) < MAX_REPORTED_VALUE else None
 
 
-RULES = settings_of(SampleRules)
+SAMPLE_RULES = settings_of(SampleRules)
 PARAMETERS = (
     *parameters_of_kind("torque-sensors"),
     NodeParameter(
         "observe", False, "watch the sensors on joint_states while the arm works, against the gravity of model_file"
     ),
-    NodeParameter("slow_motion", False, "watch in slow motion too, not in dwells alone"),
-    *parameters_of(RULES),
-    NodeParameter("observe_period", 2.0, "time between looks at what has arrived, s"),
-    NodeParameter(
-        "learning", 30, "samples (dwells) of each joint from which its noise is learned before drift is looked for"
-    ),
-    NodeParameter("memory", 200.0, "samples after which old ones have faded to 1/e in the present estimates"),
+    NodeParameter("slow_motion", False, "watch during slow motion as well as during dwells"),
+    *parameters_of(SAMPLE_RULES),
+    NodeParameter("observe_period", 2.0, "time between two updates of the observer, s", least=0.01, most=3600.0),
+    NodeParameter("learning", 30, "samples (dwells) of each joint for learning its noise, before drift is detected"),
+    NodeParameter("memory", 200.0, "number of samples after which the weight of an old sample has decayed to 1/e"),
     NodeParameter(
         "false_alarm_rate",
         1e-4,
-        "largest chance that a sample gives a false alarm of any joint; 1e-4: one in at least ten thousand dwells",
+        "largest probability of a false alarm of any joint per sample; 1e-4: one in at least ten thousand dwells",
     ),
 )
 
 
 class TorqueSensorCalibrationNode(IdentificationNode):
-    """Gains and offsets of torque sensors."""
+    """Node that estimates gains and offsets of torque sensors."""
 
     def __init__(self) -> None:
         super().__init__("torque_sensor_calibration", "torque-sensors", PARAMETERS)
         if self.settings.observe:
-            self.watch = TorqueSensorWatch(self, self._observer(), self.convention, self.settings, self._tell)
+            self.watch = TorqueSensorWatch(
+                self, self._observer(), self.convention, self.settings, self._publish_estimates
+            )
             self.create_service(Trigger, "~/accept", answer(self, self.accept))
             Diagnostics(self, self.watch.status, "drift", self.robot.name)
 
     @property
     def _reads_currents(self) -> bool:
-        """Whether the motors' torque constants are to be found."""
+        """Whether the torque constants of the motors are estimated."""
         return self.settings.effort_convention == "motor_current" and not any(self.settings.motor_gains)
 
     def _estimator(self) -> Any:
@@ -175,21 +171,21 @@ class TorqueSensorCalibrationNode(IdentificationNode):
         return EffortConvention("motor_current", readings=True) if self._reads_currents else super()._convention()
 
     def accept(self) -> str:
-        """Take the present estimates for the reference and end all alarms."""
+        """Make the present estimates the reference, end all alarms, and return the gains."""
         sensors = self.watch.observer.accept()
-        self._tell([])
+        self._publish_estimates()
         gains = ", ".join(f"{name} {gain:.5g}" for name, gain in zip(sensors.joint_names, sensors.gain, strict=True))
-        return f"the reference gains are now {gains}"
+        return f"The reference gains are now {gains}."
 
     def _fitted(self, chosen: SimpleNamespace) -> list[str]:
-        """Return the recordings without the mass; with known gravity, those with it alone may do."""
+        """Return the recordings without the mass; with known gravity, a recording with the mass may suffice."""
         loaded = chosen.recording_with_mass
         if loaded and self.settings.model_file and not chosen.recording:
             return list(filter(None, chosen.more_recordings))
         paths = super()._fitted(chosen)
         if paths[0] == loaded:
             raise DynidError(
-                f"{loaded} is to be without and with the reference mass; set parameter 'recording' to the one without"
+                f"{loaded} is given with and without the reference mass; set parameter 'recording' to the one without"
             )
         return paths
 
@@ -198,7 +194,8 @@ class TorqueSensorCalibrationNode(IdentificationNode):
         if not settings.model_file:
             raise DynidError("parameter observe needs model_file: an identified.yaml with the arm's gravity parameters")
         gravity, document = read_gravity(Path(settings.model_file), self.robot)
-        sensors, std = None, None
+        sensors = None
+        std = None
         if "torque_sensors" in document:
             sensors = TorqueSensors.of_document(document, self.robot)
             std = TorqueSensors.errors_of(document, self.robot)
@@ -207,13 +204,13 @@ class TorqueSensorCalibrationNode(IdentificationNode):
             gravity,
             sensors,
             reference_std=std,
-            rules=SampleRules(**setting_arguments(RULES, settings)),
+            rules=SampleRules(**setting_arguments(SAMPLE_RULES, settings)),
             learning=settings.learning,
             memory=settings.memory,
             false_alarm_rate=settings.false_alarm_rate,
         )
 
-    def _tell(self, _alarms: list[DriftAlarm]) -> None:
+    def _publish_estimates(self) -> None:
         self.result.publish(String(data=brief_yaml(self.watch.document())))
 
 

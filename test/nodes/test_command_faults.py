@@ -9,10 +9,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
-from helpers import (  # noqa: E402
-    compensation_bench,
-    excitation_bench,
-)
+from helpers import compensation_bench, excitation_bench  # noqa: E402
 from helpers.node_process import NodeProcess  # noqa: E402
 from helpers.node_threads import NodeThreads  # noqa: E402
 from helpers.waiting import START_TIME, wait  # noqa: E402

@@ -11,10 +11,7 @@ from helpers.waiting import START_TIME, wait  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from dynid_ros.demo.calls import require_simulation  # noqa: E402
-from dynid_ros.demo.start import (  # noqa: E402
-    alone,
-    own_domain,
-)
+from dynid_ros.demo.start import alone, own_domain  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 
 

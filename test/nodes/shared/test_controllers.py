@@ -11,7 +11,7 @@ from helpers.node_threads import NodeThreads  # noqa: E402
 from helpers.waiting import wait  # noqa: E402
 from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
 
-from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, ControllerView, message_type  # noqa: E402
+from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, QUERIED, ControllerAnswer, ControllerView, message_type  # noqa: E402  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("ros")
@@ -123,3 +123,39 @@ def test_messages_that_are_not_installed_are_done_without():
     assert message_type("no_such_msgs", "State") is None
     assert message_type("lifecycle_msgs", "NoSuchState") is None
     assert message_type("lifecycle_msgs", "State") is State
+
+
+JOINTS = {"joints": ["joint_2", "joint_1"], "command_interfaces": ["position", "effort"]}
+
+
+def answer(**values):
+    tolerances = {f"constraints.{joint}.trajectory": None for joint in JOINTS["joints"]}
+    return ControllerAnswer.from_parameters("jtc", dict.fromkeys(QUERIED) | tolerances | JOINTS | values)
+
+
+def test_what_is_not_declared_is_not_so():
+    said = answer()
+    assert said.claims == (("joint_2", "joint_1"), ("position", "effort"), True)
+    assert not said.interpolates_from_desired
+    assert not said.restores_last_command
+    assert said.tolerant
+
+
+@pytest.mark.parametrize(("timeout", "goal_time", "effective"), [(0.5, 0.0, 0.5), (0.5, 0.5, 0.0), (0.5, 0.6, 0.0)])
+def test_a_timeout_counts_only_beyond_the_goal_time(timeout, goal_time, effective):
+    said = answer(cmd_timeout=timeout, **{"constraints.goal_time": goal_time})
+    assert said.command_timeout == effective
+
+
+@pytest.mark.parametrize("name", ["interpolate_from_desired_state", "open_loop_control"])
+def test_a_trajectory_begins_at_the_last_command_by_either_name(name):
+    assert answer(**{name: True}).interpolates_from_desired
+
+
+def test_activation_restores_the_last_command():
+    assert answer(set_last_command_interface_value_as_state_on_activation=True).restores_last_command
+
+
+def test_claims_do_not_change_with_what_may_be_set():
+    assert answer(cmd_timeout=0.5, **{"constraints.joint_1.trajectory": 0.1}).claims == answer().claims
+    assert answer(joints=["joint_1", "joint_2"]).claims != answer().claims
