@@ -59,7 +59,7 @@ def test_calibration_with_a_mass(start, tmp_path, truth):
     assert "No recording" in missing.message
     plain, loaded = str(tmp_path / "plain.npz"), str(tmp_path / "loaded.npz")
     node.set_parameters(recording=plain, recording_with_mass=plain)
-    assert "without and with the reference mass" in node.identify().message
+    assert "with and without the reference mass" in node.identify().message
     bench.recording(truth, rng).write_npz(tmp_path / "forgotten.npz")
     node.set_parameters(recording_with_mass=str(tmp_path / "forgotten.npz"))
     forgotten = node.identify()
