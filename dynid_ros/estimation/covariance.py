@@ -34,12 +34,12 @@ from scipy.optimize import nnls
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import half_inverse
 
-NO_SHARE = 1e-9
+NEGLIGIBLE_LEVERAGE = 1e-9
 """Leverage that counts as none."""
-ALONE = 1 - 1e-6
+MAX_LEVERAGE = 1 - 1e-6
 """Leverage from which on residuals say nothing, as only one kind of motion determines: there errors are those of the
 working model."""
-NORMAL = 1e6
+MAX_DOF = 1e6
 """Degrees of freedom that are as good as infinite."""
 
 
@@ -84,7 +84,7 @@ def robust_covariance(
     covariance = seen + _gain_covariance(problem, weights, gain_error)
     with np.errstate(divide="ignore", invalid="ignore"):
         dof = dof * (np.diag(covariance) / np.diag(seen)) ** 2
-    return covariance, np.where(dof < NORMAL, np.maximum(dof, 1.0), NORMAL)
+    return covariance, np.where(dof < MAX_DOF, np.maximum(dof, 1.0), MAX_DOF)
 
 
 def clustered_covariance(
@@ -108,7 +108,9 @@ def clustered_covariance(
     total = sum((p.rows.T * v) @ p.rows for p, v in zip(pieces, variances, strict=True))
     effects = [_effect(p, v, total) @ inverse.T for p, v in zip(pieces, variances, strict=True)]
     scores = np.array([p.residual @ effect for p, effect in zip(pieces, effects, strict=True)])
-    alone = sum((p.rows.T * np.where(p.share < ALONE, 0.0, v)) @ p.rows for p, v in zip(pieces, variances, strict=True))
+    alone = sum(
+        (p.rows.T * np.where(p.share < MAX_LEVERAGE, 0.0, v)) @ p.rows for p, v in zip(pieces, variances, strict=True)
+    )
     seen = scores.T @ scores + inverse @ alone @ inverse.T
     dof = _dof(pieces, variances, effects, total)
     if known is None:
@@ -129,7 +131,7 @@ def white_covariance(
     covariance = inverse @ middle @ inverse
     if gain_error:
         covariance += _gain_covariance(problem, weights, gain_error)
-    return covariance, np.full(problem.n_unknowns, NORMAL)
+    return covariance, np.full(problem.n_unknowns, MAX_DOF)
 
 
 def widened(own: NDArray, other: NDArray) -> NDArray:
@@ -164,7 +166,7 @@ def _pieces(
     pieces = []
     for (j, matrix, right), errors in zip(grams, known, strict=True):
         share, axes = np.linalg.eigh(inverse.T @ matrix @ inverse)
-        kept = share > NO_SHARE
+        kept = share > NEGLIGIBLE_LEVERAGE
         share, axes = share[kept], axes[:, kept]
         white = (inverse @ axes).T / np.sqrt(share)[:, None]
         residual, of_known = white @ (right - matrix @ solution), white @ (errors - matrix @ moved)
@@ -199,7 +201,7 @@ def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
         variance: (s,) of its residuals by the working model, before the fit.
         total: (r, r) variance of the solution by that model.
     """
-    seen = piece.share < ALONE
+    seen = piece.share < MAX_LEVERAGE
     rows, variance = piece.rows[seen], variance[seen]
     after = np.diag(variance * (1 - 2 * piece.share[seen])) + rows @ total @ rows.T
     root = np.sqrt(variance)

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.normal_equations import NormalEquations
 
-ROUNDING = 1e-12
+ROUNDING_LOSS = 1e-12
 """Smallest squared error, in parts of the squared torque: less is rounding of the normal equations."""
-RIDGE = 1e-10
+RIDGE_FRACTION = 1e-10
 """Ridge, in parts of a column's norm: terms that the samples do not distinguish share their effect."""
 
 
-KIND_FOLDS = 4
+N_KIND_FOLDS = 4
 """Folds that leave out kinds of motion: where the joints are, and how they move there."""
-SHARES = {"parts": 0.34, "fast": 0.2, "slow": 0.13, "kinds": 0.33}
+FOLD_SHARES = {"parts": 0.34, "fast": 0.2, "slow": 0.13, "kinds": 0.33}
 """What the folds of each sort count together."""
 
 
@@ -50,11 +50,11 @@ def folds(factors: NormalEquations) -> list[Fold]:
     slow, fast = groups[groups % 2 == 0], groups[groups % 2 == 1]
     if counts[slow].sum() and counts[fast].sum():
         sorts |= {"fast": [(slow, fast)], "slow": [(fast, slow)]}
-    if len(kinds) >= KIND_FOLDS:
-        number = np.arange(len(kinds)) % KIND_FOLDS
-        sorts["kinds"] = [(kinds[number != k], kinds[number == k]) for k in range(KIND_FOLDS)]
-    total = sum(SHARES[sort] for sort in sorts)
-    return [Fold(*pair, SHARES[sort] / len(pairs) / total) for sort, pairs in sorts.items() for pair in pairs]
+    if len(kinds) >= N_KIND_FOLDS:
+        number = np.arange(len(kinds)) % N_KIND_FOLDS
+        sorts["kinds"] = [(kinds[number != k], kinds[number == k]) for k in range(N_KIND_FOLDS)]
+    total = sum(FOLD_SHARES[sort] for sort in sorts)
+    return [Fold(*pair, FOLD_SHARES[sort] / len(pairs) / total) for sort, pairs in sorts.items() for pair in pairs]
 
 
 class FoldGrams:
@@ -108,7 +108,7 @@ class FoldGrams:
             part, power = x[:, there], gram[:, -1, -1]
             fitted = np.einsum("fi,fij,fj->f", part, gram[:, kept[:, None], kept], part, optimize=True)
             squares = fitted - 2 * np.einsum("fi,fi->f", part, gram[:, kept, -1]) + power
-            table.append(np.maximum(squares, ROUNDING * power) / (self._counts * s**2))
+            table.append(np.maximum(squares, ROUNDING_LOSS * power) / (self._counts * s**2))
         return np.transpose(table)
 
     def mean(self, losses: NDArray) -> float:
@@ -132,7 +132,7 @@ class FoldGrams:
 def _solve(normal: NDArray, right: NDArray, nonnegative: NDArray) -> NDArray:
     """Solutions (F, k) of normal equations (F, k, k), without columns whose coefficients would have the wrong sign."""
     scale = np.sqrt(np.maximum(np.einsum("fkk->fk", normal), np.finfo(float).tiny))
-    scaled = normal / (scale[:, :, None] * scale[:, None, :]) + RIDGE * np.eye(right.shape[1])
+    scaled = normal / (scale[:, :, None] * scale[:, None, :]) + RIDGE_FRACTION * np.eye(right.shape[1])
     target = right / scale
     x = np.linalg.solve(scaled, target[..., None])[..., 0]
     for fold in np.flatnonzero((nonnegative & (x < 0)).any(axis=1)):

@@ -21,7 +21,7 @@ WELL_CONDITIONED = 30.0
 """Condition number of an experiment up to which it is good, …"""
 ILL_CONDITIONED = 100.0
 """… and above which it is poor."""
-BLOCKS = 10
+N_TIME_BLOCKS = 10
 """Few enough to be long, enough for Student's quantile to be below 2.3."""
 
 
@@ -74,7 +74,7 @@ def left_out_steps(normals: NDArray, gradients: NDArray, rcond: float | None = N
 
 
 def time_blocks(runs: NDArray) -> NDArray:
-    """(N,) block of each sample: about `BLOCKS` contiguous stretches of equal length.
+    """(N,) block of each sample: about `N_TIME_BLOCKS` contiguous stretches of equal length.
 
     None goes across two runs, each of which has two at least.
 
@@ -84,7 +84,7 @@ def time_blocks(runs: NDArray) -> NDArray:
     blocks, start = np.empty(len(runs), dtype=int), 0
     for run in np.unique(runs):
         rows = np.flatnonzero(runs == run)
-        own = max(2, round(BLOCKS * len(rows) / len(runs)))
+        own = max(2, round(N_TIME_BLOCKS * len(rows) / len(runs)))
         blocks[rows] = start + np.arange(len(rows)) * own // len(rows)
         start += own
     return blocks

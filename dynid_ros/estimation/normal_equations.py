@@ -63,9 +63,9 @@ class GroupedNormalEquations:
 # All equations of a fit, summed as they come: memory does not grow with the number of samples.
 
 
-PARTS = 5
+N_PARTS = 5
 """Parts of a recording that are left out in turn."""
-STRETCHES = 20
+MAX_STRETCHES = 20
 """Largest number of stretches of a recording."""
 SAMPLES_PER_STRETCH = 25
 
@@ -108,7 +108,7 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
 
     def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray, share: float | NDArray = 1.0):
         self.columns, self.share = columns, share
-        self.stretches = [int(np.clip(size // SAMPLES_PER_STRETCH, 1, STRETCHES)) for size in recordings]
+        self.stretches = [int(np.clip(size // SAMPLES_PER_STRETCH, 1, MAX_STRETCHES)) for size in recordings]
         self.parts = np.concatenate([_parts(i, count) for i, count in enumerate(self.stretches)])
         self._widths = [len(own) for own in columns.of_joint]
         super().__init__(self._widths, 2 * len(self.parts))
@@ -159,16 +159,16 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
 
 def _parts(recording: int, stretches: int) -> NDArray:
     """Part of each stretch of a recording; those too short to be divided are left out in turn."""
-    part = (np.arange(stretches) + 0.5) * PARTS / stretches
-    return (part.astype(int) + (recording if stretches < PARTS else 0)) % PARTS
+    part = (np.arange(stretches) + 0.5) * N_PARTS / stretches
+    return (part.astype(int) + (recording if stretches < N_PARTS else 0)) % N_PARTS
 
 
 # The link equations as one weighted least-squares problem, for a choice of columns and any groups of samples.
 
 
-ROUNDS = 20
-SETTLED = 1e-6
-SMALLEST_NOISE = 1e-12
+MAX_ITERATIONS = 20
+NOISE_TOLERANCE = 1e-6
+MIN_NOISE_FRACTION = 1e-12
 """Smallest noise, in parts of a joint's RMS torque: less is rounding."""
 
 
@@ -287,13 +287,13 @@ class WeightedProblem:
     def _weighted(self) -> tuple[LeastSquaresFit, NDArray]:
         matrix, right = self.stacked(np.ones(self.n_joints))
         owner = np.repeat(np.arange(self.n_joints), [len(self.factors.factor(j)) for j in range(self.n_joints)])
-        floor = SMALLEST_NOISE * np.maximum(self.torque_rms(), SMALLEST_NOISE)
+        floor = MIN_NOISE_FRACTION * np.maximum(self.torque_rms(), MIN_NOISE_FRACTION)
         noise = np.ones(self.n_joints)
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ITERATIONS):
             used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=MOTION_RANK_TOLERANCE)
             squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
             dof = np.maximum(self.count() * self.factors.share - np.bincount(owner, fit.leverage, self.n_joints), 1.0)
             noise = np.maximum(np.sqrt(squares / dof), floor)
-            if np.allclose(used, noise, rtol=SETTLED, atol=0):
+            if np.allclose(used, noise, rtol=NOISE_TOLERANCE, atol=0):
                 break
         return fit, used

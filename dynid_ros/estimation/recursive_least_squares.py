@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dsyev, dtpmqrt, dtpqrt, dtrtrs
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.rank import STRUCTURE_RANK_TOLERANCE, Decomposition, decompose
 
-UNKNOWN = 1e6
+UNKNOWN_DEVIATION = 1e6
 """Standard deviation of parameters of which nothing is known, in SI units: as good as none, and R can be inverted."""
 
 _BLOCK = 8
@@ -58,7 +58,7 @@ class SquareRootInformation:
         size: k.
     """
 
-    def __init__(self, size: int, deviation: ArrayLike = UNKNOWN, considered: int = 0):
+    def __init__(self, size: int, deviation: ArrayLike = UNKNOWN_DEVIATION, considered: int = 0):
         self.size = size
         self._weak = 1.0 / np.broadcast_to(np.asarray(deviation, dtype=float), (size,))
         self._factor = np.zeros((size + 1, size + 1), order="F")
@@ -163,11 +163,11 @@ class SquareRootInformation:
 # What stays correlated for longer than the longest block is not seen, nor what repeats with the motion.
 
 
-LEVELS = 12
-ENOUGH_BLOCKS = 8
+MAX_LEVELS = 12
+MIN_BLOCKS = 8
 """Blocks of one length from which on their mean ratio counts."""
 
-KNOWN = 1.0
+MIN_INFORMATION = 1.0
 """Variance of the prediction, in units of the noise, above which an innovation says nothing of the noise."""
 
 
@@ -193,11 +193,11 @@ class EstimateWalk:
 
     def __init__(self, size: int, blocks: float = 200.0):
         self._blocks = blocks
-        self._levels = [_Level(*np.zeros((4, size))) for _ in range(LEVELS)]
+        self._levels = [_Level(*np.zeros((4, size))) for _ in range(MAX_LEVELS)]
 
     def add(self, innovation: Innovation) -> None:
         """Take up the innovation of one instant; rows that were not predicted count as nothing."""
-        known = innovation.spread < KNOWN
+        known = innovation.spread < MIN_INFORMATION
         if known.any():
             error = known * innovation.error / np.sqrt(1.0 + innovation.spread)
             self._carry(innovation.gain @ error, (innovation.gain * innovation.gain) @ known)
@@ -218,7 +218,7 @@ class EstimateWalk:
     @property
     def inflation(self) -> NDArray:
         """(k,) by which the variances of the estimate for unit noise are to be multiplied; NaN: not known yet."""
-        ratios = [np.where(level.count >= ENOUGH_BLOCKS, level.ratio, -np.inf) for level in self._levels]
+        ratios = [np.where(level.count >= MIN_BLOCKS, level.ratio, -np.inf) for level in self._levels]
         largest = np.max(ratios, axis=0)
         return np.where(np.isfinite(largest), largest, np.nan)
 

@@ -16,25 +16,25 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, triangular_factor
 
-GAUSSIAN = 1.482602
+MAD_TO_SIGMA = 1.482602
 """Standard deviation of Gaussian noise over the median of its magnitude."""
 
 
 def median_deviation(values: NDArray) -> float:
     """Return the standard deviation of Gaussian noise by the median magnitude."""
-    return float(GAUSSIAN * np.median(np.abs(values)))
+    return float(MAD_TO_SIGMA * np.median(np.abs(values)))
 
 
 # Marker residuals against outliers: how large noise makes them, and how much each one counts.
 
 
-MEDIAN_LENGTH = 1.5382
+MEDIAN_NORM_OF_3 = 1.5382
 """Median length of a vector of three standard normal numbers."""
 
-GATE = 4.5
+OUTLIER_SIGMAS = 4.5
 """Standard deviations beyond which a marker's residual is an outlier; noise is beyond once in 15 000 times."""
 
-TUKEY = 5.5
+TUKEY_SIGMAS = 5.5
 """Standard deviations at which Tukey's biweight of a vector of three reaches zero (95 % efficiency)."""
 
 
@@ -50,27 +50,30 @@ def spread(length: NDArray) -> NDArray:
     count = np.isfinite(ordered).sum(axis=-1)
     middle = [np.maximum((count - 1 + odd) // 2, 0) for odd in (0, 1)]
     median = sum(np.take_along_axis(ordered, m[..., None], axis=-1)[..., 0] for m in middle) / 2
-    return np.where(count > 0, median, np.nan) / MEDIAN_LENGTH
+    return np.where(count > 0, median, np.nan) / MEDIAN_NORM_OF_3
 
 
 def tukey(length: NDArray, scale: ArrayLike) -> NDArray:
     """Weights of squared residuals, (1 − (r / 5.5 σ)²)², zero beyond (Beaton and Tukey 1974)."""
-    return np.maximum(1 - (np.where(np.isfinite(length), length, np.inf) / (TUKEY * np.asarray(scale))) ** 2, 0.0) ** 2
+    return (
+        np.maximum(1 - (np.where(np.isfinite(length), length, np.inf) / (TUKEY_SIGMAS * np.asarray(scale))) ** 2, 0.0)
+        ** 2
+    )
 
 
-THRESHOLD = 1.345
+HUBER_SIGMAS = 1.345
 """Standard deviations up to which a row counts in full."""
 
-MOST_PASSES = 50
+MAX_PASSES = 50
 
-SETTLED = 1e-3
+PREDICTION_TOLERANCE = 1e-3
 """Root mean square change of the predicted torque between two passes, in standard deviations, that ends them."""
 
-STEADY = 0.02
+NOISE_TOLERANCE = 0.02
 """Change of a joint's noise between two passes, in parts of it, that is not followed: noise that is held makes the
 problem convex."""
 
-FLOOR = 1e-10
+MIN_NOISE_FRACTION = 1e-10
 """Least standard deviation of a joint's noise, in parts of its largest torque: less is rounding."""
 
 Blocks = Callable[[], Iterable[tuple[NDArray, NDArray]]]
@@ -95,7 +98,7 @@ class RobustFit(LinearFit):
 def huber_weights(standardised: ArrayLike) -> NDArray:
     """Weights of squared residuals, of the same shape, from residuals in standard deviations."""
     size = np.abs(np.asarray(standardised, dtype=float))
-    return THRESHOLD / np.maximum(size, THRESHOLD)
+    return HUBER_SIGMAS / np.maximum(size, HUBER_SIGMAS)
 
 
 def solve_robust(blocks: Blocks) -> RobustFit:
@@ -112,17 +115,17 @@ def solve_robust(blocks: Blocks) -> RobustFit:
     """
     solution: NDArray | None = None
     noise: NDArray | None = None
-    for passes in range(2, MOST_PASSES + 1):  # the last one is for the covariance
+    for passes in range(2, MAX_PASSES + 1):  # the last one is for the covariance
         factor, residual = _pass(blocks, solution, noise)
         fit = fit_with_prior(factor[:, :-1], factor[:, -1], scaled=True)
         # The median needs all residuals of a pass, so the weights of the next one rest on it.
         if noise is None:
-            floor = FLOOR * np.max(np.abs(residual), axis=0)
+            floor = MIN_NOISE_FRACTION * np.max(np.abs(residual), axis=0)
         updated = _noise(residual, floor)
         if solution is not None and noise is not None:
             change = np.linalg.norm(factor[:, :-1] @ (fit.solution - solution)) / np.sqrt(residual.size)
-            steady = np.abs(updated - noise) <= STEADY * noise
-            if change < SETTLED and steady.all():
+            steady = np.abs(updated - noise) <= NOISE_TOLERANCE * noise
+            if change < PREDICTION_TOLERANCE and steady.all():
                 covariance = _covariance(blocks, fit, updated)
                 outliers = np.mean(huber_weights(residual / updated) < 0.5, axis=0)
                 return RobustFit(
@@ -131,7 +134,7 @@ def solve_robust(blocks: Blocks) -> RobustFit:
             updated = np.where(steady, noise, updated)
         solution, noise = fit.solution, updated
     raise IdentificationError(
-        f"Huber's weights did not settle in {MOST_PASSES} passes over the data; look at the residuals of an ordinary "
+        f"Huber's weights did not settle in {MAX_PASSES} passes over the data; look at the residuals of an ordinary "
         "fit: more than a few per cent of outliers, or motion that hardly excites the parameters?"
     )
 
@@ -169,7 +172,7 @@ def _checked(regressor: ArrayLike, torque: ArrayLike) -> tuple[NDArray, NDArray]
 
 def _noise(residual: NDArray, floor: NDArray | float = 0.0) -> NDArray:
     """(n,) standard deviation per joint from the median magnitude; 1 where that and the floor are zero."""
-    spread = np.maximum(GAUSSIAN * np.median(np.abs(residual), axis=0), floor)
+    spread = np.maximum(MAD_TO_SIGMA * np.median(np.abs(residual), axis=0), floor)
     return np.where(spread > 0, spread, 1.0)
 
 
@@ -180,8 +183,8 @@ def _covariance(blocks: Blocks, fit: LinearFit, noise: NDArray) -> NDArray:
         Y, tau = _checked(regressor, torque)
         standardised = (tau - Y @ fit.solution) / noise
         rows = (Y / fit.scale @ fit.determined.T) / noise[:, None]
-        inside = rows[np.abs(standardised) <= THRESHOLD]
-        bounded = (rows * np.clip(standardised, -THRESHOLD, THRESHOLD)[..., None]).reshape(-1, fit.rank)
+        inside = rows[np.abs(standardised) <= HUBER_SIGMAS]
+        bounded = (rows * np.clip(standardised, -HUBER_SIGMAS, HUBER_SIGMAS)[..., None]).reshape(-1, fit.rank)
         slope += inside.T @ inside
         square += bounded.T @ bounded
     values, axes = np.linalg.eigh(square)

@@ -15,15 +15,16 @@ from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.identification.equations import Equations
 from dynid_ros.model.inertia import STATIC
 
-FALSE_ALARM = 1e-4
+MAX_P_VALUE = 1e-4
 """Probability of an alarm at one of the moments that are tried, if residuals are as the standard errors say."""
-LEAST_CHANGE, LEAST_SHIFT = 0.03, 0.004
+MIN_MASS_CHANGE_FRACTION = 0.03
+MIN_CENTER_SHIFT_M = 0.004
 """Smallest change of the mass, relative, and of the centre, m: less spoils nothing, and friction and drift feign it."""
-LEAST_MASS = 0.05
+MIN_MASS_KG = 0.05
 """In kg: less than this is no load."""
-LEAST_PARTS = 5
+MIN_STRETCHES = 5
 """Stretches before and after a change that is looked for: less does not show the load, nor how far parts differ."""
-LEAST_TIME = 1.0
+MIN_STRETCH_S = 1.0
 """Shortest stretch, s: friction that no model has is correlated for about as long."""
 
 
@@ -48,12 +49,12 @@ class LoadChange:
     def matters(self) -> bool:
         """Whether it would spoil an identification."""
         masses = np.array([self.before[0], self.after[0]])
-        if abs(np.diff(masses)[0]) > max(LEAST_CHANGE * masses.max(), LEAST_MASS):
+        if abs(np.diff(masses)[0]) > max(MIN_MASS_CHANGE_FRACTION * masses.max(), MIN_MASS_KG):
             return True
-        if masses.min() < LEAST_MASS:
+        if masses.min() < MIN_MASS_KG:
             return False
         shift = self.after[1:] / masses[1] - self.before[1:] / masses[0]
-        return bool(np.abs(shift).max() > LEAST_SHIFT)
+        return bool(np.abs(shift).max() > MIN_CENTER_SHIFT_M)
 
 
 def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArray, source: str) -> None:
@@ -69,7 +70,7 @@ def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArra
         IdentificationError: says when they changed, and how.
     """
     change = likeliest_change(equations, problem, noise)
-    if change is None or change.probability > FALSE_ALARM or not change.matters:
+    if change is None or change.probability > MAX_P_VALUE or not change.matters:
         return
     before, after = _text(change.before), _text(change.after)
     where = f"recording {change.recording + 1}" if len(equations.sizes) > 1 else source
@@ -89,7 +90,7 @@ def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDAr
     """
     grams, moments = stretch_grams(equations, problem, noise)
     best: tuple[float, int, _Part, _Part] | None = None
-    for s in range(LEAST_PARTS, len(grams) - LEAST_PARTS + 1):
+    for s in range(MIN_STRETCHES, len(grams) - MIN_STRETCHES + 1):
         first, second = _Part.of(grams[:s]), _Part.of(grams[s:])
         if first is None or second is None:
             continue
@@ -185,7 +186,7 @@ def _stretches(equations: Equations, counts: list[int]) -> tuple[list[int], list
     """First of the stretches that are taken together, and the recording and time (s) at which these start."""
     starts, moments, first = [], [], 0
     for recording, (count, (start, end)) in enumerate(zip(counts, equations.spans, strict=True)):
-        together = min(count, max(1, round(LEAST_TIME * count / max(end - start, LEAST_TIME))))
+        together = min(count, max(1, round(MIN_STRETCH_S * count / max(end - start, MIN_STRETCH_S))))
         for k in range(0, count - together + 1, together):
             starts.append(first + k)
             moments.append((recording, start + (end - start) * k / count))

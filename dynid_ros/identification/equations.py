@@ -49,10 +49,10 @@ class Equations(ABC, Generic[AnyColumns]):
     """Equations of one or more recordings.
 
     Attributes:
-        sizes: equations per joint of each recording.
+        sizes: number of equations per joint of each recording.
         spans: first and last time of each recording, s.
-        fast: speed from which on a sample is fast, in units of `EquationBlock.speed`.
-        share: (n,) what each joint's equations are worth, all of full weight being one; or one number for all.
+        fast: speed above which a sample is fast, in units of `EquationBlock.speed`.
+        share: (n,) weight of each joint's equations relative to full weight, or one number for all joints.
     """
 
     sizes: Sequence[int] | NDArray
@@ -62,16 +62,16 @@ class Equations(ABC, Generic[AnyColumns]):
 
     @property
     def noise_factor(self) -> float:
-        """How many times as large independent noise is that tells as little as what the equations share of theirs."""
+        """Factor by which the equations' correlation raises the effective standard deviation of independent noise."""
         return 1.0
 
     def loosened(self, noise: NDArray) -> Equations[AnyColumns]:  # noqa: ARG002 - for those who need it
-        """The same, with less weight where more than noise (n,) is not known."""
+        """Return equations with less weight where more than the noise (n,) is unknown."""
         return self
 
     @abstractmethod
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
-        """All equations, in flat memory."""
+        """Yield all equations, in flat memory."""
 
     def factors(self, columns: AnyColumns) -> NormalEquations[AnyColumns]:
         """Compressed equations."""
@@ -92,37 +92,38 @@ class Equations(ABC, Generic[AnyColumns]):
         return factors
 
 
-# Kinds of motion: samples at which the joints are in like positions and move equally.
+# Kinds of motion: samples with similar positions and velocities of all joints.
 
 
-KINDS = 10
-"""More make standard errors more certain, but follow each other within the time in which residuals stay alike."""
+MAX_KINDS = 10
+"""Number of kinds. More kinds would make standard errors more certain, but they would follow each other within the
+correlation time of the residuals."""
 SAMPLES_PER_KIND = 10
-SAMPLES = 2000
+MAX_CLUSTERED_SAMPLES = 2000
 """Enough to find the kinds."""
 
 
 class MotionKinds:
-    """K-means clusters of positions and velocities, each joint's in parts of its own standard deviation.
+    """K-means clusters of positions and velocities, each joint's in units of its standard deviation.
 
-    A kind is a stretch of a motion, together with all its repetitions, in whatever recording.
+    A kind is a stretch of a motion together with all its repetitions in all recordings.
 
     Args:
         motions: position and velocity (M, n) of each of several motions.
     """
 
     def __init__(self, motions: Sequence[tuple[NDArray, NDArray]]):
-        every = max(1, sum(len(position) for position, _ in motions) // SAMPLES)
+        every = max(1, sum(len(position) for position, _ in motions) // MAX_CLUSTERED_SAMPLES)
         states = np.concatenate([np.hstack([position[::every], velocity[::every]]) for position, velocity in motions])
         self._middle, self._size = states.mean(axis=0), states.std(axis=0)
         self._size[self._size == 0] = 1.0
-        count = int(np.clip(len(states) // SAMPLES_PER_KIND, 1, KINDS))
+        count = int(np.clip(len(states) // SAMPLES_PER_KIND, 1, MAX_KINDS))
         states = (states - self._middle) / self._size
-        # From the middles of stretches of time: the same motion gives the same kinds, whatever the seed of a generator.
+        # The first centres are middles of stretches of time, so the same motion always gives the same kinds.
         self._centers, _ = kmeans(states, states[(2 * np.arange(count) + 1) * len(states) // (2 * count)])
 
     def of(self, position: NDArray, velocity: NDArray) -> NDArray:
-        """(M,) number of the kind of each sample of position and velocity (M, n)."""
+        """Return the kind (M,) of each sample of position and velocity (M, n)."""
         return vq((np.hstack([position, velocity]) - self._middle) / self._size, self._centers)[0]
 
 
@@ -131,7 +132,7 @@ class MotionKinds:
 
 BLOCK_EDGES = 8
 """Samples in a block, in filter edges: both its edges are computed twice."""
-FAST = 0.6
+FAST_QUANTILE = 0.6
 """Quantile of speed above which a sample is fast: to see how a model does beyond the speeds that it was fitted to."""
 
 
@@ -171,11 +172,11 @@ class LinkEquations(Equations[AnyColumns]):
                 f"{signals.cutoff:.3g} Hz spoils; record longer, without gaps"
             )
         self.n_samples = int(self.sizes.sum())
-        self.fast = float(np.quantile(np.concatenate(speeds), FAST))
+        self.fast = float(np.quantile(np.concatenate(speeds), FAST_QUANTILE))
         self._kinds = MotionKinds([self._state(part, kept_rows(part, low)) for part, low in self._filtered()])
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
-        """All equations, in flat memory."""
+        """Yield all equations, in flat memory."""
         for owner, (part, low_pass) in zip(self._owner, self._filtered(), strict=True):
             kept = np.arange(len(part.time))[kept_rows(part, low_pass)]
             step = max(1, BLOCK_EDGES * low_pass.edge // low_pass.decimation)
@@ -185,7 +186,7 @@ class LinkEquations(Equations[AnyColumns]):
 
     @property
     def noise_factor(self) -> float:
-        """Factor of what the low-pass leaves of white noise, see `LowPass.noise_factor`."""
+        """Factor by which the low-pass reduces white noise, see `LowPass.noise_factor`."""
         return float(np.mean([low_pass.noise_factor for low_pass in self._filters]))
 
     def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:  # noqa: ARG002 - for those who need it
@@ -210,7 +211,7 @@ class LinkEquations(Equations[AnyColumns]):
         *,
         memory: Memory,
     ) -> EquationBlock:
-        # Twice the edge, so that what a block does not see is below 1e-4 of a step there.
+        # Twice the edge: the part of a step response outside the block is then below 1e-4.
         reach = 2 * low_pass.edge + self.signals.settling(part.rate)
         first = max(0, kept[0] - reach)
         last = min(len(part.time), kept[-1] + reach + 1)
@@ -237,10 +238,10 @@ def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:
 
 
 class SampleEquations(Equations[AnyColumns]):
-    """The equations of samples (N, n) of q, qd, qdd and torque, neither filtered nor decimated.
+    """Equations of samples (N, n) of q, qd, qdd and torque, neither filtered nor decimated.
 
     Args:
-        kinds: whether to tell `MotionKinds` apart, for errors that allow for residuals that are no noise.
+        kinds: whether to distinguish `MotionKinds`, for standard errors that allow for correlated residuals.
 
     Attributes:
         speed_rms: (n,) RMS velocity of each joint, rad/s or m/s.
@@ -281,7 +282,7 @@ class SampleEquations(Equations[AnyColumns]):
         self.motion = [self._samples[:3]]
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
-        """All equations, in flat memory; their times are their numbers."""
+        """Yield all equations, in flat memory; the time of a sample is its index."""
         memory = columns.memory(self._samples[0])
         for window in blocks(self.sizes[0]):
             *motion, torque = (array[window] for array in self._samples)
@@ -294,10 +295,10 @@ class SampleEquations(Equations[AnyColumns]):
 
 
 def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
-    """Time (M,), measured and predicted torque (M, n), both through the same low-pass, without rest at the ends.
+    """Return time (M,), measured and predicted torque (M, n), low-passed alike, without standstill at the ends.
 
     Raises:
-        IdentificationError: no torque, or nothing is left of the recording.
+        IdentificationError: no torque, or a recording that is too short.
     """
     robot = model.robot
     columns = LinkColumns.of(robot, model.friction)
@@ -318,10 +319,10 @@ def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, N
 
 
 def validate(model: LinkModel, recording: Recording) -> Validation:
-    """Agreement per joint on a recording.
+    """Compare a model with a recording and return the agreement per joint.
 
     Raises:
-        IdentificationError: as `compare`.
+        IdentificationError: as in `compare`.
     """
     _, measured, predicted = compare(model, recording)
     unit = unit_of_joints(model.robot.chain.prismatic, "N m", "N")

@@ -1,7 +1,8 @@
-"""The direction of gravity along with parameters: where the search begins, what data determine of it, what an IMU says.
+"""Direction of gravity: estimate with other parameters, confidence, and measurement by an IMU.
 
-The torque is linear in gravity and in the parameters, so about a direction it is linear in two small angles as well:
-they are two more columns, and one covariance holds for all. What turns the base about the vertical never shows.
+The torque is linear in gravity and in the parameters. Near a direction it is therefore linear in two small angles as
+well, which are two more columns of the equations with a common covariance. A turn of the base about the vertical is
+never observable.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from dynid_ros.model.gravity_direction import angle_between, mount_rotation, tur
 from dynid_ros.recording import Recording
 from dynid_ros.settings import setting
 
-LARGEST = np.radians(5.0)
+MAX_HALF_INTERVAL_RAD = np.radians(5.0)
 """Largest half 95 % interval of a direction that is found, rad: a configured one is better known."""
-NOTHING = 1e-9
-"""Part of a turn's effect on torques that other parameters do not explain, below which it is undetermined."""
+NEGLIGIBLE_EFFECT = 1e-9
+"""Unexplained fraction of a turn's effect on torques below which the turn is undetermined."""
 MAX_ITERATIONS = 30
 CONVERGENCE_ANGLE_RAD = 1e-7
 MAX_STEP_ANGLE_RAD = 0.5
 """Limits of the Gauss-Newton steps of the direction of gravity."""
-POSES, REACH = 200, np.pi
-"""Number of poses that are tried for what would show a turn, and the furthest of them, rad or m."""
+N_TRIED_POSES = 200
+MAX_TRIED_POSITION = np.pi
+"""Random poses, within this position in rad or m, in which a turn of gravity is looked for."""
 
 
 def direction_setting() -> Any:
@@ -46,27 +48,33 @@ def direction_setting() -> Any:
 
 
 def turn_torques(robot: RobotModel, moments: NDArray, q: NDArray) -> NDArray:
-    """(N, n, 2) torque per turn of gravity about each of its `turn_axes`, in poses q (N, n), by moments (k,)."""
+    """Return the torque (N, n, 2) per turn of gravity about each of its `turn_axes`.
+
+    Args:
+        robot: the arm.
+        moments: (k,) moments of the gravity model.
+        q: (N, n) poses, rad or m.
+    """
     along = [np.cross(axis, robot.gravity) for axis in turn_axes(robot.gravity)]
     return np.stack([GravityModel(robot.with_gravity(g)).regressor(q) @ moments for g in along], axis=-1)
 
 
 def turn_information(columns: NDArray, turns: NDArray) -> NDArray:
-    """(2, 2) information on two turns (m, 2) that other unknowns (m, k) do not explain; rows of unit noise."""
+    """Return the information (2, 2) on two turns (m, 2) beyond the other unknowns (m, k); rows have unit noise."""
     scale = np.linalg.norm(columns, axis=0)
     unit = columns[:, scale > 0] / scale[scale > 0]
     left = turns - unit @ np.linalg.lstsq(unit, turns, rcond=1e-9)[0]
-    left[:, np.linalg.norm(left, axis=0) < NOTHING * np.linalg.norm(turns, axis=0)] = 0.0
+    left[:, np.linalg.norm(left, axis=0) < NEGLIGIBLE_EFFECT * np.linalg.norm(turns, axis=0)] = 0.0
     return left.T @ left
 
 
 def turn_covariance(problem: WeightedProblem, weights: NDArray, direction: GravityDirection) -> NDArray:
-    """(k, k) covariance of unknowns by what a direction that was taken as given may be turned by.
+    """Return the covariance (k, k) of unknowns that the error of a given direction of gravity causes.
 
     Args:
-        problem: of these unknowns and, last, the turns.
-        weights: (n,) by which the equations of each joint were divided.
-        direction: with the covariance of its turns.
+        problem: equations of the unknowns and, last, the turns.
+        weights: (n,) divisors of the equations of each joint.
+        direction: direction with the covariance of its turns.
     """
     matrix, _ = problem.stacked(weights)
     moved = np.linalg.lstsq(matrix[:, :-2], matrix[:, -2:], rcond=None)[0]
@@ -74,7 +82,7 @@ def turn_covariance(problem: WeightedProblem, weights: NDArray, direction: Gravi
 
 
 def direction_of_fit(robot: RobotModel, solution: NDArray, covariance: NDArray, dof: NDArray) -> GravityDirection:
-    """The direction that a solution (k,) turns that of `robot` to: its turns are the last two."""
+    """Return the direction after the turns of a solution (k,), which are its last two unknowns."""
     turn = solution[-2:] @ turn_axes(robot.gravity)
     there = robot.with_gravity(turned(robot.gravity, turn))
     return direction_found(ESTIMATED, there, robot.gravity, covariance[-2:, -2:], float(dof[-2:].min()))
@@ -92,20 +100,20 @@ def require_determined(
     """Refuse a direction that the data do not determine.
 
     Args:
-        information: (2, 2) on the turns about `direction.axes`.
-        direction: that was found.
-        robot: the arm, with gravity along it.
+        information: (2, 2) information on the turns about `direction.axes`.
+        direction: estimated direction.
+        robot: the arm, with gravity along the direction.
         links: (10 n,) parameters of its links, or (k,) moments of its gravity model.
-        poses: (M, n) of the data.
-        noise: (n,) of the joints' torques, N m.
+        poses: (M, n) poses of the data.
+        noise: (n,) standard deviations of the joints' torques, N m (N).
 
     Raises:
-        IdentificationError: says which turn of the base is open, and what would show it.
+        IdentificationError: names the undetermined turn of the base, and the motion that would show it.
     """
     half, axis = next(iter(_turn_half_widths(information, direction.axes)))
     if direction.widest > half:
         half, axis = direction.widest, direction.least_certain_axis
-    if half <= LARGEST:
+    if half <= MAX_HALF_INTERVAL_RAD:
         return
     moments = links if len(links) < robot.parameters.size else GravityModel(robot).project(links)
     way_out = _way_out(robot, moments, poses, noise, axis)
@@ -116,18 +124,18 @@ def require_determined(
     )
 
 
-TILT_RAD = np.radians(1.0)
-"""Tilt of a base that was taken as level from which on a remark is due: it moves a moment by 1.7 % of its length, about
-as much as the error of a torque gain."""
+MIN_TILT_RAD = np.radians(1.0)
+"""Smallest tilt of a base that was assumed level for which a remark is due: it moves a moment by 1.7 % of its length,
+about as much as the error of a torque gain."""
 
 
 @dataclass(frozen=True, eq=False)
 class TiltCheck:
-    """What samples tell of a tilt of gravity from its configured direction.
+    """Estimate of a tilt of gravity from its configured direction.
 
     Attributes:
         robot: the arm, with gravity as configured.
-        information: (2, 2) on the turns about the two `turn_axes`.
+        information: (2, 2) information on the turns about the two `turn_axes`.
         turn: (2,) estimate of the turns, rad.
         covariance: (2, 2) of the estimate.
         dof: degrees of freedom of the covariance.
@@ -140,17 +148,17 @@ class TiltCheck:
     dof: float
 
     def open_axes(self) -> list[tuple[NDArray, float]]:
-        """Return the axes (3,) about which a tilt would not show, each with its half 95 % interval, rad."""
-        return [(axis, half) for half, axis in self._half_widths() if half > TILT_RAD]
+        """Return the axes (3,) of tilts that the data do not show, each with its half 95 % interval, rad."""
+        return [(axis, half) for half, axis in self._half_widths() if half > MIN_TILT_RAD]
 
     def tilts(self) -> list[tuple[NDArray, float, float]]:
-        """Return the axes (3,) about which gravity is tilted, each with the angle and its half 95 % interval, rad."""
+        """Return the axes (3,) of the tilts of gravity, each with the angle and its half 95 % interval, rad."""
         angles = [
             (axis, float(axis @ (self.turn @ turn_axes(self.robot.gravity))), half)
             for half, axis in self._half_widths()
-            if half <= TILT_RAD
+            if half <= MIN_TILT_RAD
         ]
-        return [(axis, angle, half) for axis, angle, half in angles if abs(angle) > TILT_RAD + half]
+        return [(axis, angle, half) for axis, angle, half in angles if abs(angle) > MIN_TILT_RAD + half]
 
     def _half_widths(self) -> Iterator[tuple[float, NDArray]]:
         axes = turn_axes(self.robot.gravity)
@@ -189,13 +197,13 @@ def _turn_half_widths(information: NDArray, axes: NDArray) -> Iterator[tuple[flo
     for value, vector in zip(values, vectors.T, strict=True):
         axis = vector @ axes
         axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
-        yield np.inf if value <= NOTHING * values[1] else float(half_width(value**-0.5)), axis
+        yield np.inf if value <= NEGLIGIBLE_EFFECT * values[1] else float(half_width(value**-0.5)), axis
 
 
 def _angle_text(half: float) -> str:
     if not np.isfinite(half):
         return "any number of"
-    return f"± {np.degrees(half):.0f}" if half > TILT_RAD else f"± {np.degrees(half):.2g}"
+    return f"± {np.degrees(half):.0f}" if half > MIN_TILT_RAD else f"± {np.degrees(half):.2g}"
 
 
 def _axis_text(axis: NDArray) -> str:
@@ -204,33 +212,35 @@ def _axis_text(axis: NDArray) -> str:
 
 
 def _way_out(robot: RobotModel, moments: NDArray, poses: NDArray, noise: NDArray, axis: NDArray) -> str:
-    """Which joints would show a turn about an axis if they moved far, alone or all together."""
+    """Name the joints whose larger motion would show a turn about an axis."""
     rng, limits = np.random.default_rng(0), robot.limits
-    some = poses[rng.integers(len(poses), size=POSES)]
-    wide = rng.uniform(np.maximum(limits.lower, -REACH), np.minimum(limits.upper, REACH), some.shape)
+    some = poses[rng.integers(len(poses), size=N_TRIED_POSES)]
+    wide = rng.uniform(
+        np.maximum(limits.lower, -MAX_TRIED_POSITION), np.minimum(limits.upper, MAX_TRIED_POSITION), some.shape
+    )
 
     def half(moving: NDArray) -> float:
         q = np.where(moving, wide, some)
-        offsets = np.tile(np.eye(robot.n_joints), (POSES, 1))
+        offsets = np.tile(np.eye(robot.n_joints), (N_TRIED_POSES, 1))
         columns = np.hstack([GravityModel(robot).regressor(q).reshape(len(offsets), -1), offsets])
         turns = (turn_torques(robot, moments, q) @ (turn_axes(robot.gravity) @ axis)).ravel()
-        weight = 1.0 / np.tile(np.maximum(noise, 1e-9), POSES)
+        weight = 1.0 / np.tile(np.maximum(noise, 1e-9), N_TRIED_POSES)
         value = turn_information(columns * weight[:, None], np.stack([turns * weight] * 2, axis=1))[0, 0]
         return float(half_width(value**-0.5)) if value > 0.0 else np.inf
 
     singly = {joint: half(own > 0) for joint, own in zip(robot.joint_names, np.eye(robot.n_joints), strict=True)}
     best = min(singly, key=lambda joint: singly[joint])
-    if singly[best] <= LARGEST:
+    if singly[best] <= MAX_HALF_INTERVAL_RAD:
         return f"turn '{best}' as far as it goes, in steps, with weight on the joints beyond it"
-    if half(np.ones(robot.n_joints, bool)) <= LARGEST:
+    if half(np.ones(robot.n_joints, bool)) <= MAX_HALF_INTERVAL_RAD:
         return "move all joints far, in as many poses"
     return "no motion of this arm shows that turn, which looks like other zeros of its joint angles"
 
 
 def starting_directions(robot: RobotModel) -> list[RobotModel]:
-    """The arm with gravity as it is configured, and turned by 45 and 90 degrees about either axis.
+    """Return the arm with gravity as configured, and turned by 45 and 90 degrees about either axis.
 
-    Torques at rest are the same with gravity and all weights turned round, so these are all.
+    Torques at rest do not change if gravity and all weights are reversed, so these directions suffice.
     """
     axes = turn_axes(robot.gravity)
     turns = [sign * angle * axis for axis in axes for sign in (1, -1) for angle in (np.pi / 4, np.pi / 2)]
@@ -238,16 +248,17 @@ def starting_directions(robot: RobotModel) -> list[RobotModel]:
 
 
 MIN_ALIGNMENT = 0.2
-"""Correlation between the torques and the weights of the URDF from which on their sign is believed."""
-REVERSED_ALIGNMENT = -0.5
-"""Correlation up to which a direction that does not come from the torques contradicts them."""
+"""Smallest correlation between torques and weights of the URDF that decides their sign."""
+MAX_REVERSED_ALIGNMENT = -0.5
+"""Largest correlation at which a direction from another source contradicts the torques."""
 
 
 def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> float:
     """Return the correlation between the gravity torques of the URDF and measured torques, over all joints.
 
-    Torques at rest are the same with gravity and all weights reversed, so only the sign of the weights tells up from
-    down. Constant torques, as of sensor offsets, do not count, and each joint counts in units of its own torque.
+    Torques at rest do not change if gravity and all weights are reversed, so only the sign of the weights distinguishes
+    up from down. Constant torques, such as sensor offsets, do not count, and each joint counts in units of its own
+    torque.
 
     Args:
         robot: the arm, with gravity along the direction in question.
@@ -255,7 +266,7 @@ def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> f
         torque: (M, n); rows that are not finite do not count.
 
     Returns:
-        Between -1 and 1; 0 where the URDF has no weights, or nothing moves.
+        Correlation between -1 and 1; 0 if the URDF has no weights, or nothing moves.
     """
     known = np.isfinite(torque).all(axis=1) & np.isfinite(position).all(axis=1)
     if not known.any():
@@ -270,13 +281,13 @@ def weight_alignment(robot: RobotModel, position: NDArray, torque: NDArray) -> f
 
 
 def downward(robot: RobotModel, configured: NDArray, position: NDArray, torque: NDArray) -> RobotModel:
-    """Return the arm with gravity or its opposite: whichever makes the weights positive, else the nearer to configured.
+    """Return the arm with gravity or its opposite: the one with positive weights, else the one nearer to configured.
 
     Args:
-        robot: the arm, with gravity along a line that is known but for its sign.
-        configured: (3,) gravity as it was configured.
-        position: (M, n) of the data.
-        torque: (M, n) of the data.
+        robot: the arm, with gravity along a line of unknown sign.
+        configured: (3,) configured gravity.
+        position: (M, n) positions of the data.
+        torque: (M, n) torques of the data.
     """
     alignment = weight_alignment(robot, position, torque)
     upright = alignment > 0.0 if abs(alignment) > MIN_ALIGNMENT else float(robot.gravity @ configured) > 0.0
@@ -286,7 +297,7 @@ def downward(robot: RobotModel, configured: NDArray, position: NDArray, torque: 
 def direction_found(
     source: str, robot: RobotModel, given: NDArray, covariance: NDArray, dof: float
 ) -> GravityDirection:
-    """The direction that `robot` has, with the covariance (2, 2) of its two turns."""
+    """Return the direction of gravity of `robot`, with the covariance (2, 2) of its two turns."""
     axes = turn_axes(robot.gravity)
     return GravityDirection(source, robot.gravity, np.asarray(given), axes, covariance, dof, robot.base)
 
@@ -294,14 +305,14 @@ def direction_found(
 # The direction as an IMU on the base has it.
 
 
-BLOCK = 1.0
+IMU_BLOCK_S = 1.0
 """Accelerations are averaged over so long, s: the arm that moves shakes its base."""
-FEWEST = 5
-"""Blocks from which on their spread says how sure the mean is."""
-MOVED = np.radians(1.0)
+MIN_IMU_BLOCKS = 5
+"""Smallest number of blocks whose scatter gives the error of the mean."""
+MAX_BASE_ROTATION_RAD = np.radians(1.0)
 """Turn of a base that counts as a movement, rad."""
-NORM = 0.5
-"""m/s^2 by which the mean acceleration may differ from gravity."""
+MAX_GRAVITY_DIFFERENCE_M_S2 = 0.5
+"""Largest difference between the mean acceleration and gravity, m/s²."""
 
 
 def imu_topic_setting() -> Any:
@@ -310,25 +321,25 @@ def imu_topic_setting() -> Any:
 
 
 def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str) -> GravityDirection:
-    """Direction of gravity by the mean acceleration of an IMU that is fixed to the base.
+    """Return the direction of gravity by the mean acceleration of an IMU that is fixed to the base.
 
-    Its interval is that of the mean; the sensor's bias and its mounting in the URDF are taken as exact.
+    Its interval is that of the mean; the sensor's bias and its mounting in the URDF count as exact.
 
     Raises:
-        IdentificationError: a recording has no such topic, several, or too little on it; the sensor feels something
-            else than gravity, or the base moved.
+        IdentificationError: a recording lacks the topic, has several, or has too few samples; the sensor does not
+            measure gravity, or the base moved.
         ModelError: the sensor is not fixed to the base in the URDF.
     """
     means = np.concatenate([_block_means(robot, recording, topic) for recording in recordings])
     mean, size = means.mean(axis=0), float(np.linalg.norm(robot.gravity))
     source = ", ".join(recording.source for recording in recordings)
-    if abs(np.linalg.norm(mean) - size) > NORM:
+    if abs(np.linalg.norm(mean) - size) > MAX_GRAVITY_DIFFERENCE_M_S2:
         raise IdentificationError(
             f"{source}: the IMU feels {np.linalg.norm(mean):.2f} m/s^2 in the mean, gravity is {size:.2f}; a sensor in "
             "other units, or one that leaves gravity out, has no direction of it"
         )
     moved = max(angle_between(mean, block) for block in means)
-    if moved > MOVED:
+    if moved > MAX_BASE_ROTATION_RAD:
         raise IdentificationError(
             f"{source}: the base turned by {np.degrees(moved):.1f} degrees while it was recorded, by its IMU; record "
             "with the base at rest"
@@ -336,7 +347,7 @@ def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str
     found = robot.with_gravity(-size * mean / np.linalg.norm(mean))
     chosen = [recording.select(robot.joint_names) for recording in recordings]
     position, torque = (np.concatenate([getattr(part, name) for part in chosen]) for name in ("position", "torque"))
-    if weight_alignment(found, position, torque) < REVERSED_ALIGNMENT:
+    if weight_alignment(found, position, torque) < MAX_REVERSED_ALIGNMENT:
         raise IdentificationError(
             f"{source}: by the IMU gravity pulls upwards on the links, for their torques have the opposite sign: the "
             "sensor is mounted upside down, or says which way gravity pulls instead of what holds against it; correct "
@@ -349,7 +360,7 @@ def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str
 
 
 def _block_means(robot: RobotModel, recording: Recording, topic: str) -> NDArray:
-    """(B, 3) mean accelerations in the base frame."""
+    """Return mean accelerations (B, 3) in the base frame."""
     topics = list(recording.imus)
     name = topic if topic.startswith("/") or not topic else f"/{topic}"
     chosen = name or (topics[0] if len(topics) == 1 else "")
@@ -361,10 +372,11 @@ def _block_means(robot: RobotModel, recording: Recording, topic: str) -> NDArray
         )
     series = recording.imus[chosen]
     felt = series.acceleration[np.isfinite(series.acceleration).all(axis=1)]
-    count = int((series.time[-1] - series.time[0]) / BLOCK) if len(felt) else 0
-    if count < FEWEST or len(felt) < 2 * count:
+    count = int((series.time[-1] - series.time[0]) / IMU_BLOCK_S) if len(felt) else 0
+    if count < MIN_IMU_BLOCKS or len(felt) < 2 * count:
         raise IdentificationError(
-            f"{recording.source}: {chosen} has {len(felt)} accelerations in {count} s; at least {FEWEST} s are needed"
+            f"{recording.source}: {chosen} has {len(felt)} accelerations in {count} s; at least "
+            f"{MIN_IMU_BLOCKS} s are needed"
         )
     means = np.array([block.mean(axis=0) for block in np.array_split(felt, count)])
     return means @ mount_rotation(robot, series.frame_id, f"{recording.source}: {chosen}").T

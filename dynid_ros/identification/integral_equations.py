@@ -24,9 +24,9 @@ from dynid_ros.model.link_columns import LinkColumns
 # + g of Y(q, q̇, 0), and Ṁ q̇ of the derivative of M(q) v along q̇.
 
 
-SHIFT = 1e-5
+DIFFERENCE_STEP = 1e-5
 """Largest displacement of a joint in the central difference that gives Ṁ q̇, rad or m. Truncation leaves some SHIFT²
-of the term and rounding 1e-16 / SHIFT: 1e-10 and 1e-11."""
+of the term and rounding 1e-16 / DIFFERENCE_STEP: 1e-10 and 1e-11."""
 
 
 def integral_blocks(
@@ -123,7 +123,7 @@ def _rest(
 ) -> NDArray:
     """Regressor (N, n, p) of c + g − Ṁ q̇ and of friction."""
     still = np.zeros_like(qd)
-    time = SHIFT / np.maximum(np.max(np.abs(qd), axis=1, keepdims=True), SHIFT)
+    time = DIFFERENCE_STEP / np.maximum(np.max(np.abs(qd), axis=1, keepdims=True), DIFFERENCE_STEP)
     ahead, behind = (weightless.torque_regressor(q + shift, still, qd) for shift in (time * qd, -time * qd))
     links = robot.torque_regressor(q, qd, still) - (ahead - behind) / (2 * time[..., None])
     if friction is None:
@@ -131,9 +131,9 @@ def _rest(
     return np.concatenate([links, friction.regressor(qd, still, q, memory=memory)], axis=-1)
 
 
-PERIODS = 1.0
+WINDOW_PERIODS = 1.0
 """Length of a window in periods of the cut-off: Hann's window of that length damps about as the low-pass does."""
-STEPS = 14
+MIN_WINDOW_STEPS = 14
 """Least samples from end to end of a window: with 7, Simpson's rule errs by 2 % of the torque, with 14 by 0.01 %."""
 
 
@@ -151,7 +151,7 @@ class IntegralEquations(LinkEquations[LinkColumns]):
         for owner, part in zip(self._owner, self.segments, strict=True):
             step = 1 / part.rate
             # Simpson's rule is best for even numbers.
-            length = max(2 * round(PERIODS * part.rate / self.signals.cutoff / 2), STEPS)
+            length = max(2 * round(WINDOW_PERIODS * part.rate / self.signals.cutoff / 2), MIN_WINDOW_STEPS)
             if length + 1 > len(part.time):
                 continue
             done, window = 0, length * step

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model.base_parameters import random_motion
 
-STANDSTILL = 0.02
+STANDSTILL_SPEED = 0.02
 """Speed below which the direction of friction is not known, rad/s or m/s."""
 
-PRESLIDING = 5e-3
+PRESLIDING_LENGTH = 5e-3
 """Way of a joint after which friction has taken up its direction, rad or m; before, it is what the last one left."""
 
-SURE = 0.9
+SLIDING_FRACTION = 0.9
 """Share of this way that counts as all of it: noise of positions must not make a joint that moves doubtful."""
 
 
@@ -35,13 +35,13 @@ class Presliding:
     def unknown(self, q: NDArray, qd: NDArray) -> NDArray:
         """(N, n) whether the friction at positions and velocities (N, n) is not known; all later than those before."""
         front = np.empty_like(q)
-        lower = q[0] - PRESLIDING / 2 if self._lower is None else self._lower
+        lower = q[0] - PRESLIDING_LENGTH / 2 if self._lower is None else self._lower
         for k, now in enumerate(q):
-            lower = np.minimum(np.maximum(lower, now - PRESLIDING), now)
+            lower = np.minimum(np.maximum(lower, now - PRESLIDING_LENGTH), now)
             front[k] = now - lower
         self._lower = lower
-        way = np.where(qd > 0.0, front, PRESLIDING - front)
-        return (np.abs(qd) < STANDSTILL) | (way < SURE * PRESLIDING)
+        way = np.where(qd > 0.0, front, PRESLIDING_LENGTH - front)
+        return (np.abs(qd) < STANDSTILL_SPEED) | (way < SLIDING_FRACTION * PRESLIDING_LENGTH)
 
 
 def stiction(model: LinkModel) -> NDArray:

@@ -17,25 +17,25 @@ from dynid_ros.signals.spectra import true_runs
 
 DERIVATIVE_WINDOW = 0.1
 """Length of the local fit that gives velocity and acceleration, s."""
-STOPPED = 2e-4
+STOP_TOLERANCE = 2e-4
 """Distance from its rest, rad or m, below which a joint has come to its place; joints slide further than they stick."""
-LOAD_CHANGE = 0.02
-"""Travel of other joints, rad or m, from which on the load of one that has stopped may be another."""
+MIN_LOAD_CHANGE_TRAVEL = 0.02
+"""Travel of other joints, rad or m, above which the load of a joint that has stopped may have changed."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """M mean values over short stretches in which inertial torque is negligible; n joints.
+    """Mean values over M short stretches with negligible inertial torque; n joints.
 
     Attributes:
         position: (M, n) rad or m.
         velocity: (M, n), zero at rest.
         torque: (M, n) N m or N.
         direction: (M, n) sign of the motion that friction opposes: of the last approach in a static sample, of the
-            velocity in a slow one; 0 where it is not known.
+            velocity in a slow one; 0 if unknown.
         static: (M,) True for a dwell, False for slow motion.
         time: (M,) middle of the stretch, s.
-        part: (M,) which recording.
+        part: (M,) index of the recording.
     """
 
     position: NDArray
@@ -51,10 +51,10 @@ class Samples:
 
     @property
     def friction_known(self) -> NDArray:
-        """(M, n) whether friction has a side that is known, that from which a joint came.
+        """Mask (M, n) of the samples whose friction has a known sign, that of the joint's last approach.
 
-        While a joint is held, its stiction is anywhere within Coulomb friction, and follows its load as it likes. A
-        joint of which no side is known, as where dwells were cut out of a recording, counts wherever it came to anew.
+        The stiction of a held joint takes any value within Coulomb friction, depending on its load. A joint without any
+        known approach, as in a recording with dwells cut out, counts in the samples after it reached a new position.
         """
         known = self.direction != 0
         before = np.vstack([np.full((1, known.shape[1]), np.inf), self.position])[: len(self)]
@@ -69,7 +69,7 @@ class Samples:
 
     @staticmethod
     def join(parts: Sequence[Samples]) -> Samples:
-        """All samples in one, the parts numbered in order."""
+        """Join samples; the parts are numbered in order."""
         joined = {f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Samples)}
         joined["part"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         return Samples(**joined)
@@ -77,19 +77,19 @@ class Samples:
 
 @dataclass(frozen=True)
 class SampleRules:
-    """What counts as static and as slow.
+    """Thresholds of static and slow samples.
 
     Attributes:
-        rest_velocity: a joint slower than this is at rest, rad/s or m/s.
+        rest_velocity: velocity below which a joint is at rest, rad/s or m/s.
         minimum_dwell: shortest rest that makes a static sample, s.
-        settle_time: left out at both ends of each rest, s.
-        minimum_approach: travel in one direction after which friction is taken to oppose it, rad or m.
-        slow_velocity: fastest joint in a slow sample.
+        settle_time: time that is left out at both ends of each rest, s.
+        minimum_approach: travel in one direction after which friction opposes it, rad or m.
+        slow_velocity: velocity of the fastest joint in a slow sample.
         slow_acceleration: largest acceleration in a slow sample, per s².
         block: length of a slow sample, s.
 
     Raises:
-        IdentificationError: one is not above zero, or no number.
+        IdentificationError: a threshold is not a positive number.
     """
 
     rest_velocity: float = 0.005
@@ -108,10 +108,10 @@ class SampleRules:
 
 
 def with_known_torque(recording: Recording) -> Recording:
-    """The samples in which every torque is known: a separate torque topic may start later or have gaps.
+    """Return the samples in which every torque is known; a separate torque topic may start later or have gaps.
 
     Raises:
-        IdentificationError: there are none.
+        IdentificationError: there are no such samples.
     """
     known = np.isfinite(recording.torque)
     if not known.all(axis=1).any():
@@ -124,10 +124,10 @@ def with_known_torque(recording: Recording) -> Recording:
 
 
 def static_samples(recording: Recording, rules: SampleRules) -> Samples:
-    """One sample for each stretch in which every joint rests (Ma & Hollerbach 1996, section 4, step 1).
+    """Return one sample for each stretch in which every joint rests (Ma & Hollerbach 1996, section 4, step 1).
 
-    A servo loads a joint that stiction holds before it moves, so the torque changes while the joint still rests. Of a
-    rest longer than most, where a slow departure follows, no more than the usual length is taken.
+    A servo loads a joint that stiction holds before it moves, so the torque changes while the joint still rests. A rest
+    that is longer than most, because a slow departure follows, is cut to the usual length.
     """
     q = recording.position
     rows, directions = [], []
@@ -165,7 +165,7 @@ def extract_samples(
 
 
 def dwells(recording: Recording, rules: SampleRules) -> list[slice]:
-    """Rows of each stretch in which every joint rests, without its ends."""
+    """Return the rows of each stretch in which every joint rests, without its ends."""
     return [dwell for dwell, _ in _rests(recording, rules)]
 
 
@@ -186,7 +186,7 @@ def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
 
 
 def spaced(samples: Samples, spacing: float) -> Samples:
-    """Those that are at least `spacing` (s) after the one before."""
+    """Return the rows that are at least `spacing` (s) after the previous one."""
     kept, last = [], -np.inf
     for m, time in enumerate(samples.time):
         if time - last >= spacing:
@@ -213,7 +213,7 @@ def _rests(recording: Recording, rules: SampleRules) -> list[tuple[slice, int]]:
 
 
 def _settled(torque: NDArray, rows: list[slice]) -> NDArray:
-    """(M,) False for a rest in which a torque changes from its first to its second half by far more than is usual."""
+    """Return a mask (M,) of rests whose torque changes little from the first half to the second."""
     if len(rows) < 3:
         return np.ones(len(rows), bool)
     halves = [[half.mean(axis=0) for half in np.array_split(torque[row], 2)] for row in rows]
@@ -231,21 +231,22 @@ def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
 
 
 def side_of_approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:
-    """(n,) sign of the last travel of at least `minimum` along the path (N, n) towards rest: friction keeps it.
+    """Return the sign (n,) of the last travel of at least `minimum` along a path (N, n) towards rest.
 
-    It is 0 where others moved on when a joint had come to its place: from then on its stiction follows its load.
+    Friction keeps this sign. It is 0 if other joints moved on after a joint had reached its position, because its
+    stiction then follows its load.
     """
     if not len(path):
         return np.zeros(path.shape[1])
     away = path - rest
     last = _last_beyond(away, minimum)
-    arrived, others = _last_beyond(away, STOPPED), _last_beyond(away, LOAD_CHANGE).max()
+    arrived, others = _last_beyond(away, STOP_TOLERANCE), _last_beyond(away, MIN_LOAD_CHANGE_TRAVEL).max()
     known = (last >= 0) & (arrived >= others)
     return np.where(known, -np.sign(away[last, np.arange(path.shape[1])]), 0.0)
 
 
 def _last_beyond(away: NDArray, distance: float) -> NDArray:
-    """(n,) last row that is at least so far away; -1 where none is."""
+    """Return the last row (n,) that is at least so far away; -1 if there is no such row."""
     far = np.abs(away) >= distance
     return np.where(far.any(axis=0), len(away) - 1 - np.argmax(far[::-1], axis=0), -1)
 
@@ -303,7 +304,7 @@ def rotations(samples: Samples) -> list[Rotation]:
 
 
 def _extend(samples: Samples, rows: NDArray, start: int) -> tuple[int, int | None]:
-    """End of the run from `start` in which one and the same joint moves, and that joint."""
+    """Return the end of the run from `start` in which a single joint moves, and that joint."""
     first = samples.position[rows[start]]
     joint = None
     for end in range(start + 1, len(rows)):
@@ -319,23 +320,24 @@ def _extend(samples: Samples, rows: NDArray, start: int) -> tuple[int, int | Non
 # The two approaches of a pose, from below and from above: friction is in their difference, not in their sum.
 
 
-FEW_ROWS = 6
-"""Fewer single samples than this do not show a noise of their own; they take that of the differences."""
-SUM, DIFFERENCE = "both approaches, sum", "both approaches, difference"
+MIN_SINGLE_SAMPLES = 6
+"""Number of single samples below which they do not show a noise; they take the noise of the differences."""
+SUM = "both approaches, sum"
+DIFFERENCE = "both approaches, difference"
 LABELS = (SUM, DIFFERENCE, "one approach", "approach unknown")
 
 
 @dataclass(frozen=True, eq=False)
 class Approaches:
-    """Pairs among m rows, one for a sample and a joint, whose samples are of the same pose reached from both sides.
+    """Pairs among m rows, one row per sample and joint: samples of the same pose that was reached from both sides.
 
-    What a model of friction misses does not blur the sum, which tells gravity. Each joint has its own noise for sums,
-    differences, single samples of known and of unknown direction.
+    Friction that a model lacks cancels in the sum, which shows gravity. Each joint has its own noise for sums,
+    differences, and single samples of known and of unknown direction.
 
     Attributes:
         up, down: (p,) rows of each pair.
-        group: (m,) which noise each row has, once combined.
-        names: of the noises.
+        group: (m,) index of the noise of each row, once combined.
+        names: names of the noises.
     """
 
     up: NDArray
@@ -367,14 +369,14 @@ class Approaches:
         kind[up], kind[down] = 0, 1
         for j in np.unique(joint[down]):
             single = (joint == j) & (kind == 2)
-            if single.sum() < FEW_ROWS:
+            if single.sum() < MIN_SINGLE_SAMPLES:
                 kind[single] = 1
         keys, group = np.unique(joint * len(LABELS) + kind, return_inverse=True)
         names = tuple(f"{joint_names[key // len(LABELS)]}, {LABELS[key % len(LABELS)]}" for key in keys)
         return cls(up, down, group, names)
 
     def combine(self, values: NDArray) -> NDArray:
-        """Rows (m, …) in which half sum and half difference, times √2 so that noise stays white, replace each pair."""
+        """Replace each pair of rows (m, …) by its half sum and half difference, times √2 so that noise stays white."""
         combined = np.array(values, dtype=float)
         first, second = combined[self.up], combined[self.down]
         combined[self.up], combined[self.down] = (first + second) / np.sqrt(2), (first - second) / np.sqrt(2)

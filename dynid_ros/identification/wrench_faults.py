@@ -48,7 +48,9 @@ MIN_LOAD_CHANGE = 0.03
 MIN_RESTS_OF_LOAD = 5
 """Samples before and after a change of the load: fewer do not show a load."""
 
-MIN_GAIN_DIFFERENCE, MIN_TORQUE_GAIN_DIFFERENCE, MIN_GAIN_ERRORS = 0.04, 0.1, 6.0
+MIN_GAIN_DIFFERENCE = 0.04
+MIN_TORQUE_GAIN_DIFFERENCE = 0.1
+MIN_GAIN_ERRORS = 6.0
 """Difference of gains of force and of torque that is a fault, and standard deviations of a gain's error that it is at
 least. Elastic joints feign 0.05 of a torque."""
 

@@ -1,4 +1,4 @@
-"""Wrenches of a force/torque sensor: in which frame they are, who exerts them on whom, and which series to take."""
+"""Frame, sign and topic of the wrenches of a force/torque sensor."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ Frame = Literal["sensor", "base"]
 """The sensor's own, or "base": the sensor's wrench turned into the axes of the base, its bias with it; moments stay
 about the sensor's origin."""
 Convention = Literal["load_on_sensor", "sensor_on_load"]
-"""Who exerts the wrench that is read: a load that hangs at rest reads its weight downward, or upward."""
+"""Body that exerts the wrench: a load at rest reads its weight downward ("load_on_sensor") or upward."""
 MAX_UNEXPLAINED_BY_FRAME: Final = 0.1
-"""Part of the variation of the readings that is left, from which on the other frame is tried."""
+"""Unexplained fraction of the readings' variation above which the other frame is tried."""
 MAX_REMAINDER_BY_OTHER: Final = 0.4
-"""Part of what is left that the other frame must leave at most."""
+"""Largest unexplained fraction with the other frame, relative to that with the stated frame, that contradicts the
+latter."""
 AXES: Final = WRENCH_AXES
 TURN: Final = ("turn x", "turn y", "turn z")
 """Names of the unknown small turn of a sensor's axes."""
@@ -40,10 +41,10 @@ def require_choices(frame: str | None, convention: str) -> None:
 
 
 def chosen_series(recording: Recording, topic: str | None = None) -> tuple[str, WrenchSeries]:
-    """The topic and its wrenches; None: the only one.
+    """Return the topic and its wrenches; without a topic, the only one.
 
     Raises:
-        IdentificationError: no wrenches, none of that name, or several to choose from.
+        IdentificationError: no wrenches, no topic of that name, or several topics to choose from.
     """
     topics = list(recording.wrenches)
     if not topics:
@@ -60,10 +61,10 @@ def chosen_series(recording: Recording, topic: str | None = None) -> tuple[str, 
 
 
 def frame_of(series: WrenchSeries, robot: RobotModel, frame: Frame | None, where: str) -> Frame:
-    """The frame of the wrenches by their `frame_id`, unless it is given.
+    """Return the frame of the wrenches by their `frame_id`, unless it is given.
 
     Raises:
-        IdentificationError: a frame that is neither the tip's nor the base's.
+        IdentificationError: the frame is neither the tip's nor the base's.
     """
     if frame is not None:
         return frame
@@ -96,5 +97,5 @@ def turned(wrench: NDArray, rotations: NDArray) -> NDArray:
 
 
 def tip_rotations(robot: RobotModel, q: NDArray) -> NDArray:
-    """(N, 3, 3) axes of the tip link in the base frame, as columns, at positions (N, n)."""
+    """Return the axes (N, 3, 3) of the tip link in the base frame, as columns, at positions (N, n)."""
     return robot.forward_kinematics(q)[:, robot.chain.tip_link, :3, :3] @ robot.tip_offset[:3, :3]

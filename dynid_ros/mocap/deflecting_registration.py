@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.estimation.estimate import jackknife_variance, left_out_steps
-from dynid_ros.estimation.robust import MEDIAN_LENGTH, tukey
+from dynid_ros.estimation.robust import MEDIAN_NORM_OF_3, tukey
 from dynid_ros.mocap.camera_pose import SeenOnLinks, turning
 from dynid_ros.mocap.marker_set import link_frames, marker_jacobian, marker_positions
 
@@ -138,7 +138,7 @@ def _linearised(
         # From the median of each marker on its link: if its place is off, that is no reason to leave it out for ever.
         places = np.einsum("kpji,kpj->kpi", turn, residual)
         length = markers.distances(places - np.nanmedian(places, axis=0))
-        scale = np.median(length[np.isfinite(length)]) / MEDIAN_LENGTH
+        scale = np.median(length[np.isfinite(length)]) / MEDIAN_NORM_OF_3
         state.weights = tukey(length, max(float(scale), 1e-6))
     residual = np.where(state.weights[..., None] > 0, residual, 0.0)
     prior = (state.noise / state.typical) ** 2

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
-from dynid_ros.estimation.robust import GATE, lengths, spread
+from dynid_ros.estimation.robust import OUTLIER_SIGMAS, lengths, spread
 from dynid_ros.mocap.frame_fit import FrameFit, Weights, cautious, fit_frames, follow, unknown_joints
 from dynid_ros.mocap.marker_set import MarkerSet, link_frames, marker_positions, require_enough
 from dynid_ros.mocap.markers import mended, require_positions
@@ -124,7 +124,7 @@ def chain_angles(
     seen, start, n_mended = _mend(robot, known, seen, reference, fit, noise=noise)
     fit = fit_frames(robot, known, seen, start, cautious(noise))
     for _ in range(3):
-        fit = fit_frames(robot, known, seen, fit.position, _within(GATE * noise), iterations=4)
+        fit = fit_frames(robot, known, seen, fit.position, _within(OUTLIER_SIGMAS * noise), iterations=4)
         noise = _noise(fit, known)
     redundant = bool((_dof(fit, known) > 0).any())
     remarks = unknown_joints(robot, known, fit) + _left_out(known, positions, fit, n_mended, unplaced)
@@ -189,7 +189,7 @@ def _mend(
     deflections change slowly, and far less than positions.
     """
     worst = np.max(np.where(np.isfinite(seen).all(axis=2), markers.distances(fit.residual), 0.0), axis=1)
-    good = worst < GATE * noise
+    good = worst < OUTLIER_SIGMAS * noise
     if good.all() or not good.any():
         return seen, fit.position, 0
     way = fit.position - reference

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
-from dynid_ros.estimation.robust import MEDIAN_LENGTH, lengths, tukey
+from dynid_ros.estimation.robust import MEDIAN_NORM_OF_3, lengths, tukey
 from dynid_ros.mocap.camera_pose import EstimablePose, SeenOnLinks, block_errors, estimable_pose, search
 from dynid_ros.mocap.deflecting_registration import fit_deflecting, redundant
 from dynid_ros.mocap.marker_set import BASE, MarkerSet, link_frames, require_enough
@@ -260,7 +260,7 @@ def _given_way(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> R
     places = seen.places(rotation, shift)
     length = seen.markers.distances(places - np.nanmedian(places, axis=0))
     # Each marker by its own spread: deflections add up towards the tip.
-    own = np.array([np.median(column[np.isfinite(column)]) for column in length.T]) / MEDIAN_LENGTH
+    own = np.array([np.median(column[np.isfinite(column)]) for column in length.T]) / MEDIAN_NORM_OF_3
     weights = tukey(length, np.maximum(own, 1e-6))
     fit = fit_deflecting(seen, rotation, shift, np.nanmedian(places, axis=0), weights)
     far = np.flatnonzero(fit.typical > LARGEST)
@@ -321,7 +321,7 @@ def _weights(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, offsets: NDAr
     """Tukey's weights (K, P) by distances from each marker's median place, which ghosts do not move."""
     places = seen.places(rotation, shift, offsets)
     length = seen.markers.distances(places - np.nanmedian(places, axis=0))
-    scale = max(float(np.median(length[np.isfinite(length)])) / MEDIAN_LENGTH, 1e-6)
+    scale = max(float(np.median(length[np.isfinite(length)])) / MEDIAN_NORM_OF_3, 1e-6)
     return tukey(length, scale)
 
 

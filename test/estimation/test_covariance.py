@@ -10,7 +10,7 @@ from real_recordings import DATA, MISSING, real_recording, real_robot
 from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
-from dynid_ros.estimation.covariance import NORMAL, clustered_covariance, robust_covariance, widened
+from dynid_ros.estimation.covariance import MAX_DOF, clustered_covariance, robust_covariance, widened
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.model.friction import JointFriction
@@ -137,7 +137,7 @@ def test_gain_errors_move_estimates_as_they_are_said_to(columns):
     covariance, dof = robust_covariance(problem, NOISE, NOISE, solution, gain_error=0.02)
     expected = np.transpose(moved) @ moved
     np.testing.assert_allclose(covariance, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
-    assert np.all(dof == NORMAL)
+    assert np.all(dof == MAX_DOF)
 
 
 def test_what_one_kind_of_motion_decides_alone_is_not_exact(columns):
@@ -266,7 +266,7 @@ def test_what_is_known_of_gains_adds_degrees_of_freedom(columns):
     ratio = np.diag(gained) / np.diag(seen)
     assert np.all(ratio >= 1.0)
     assert ratio.max() > 1.5
-    np.testing.assert_allclose(more, np.minimum(dof * ratio**2, NORMAL), rtol=1e-9)
+    np.testing.assert_allclose(more, np.minimum(dof * ratio**2, MAX_DOF), rtol=1e-9)
 
 
 def test_what_is_counted_elsewhere_takes_degrees_of_freedom():

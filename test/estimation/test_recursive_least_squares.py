@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dynid_ros.estimation.recursive_least_squares import (
-    ENOUGH_BLOCKS,
-    KNOWN,
+    MIN_BLOCKS,
+    MIN_INFORMATION,
     EstimateWalk,
     Innovation,
     SquareRootInformation,
@@ -139,8 +139,8 @@ def test_innovations_say_what_considered_right_hand_sides_change(keep):
 @pytest.mark.parametrize(("part", "counts"), [(0.9, True), (1.1, False)])
 def test_innovations_that_were_not_predicted_tell_no_correlation(part, counts):
     walk = EstimateWalk(2)
-    for _ in range(2 * ENOUGH_BLOCKS):
-        walk.add(Innovation(np.array([3.0]), np.array([part * KNOWN]), np.ones((2, 1)), np.zeros((1, 0))))
+    for _ in range(2 * MIN_BLOCKS):
+        walk.add(Innovation(np.array([3.0]), np.array([part * MIN_INFORMATION]), np.ones((2, 1)), np.zeros((1, 0))))
     assert np.isfinite(walk.inflation).all() == counts
     if counts:
-        assert walk.overall > 9.0 / (1.0 + part * KNOWN)
+        assert walk.overall > 9.0 / (1.0 + part * MIN_INFORMATION)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dynid_ros.identification.change_point import FALSE_ALARM, LEAST_PARTS, LoadChange, _Part, likeliest_change
+from dynid_ros.identification.change_point import MAX_P_VALUE, MIN_STRETCHES, LoadChange, _Part, likeliest_change
 
 COLUMNS, ROWS = 6, 40
 
@@ -37,7 +37,7 @@ def change_of(parts: np.ndarray):
 def test_chance_gives_small_probabilities_as_rarely_as_they_say():
     """Ten stretches leave one moment to look at, and few degrees of freedom."""
     rng = np.random.default_rng(0)
-    probabilities = [change_of(grams(rng, 2 * LEAST_PARTS)).probability for _ in range(400)]
+    probabilities = [change_of(grams(rng, 2 * MIN_STRETCHES)).probability for _ in range(400)]
     assert np.mean(np.array(probabilities) < 0.05) < 0.08
     assert np.mean(np.array(probabilities) < 0.5) > 0.2
 
@@ -45,7 +45,7 @@ def test_chance_gives_small_probabilities_as_rarely_as_they_say():
 @pytest.mark.parametrize(("change", "seen"), [(0.0, False), (0.05, False), (3.0, True)])
 def test_a_change_is_seen_beyond_what_chance_gives(change, seen):
     found = change_of(grams(np.random.default_rng(1), 30, change=change))
-    assert (found.probability < FALSE_ALARM) == seen
+    assert (found.probability < MAX_P_VALUE) == seen
     if seen:
         assert found.time == pytest.approx(15.0)
 

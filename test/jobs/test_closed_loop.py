@@ -89,6 +89,12 @@ def test_motions_for_gravity(arm, capsys, options):
     assert np.all(gravity_error(arm, file) < 0.05)
 
 
+def test_joint_by_joint_motion(arm, capsys):
+    path = record(arm, "joint_by_joint", design(capsys, arm, "joint_by_joint", "--motion", "joint_by_joint"))
+    file = identify(capsys, arm, "links", "joint_by_joint", "--recording", path)
+    assert np.all(gravity_error(arm, file) < 0.05)
+
+
 @pytest.mark.parametrize("target", ["links", "gravity", "load"])
 def test_fourier_motions(arm, capsys, target):
     name = f"fourier_{target}"

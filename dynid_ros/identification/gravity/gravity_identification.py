@@ -26,7 +26,7 @@ from dynid_ros.identification.gravity_direction import (
     CONVERGENCE_ANGLE_RAD,
     MAX_ITERATIONS,
     MAX_STEP_ANGLE_RAD,
-    TILT_RAD,
+    MIN_TILT_RAD,
     TiltCheck,
     direction_found,
     direction_setting,
@@ -51,7 +51,7 @@ from dynid_ros.settings import check, part, setting
 ESTIMATORS = ("global", "recursive")
 KINDS = ("static", "slow", "both")
 FALSE_ALARM_RATE = 0.05
-"""Part of sound recordings in which some moment by all torques contradicts that by the turning joints."""
+"""Share of fault-free recordings in which some moment by all torques contradicts that by the turning joints."""
 SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only", "torque_gain_error")
 
 
@@ -138,16 +138,16 @@ class GravityIdentification:
     def fit_samples(
         self, samples: Samples, sources: Sequence[str] = (), direction: GravityDirection | None = None
     ) -> GravityResult:
-        """Identify from samples that are already extracted.
+        """Identify from extracted samples.
 
         Args:
-            samples: joints in the model's order, as `extract` gives them.
-            sources: names of what they are from, for the report.
-            direction: of gravity, as an IMU has it; None: as `gravity_direction` says.
+            samples: samples of the joints in the model's order, as returned by `extract`.
+            sources: names of the recordings, for the report.
+            direction: direction of gravity by an IMU; None: as set by `gravity_direction`.
 
         Raises:
-            IdentificationError: too few samples, none that determines any joint's gravity parameters, or none that
-                determine the direction of gravity, which is to be estimated.
+            IdentificationError: too few samples, or samples that do not determine any joint's gravity parameters or an
+                estimated direction of gravity.
         """
         if direction is not None:
             return replace(self, robot=self.robot.with_gravity(direction.gravity))._result(samples, sources, direction)
@@ -159,10 +159,9 @@ class GravityIdentification:
         return found._result(samples, sources, None, self.robot.gravity)
 
     def _turned(self, samples: Samples) -> GravityIdentification:
-        """The same with the direction of gravity that fits best.
+        """Return a copy with the direction of gravity that fits best.
 
-        Each Gauss-Newton step of the two angles solves for the moments anew (variable projection, Golub and Pereyra
-        1973).
+        Each Gauss-Newton step of the two angles solves for all moments (variable projection, Golub and Pereyra 1973).
         """
         starts = [replace(self, robot=robot, gravity_direction=GIVEN) for robot in starting_directions(self.robot)]
         found = min(starts, key=lambda start: start._misfit(samples))
@@ -178,7 +177,7 @@ class GravityIdentification:
         return replace(found, robot=robot)
 
     def _misfit(self, samples: Samples) -> float:
-        """Logarithm of the residuals, each noise as often as it has rows."""
+        """Return the sum of the logarithms of the noise over all rows."""
         solution = self._solve(samples)
         return float(np.sum(np.log(np.maximum(solution.sigma[solution.problem.group], CONVERGENCE_ANGLE_RAD))))
 
@@ -256,7 +255,7 @@ class GravityIdentification:
         fit, sigma = solve_grouped(problem.matrix, problem.right, problem.group)
         gain = fit.covariance @ (problem.matrix.T / sigma[problem.group] ** 2)
         own = problem.own_inflation(sigma)
-        # What a joint's own torque determines does not become less by that of others.
+        # The torques of other joints never make a moment less certain than the joint's own torque does.
         inflation = np.where(np.isfinite(fit.inflation), np.minimum(fit.inflation, own), np.inf)
         n = self.robot.n_joints
         return GravitySolution(
@@ -296,7 +295,9 @@ class GravityIdentification:
             return ()
         names = solution.problem.names
         axis = (open_axes or tilted)[0][0]
-        shift = np.abs(solution.gain @ turned.problem.matrix[:, -2:] @ turn_axes(self.robot.gravity) @ axis) * TILT_RAD
+        shift = (
+            np.abs(solution.gain @ turned.problem.matrix[:, -2:] @ turn_axes(self.robot.gravity) @ axis) * MIN_TILT_RAD
+        )
         ratio = {name: shift[names.index(name)] / half for name, (_, half) in observable.items()}
         worst = max(ratio, key=lambda name: ratio[name])
         moved = f"1 degree moves {worst} by {shift[names.index(worst)]:.2g}"

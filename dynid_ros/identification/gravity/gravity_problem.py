@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # How uncertain moments are, where residuals are friction that the model lacks.
 
 
-ALONE = 1e-6
-"""Part of what is left of a combination without an angle that counts as none: that angle alone determines it."""
+SINGLE_ANGLE_TOLERANCE = 1e-6
+"""Remainder of a combination without one angle that counts as zero: that angle alone determines the combination."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,20 @@ class LinearEstimate:
     sigma: NDArray
 
     def dof(self) -> NDArray:
-        """(k,) degrees of freedom of each variance: its noises are known by a few rows each (Satterthwaite 1946)."""
+        """Return the degrees of freedom (k,) of each variance; few rows determine each noise (Satterthwaite 1946)."""
         leverage = np.einsum("mk,km->m", self.matrix, self.gain)
-        own = np.maximum(np.bincount(self.group, 1 - leverage, len(self.sigma)), 1.0)
-        parts = self._squares() * self.sigma**2
+        group_dof = np.maximum(np.bincount(self.group, 1 - leverage, len(self.sigma)), 1.0)
+        squares = np.array([np.bincount(self.group, row**2, len(self.sigma)) for row in self.gain])
+        parts = squares * self.sigma**2
         total = parts.sum(axis=1)
-        return np.where(total > 0, total**2 / np.maximum((parts**2 / own).sum(axis=1), 1e-300), own.sum())
+        return np.where(total > 0, total**2 / np.maximum((parts**2 / group_dof).sum(axis=1), 1e-300), group_dof.sum())
 
     def covariance(self, joint: NDArray, angle: NDArray) -> NDArray:
-        """(k, k) by leaving out one angle of a joint after the other (jackknife by groups, Efron 1982).
+        """Return the covariance (k, k) by a jackknife over the angles of each joint (by groups, Efron 1982).
 
-        What friction has that no model holds hangs on the angle of its joint, and stays as long as the joint does. So
-        all rows (m,) of a joint at one angle count once. What hangs on a single angle has the errors of noise alone.
+        Friction that no model describes depends on the angle of its joint, and lasts while the joint stays there. So
+        all rows (m,) of a joint at one angle count once. An unknown that a single angle determines has the error of
+        noise alone.
         """
         scale = column_norms(self.matrix)
         total = np.zeros((len(scale), len(scale)))
@@ -71,18 +73,15 @@ class LinearEstimate:
         for rows in np.split(np.argsort(kinds, kind="stable"), np.cumsum(np.bincount(kinds))[:-1]):
             gain = self.gain[:, rows] * scale[:, None]
             rest = np.eye(len(scale)) - gain @ (self.matrix[rows] / scale)
-            inverse = np.linalg.pinv(rest, ALONE)
+            inverse = np.linalg.pinv(rest, SINGLE_ANGLE_TOLERANCE)
             moved = inverse @ (gain @ self.residual[rows])
             alone = (gain - inverse @ (rest @ gain)) * self.sigma[self.group[rows]]
             total += (1 - 1 / count) * np.outer(moved, moved) + alone @ alone.T
         return total / np.outer(scale, scale)
 
-    def _squares(self) -> NDArray:
-        return np.array([np.bincount(self.group, row**2, len(self.sigma)) for row in self.gain])
-
 
 def _angles(joint: NDArray, angle: NDArray) -> NDArray:
-    """(m,) number of the joint and angle of each row."""
+    """Return the index (m,) of the joint and angle of each row."""
     found = np.zeros(len(joint), int)
     number = -1
     for j in np.unique(joint):
@@ -96,9 +95,9 @@ def _angles(joint: NDArray, angle: NDArray) -> NDArray:
 
 
 class GravityProblem:
-    """Rows and columns of the linear problem: a row per sample and joint, a column per unknown.
+    """Linear problem of gravity identification: a row per sample and joint, a column per unknown.
 
-    With `moments` (k,), about which it is linearised, turns of gravity are the two last unknowns.
+    If `moments` (k,) are given, about which the problem is linearised, the two turns of gravity are the last unknowns.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class GravityProblem:
             used[self.gravity.columns(i)] = not free
         regressor = self.gravity.regressor(samples.position)
         if moments is not None and not used.all():
-            # However small a tilt is, it loads a joint about an axis near gravity by moments that nobody knows.
+            # Even a small tilt loads a joint with an axis near gravity by moments that are unknown.
             across = np.cross(turn_axes(robot.gravity)[0], robot.gravity)
             regressor[:, :, ~used] = GravityModel(robot.with_gravity(across)).regressor(samples.position)[:, :, ~used]
             used[:] = True
@@ -171,7 +170,7 @@ class GravityProblem:
         self.owner = self.owner[used]
 
     def own_inflation(self, sigma: NDArray) -> NDArray:
-        """(k,) by collinearity with the other unknowns of the same joint in its own torque."""
+        """Return the inflation (k,) by collinearity with the joint's other unknowns in its own torque."""
         found = np.full(len(self.names), np.inf)
         for i in range(self.gravity.robot.n_joints):
             rows, own = self.joint == i, self.owner == i
@@ -181,7 +180,7 @@ class GravityProblem:
         return found
 
     def residual_rms(self, values: NDArray) -> NDArray:
-        """(n,) per joint; NaN for a joint without rows."""
+        """Return the RMS residual (n,) of each joint; NaN for a joint without rows."""
         residual = self.right - self.matrix @ values
         n = self.gravity.robot.n_joints
         count = np.bincount(self.joint, minlength=n).astype(float)
@@ -197,11 +196,11 @@ class GravitySolution:
         problem: rows and columns.
         values: (k,) estimates of the unknowns.
         inflation: (k,) factor by which collinearity inflates each standard error; infinite for an undetermined unknown.
-        condition_number: of the column-scaled weighted problem.
+        condition_number: condition number of the column-scaled weighted problem.
         gain: (k, m) matrix that maps the rows to the values.
         sigma: (G,) standard deviation of each noise of the rows.
         null_space: (k, r) directions along which the estimator leaves the unknowns undetermined.
-        dependence: (n, n) whether the estimate of joint i rests on an undetermined moment of joint j.
+        dependence: (n, n) mask of the undetermined moments of joint j on which the estimate of joint i depends.
     """
 
     problem: GravityProblem
@@ -250,20 +249,20 @@ class GravitySolution:
         return np.sqrt(np.divide(total, count, out=np.full(n, np.inf), where=count > 0))
 
     def gain_shifts(self) -> NDArray:
-        """(n, k) change of the values per relative error of each joint's torque gain."""
+        """Return the change (n, k) of the values per relative error of each joint's torque gain."""
         fitted = self.gain * (self.problem.matrix @ self.values)
         return np.stack(
             [fitted[:, self.problem.joint == j].sum(axis=1) for j in range(self.problem.gravity.robot.n_joints)]
         )
 
     def covariance(self) -> NDArray:
-        """(k, k) of the values, the gains of the torque sensors taken for exact."""
+        """Return the covariance (k, k) of the values for exact gains of the torque sensors."""
         joint, sample = self.problem.joint, self.problem.sample
         return self.linear.covariance(joint, self.problem.samples.position[sample, joint])
 
 
-DEPENDENCE = 1e-6
-"""Effect of a distal moment on a joint's unknowns, in columns of unit norm, up to which it is rounding."""
+DEPENDENCE_TOLERANCE = 1e-6
+"""Effect of a distal moment on a joint's unknowns, in columns of unit norm, below which it is rounding."""
 
 
 def recursive(problem: GravityProblem) -> GravitySolution:
@@ -306,7 +305,7 @@ def recursive(problem: GravityProblem) -> GravitySolution:
         null = np.hstack([null, np.eye(k)[:, own] @ undetermined])
         # In columns of unit norm, so that the tolerance has no unit.
         effect = np.abs(passed) * column_norms(matrix)[:, None] / column_norms(coupling)
-        depends = (effect > DEPENDENCE) & unobservable[distal] & moments[distal]
+        depends = (effect > DEPENDENCE_TOLERANCE) & unobservable[distal] & moments[distal]
         # Errors of distal moments that are determined, however badly, are passed on as errors.
         noise = np.nan_to_num(sigma[problem.group])
         passed_on = np.linalg.norm(gain[own] * noise, axis=1) / np.maximum(

@@ -36,14 +36,17 @@ PRIOR_WEIGHTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 """Weights of the nominal links that are tried; the best one serves all comparisons."""
 MIN_GAIN = 0.03
 """Smallest gain, in the logarithm of one joint's squared error, for which a model is changed."""
-MIN_GAIN_SE, MIN_GAIN_SE_SPRING = 1.0, 1.5
+MIN_GAIN_SE = 1.0
+MIN_GAIN_SE_SPRING = 1.5
 """Smallest gain in standard errors of the folds: of two models that folds do not distinguish, the simpler one is kept.
 A spring needs more. Along a short motion it resembles a wrong gravity torque, and it misleads elsewhere."""
-MIN_GAIN_SATURATION, MIN_GAIN_SE_SATURATION = 0.25, 3.0
+MIN_GAIN_SATURATION = 0.25
+MIN_GAIN_SE_SATURATION = 3.0
 """Smallest gain per joint whose viscous term would saturate: friction that the other terms describe badly simulates
 gains up to 0.14, and the coefficient at small speeds would be twice as large. Terms that do saturate gain 0.3 and
 more."""
-MIN_GAIN_RARE, MIN_GAIN_SE_RARE = 1.0, 3.0
+MIN_GAIN_RARE = 1.0
+MIN_GAIN_SE_RARE = 3.0
 """Smallest gain for properties of few drives: joints that are driven together (the gains of a Stäubli TX40 are 1.9 to
 3.7, the smaller one of both joints of other arms up to 0.6), and torque that falls with speed (2.8 to 5.9, other arms
 up to 0.4)."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.cross_validation import ROUNDING, Fold, folds
+from dynid_ros.estimation.cross_validation import ROUNDING_LOSS, Fold, folds
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, column_norms, decompose
 from dynid_ros.identification.physical_consistency import ConsistentProblem
@@ -103,8 +103,8 @@ class FullProblem:
 # How much the prior counts: the weight that predicts best what was not fitted.
 
 
-WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
-TOLERATED = 0.05
+PRIOR_WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
+LOSS_TOLERANCE = 0.05
 """In the mean logarithm of the squared error, 2.5 % of the error, which folds do not distinguish."""
 DEFAULT_WEIGHT = 10.0
 """Where samples are too few to leave some out."""
@@ -132,24 +132,24 @@ def choose_weight(full: FullProblem) -> PriorWeight:
     losses = np.array([_losses(full, fold) for fold in each(parts)])
     shares = np.array([fold.share for fold in parts])
     scores = np.mean(np.log(np.einsum("f,fwn->wn", shares, losses)), axis=1)
-    near = np.flatnonzero(scores <= scores.min() + TOLERATED)
+    near = np.flatnonzero(scores <= scores.min() + LOSS_TOLERANCE)
     chosen = int(near[(len(near) - 1) // 2])
-    compared = {w: float(score) for w, score in zip(WEIGHTS, scores, strict=True) if np.isfinite(score)}
-    return PriorWeight(WEIGHTS[chosen], compared)
+    compared = {w: float(score) for w, score in zip(PRIOR_WEIGHTS, scores, strict=True) if np.isfinite(score)}
+    return PriorWeight(PRIOR_WEIGHTS[chosen], compared)
 
 
 def _losses(full: FullProblem, fold: Fold) -> NDArray:
     """(W, n) mean squared prediction error over noise squared, by weight; infinite where rounding hides the fit."""
-    losses = np.full((len(WEIGHTS), len(full.noise)), np.inf)
+    losses = np.full((len(PRIOR_WEIGHTS), len(full.noise)), np.inf)
     problem, fit = full.consistent(fold.train), None
     tests = [full.problem.gram(j, fold.test) for j in range(len(full.noise))]
     count = full.problem.count(fold.test)
-    for row, weight in zip(losses, WEIGHTS, strict=True):
+    for row, weight in zip(losses, PRIOR_WEIGHTS, strict=True):
         try:
             fit = problem.solve(weight, fit)
         except IdentificationError:
             break  # smaller weights are harder still
         x = full.reduce(fit.solution)
-        squares = [max(x @ gram @ x - 2 * x @ right + power, ROUNDING * power) for gram, right, power in tests]
+        squares = [max(x @ gram @ x - 2 * x @ right + power, ROUNDING_LOSS * power) for gram, right, power in tests]
         row[:] = np.array(squares) / (count * full.noise**2)
     return np.maximum(losses, np.finfo(float).tiny)

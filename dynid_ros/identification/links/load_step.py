@@ -21,7 +21,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import clustered_covariance
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import half_inverse
-from dynid_ros.identification.change_point import LEAST_MASS, LEAST_PARTS, stretch_grams
+from dynid_ros.identification.change_point import MIN_MASS_KG, MIN_STRETCHES, stretch_grams
 from dynid_ros.identification.equations import Equations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
@@ -114,7 +114,7 @@ def require_one_load(
     moment = "" if step.between else f"at about t = {_moment(equations, problem, noise, step):.1f} s "
     before = "than in the recording before it" if step.between else "than before"
     mass = step.change[0]
-    what = f"{abs(mass):.3g} kg {'more' if mass > 0 else 'less'}" if abs(mass) > LEAST_MASS else "another mass moment"
+    what = f"{abs(mass):.3g} kg {'more' if mass > 0 else 'less'}" if abs(mass) > MIN_MASS_KG else "another mass moment"
     raise LoadChangeError(sources[step.recording], f"{moment}the arm carries {what} {before}: its load changed")
 
 
@@ -128,7 +128,7 @@ def load_step(
     total = grams.sum(axis=1)
     whole = total.sum(axis=0)
     best: tuple[float, int, NDArray] | None = None
-    for s in range(LEAST_PARTS, len(total) - LEAST_PARTS + 1):
+    for s in range(MIN_STRETCHES, len(total) - MIN_STRETCHES + 1):
         later = total[s:].sum(axis=0)
         normal, right = _joint_system(whole, later, changes)
         solution, explained = _solved(normal, right)
@@ -139,7 +139,7 @@ def load_step(
     explained, s, solution = best
     change = solution[size : size + STATIC]
     mass = robot.parameters[::PARAMETERS_PER_LINK].sum()
-    heavy = abs(change[0]) > max(LEAST_MASS, MIN_MASS_FRACTION * mass)
+    heavy = abs(change[0]) > max(MIN_MASS_KG, MIN_MASS_FRACTION * mass)
     if not heavy and np.abs(change[1:]).max() < max(MIN_MOMENT_KG_M, 0.1 * MIN_MASS_FRACTION * mass):
         return None
     without = _solved(whole[:, :-1], whole[:, -1])[1]

@@ -18,11 +18,11 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import DriverFilter
 
-FRICTION = JointFriction(offset=True, sliding_length=1e-3)
+TRIAL_FRICTION = JointFriction(offset=True, sliding_length=1e-3)
 """Of any arm: steps at reversals show a low-pass as nothing else does, and these come as late as most do."""
-AROUND = 2.0
+MAX_CUTOFF_FACTOR = 2.0
 """Largest factor by which the check may have missed the cut-off: it fits a thousand samples."""
-SHARE = 0.01
+CUTOFF_TOLERANCE = 0.01
 """Share of the cut-off to which it is found."""
 
 
@@ -42,7 +42,7 @@ def choose_torque_filter(
     found = sure_low_pass(robot, recordings)
     if found is None or found.cutoff is None:
         return None
-    columns = LinkColumns.of(robot, FrictionModel(FRICTION))
+    columns = LinkColumns.of(robot, FrictionModel(TRIAL_FRICTION))
     first, chosen = np.log(found.cutoff), columns.chosen(columns.first)
 
     def at(logarithm: float) -> DriverFilter:
@@ -53,5 +53,5 @@ def choose_torque_filter(
         _, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
         return float(np.log(noise[noise > 0]).sum())
 
-    bounds = first - np.log(AROUND), first + np.log(AROUND)
-    return at(minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": SHARE}).x)
+    bounds = first - np.log(MAX_CUTOFF_FACTOR), first + np.log(MAX_CUTOFF_FACTOR)
+    return at(minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": CUTOFF_TOLERANCE}).x)

@@ -1,6 +1,6 @@
-"""Settings of a load as drivers and controllers take them: their names, units, order and frames.
+"""Settings of a load for drivers and controllers, with the names, units, order and frame that each of them expects.
 
-Each says which frame it takes the numbers in; they are those of the robot's tip, so that choosing the tip chooses it.
+All numbers are in the frame of the robot's tip, so the choice of the tip chooses the frame.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynid_ros.identification.load_result import LoadResult
 DECIMALS = 9
 """Decimals of kg, m and kg m²."""
 UPRIGHT = 1e-3
-"""Sine of the largest angle between gravity and −z that counts as none."""
+"""Sine of the largest angle between gravity and −z that counts as zero."""
 
 SENSOR = """\
 # Frame: that of the sensor, about whose origin it measures moments.
@@ -44,12 +44,12 @@ NO_FRANKA_CALL = """\
 
 
 def driver_settings(result: LoadResult) -> dict[str, str]:
-    """Text of each driver's settings, by file name.
+    """Return the text of each driver's settings, by file name.
 
-    What is not known is left out, and a comment says what follows.
+    Unknown numbers are left out, and a comment states the consequence.
 
     Raises:
-        IdentificationError: no mass was found, or a sensor was not sound.
+        IdentificationError: the mass is unknown, or a sensor was faulty.
     """
     if not np.isfinite(result.mass):
         raise IdentificationError("no settings for drivers: these data do not show the mass of the load")
@@ -211,13 +211,13 @@ def _head(result: LoadResult) -> str:
 
 
 def _inertia(result: LoadResult) -> NDArray | None:
-    """(3, 3) about the centre of mass; None if unknown."""
+    """Return the inertia (3, 3) about the centre of mass, or None if it is unknown."""
     inertia = result.possible.inertia
     return inertia if np.isfinite(inertia).all() else None
 
 
 def _doubt(result: LoadResult, taker: str = "") -> str:
-    """What to know of the inertia; `taker` fills in zeros where there is none."""
+    """Return a sentence on the uncertainty of the inertia; `taker` fills in zeros if there is no inertia."""
     inertia = _inertia(result)
     if inertia is None:
         return f"# The inertia is left out, as it is not known (the arm was at rest): {taker} takes it for zero.\n"
@@ -227,7 +227,7 @@ def _doubt(result: LoadResult, taker: str = "") -> str:
 
 
 def _number(value: float) -> str:
-    """With a decimal point, without which ROS takes it for an integer, and no exponent."""
+    """Format a number with a decimal point, without which ROS reads an integer, and without an exponent."""
     whole, _, decimals = f"{round(float(value), DECIMALS) + 0.0:.{DECIMALS}f}".partition(".")
     return f"{whole}.{decimals.rstrip('0') or '0'}"
 

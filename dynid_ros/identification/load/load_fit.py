@@ -18,16 +18,16 @@ from dynid_ros.estimation.rank import without_rounding
 from dynid_ros.identification.change_point import require_steady
 from dynid_ros.identification.equations import Equations
 
-# What the fit of a load takes and what it gives.
+# Problem and result of the fit of a load.
 
 
 class LoadColumns(Columns, Protocol):
     """Columns of the equations of a load.
 
     Attributes:
-        own: (k,) what is fitted, the load's parameters first.
-        of_arm: (a,) columns that are known, but not exactly.
-        names: (k,) of `own`.
+        own: (k,) fitted columns, the load's parameters first.
+        of_arm: (a,) columns whose coefficients are known with a covariance.
+        names: (k,) names of the fitted columns.
     """
 
     own: NDArray
@@ -36,16 +36,16 @@ class LoadColumns(Columns, Protocol):
 
 
 class LoadProblem(NamedTuple):
-    """What is fitted.
+    """Equations of a load, and the errors that their residuals do not show.
 
     Attributes:
-        equations: of the load.
-        columns: what they consist of.
-        channels: names: joints, or axes of a wrench.
-        known: columns that are known, but not exactly; None: there are none.
+        equations: equations of the load.
+        columns: columns of the equations.
+        channels: names of the joints, or of the axes of a wrench.
+        known: coefficients that are known with a covariance; None: there are none.
         gain_error: standard deviation of the relative error of each channel's gain.
-        remarks: choices made, one sentence each.
-        faults: of a sensor, for which its readings were corrected.
+        remarks: sentences on choices.
+        faults: faults of a sensor for which the readings were corrected.
         sensor_turn: (3, 3) axes of the wrist sensor in the tip's, as columns; None: joint torques are fitted.
     """
 
@@ -61,16 +61,16 @@ class LoadProblem(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LoadFit:
-    """What the data say.
+    """Least-squares fit of a load.
 
     Attributes:
-        estimate: of all unknowns, the load's first.
-        solution: (k,) complete.
-        condition_number: of the weighted equations with unit columns; infinite where something stays open.
-        noise: (c,) RMS residual of each channel less what the fit took of it.
-        residual_rms: (c,).
-        signal_rms: (c,) of what was fitted.
-        n_samples: equations of each channel.
+        estimate: all unknowns, the load's first.
+        solution: (k,) complete solution.
+        condition_number: condition number of the weighted equations with unit columns; infinite if rank-deficient.
+        noise: (c,) standard deviation of each channel's residual.
+        residual_rms: (c,) RMS residual of each channel.
+        signal_rms: (c,) RMS of the fitted signals.
+        n_samples: number of equations of each channel.
     """
 
     estimate: BaseEstimate
@@ -83,10 +83,10 @@ class LoadFit:
 
 
 def check_freedom(dof: int, n_samples: int, channels: Sequence[str], columns: LoadColumns) -> None:
-    """Refuse what leaves too few equations to see errors by.
+    """Refuse a fit with too few equations to estimate its errors.
 
     Raises:
-        IdentificationError: says how many there are.
+        IdentificationError: gives the number of equations.
     """
     if dof < MIN_GROUP_DOF:
         raise IdentificationError(
@@ -96,17 +96,17 @@ def check_freedom(dof: int, n_samples: int, channels: Sequence[str], columns: Lo
 
 
 def estimate(columns: LoadColumns, fit: LeastSquaresFit, covariance: NDArray, dof: NDArray) -> BaseEstimate:
-    """What the data say of all unknowns."""
+    """Return the estimate of all unknowns; undetermined values are NaN."""
     values = np.where(np.isfinite(fit.inflation), fit.solution, np.nan)
     return BaseEstimate(columns.names, columns.names, values, covariance, np.full(len(values), np.nan), dof)
 
 
 def _joint_dof(seen: NDArray, covariance: NDArray, dof: NDArray) -> NDArray:
-    """Return degrees of freedom (k,) of variances that are partly known (Satterthwaite 1946).
+    """Return the degrees of freedom (k,) of variances that are partly known (Satterthwaite 1946).
 
     Args:
-        seen: (k, k) covariance that the residuals show.
-        covariance: (k, k) the same with what is known of gains and arm.
+        seen: (k, k) covariance by the residuals.
+        covariance: (k, k) total covariance, with the known errors of gains and arm.
         dof: (k,) degrees of freedom of `seen`.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -123,7 +123,7 @@ def fit_rests(
     gain_error: float,
     arm: KnownColumns | None,
 ) -> LoadFit:
-    """As `fit_load`, of few samples that are independent of each other."""
+    """Fit few samples that are independent of each other; arguments as of `fit_load`."""
     blocks = list(equations.blocks(columns))
     right = np.concatenate([block.torque for block in blocks])
     n_samples, size = len(right), max(columns.own.max(), columns.of_arm.max(initial=0)) + 1
@@ -152,10 +152,10 @@ def fit_rests(
 
 
 def _jackknife(matrix: NDArray, right: NDArray, group: NDArray, solution: NDArray) -> NDArray:
-    """(k, k) covariance by leaving out one sample, all its channels, after the other (Tukey 1958).
+    """Return the covariance (k, k) of a jackknife over samples, each with all its channels (Tukey 1958).
 
-    With few samples it counts that the noise of the channels, their weights, is estimated too: formulas that take it
-    for known give intervals that hold the truth in 85 instead of 95 % of cases.
+    The noise of the channels, which weights them, is estimated from few samples. Formulas for known weights give 95 %
+    intervals that contain the true value in 85 % of cases only.
     """
     channels = group.max() + 1
     n_samples = len(right) // channels
@@ -177,21 +177,21 @@ def fit_load(
     arm: KnownColumns | None = None,
     source: str = "the recording",
 ) -> LoadFit:
-    """Fit with each channel weighted by its own noise.
+    """Fit a load, each channel weighted by its noise.
 
-    Standard errors allow for residuals that are correlated wherever the motion is (`link_covariance`), for a wrong gain
-    of each channel, and for what is not known of the arm (`known_errors`).
+    Standard errors allow for residuals that are correlated wherever the motion is alike (`clustered_covariance`), for a
+    wrong gain of each channel, and for the errors of the arm's model (`known_errors`).
 
     Args:
-        equations: of the load.
-        columns: what they consist of.
-        channels: names, for errors.
+        equations: equations of the load.
+        columns: columns of the equations.
+        channels: names of the channels, for messages.
         gain_error: standard deviation of the relative error of each channel's gain.
-        arm: whose columns `of_arm` are; None: there are none.
-        source: for errors.
+        arm: model whose columns are `of_arm`; None: there is none.
+        source: name of the recordings, for messages.
 
     Raises:
-        IdentificationError: too few samples to show the unknowns and how well they are known; or a load that changed.
+        IdentificationError: too few samples for the unknowns and their errors, or a load that changed.
     """
     problem = WeightedProblem(equations.factors(columns), columns.own)
     if not problem.factors.kinds:

@@ -1,4 +1,4 @@
-"""The mass, centre and inertia of what an arm carries (Atkeson, An and Hollerbach 1986, section 3)."""
+"""Identification of mass, centre and inertia of a payload (Atkeson, An and Hollerbach 1986, section 3)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 
 
 def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) -> tuple[BaseEstimate, NDArray]:
-    """The estimate and its complete solution (k,), less the tare's parameters; their errors add up.
+    """Return the estimate and its complete solution (k,) minus the tare's parameters, with the sum of their variances.
 
-    What is not known of the tare is not known of the load either.
+    A parameter that is unknown for the tare becomes unknown for the load.
     """
     n = sum(name in LOAD_NAMES for name in estimate.names)
     own, both = slice(0, n), slice(0, min(n, tare.n_load))
@@ -49,44 +49,44 @@ def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) ->
 
 
 def compensated_arm(robot: RobotModel, signals: LinkSignals) -> KnownArm:
-    """An arm of which nothing is left in the torques that its driver reports: no links, no friction."""
+    """Return an arm without links and friction: the driver has subtracted the arm's own torques already."""
     frictionless = FrictionModel(JointFriction(coulomb=False, viscous=False))
     nothing = LinkModel(robot, np.zeros_like(robot.parameters), frictionless, np.zeros(0), signals)
     return KnownArm(nothing, source="the driver's own model of the arm")
 
 
 MOTIONS = ("dynamic", "static")
-SURE = 0.999
+CONFIDENCE_OF_SIGN = 0.999
 COMPENSATED = "compensated"
 """An arm whose driver takes its own model of it off the torques that it reports."""
-WAYS_OUT = {
+NEGATIVE_MASS_HINTS = {
     "torque": "Was the load on the arm when its model was identified, or is the torque's sign reversed?",
     COMPENSATED: "Does the driver compensate for a payload? Then give it as declared to the driver (payload)",
     "wrench": "Does the load exert the wrench on the sensor, or the sensor on the load? Give the other convention",
 }
-"""For joint torques, and for a wrist sensor."""
+"""Questions that explain a negative mass, by source of the torques or wrenches."""
 
 
 @dataclass
 class LoadIdentification:
-    """Fits the ten parameters of a body that is fixed to the tip of an arm.
+    """Identification of the ten parameters of a body that is fixed to the tip of an arm.
 
-    From joint torques it is what the arm's own model leaves of them (difference to the unloaded arm), with offset,
-    Coulomb and viscous friction of each joint free to differ from the model's: friction is another with a load. From a
-    force/torque sensor at the wrist it is what hangs on the sensor, and no model of the arm is needed.
+    Joint torques weigh the body by the difference to the arm's own model. Offset, Coulomb and viscous friction of each
+    joint may differ from the model, because friction changes with the load. A force/torque sensor at the wrist weighs
+    what hangs on it and needs no model of the arm; its bias is estimated as well.
 
     Attributes:
-        robot: kinematics and gravity; its tip is the link that the load is fixed to, or the sensor's.
-        arm: the arm alone, as identified; None: identified from the unloaded recordings given to `fit`; "compensated":
-            the torques are what the driver's own model of the arm leaves of them.
-        sensor: at the wrist, which weighs the load; None: the joint torques do.
+        robot: kinematics and gravity; its tip is the link that the load is fixed to, or the sensor's link.
+        arm: identified model of the arm alone; None: identified from the unloaded recordings given to `fit`;
+            "compensated": the driver has subtracted the torques of its own model of the arm.
+        sensor: wrist sensor that weighs the load; None: the joint torques do.
         motion: "dynamic": ten parameters from motion; "static": mass and mass moment from dwells.
-        tare: a tool that was on the arm when the load was recorded, but is neither part of the load nor of the arm's
-            model; it is subtracted, and its uncertainty added.
-        declared: (10,) payload that the driver compensates for too, about the tip, of an arm that is "compensated":
-            what is found is the error of it, and the load both together. None: none.
+        tare: tool that was on the arm when the load was recorded, but belongs neither to the load nor to the arm's
+            model; it is subtracted, and its uncertainty is added.
+        declared: (10,) payload about the tip that the driver of a "compensated" arm subtracts as well. The fit finds
+            its error, and the result is the sum. None: no payload.
         torque_gain_error: standard deviation of the relative error of each joint's torque gain.
-        rules: what counts as rest, of "static".
+        rules: thresholds of rest, for "static".
     """
 
     robot: RobotModel
@@ -117,14 +117,14 @@ class LoadIdentification:
 
     @property
     def source(self) -> str:
-        """What weighs the load: "torque" or "wrench"."""
+        """Source of the measurements, "torque" or "wrench"."""
         return "torque" if self.sensor is None else "wrench"
 
     def of_compensated(self, declared: Sequence[float] = ()) -> LoadIdentification:
-        """The same of torques that the driver's own model leaves, with the payload declared to it; see `with_payload`.
+        """Return a copy for torques that the driver has compensated, with the payload that is declared to it.
 
         Raises:
-            ModelError: it is no payload.
+            ModelError: the declared numbers are not a payload; see `with_payload`.
         """
         body = payload_parameters(declared) if len(declared) else None
         return replace(self, arm="compensated", declared=body)
@@ -145,7 +145,7 @@ class LoadIdentification:
         return self.solve(problem, tuple(recording.source for recording in loaded))
 
     def problem(self, *recordings: Recording, unloaded: Sequence[Recording] = ()) -> LoadProblem:
-        """The equations that `fit` solves; arguments and errors as there."""
+        """Return the equations that `fit` solves; arguments and errors as of `fit`."""
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
         static, sensor = self.motion == "static", self.sensor
@@ -153,7 +153,7 @@ class LoadIdentification:
             weighed = (
                 sensor.resting(self.robot, recordings, self.rules) if static else sensor.moving(self.robot, recordings)
             )
-            # The gains' errors are estimated: what is left of them is in `gains`.
+            # The errors of the gains are estimated; their uncertainty is in `gains`.
             return LoadProblem(
                 weighed.equations,
                 weighed.columns,
@@ -176,7 +176,7 @@ class LoadIdentification:
         )
 
     def solve(self, problem: LoadProblem, sources: tuple[str, ...]) -> LoadResult:
-        """The second half of `fit`, for who needs the equations too; errors as there."""
+        """Solve equations from `problem`; errors as of `fit`."""
         found = fit_load(
             problem.equations,
             problem.columns,
@@ -222,11 +222,11 @@ class LoadIdentification:
             remarks=tuple(remarks),
             faults=problem.faults,
         )
-        high = result.confidence_intervals(SURE)[0, 1]
+        high = result.confidence_intervals(CONFIDENCE_OF_SIGN)[0, 1]
         if high < 0:
             raise IdentificationError(
                 f"{', '.join(sources)}: the load has a mass of {result.body.mass:.3g} kg, below zero beyond doubt. "
-                f"{WAYS_OUT[COMPENSATED if self.arm == COMPENSATED else self.source]}"
+                f"{NEGATIVE_MASS_HINTS[COMPENSATED if self.arm == COMPENSATED else self.source]}"
             )
         return result
 

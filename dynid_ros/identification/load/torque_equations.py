@@ -1,4 +1,4 @@
-"""Equations of a load from joint torques: what the arm's own model leaves of them."""
+"""Equations of a load from joint torques: measured torques minus those of the arm's model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations, kept_rows
-from dynid_ros.identification.presliding import STANDSTILL, Presliding, looseness, stiction
+from dynid_ros.identification.presliding import STANDSTILL_SPEED, Presliding, looseness, stiction
 from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
 from dynid_ros.identified.links import KnownArm
 from dynid_ros.model.friction_direction import Memory
@@ -24,34 +24,34 @@ from dynid_ros.signals import LowPass
 # Columns of the equations of a load: its ten parameters, what changes in the joints, and those of the arm.
 
 
-CHANGES = ("offset", "coulomb", "viscous")
-AT_REST = 2
+CHANGING_TERMS = ("offset", "coulomb", "viscous")
+N_TERMS_AT_REST = 2
 """Number of these, the first, that act at rest."""
 
 
 class TorqueLoadColumns:
     """Columns of the difference between the torques of an arm with a load and those of the arm alone.
 
-    Friction is not the same with a load, nor on another day: each joint has an offset, Coulomb and viscous friction of
-    its own beside those of the arm's model.
+    Friction changes with the load and from day to day. So each joint has an offset, Coulomb and viscous friction that
+    add to those of the arm's model.
 
     Args:
         arm: the arm alone.
-        static: of dwells, in which inertia and viscous friction do not show.
+        static: whether samples are dwells, in which inertia and viscous friction do not act.
 
     Attributes:
         size: number of columns: load, changes in the joints, arm.
-        own: (k,) load and changes: what is fitted.
-        of_arm: (a,) columns in the order of the arm's covariance; empty if there is none.
+        own: (k,) fitted columns: load and changes.
+        of_arm: (a,) columns in the order of the arm's covariance; empty if the arm has none.
         of_joint: for each joint the columns that its torque can depend on.
-        names: (k,) of `own`.
+        names: (k,) names of the fitted columns.
     """
 
     def __init__(self, arm: KnownArm, *, static: bool = False):
         robot = arm.model.robot
         n = robot.n_joints
         self._load = np.arange(STATIC if static else PARAMETERS_PER_LINK)
-        self._changes = CHANGES[:AT_REST] if static else CHANGES
+        self._changes = CHANGING_TERMS[:N_TERMS_AT_REST] if static else CHANGING_TERMS
         last = np.arange(robot.parameters.size)[robot.tip_columns]
         self._links = RegressorRows(robot.chain, robot.gravity, last)
         self._to_link = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T[:, self._load]
@@ -70,11 +70,11 @@ class TorqueLoadColumns:
         self.of_joint = [np.concatenate([self._load, changes[j], of_arm[j]]).astype(int) for j in range(n)]
 
     def memory(self, q: NDArray) -> Memory:
-        """Directions (N,) of joints whose friction has a memory, along positions (N, n) of consecutive samples."""
+        """Return the directions (N,) of joints whose friction has a memory, along consecutive positions (N, n)."""
         return self._friction.memory(q)
 
     def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None) -> list[NDArray]:
-        """For each joint the matrix (N, k_j) from its columns to its torque in motion, which `memory` tells of."""
+        """Return for each joint the matrix (N, k_j) from its columns to its torque; `memory` is that of the samples."""
         memory = self.memory(q) if memory is None else memory
         directions = [
             joint.direction_model.evaluate(qd[:, j], q[:, j], memory.get(((j,), joint.sliding_length)))
@@ -83,7 +83,7 @@ class TorqueLoadColumns:
         return self._rows((q, qd, qdd), np.stack([np.ones_like(qd), np.transpose(directions), qd]), memory)
 
     def rest_rows(self, q: NDArray, direction: NDArray) -> list[NDArray]:
-        """The same at rest, of friction that has the direction (N, n) of the motion before."""
+        """Return the matrices of `rows` for dwells, given the direction (N, n) of dry friction before them."""
         still, none = np.zeros_like(q), {key: np.zeros(len(q)) for key in self.memory(q)}
         return self._rows((q, still, still), np.stack([np.ones_like(q), direction]), none)
 
@@ -95,11 +95,12 @@ class TorqueLoadColumns:
         return [np.column_stack([matrix[j].T @ self._to_link, changes[:, :, j].T, arm[j]]) for j in range(n)]
 
 
-DWELLS = 0.05
-"""Share of the time for which all joints stand, from which on a motion dwells; its beginning and end alone are less."""
-HELD = 0.5
+MIN_STANDSTILL_SHARE = 0.05
+"""Share of time with all joints at standstill from which a motion counts as one with dwells; the standstill at its
+beginning and end is less."""
+MIN_HELD_SHARE = 0.5
 """Share of the time for which a joint stands that is held."""
-LEAST_WORTH = 10.0
+MIN_EFFECTIVE_SAMPLES = 10.0
 """Samples of a joint, by weight, below which it does not show how large its noise is."""
 
 
@@ -116,14 +117,14 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
         self._weights: list[NDArray] | None = None
 
     def loosened(self, noise: NDArray) -> LoadEquations:
-        """The same, a joint's equations weighted down where its friction is not known, as it stands or sets off.
+        """Return equations with less weight where a joint's friction is unknown: at standstill and while it starts.
 
-        Stiction counts as noise there, and all of a standstill as one sample. Where that leaves a joint nothing to see
-        its noise by, it is left out. In a motion without dwells nothing changes: there friction reverses as it did
-        when that of the arm was identified.
+        Stiction counts as noise there, and a whole standstill as one sample. A joint is left out if this leaves too few
+        samples to estimate its noise. A motion without dwells keeps its weights: its friction reverses in the way that
+        the identification of the arm has seen.
         """
-        stands = np.concatenate([np.abs(part.motion.velocity) < STANDSTILL for part in self.segments])
-        if np.mean(stands.all(axis=1)) < DWELLS and stands.mean(axis=0).max() < HELD:
+        stands = np.concatenate([np.abs(part.motion.velocity) < STANDSTILL_SPEED for part in self.segments])
+        if np.mean(stands.all(axis=1)) < MIN_STANDSTILL_SHARE and stands.mean(axis=0).max() < MIN_HELD_SHARE:
             return self
         weights = []
         for part, low_pass in self._filtered():
@@ -135,7 +136,7 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
                 found[k] = 1.0 / loose
             weights.append(found)
         worth = sum(np.sum(own**2, axis=0) for own in weights)
-        shown = worth >= LEAST_WORTH
+        shown = worth >= MIN_EFFECTIVE_SAMPLES
         other = copy(self)
         other._weights = [np.where(shown, own, 0.0) for own in weights]
         other.share = np.where(shown, worth / self.n_samples, 0.0)
@@ -184,7 +185,7 @@ class StaticLoadEquations(Equations[TorqueLoadColumns]):
         self.spans = [(recording.time[0], recording.time[-1]) for recording in recordings]
 
     def blocks(self, columns: TorqueLoadColumns) -> Iterator[EquationBlock]:
-        """All equations."""
+        """Yield all equations."""
         for recording, size in enumerate(self.sizes):
             if size:
                 yield self._block(columns, recording)
@@ -197,6 +198,6 @@ class StaticLoadEquations(Equations[TorqueLoadColumns]):
         still = np.zeros_like(position)
         rows = columns.rest_rows(position, direction)
         time = self.samples.time[own]
-        # Each dwell by itself: how dry friction stood there before is a column of its own.
+        # Each dwell stands alone: the direction of dry friction before it is a column.
         torque = torque - self._arm.model.predict(position, still, still, range(len(position)))
         return EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)

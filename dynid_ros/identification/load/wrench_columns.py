@@ -1,4 +1,4 @@
-"""Columns of the equations of a load on a wrist sensor: its parameters, and what is unknown of the sensor."""
+"""Columns of the equations of a load on a wrist sensor: the load's parameters and the sensor's unknowns."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.signals.derivatives import Motion, central_differences
 
-# Gains of a sensor's axes, as far as a load shows them.
-# All axes feel one mass and one centre: gains that differ from axis to axis leave residuals, and would be taken for
-# inertia. Readings are Y x + bias + γ Y x with relative errors γ of the gains, drawn from a normal distribution of
-# known width: ridge regression, about the load of the fit before. What all axes have in common no load shows; it
-# stays an error of the result.
+# Gains of a sensor's axes. All axes measure one mass and one centre, so gains that differ between axes leave residuals
+# that would be mistaken for inertia. Readings are Y x + bias + γ Y x with relative errors γ of the gains from a normal
+# distribution of known width. This is ridge regression about the load of the previous fit. An error that is common to
+# all axes shows in no residual and stays an error of the result.
 
 
-ROUNDS = 5
-CORRELATED = 2.0
-"""Factor of the noise that stands for its correlation from sample to sample."""
+MAX_ITERATIONS = 5
+NOISE_CORRELATION_FACTOR = 2.0
+"""Factor of the noise that represents its correlation from sample to sample."""
 
 
 class Gains(NamedTuple):
@@ -33,8 +32,8 @@ class Gains(NamedTuple):
 
     Attributes:
         errors: (6,) relative errors of the axes' gains.
-        covariance: (6, 6) of them; (6 + n, 6 + n) with that of the joints' deflections, rad², behind.
-        load: (10,) or (4,) parameters of the load of that fit.
+        covariance: (6, 6) of the errors; (6 + n, 6 + n) with the covariance of the joints' deflections, rad², after it.
+        load: (10,) or (4,) parameters of the load in the fit that estimated the gains.
     """
 
     errors: NDArray
@@ -43,7 +42,7 @@ class Gains(NamedTuple):
 
     @property
     def values(self) -> NDArray:
-        """(6,) or (6 + n,) of the columns of what is left of the errors."""
+        """Expected values (6,) or (6 + n,) of the remaining errors."""
         return np.zeros(len(self.covariance))
 
     def with_deflections(self, joints: int, size: float) -> Gains:
@@ -63,19 +62,19 @@ class Gains(NamedTuple):
 
     @property
     def gain_shifts(self) -> None:
-        """Nothing else was found with these gains."""
+        """Effect of these gains on other known coefficients: none."""
         return None
 
 
 def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int, deflection: float = 0.0) -> Gains:
     """Estimate gains from equations whose first unknowns are those of the load.
 
-    Deflections of joints are unknown too, so that they are not taken for gains. Their estimates are not used: residuals
-    that are no noise would be taken for them.
+    Deflections of joints are unknowns as well, or they would be mistaken for gains. Their estimates are not used,
+    because residuals that are not noise would enter them.
 
     Args:
-        problem: of the readings of six axes; its columns beyond `own` are those of deflections.
-        gain_error: standard deviation of the relative errors before the readings were seen.
+        problem: equations of the readings of six axes; its columns after `own` are those of deflections.
+        gain_error: standard deviation of the relative errors before the fit.
         n_load: number of the load's parameters.
         deflection: standard deviation of the joints' deflections, rad.
     """
@@ -89,7 +88,7 @@ def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int, de
     owner = np.repeat(np.arange(n), [len(own) for _, own in parts])
     measured = np.concatenate([matrix for matrix, _ in parts])
     sizes = np.concatenate([np.full(n, gain_error), np.full(columns.of_arm.size, deflection)])
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         gains = np.zeros((len(right), n))
         gains[np.arange(len(right)), owner] = measured[:, :n_load] @ load
         matrix = np.hstack([measured[:, :k], gains, measured[:, k:]])
@@ -97,13 +96,13 @@ def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int, de
         squares = np.bincount(owner, (right - matrix @ solution) ** 2, n)
         noise = np.maximum(np.sqrt(squares / max(problem.count() - (k + n) / n, 1.0)), 1e-9 * problem.torque_rms())
         load = solution[:n_load]
-    _, covariance = _ridge(matrix / (CORRELATED * noise[owner, None]), right, k, sizes)
+    _, covariance = _ridge(matrix / (NOISE_CORRELATION_FACTOR * noise[owner, None]), right, k, sizes)
     own = slice(k, k + n)
     return Gains(solution[own], covariance[own, own], load)
 
 
 def _ridge(matrix: NDArray, right: NDArray, k: int, sizes: NDArray) -> tuple[NDArray, NDArray]:
-    """Return solution and covariance (k + n,) of unknowns of which the last n have standard deviations `sizes`."""
+    """Return solution and covariance (k + n,) of unknowns; the last n have prior standard deviations `sizes`."""
     prior = np.hstack([np.zeros((len(sizes), k)), np.diag(1.0 / sizes)])
     whole = np.vstack([matrix, prior])
     scale = column_norms(whole)
@@ -118,13 +117,13 @@ MIN_TORQUE = 1e-3
 """Torque below which a joint is not deflected, N m."""
 
 DIFFERENCE_RAD = 1e-4
-"""Deflection by which derivatives of a wrench are differences."""
+"""Step of the finite difference of a wrench by a deflection."""
 
 
 class Deflections:
-    """Deflections of elastic joints by their torques, and what they make of the wrench of a load.
+    """Deflections of elastic joints by their torques, and the change of a load's wrench by them.
 
-    A joint j is twisted by −δ τ_j / max |τ_j|, τ being the torques of links and load. The wrench of a load changes by
+    A joint j is twisted by −δ τ_j / max |τ_j|, where τ is the torque of links and load. The wrench of a load changes by
 
         D_j = d/dε Y(q + ε s_j, q̇ + ε ṡ_j, q̈ + ε s̈_j) x   with   s_j = −τ_j / max |τ_j|
 
@@ -141,11 +140,11 @@ class Deflections:
         self._parameters[robot.tip_columns] += transformed(self._load, robot.tip_offset)
 
     def columns(self, motion: Motion, step: float | None = None) -> NDArray:
-        """(N, 6, n) change of the wrench on the load per largest deflection of each joint, rad.
+        """Return the change (N, 6, n) of the wrench on the load per largest deflection of each joint, rad.
 
         Args:
-            motion: of the motors.
-            step: s between samples; None: the arm is at rest in each of them.
+            motion: motion of the motors.
+            step: time between samples, s; None: the arm is at rest in each sample.
         """
         torque = self._robot.inverse_dynamics(*motion, self._parameters)
         largest = np.abs(torque).max(axis=0)
@@ -170,23 +169,23 @@ LAG = "lag"
 class WrenchColumns:
     """Columns of the wrench that the tip exerts on a load, as a sensor reads it.
 
-    A bias and its drift differ from one recording to the next. A sensor whose axes are turned by small angles δ against
-    the tip's reads Y x + w × δ, and one whose clock is τ late reads Y x − τ dw/dt: columns made of the readings w.
+    Each recording has a bias and a drift. A sensor whose axes are turned by small angles δ against the tip's reads Y x
+    + w × δ, and a sensor whose clock is τ late reads Y x − τ dw/dt. These columns are made of the readings w.
 
     Args:
         robot: kinematics and gravity.
-        recordings: how many there are.
-        static: of dwells, in which inertia does not show, nor a lag.
-        turn: whether the sensor's axes may be turned.
-        lag: whether its clock may be late.
+        recordings: number of recordings.
+        static: whether samples are dwells, in which inertia and lag do not act.
+        turn: whether the turn of the sensor's axes is an unknown.
+        lag: whether the lag of the sensor's clock is an unknown.
         drift: degree of the polynomial of time that the bias follows.
 
     Attributes:
-        own: (k,) what is fitted.
-        of_arm: (6,) columns of what is left of the gains' errors, and (n,) of deflections; empty where there are none.
-        deflections: of the joints; None: they are stiff.
-        gains: errors of the axes' gains that readings are rid of; None: they are taken as they are.
-        names: (k,) of `own`.
+        own: (k,) fitted columns.
+        of_arm: (6,) columns of the remaining errors of the gains, then (n,) of deflections; empty without them.
+        deflections: deflections of the joints; None: the joints are stiff.
+        gains: errors of the gains for which readings are corrected; None: readings are not corrected.
+        names: (k,) names of the fitted columns.
         of_joint: for each axis the columns that it can depend on.
     """
 
@@ -224,20 +223,20 @@ class WrenchColumns:
         ]
 
     def memory(self, _q: NDArray) -> dict:
-        """Nothing: a load has no friction."""
+        """Return no directions: a load has no friction."""
         return {}
 
     def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, _memory: object = None) -> list[NDArray]:
-        """For each axis the matrix (N, ·) of the load alone, samples next to each other in memory."""
+        """Return for each axis the matrix (N, ·) of the load alone, with the samples of a column adjacent in memory."""
         return self.of_wrench(self.robot.wrench_regressor(q, qd, qdd))
 
     def of_wrench(self, regressor: NDArray) -> list[NDArray]:
-        """As `rows`, of a wrench regressor (N, 6, 10)."""
+        """Return the matrices of `rows` for a wrench regressor (N, 6, 10)."""
         whole = regressor[:, :, : self._load]
         return [whole[:, axis, self._part(axis)] for axis in range(len(AXES))]
 
     def with_deflections(self, deflections: Deflections) -> WrenchColumns:
-        """Return the columns with those of the joints' deflections, which are not fitted; before `with_gains`."""
+        """Return the columns with unfitted columns of the joints' deflections; call it before `with_gains`."""
         found = copy(self)
         found.deflections = deflections
         found.of_arm = self.own.size + np.arange(self.robot.n_joints)
@@ -275,15 +274,15 @@ class WrenchColumns:
         *,
         deflected: NDArray | None = None,
     ) -> tuple[list[NDArray], NDArray]:
-        """Return complete rows of each axis, and readings (M, 6) rid of errors of the gains.
+        """Return complete rows of each axis, and readings (M, 6) corrected for the errors of the gains.
 
         Args:
             load: rows of the load.
-            wrench: (M, 6) as read.
-            slope: (M, 6) its derivative.
-            course: (M,) from −1 to 1 in the time of the recording.
-            recording: counted from 0.
-            deflected: (M, 6, n) columns of `deflections`; None: there are none.
+            wrench: (M, 6) readings.
+            slope: (M, 6) time derivative of the readings.
+            course: (M,) time from −1 to 1 in the recording.
+            recording: index of the recording, from 0.
+            deflected: (M, 6, n) columns of `deflections`; None: the joints are stiff.
         """
         common = []
         if self.turn:

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations
-from dynid_ros.identification.integral_equations import PERIODS, STEPS, window_weights
+from dynid_ros.identification.integral_equations import MIN_WINDOW_STEPS, WINDOW_PERIODS, window_weights
 from dynid_ros.identification.load.wrench_columns import OF_FORCE, WrenchColumns
 from dynid_ros.identification.static_samples import SampleRules, dwells
 from dynid_ros.identification.wrench_faults import LinearReadings
@@ -32,9 +32,9 @@ from dynid_ros.signals.derivatives import Motion
 # Readings of a wrist sensor at the times of the joints' samples.
 
 
-FASTER = 1.2
-"""Rate over that of the joints from which on a sensor is low-passed before it is sampled at theirs."""
-PASSED = 0.4
+MIN_RATE_RATIO = 1.2
+"""Ratio of the sensor's rate to that of the joints above which the sensor is low-passed before it is resampled."""
+CUTOFF_OF_JOINT_RATE = 0.4
 """Cut-off of that low-pass in parts of the joints' rate."""
 
 
@@ -74,8 +74,8 @@ class WrenchTrack:
             raise IdentificationError(f"{where}: {error}") from error
         rate = 1 / float(np.median(np.diff(recording.time)))
         segments = uniform.segments
-        if uniform.rate > FASTER * rate and PASSED * rate < uniform.rate / 2:
-            low_pass = LowPass(PASSED * rate, uniform.rate)
+        if uniform.rate > MIN_RATE_RATIO * rate and CUTOFF_OF_JOINT_RATE * rate < uniform.rate / 2:
+            low_pass = LowPass(CUTOFF_OF_JOINT_RATE * rate, uniform.rate)
             segments = tuple(Segment(part.time, low_pass.filter(part.values)) for part in segments)
         # The third difference of white noise has a variance of 1 + 9 + 9 + 1; motion hardly shows in it.
         thirds = np.concatenate([np.diff(part.values, 3, axis=0) for part in uniform.segments])
@@ -83,7 +83,7 @@ class WrenchTrack:
         return cls(segments, frame, convention, noise=noise)
 
     def at(self, time: NDArray) -> NDArray:
-        """(N, 6) at times (N,), s, on the sensor's clock; NaN where nothing was read."""
+        """Return the readings (N, 6) at times (N,), s, on the sensor's clock; NaN in gaps."""
         found = np.full((len(time), len(AXES)), np.nan)
         for part in self.segments:
             inside = (time >= part.time[0]) & (time <= part.time[-1])
@@ -126,7 +126,7 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
         return [replace(part, torque=self._with_slope(part, track)) for part in parts]
 
     def _with_slope(self, part: LinkSegment, track: WrenchTrack) -> NDArray:
-        """(M, 12): wrenches on the load in the tip's axes, and their derivatives."""
+        """Return wrenches on the load in the tip's axes and their time derivatives (M, 12)."""
         wrench = track.on_load(self.robot, part.motion.position, part.torque)
         return np.hstack([wrench, central_differences(wrench, 1 / part.rate)[0]])
 
@@ -153,7 +153,7 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
         return columns.deflections.columns(part.motion, 1 / part.rate)
 
     def _complete(self, columns: WrenchColumns, block: EquationBlock, deflected: NDArray | None) -> EquationBlock:
-        """With columns of the sensor beside those of the load."""
+        """Return the block with the columns of the sensor after those of the load."""
         wrench, slope = np.hsplit(block.torque, 2)
         start, end = self.spans[block.recording]
         course = 2 * (block.time - start) / (end - start) - 1
@@ -165,10 +165,10 @@ class IntegralWrenchEquations(WrenchEquations):
     """Means over Hann windows in place of the low-pass: they need no acceleration."""
 
     def blocks(self, columns: WrenchColumns) -> Iterator[EquationBlock]:
-        """All equations, in flat memory."""
+        """Yield all equations, in flat memory."""
         for owner, part in zip(self._owner, self.segments, strict=True):
             # Simpson's rule is best for even numbers.
-            length = max(2 * round(PERIODS * part.rate / self.signals.cutoff / 2), STEPS)
+            length = max(2 * round(WINDOW_PERIODS * part.rate / self.signals.cutoff / 2), MIN_WINDOW_STEPS)
             if length + 1 > len(part.time):
                 continue
             of_twist, of_rest, hop = window_weights(length + 1, 1 / part.rate)
@@ -195,7 +195,7 @@ class IntegralWrenchEquations(WrenchEquations):
                 yield self._complete(columns, block, None if deflected is None else deflected[middle])
 
     def _features(self, part: LinkSegment, rows: slice) -> tuple[NDArray, NDArray]:
-        """Twists (6, N), and what wrenches are linear in but for the derivative of the twist, (12, N)."""
+        """Return twists (6, N) and the features (12, N) of a wrench without the derivative of the twist."""
         q, qd = part.motion.position[rows], part.motion.velocity[rows]
         moved = tip_motion(self.robot.chain, self.robot.gravity, q, qd, np.zeros_like(qd))
         return moved.velocity, wrench_features(moved.velocity, moved.weight)
@@ -222,7 +222,7 @@ class StaticWrenchEquations(Equations[WrenchColumns]):
             )
 
     def blocks(self, columns: WrenchColumns) -> Iterator[EquationBlock]:
-        """All equations."""
+        """Yield all equations."""
         for recording, (time, position, wrench) in enumerate(self._rests):
             if not len(time):
                 continue
@@ -239,7 +239,7 @@ class StaticWrenchEquations(Equations[WrenchColumns]):
 def _rests(
     robot: RobotModel, recording: Recording, track: WrenchTrack, rules: SampleRules
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Time (M,), position (M, n) and wrench on the load (M, 6) of each rest."""
+    """Return time (M,), position (M, n) and wrench on the load (M, 6) of each rest."""
     wrenches = track.at(recording.time)
     found = []
     for rows in dwells(recording, rules):
@@ -281,69 +281,70 @@ def linear_readings(equations: WrenchEquations | StaticWrenchEquations, columns:
 # Where a wrist sensor's axes and clock are against those of the joints.
 
 
-LONGEST_LAG = 0.1
+MAX_LAG_S = 0.1
 """Largest lag between sensor and joints that is looked for, s."""
-ROUNDS = 4
-SETTLED = 5e-5
-"""Change of the lag at which it is found, s; what is left is estimated with the load."""
-TURN_ROUNDS = 10
-SMALL = 0.002
-"""Turn, rad, of which the cosine is one: what is left is estimated with the load."""
-SEEN = 10.0
-"""Standard errors of white noise by which a load must be seen for the turn of its sensor to be."""
+MAX_LAG_ITERATIONS = 4
+LAG_TOLERANCE_S = 5e-5
+"""Change of the lag at which the search ends, s; the fit of the load estimates the rest."""
+MAX_TURN_ITERATIONS = 10
+SMALL_TURN_RAD = 0.002
+"""Turn, rad, whose cosine counts as one; the fit of the load estimates the rest."""
+MIN_SIGNIFICANCE_OF_MASS = 10.0
+"""Significance of the mass, in standard errors of white noise, that an estimate of the sensor's turn needs."""
 
 
 def turn_of(problem: Callable[[NDArray], WeightedProblem]) -> NDArray:
-    """(3, 3) axes of the sensor in the tip's, as columns.
+    """Return the axes (3, 3) of the sensor in the tip's, as columns.
 
-    Columns of a turn hold for small angles: readings are turned by what was found, and the rest is found again.
+    Columns of a turn hold for small angles, so the readings are turned by each estimate, and the rest is estimated
+    again.
 
     Args:
-        problem: of readings multiplied by (3, 3).
+        problem: function that returns the equations of readings multiplied by a matrix (3, 3).
     """
     turn = np.eye(3)
-    for _ in range(TURN_ROUNDS):
+    for _ in range(MAX_TURN_ITERATIONS):
         found = problem(turn)
         columns = found.factors.columns
         assert isinstance(columns, WrenchColumns)
         fit, _ = found.weighted()
         change = fit.solution[[columns.names.index(name) for name in TURN]]
         size = np.linalg.norm(change)
-        if size < SMALL or not abs(fit.solution[0]) > SEEN * np.sqrt(fit.covariance[0, 0]):
+        if size < SMALL_TURN_RAD or not abs(fit.solution[0]) > MIN_SIGNIFICANCE_OF_MASS * np.sqrt(fit.covariance[0, 0]):
             break
         turn = Rotation.from_rotvec(change * min(1.0, 1.0 / size)).as_matrix() @ turn
     return turn
 
 
 def lag_of(robot: RobotModel, signals: LinkSignals, recording: Recording, track: WrenchTrack) -> float:
-    """By how much later than the joints' the sensor's clock is, s.
+    """Return the delay of the sensor's clock relative to that of the joints, s.
 
-    First from the correlation with the wrench that a fit without lag predicts, then with the load: a lag of τ leaves
-    τ dw/dt of the wrench.
+    The first estimate is the correlation with the wrench that a fit without lag predicts. The next ones are estimated
+    with the load: a lag of τ leaves the residual τ dw/dt.
     """
     lag = 0.0
     columns = WrenchColumns(robot)
-    for number in range(ROUNDS):
+    for number in range(MAX_LAG_ITERATIONS):
         equations = WrenchEquations(robot, signals, [recording], [track], [lag])
         problem = WeightedProblem(equations.factors(columns), columns.own)
         fit, _ = problem.weighted()
         change = float(fit.solution[columns.names.index("lag")])
         if number == 0:
             change = _correlated(equations, columns, fit.solution, change)
-        lag = float(np.clip(lag + change, -LONGEST_LAG, LONGEST_LAG))
-        if abs(change) < SETTLED:
+        lag = float(np.clip(lag + change, -MAX_LAG_S, MAX_LAG_S))
+        if abs(change) < LAG_TOLERANCE_S:
             break
     return lag
 
 
 def _correlated(equations: WrenchEquations, columns: WrenchColumns, solution: NDArray, otherwise: float) -> float:
-    """Lag by correlation, s; `otherwise` if there is none."""
+    """Return the lag by correlation, s, or `otherwise` if there is no clear maximum."""
     part = max(equations.segments, key=lambda segment: len(segment.time))
     load = [name in ("m", "mcx", "mcy", "mcz") or name.startswith("I") for name in columns.names]
     parameters = np.where(load, solution, 0.0)[: np.sum(load)]
     predicted = equations.robot.wrench_regressor(*part.motion) @ parameters
     low_pass = LowPass(equations.signals.cutoff, part.rate)
     try:
-        return time_lag(low_pass.filter(predicted), low_pass.filter(part.torque[:, :6]), part.rate, LONGEST_LAG).lag
+        return time_lag(low_pass.filter(predicted), low_pass.filter(part.torque[:, :6]), part.rate, MAX_LAG_S).lag
     except RecordingError:
         return otherwise

@@ -1,4 +1,4 @@
-"""What is to be known of a wrist sensor for its readings to tell a load."""
+"""Equations of a load from a wrist sensor, with the sensor's frame, sign, mounting, clock, gains and drift."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ from dynid_ros.model.inertia import STATIC
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 
-# Wrenches that are in another frame, or have the other sign, than they are said to.
+# Contradictions between the readings and the stated frame or sign.
 
 
-SEEN = 5.0
-"""Standard errors of white noise below zero at which a mass is negative."""
+MIN_SIGNIFICANCE_OF_SIGN = 5.0
+"""Standard errors of white noise below zero from which a mass counts as negative."""
 
 
 def refuse_contradiction(
     problem: WeightedProblem, frame: Frame, in_frame: Callable[[Frame], WeightedProblem], source: str
 ) -> None:
-    """Refuse readings that the other frame, or the other sign, explains much better.
+    """Refuse readings that another frame or the other sign explains much better.
 
     Args:
-        problem: as the readings are said to be.
-        frame: as they are said to be in.
-        in_frame: the same with readings in another frame.
-        source: for messages.
+        problem: equations with the stated frame and sign.
+        frame: stated frame.
+        in_frame: function that returns the equations with the readings in another frame.
+        source: name of the recordings, for messages.
 
     Raises:
-        IdentificationError: says what to set.
+        IdentificationError: names the setting to change.
     """
     given, mass, error = _left(problem)
     if given > MAX_UNEXPLAINED_BY_FRAME:
@@ -73,7 +73,7 @@ def refuse_contradiction(
                 f"unexplained, but {left:.0%} if they are in the frame of the {other}: set frame='{other}', or mend "
                 "the frame_id"
             )
-    if mass < -SEEN * error:
+    if mass < -MIN_SIGNIFICANCE_OF_SIGN * error:
         raise IdentificationError(
             f"{source}: the load's mass would be {mass:.4g} kg: the wrenches have the other sign, or the sensor's axes "
             "are reversed; set the other convention ('load_on_sensor' or 'sensor_on_load'), or take the sensor's "
@@ -82,7 +82,7 @@ def refuse_contradiction(
 
 
 def _left(problem: WeightedProblem) -> tuple[float, float, float]:
-    """Part of the variation that is left, geometric mean of force and torque; mass and its standard error, kg."""
+    """Return the unexplained fraction of the variation (mean of force and torque), the mass and its error, kg."""
     fit, noise = problem.weighted()
     columns = problem.factors.columns
     assert isinstance(columns, WrenchColumns)
@@ -94,7 +94,7 @@ def _left(problem: WeightedProblem) -> tuple[float, float, float]:
 
 
 def bias_residual(problem: WeightedProblem) -> NDArray:
-    """Return what a bias alone leaves of the readings: their RMS variation (6,)."""
+    """Return the RMS variation (6,) of the readings about a constant bias."""
     columns = problem.factors.columns
     assert isinstance(columns, WrenchColumns)
     bias = WeightedProblem(problem.factors, columns.own[["bias" in name for name in columns.names]])
@@ -108,11 +108,11 @@ MIN_POSES_FOR_DRIFT = 8
 
 
 def drift_at_rest(plain: WeightedProblem, drifting: WeightedProblem) -> Drift | None:
-    """Return the drift of the bias in the course of poses at rest, or None if an F-test shows none.
+    """Return the drift of the bias in the course of poses at rest, or None if an F-test detects no drift.
 
     Args:
         plain: equations of the load with a constant bias.
-        drifting: the same equations with a bias that follows a polynomial of time.
+        drifting: equations with a bias that follows a polynomial of time.
     """
     columns = drifting.factors.columns
     assert isinstance(columns, WrenchColumns)
@@ -145,25 +145,25 @@ def _drift_text(drift: Drift) -> str:
 
 
 EQUATIONS = {"filtered": WrenchEquations, "integral": IntegralWrenchEquations}
-NOTABLE = 0.002
-"""Lag to tell of, s."""
-NOTABLE_TURN = np.radians(1.0)
-"""Turn of the sensor to tell of."""
-MOST_DRIFT = 3
+MIN_REPORTED_LAG_S = 0.002
+"""Smallest lag that is reported, s."""
+MIN_REPORTED_TURN_RAD = np.radians(1.0)
+"""Smallest turn of the sensor that is reported, rad."""
+MAX_DRIFT_DEGREE = 3
 
 
 AnyEquations = TypeVar("AnyEquations", WrenchEquations, StaticWrenchEquations)
 
 
 class WrenchProblem(NamedTuple):
-    """What `fit_load` needs, whose `arm` are the gains here, and whose `gain_error` they stand for.
+    """Equations of a load on a wrist sensor.
 
     Attributes:
-        equations: of the load.
-        columns: what they consist of.
-        gains: errors of the sensor's axes' gains, and deflections of joints; None: there are none.
-        remarks: what to know of them.
-        faults: of the sensor, for which the readings were corrected.
+        equations: equations of the load.
+        columns: columns of the equations.
+        gains: errors of the gains of the sensor's axes, and deflections of the joints; None: there are none.
+        remarks: sentences on choices.
+        faults: faults of the sensor for which the readings were corrected.
         turn: (3, 3) axes of the sensor in the tip's, as columns.
     """
 
@@ -214,8 +214,8 @@ class WrenchSource:
         require_choices(self.frame, self.convention)
         if self.equations not in EQUATIONS:
             raise IdentificationError(f"equations is '{self.equations}'; expected one of {', '.join(EQUATIONS)}")
-        if self.drift not in range(MOST_DRIFT + 1):
-            raise IdentificationError(f"drift is {self.drift!r}; expected a degree from 0 to {MOST_DRIFT}")
+        if self.drift not in range(MAX_DRIFT_DEGREE + 1):
+            raise IdentificationError(f"drift is {self.drift!r}; expected a degree from 0 to {MAX_DRIFT_DEGREE}")
         for name in ("gain_error", "joint_deflection"):
             size = getattr(self, name)
             if not (isinstance(size, (int, float)) and np.isfinite(size) and size >= 0):
@@ -244,7 +244,7 @@ class WrenchSource:
                 f"{part.source}: the sensor's clock is {'late' if lag > 0 else 'early'} by {1e3 * abs(lag):.1f} ms, "
                 "which was made up for"
                 for part, lag in zip(parts, lags, strict=True)
-                if abs(lag) > NOTABLE
+                if abs(lag) > MIN_REPORTED_LAG_S
             ]
         build = EQUATIONS[self.equations]
 
@@ -308,7 +308,7 @@ class WrenchSource:
         white = np.sqrt(np.mean([track.noise**2 for track in tracks], axis=0))
         refuse_unexplained(found.residual_rms(fit.solution), bias_residual(found), white, source)
         angle = Rotation.from_matrix(turn).magnitude()
-        if angle > NOTABLE_TURN:
+        if angle > MIN_REPORTED_TURN_RAD:
             remarks.append(
                 f"the sensor's axes are turned by {np.degrees(angle):.1f}° against those of '{columns.robot.tip}', "
                 "which was made up for"

@@ -1,10 +1,10 @@
-"""Equations summed by kinds of motion as they come, for errors that are alike wherever the motion is.
+"""Equations summed by kinds of motion as they arrive, for standard errors under correlated residuals.
 
-What a model of friction lacks is alike in neighbouring samples, and again when the motion repeats, so what kinds of
-motion say of a parameter shows how sure it is (`links.covariance`). A batch fit finds the kinds when it has seen all of
-the motion. Here equations join the nearest of a few dozen small kinds, the two nearest of which become one when a new
-one is needed, and these few when errors are asked for (clustering features: Zhang, Ramakrishnan and Livny 1996,
-"BIRCH"; nearest is what adds least to the sum of squares, Ward 1963).
+Friction that a model lacks is similar in neighbouring samples, and again when the motion repeats. The scatter between
+kinds of motion therefore gives the error of a parameter (`estimation.covariance`). A batch fit finds the kinds when it
+has seen the whole motion. Here equations join the nearest of a few dozen small kinds. The two nearest kinds are merged
+when a new one is needed, and the small kinds are merged when errors are requested (clustering features: Zhang,
+Ramakrishnan and Livny 1996, "BIRCH"; the nearest kind adds least to the sum of squares, Ward 1963).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identification.equations import KINDS
+from dynid_ros.identification.equations import MAX_KINDS
 
-SMALL_KINDS = 40
+N_SMALL_KINDS = 40
 
-WAITING = 16
-"""Equations that are multiplied together: they cost a third of what each alone does."""
+MAX_WAITING = 16
+"""Number of equations that are multiplied together, at a third of the cost of single equations."""
 
-REFRESH = 16
+REFRESH_BLOCKS = 16
 """Equations after which it is looked up how far the joints move."""
 
-SMALLEST = 1e-100
-"""Share that is left of the oldest sums, before they are written down anew."""
+MIN_WEIGHT = 1e-100
+"""Remaining share of the oldest sums at which all sums are rescaled."""
 
 
 class KindSums:
@@ -39,15 +39,15 @@ class KindSums:
 
     def __init__(self, n_joints: int, size: int, considered: int = 0):
         self._n_states = 2 * n_joints
-        self._counts = np.zeros(SMALL_KINDS)
-        self._middles = np.zeros((SMALL_KINDS, self._n_states))
-        self._grams = np.zeros((SMALL_KINDS, n_joints, size + 1, size + 1 + considered))
+        self._counts = np.zeros(N_SMALL_KINDS)
+        self._middles = np.zeros((N_SMALL_KINDS, self._n_states))
+        self._grams = np.zeros((N_SMALL_KINDS, n_joints, size + 1, size + 1 + considered))
         # Equations wait until there are some of the same kinds, and are multiplied together.
-        self._waiting = np.empty((WAITING, n_joints, size + 1 + considered))
-        self._labels = np.empty(WAITING, dtype=int)
+        self._waiting = np.empty((MAX_WAITING, n_joints, size + 1 + considered))
+        self._labels = np.empty(MAX_WAITING, dtype=int)
         self._n_waiting = 0
-        self._weights = np.zeros((SMALL_KINDS, n_joints))
-        # What is forgotten is forgotten of all alike: sums are kept in units that shrink instead.
+        self._weights = np.zeros((N_SMALL_KINDS, n_joints))
+        # All sums are forgotten alike, so they are kept in units that shrink instead.
         self._kept = 1.0
         self._total, self._mean, self._square = 0.0, np.zeros(self._n_states), np.zeros(self._n_states)
         self._scale = np.ones(self._n_states)
@@ -56,25 +56,25 @@ class KindSums:
     def add(
         self, state: NDArray, rows: NDArray, weights: NDArray, keep: float = 1.0, considered: NDArray | None = None
     ) -> None:
-        """Take up the equations of one instant.
+        """Add the equations of one instant.
 
         Args:
             state: (2 n,) positions and velocities.
-            rows: (n, k + 1) [A b].
-            weights: (n,) of the equations of one joint beside each other.
-            keep: share of all before that stays.
+            rows: (n, k + 1) matrix [A b].
+            weights: (n,) relative weights of the joints' equations.
+            keep: share of all earlier equations that remains.
             considered: (n, c) other right-hand sides; None: there are none.
         """
         self._total += 1.0
         change = state - self._mean
         self._mean += change / self._total
         self._square += change * (state - self._mean)
-        if self._total % REFRESH == 1.0:
+        if self._total % REFRESH_BLOCKS == 1.0:
             deviation = np.sqrt(self._square / self._total)
             self._scale = np.where(deviation > 0.0, deviation, 1.0)
         kind = self._place(state)
         self._kept *= keep
-        if self._kept < SMALLEST:
+        if self._kept < MIN_WEIGHT:
             self._level()
         self._counts[kind] += 1.0
         self._middles[kind] += (state - self._middles[kind]) / self._counts[kind]
@@ -85,17 +85,17 @@ class KindSums:
             np.multiply(considered, scale, out=waiting[:, rows.shape[1] :])
         self._labels[self._n_waiting] = kind
         self._n_waiting += 1
-        if self._n_waiting == WAITING:
+        if self._n_waiting == MAX_WAITING:
             self._multiply()
 
     def forget(self, first: int, R: NDArray, z: NDArray, considered: NDArray | None = None) -> None:
-        """Leave the first parameters free, as `SquareRootInformation.forget` does; all of it as before that.
+        """Free the first parameters, as `SquareRootInformation.forget` does; arguments are those before that call.
 
         Args:
             first: number of parameters.
-            R: (k, k).
-            z: (k,).
-            considered: (k, c) of the other right-hand sides; None: there are none.
+            R: (k, k) triangular factor.
+            z: (k,) right-hand side.
+            considered: (k, c) other right-hand sides; None: there are none.
         """
         self._multiply()
         others = R[:, :0] if considered is None else considered
@@ -107,16 +107,16 @@ class KindSums:
         used[:] = T[own, own].T @ used @ T
 
     def kinds(self) -> tuple[NDArray, NDArray]:
-        """Sums of each joint in each of at most ten kinds, and weights (K, n).
+        """Return the sums of each joint in each of at most ten kinds, and their weights (K, n).
 
         Returns:
-            (K, n, k + 1, k + 1 + c) sums of [A b]ᵀ [A b C], C being the other right-hand sides, and the weights.
+            Sums (K, n, k + 1, k + 1 + c) of [A b]ᵀ [A b C], where C are the other right-hand sides, and the weights.
         """
         self._level()
         used = slice(0, self._used)
         counts, middles = self._counts[used].copy(), self._middles[used].copy()
         grams, weights = self._grams[used].copy(), self._weights[used].copy()
-        while len(counts) > KINDS:
+        while len(counts) > MAX_KINDS:
             one, other, _ = _closest(counts, middles / self._scale)
             total = counts[one] + counts[other]
             middles[one] = (counts[one] * middles[one] + counts[other] * middles[other]) / total
@@ -127,10 +127,10 @@ class KindSums:
         return grams, weights
 
     def _place(self, state: NDArray) -> int:
-        """Number of the kind of a state."""
-        if self._used < SMALL_KINDS:
+        """Return the index of the kind of a state."""
+        if self._used < N_SMALL_KINDS:
             self._used += 1
-            if self._used == SMALL_KINDS:
+            if self._used == N_SMALL_KINDS:
                 self._nearest = _closest(self._counts + 1e-9, self._middles / self._scale)[2]
             return self._used - 1
         distance = (((self._middles - state) / self._scale) ** 2).sum(axis=1)
@@ -154,7 +154,7 @@ class KindSums:
         return other
 
     def _multiply(self) -> None:
-        """Add the equations that wait to the sums of their kinds."""
+        """Add the waiting equations to the sums of their kinds."""
         labels, size = self._labels[: self._n_waiting], self._grams.shape[2]
         for kind in set(labels.tolist()):
             own = self._waiting[: self._n_waiting][labels == kind].transpose(1, 0, 2)
@@ -169,7 +169,7 @@ class KindSums:
 
 
 def _closest(counts: NDArray, middles: NDArray) -> tuple[int, int, float]:
-    """The two kinds that add least to the sum of squares when they become one, and how much."""
+    """Return the two kinds whose merger adds least to the sum of squares, and the added sum."""
     squares = (middles**2).sum(axis=1)
     distance = np.maximum(squares[:, None] + squares - 2.0 * middles @ middles.T, 0.0)
     cost = distance * counts[:, None] * counts / (counts[:, None] + counts)

@@ -1,24 +1,24 @@
-"""Notices that a load was picked up or dropped.
+"""Detection of a load that is picked up or dropped.
 
-What a change of the load's mass and mass moment would add to the torques is known: A δ, with the columns A of these
-four. Over the last rows it explains of the innovations e as much as the generalised likelihood ratio says (Willsky and
-Jones 1976; Lai 1995 for windows): with Σ the covariance of the innovations,
+A change δ of mass and mass moment adds A δ to the torques, with known columns A. The generalised likelihood ratio
+(Willsky and Jones 1976; Lai 1995 for windows) measures how much of the innovations e of the last rows it explains. With
+Σ the covariance of the innovations,
 
     N = Σ Aᵀ Σ⁻¹ A + Π,   y = Σ Aᵀ Σ⁻¹ e,   u = N^(−1/2) y,   T² = uᵀ C⁻¹ u.
 
-Π is what changes are likely to be. For white innovations C would be one; those of a robot are friction that the model
-lacks, alike for seconds. So Σ and, for each length of window, C are measured: the mean of e eᵀ and of u uᵀ over the
-minutes before. A joint with bad friction then counts little, and a direction that motion excites again and again too.
-T² is Hotelling's, and its threshold that of the rate of false alarms asked for, for as many independent windows as
-there are, and as few as C was averaged from. How high T gets without a change is measured too, and where that reaches
-further than Hotelling's, it sets the threshold (`_Peaks`).
+Π is the prior information on changes. C is one for white innovations, but innovations of a robot are unmodelled
+friction, which is similar for seconds. So Σ, and C for each length of window, are measured as means of e eᵀ and of u uᵀ
+over the previous minutes. A joint with bad friction then counts little, and so does a direction that the motion excites
+again and again. T² is Hotelling's statistic. Its threshold follows from the requested rate of false alarms, the number
+of independent windows, and the number of innovations behind C. The largest T without a change is measured as well, and
+sets the threshold where it exceeds Hotelling's (`_Peaks`).
 
-Errors of the gains and of the arm grow with the torque: a joint that carries three times of what it carried before may
-be off by three times as much. Innovations are divided by what such errors may give them.
+Errors of the gains and of the arm grow with the torque: a joint that carries three times its earlier load may have
+three times the error. Innovations are therefore divided by the deviation that such errors may cause.
 
-At rest friction is not known but constant: there torques are compared with their mean since the arm came to rest, and
-rest has statistics of its own. That holds as long as a joint stays where it is: a way of a hair's breadth, as that of
-an arm that is about to set off, turns friction round (presliding), so torques may change with it by all of stiction.
+At rest friction is unknown but constant. There torques are compared with their mean since the arm came to rest, with
+statistics of their own. This holds while a joint stays in place: a tiny displacement, as of an arm that is about to
+start, turns friction round (presliding) and may change torques by all of stiction.
 """
 
 from __future__ import annotations
@@ -33,47 +33,49 @@ from scipy.stats import f as fisher
 
 from dynid_ros.model.inertia import STATIC
 
-WINDOWS = (0.1, 0.2, 0.4, 0.8)
+WINDOW_S = (0.1, 0.2, 0.4, 0.8)
 """Lengths of the windows, s."""
 
-CHANGE = np.array([2.0, 0.3, 0.3, 0.3])
+MAX_LOAD_CHANGE = np.array([2.0, 0.3, 0.3, 0.3])
 """Standard deviations of changes that are looked for: kg, kg m."""
 
-MEMORY = 120.0
+MEMORY_S = 120.0
 """s over which the innovations are known."""
 
-WARM_UP = 5.0
-"""s of innovations before which nothing is said."""
+WARM_UP_S = 5.0
+"""Duration of innovations before the first alarm, s."""
 
-FIRST, FIRST_SCATTER = 10.0, 4.0
-"""s of innovations that what is assumed at the start is worth, and C then: friction of typical size."""
+INITIAL_WORTH_S = 10.0
+INITIAL_SCATTER = 4.0
+"""Duration of innovations, s, that the initial statistics are worth, and the initial C: friction of typical size."""
 
-CORRELATED = 0.5
-"""s of innovations that count as one in what C is worth; friction is alike for about a stroke."""
+CORRELATION_S = 0.5
+"""Duration of innovations, s, that count as one in C; friction is similar for about a stroke."""
 
-SETTLING = 0.12
-"""s without motion of any joint from which on the arm rests: by then the low-pass has forgotten the motion."""
+SETTLING_S = 0.12
+"""Time without motion after which the arm rests, s: the low-pass has forgotten the motion by then."""
 
-BREAK_AWAY = 0.2
+BREAK_AWAY_S = 0.2
 """s for which a change at rest must last without motion: a joint that is about to move has its torque rise too."""
 
-CREEP = 2e-4
-"""Way of a joint since the arm came to rest by which its friction may have become any, rad or m."""
+MAX_CREEP = 2e-4
+"""Displacement of a joint since the arm came to rest, rad or m, beyond which its friction may have changed."""
 
-HOLD_OFF = 1.0
-"""s after a change in which there is no other; statistics go on, in case that it was no change."""
+HOLD_OFF_S = 1.0
+"""Time after a change without another alarm, s; statistics continue in case of a false alarm."""
 
-UNSURE = 1.0
+MAX_SURE_SPREAD = 1.0
 """Variance of the prediction, in units of the noise, above which an innovation is not that of the torque."""
 
-PEAK = 2.0
-"""Length of the blocks of which the largest T are known, s."""
+PEAK_BLOCK_S = 2.0
+"""Length of the blocks whose largest T are recorded, s."""
 
-FIRST_PEAKS, FIRST_PEAK = 5.0, (0.4, 0.015)
+INITIAL_PEAKS = 5.0
+INITIAL_PEAK = (0.4, 0.015)
 """Number of blocks, and mean and variance of their largest T, as a fraction of the threshold, before any is known."""
 
-CLIP = 4.0
-"""Squared innovation, or T², in units of its mean, to which larger ones are cut before they are averaged."""
+MAX_SQUARE_RATIO = 4.0
+"""Largest ratio of a squared innovation, or of T², to its mean; larger values are cut before averaging."""
 
 _STATIC_AND_LAST = [*range(STATIC), -1]
 _SMALL, _LARGE = 1e-9, 1e12
@@ -81,14 +83,14 @@ _SMALL, _LARGE = 1e-9, 1e12
 
 @dataclass(frozen=True)
 class LoadChange:
-    """A load was picked up or dropped.
+    """A load that was picked up or dropped.
 
     Attributes:
-        time: when, s; the instant from which on a change fits the torques best.
-        noticed: s, when this was known.
-        mass: change, kg, as the torques since `time` tell it; rough.
+        time: time of the change that fits the torques best, s.
+        noticed: time of the alarm, s.
+        mass: rough change of mass by the torques since `time`, kg.
         statistic: T².
-        threshold: what it was above.
+        threshold: threshold that T² exceeded.
     """
 
     time: float
@@ -99,25 +101,25 @@ class LoadChange:
 
 
 class LoadChangeDetector:
-    """Watches innovations.
+    """Detector of changes in the innovations.
 
     Args:
         n_joints: n.
-        spacing: s between innovations.
-        false_alarms: that are tolerated, per hour, while innovations are as they were.
+        spacing: time between innovations, s.
+        false_alarms: tolerated number of false alarms per hour.
         stiction: (n,) largest friction of each joint at rest, in units of its noise.
     """
 
     def __init__(self, n_joints: int, spacing: float, false_alarms: float = 0.1, stiction: ArrayLike = 0.0):
         self._spacing, self._stiction = spacing, stiction
-        self._lengths = np.unique([max(1, round(window / spacing)) for window in WINDOWS])
+        self._lengths = np.unique([max(1, round(window / spacing)) for window in WINDOW_S])
         # Windows of each length may raise their share of the alarms.
         rates = false_alarms / 3600 * self._lengths * spacing / len(self._lengths)
         self._chance = np.minimum(rates, 0.01)
         self._silent = -math.inf
         self._thresholds: dict[int, NDArray] = {}
-        self._blocks = 3600 / (false_alarms * PEAK)
-        self._prior = np.diag(CHANGE**-2)
+        self._blocks = 3600 / (false_alarms * PEAK_BLOCK_S)
+        self._prior = np.diag(MAX_LOAD_CHANGE**-2)
         self._statistics = {moving: _Statistics(n_joints, len(self._lengths)) for moving in (False, True)}
         self.restart()
 
@@ -160,7 +162,7 @@ class LoadChangeDetector:
         """
         if moving or math.isnan(self._moved):
             self._moved = time
-        moving = time - self._moved < SETTLING
+        moving = time - self._moved < SETTLING_S
         if moving != self._moving:
             self._begin(moving)
         equations = rows[:, _STATIC_AND_LAST]
@@ -168,9 +170,9 @@ class LoadChangeDetector:
         if moving:
             motion = looseness**-2.0
             equations[:, -1] = error
-            usual = spread.max() < UNSURE
+            usual = spread.max() < MAX_SURE_SPREAD
             scale = 1.0 / np.sqrt(1.0 + spread + systematic)
-            equations *= (scale if usual else np.where(spread < UNSURE, scale, 0.0))[:, None]
+            equations *= (scale if usual else np.where(spread < MAX_SURE_SPREAD, scale, 0.0))[:, None]
         else:
             # What friction holds is not known, but constant, as is the rest: only what changes since then counts.
             equations *= looseness[:, None]
@@ -178,7 +180,7 @@ class LoadChangeDetector:
                 self._begin(moving)
             if not self._rested:
                 self._place = position
-            way = np.minimum(np.abs(position - self._place) / CREEP, 1.0)
+            way = np.minimum(np.abs(position - self._place) / MAX_CREEP, 1.0)
             self._crept += bool(way.max() == 1.0)
             self._rested += 1
             self._level = self._level + (equations[:, -1] - self._level) / self._rested
@@ -193,10 +195,10 @@ class LoadChangeDetector:
         self._recent[0] = products[:-1]
         known.count += 1
         elapsed = known.count * self._spacing
-        share = self._spacing / min(elapsed + FIRST, MEMORY)
+        share = self._spacing / min(elapsed + INITIAL_WORTH_S, MEMORY_S)
         if usual:
             square = max(float(products[-1, -1]), _SMALL)
-            known.learn(equations[:, -1], motion, min(1.0, CLIP * len(equations) / square), self._spacing)
+            known.learn(equations[:, -1], motion, min(1.0, MAX_SQUARE_RATIO * len(equations) / square), self._spacing)
         return self._judge(known, elapsed, share)
 
     def _judge(self, known: _Statistics, elapsed: float, share: float) -> LoadChange | None:
@@ -210,7 +212,7 @@ class LoadChangeDetector:
         inverse = known.inverse_scatter[:ready]
         pulled = inverse @ explained
         statistic = (explained * pulled).sum(axis=(1, 2))
-        if elapsed > WARM_UP and self._times[0] >= self._silent:
+        if elapsed > WARM_UP_S and self._times[0] >= self._silent:
             threshold = self._threshold(elapsed)[:ready]
             relative = statistic / threshold
             best = int(relative.argmax())
@@ -219,11 +221,11 @@ class LoadChangeDetector:
             if height <= limit:
                 self._doubtful = 0.0
                 known.peaks.add(height, self._spacing)
-            elif self._moving or self._doubtful >= BREAK_AWAY:
+            elif self._moving or self._doubtful >= BREAK_AWAY_S:
                 return self._change(sums, float(statistic[best]), float(threshold[best] * limit**2))
             else:
                 self._doubtful += self._spacing
-        kept = share * np.minimum(1.0, CLIP * STATIC / np.maximum(statistic, _SMALL))
+        kept = share * np.minimum(1.0, MAX_SQUARE_RATIO * STATIC / np.maximum(statistic, _SMALL))
         inverse -= (kept / (1.0 - share + kept * statistic))[:, None, None] * pulled * pulled.transpose(0, 2, 1)
         inverse /= 1.0 - share
         _bound(inverse)
@@ -231,13 +233,13 @@ class LoadChangeDetector:
 
     def _threshold(self, elapsed: float) -> NDArray:
         # Quantiles are slow; a few per cent of the time make no difference.
-        step = int(20 * math.log(min(elapsed + FIRST, MEMORY)))
+        step = int(20 * math.log(min(elapsed + INITIAL_WORTH_S, MEMORY_S)))
         if step not in self._thresholds:
             self._thresholds[step] = self._hotelling(math.exp(step / 20))
         return self._thresholds[step]
 
     def _hotelling(self, known: float) -> NDArray:
-        blocks = known / np.maximum(self._lengths * self._spacing, CORRELATED)
+        blocks = known / np.maximum(self._lengths * self._spacing, CORRELATION_S)
         dof = np.maximum(blocks, STATIC + 1.0)
         factor = STATIC * dof / (dof - STATIC + 1.0)
         return factor * fisher.isf(self._chance, STATIC, dof - STATIC + 1.0)
@@ -246,22 +248,22 @@ class LoadChangeDetector:
         sums = sums[: len(self._times)]
         changes = np.linalg.solve(sums[:, :, :-1] + self._prior, sums[:, :, -1:])[:, :, 0]
         start = int((sums[:, :, -1] * changes).sum(axis=1).argmax())
-        self._silent = self._times[0] + HOLD_OFF
+        self._silent = self._times[0] + HOLD_OFF_S
         return LoadChange(self._times[start], self._times[0], float(changes[start, 0]), statistic, threshold)
 
 
 class _Statistics:
-    """What innovations were like: Σ⁻¹ (n, n), and C⁻¹ (w, 4, 4) of each length of window, from `count` innovations.
+    """Statistics of the innovations: Σ⁻¹ (n, n), and C⁻¹ (w, 4, 4) of each length of window, from `count` innovations.
 
-    A mean that gains one square at a time has an inverse that does too (Sherman and Morrison). A joint that rests while
-    others move says nothing of its innovations in motion: its row and column of Σ are kept.
+    The inverse of a mean that gains one square at a time is updated by the formula of Sherman and Morrison. A joint
+    that rests while others move shows nothing of its innovations in motion, so its row and column of Σ are kept.
     """
 
     def __init__(self, n_joints: int, lengths: int):
         self.count = 0
-        self._elapsed = np.full(n_joints, FIRST)
+        self._elapsed = np.full(n_joints, INITIAL_WORTH_S)
         self.precision = np.eye(n_joints)
-        self.inverse_scatter = np.tile(np.eye(STATIC) / FIRST_SCATTER, (lengths, 1, 1))
+        self.inverse_scatter = np.tile(np.eye(STATIC) / INITIAL_SCATTER, (lengths, 1, 1))
         self.peaks = _Peaks()
 
     def learn(self, error: NDArray, motion: NDArray, kept: float, spacing: float) -> None:
@@ -273,7 +275,7 @@ class _Statistics:
             kept: part of the squared innovation that is averaged.
             spacing: s between innovations.
         """
-        self._elapsed = np.minimum(self._elapsed + spacing * motion, MEMORY)
+        self._elapsed = np.minimum(self._elapsed + spacing * motion, MEMORY_S)
         share = spacing / self._elapsed
         shrink = 1.0 / np.sqrt(1.0 - share * motion)
         self.precision *= shrink[:, None] * shrink
@@ -291,28 +293,28 @@ def _bound(inverses: NDArray) -> None:
 
 
 class _Peaks:
-    """How high T gets, as a fraction of its threshold in theory: largest values of blocks of time.
+    """Distribution of the largest T in blocks of time, as fractions of the theoretical threshold.
 
-    Largest values have Gumbel's distribution, whatever that of T, if its tail is not heavier than exponential; how far
-    it reaches in many blocks follows from mean and variance of those seen (Gumbel 1958, "Statistics of extremes").
+    Largest values follow Gumbel's distribution if the tail of T is not heavier than exponential. Their quantile for
+    many blocks follows from the mean and variance of the recorded ones (Gumbel 1958, "Statistics of extremes").
     """
 
     def __init__(self) -> None:
-        self._count, self._mean, self._variance = FIRST_PEAKS, *FIRST_PEAK
+        self._count, self._mean, self._variance = INITIAL_PEAKS, *INITIAL_PEAK
         self._elapsed, self._highest = 0.0, 0.0
 
     def add(self, height: float, duration: float) -> None:
         self._highest = max(self._highest, height)
         self._elapsed += duration
-        if self._elapsed < PEAK:
+        if self._elapsed < PEAK_BLOCK_S:
             return
-        self._count = min(self._count + 1.0, MEMORY / PEAK)
+        self._count = min(self._count + 1.0, MEMORY_S / PEAK_BLOCK_S)
         change = min(self._highest - self._mean, 3.0 * math.sqrt(self._variance))
         self._mean += change / self._count
         self._variance += (change * change - self._variance) / self._count
         self._elapsed, self._highest = 0.0, 0.0
 
     def limit(self, blocks: float) -> float:
-        """What is exceeded once in so many blocks; at least one, that of theory."""
+        """Return the level that one in so many blocks exceeds, at least one, the theoretical threshold."""
         scale = math.sqrt(6.0 * self._variance) / math.pi
         return max(1.0, self._mean + scale * (math.log(blocks) - np.euler_gamma))

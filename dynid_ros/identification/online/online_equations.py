@@ -1,4 +1,4 @@
-"""Equations of samples as they come: what is looked for on-line, and what is known."""
+"""Equations of samples as they arrive: unknown parameters and the known part of the torque."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.presliding import STANDSTILL, Presliding, stiction
+from dynid_ros.identification.presliding import STANDSTILL_SPEED, Presliding, stiction
 from dynid_ros.identified.links import KnownArm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
@@ -24,19 +24,19 @@ from dynid_ros.model.parameter_words import LINK_PARAMETERS
 from dynid_ros.model.regressor_sums import RegressorSums
 from dynid_ros.signals.derivatives import DELAY, WEIGHTS
 
-# One causal low-pass for all columns of an equation, and fewer equations after it.
-# An equation A x = b that holds at each instant for constant x holds for its filtered columns too, whatever the
-# filter's lag, from the first sample on if all columns start from zero. So noise of accelerations, which is largest
-# at high frequencies, is taken off before it can bias the estimate, and nothing has to be aligned.
-# The filter is linear: where its output is looked at, it is what was kept of its two states and a weighted sum of the
-# samples since. So columns that are cheaper to sum than to write down for each sample are never written down.
+# One causal low-pass for all columns of an equation, then decimation. An equation A x = b that holds at each instant
+# for constant x holds for its filtered columns too, whatever the lag of the filter, from the first sample on if all
+# columns start from zero. So the noise of accelerations, which is largest at high frequencies, is removed before it can
+# bias the estimate, and nothing must be aligned. The filter is linear: its output is a function of its two earlier
+# states and a weighted sum of the samples since. So columns that are cheaper to sum than to compute for each sample are
+# only summed.
 
 
-CORNER = 0.1024
+CORNER_OF_RATE = 0.1024
 """Time constant times cut-off of two equal lags in a row: sqrt(sqrt(2) − 1) / (2 π)."""
 
-SPACING = 2.0
-"""Time constants between equations that are used: closer ones say the same, wider ones lose some."""
+SPACING_RATIO = 2.0
+"""Time constants between equations that are used: closer ones are redundant, wider ones lose information."""
 
 
 class RowFilter:
@@ -46,13 +46,13 @@ class RowFilter:
         cutoff: frequency at which half of the power passes, Hz.
 
     Attributes:
-        time_constant: of each lag, s.
-        spacing: s between equations that are used.
+        time_constant: time constant of each lag, s.
+        spacing: time between equations that are used, s.
     """
 
     def __init__(self, cutoff: float):
-        self.time_constant = CORNER / cutoff
-        self.spacing = SPACING * self.time_constant
+        self.time_constant = CORNER_OF_RATE / cutoff
+        self.spacing = SPACING_RATIO * self.time_constant
         self.reset()
 
     def reset(self) -> None:
@@ -114,7 +114,7 @@ _NINE = np.arange(_SLOPES.shape[1])
 
 
 class CausalMotion:
-    """Differentiates samples of a steady clock, all instants since it was last asked at once."""
+    """Differentiation of samples of a steady clock, for all instants since the last call."""
 
     def __init__(self) -> None:
         self._known: list[NDArray] = []
@@ -124,11 +124,11 @@ class CausalMotion:
 
     @property
     def delay(self) -> int:
-        """Number of samples by which instants are late."""
+        """Delay of the derivatives, in samples."""
         return 2 * DELAY
 
     def reset(self) -> None:
-        """Forget all samples, and instants that were not asked for."""
+        """Forget all samples, and instants that were not returned."""
         self._known, self._steps, self._samples = [], [], []
         self._times.clear()
 
@@ -162,7 +162,7 @@ class CausalMotion:
         self._samples, self._steps = self._samples[1 - _NINE.size :], []
 
 
-CHANGES = JointFriction(offset=True)
+CHANGING_FRICTION = JointFriction(offset=True)
 """Friction is not the same with a load, nor on another day, and torque sensors drift."""
 
 _UNUSED = 1e3
@@ -170,21 +170,21 @@ _UNUSED = 1e3
 
 
 class OnlineRows:
-    """Equations [A b] of an arm, N m, as sums over samples, with the columns E of what is known of it.
+    """Equations [A b] of an arm, N m, as sums over samples, with the columns E of its known part.
 
     Args:
         robot: the arm.
-        names: (k,) of the columns of A.
-        bodies: (10 n, p + 1 + e) what the first p columns of A, the torque of links that are known, and E are of the
-            columns of all links.
-        frictions: of the joints, and what their terms are in [A b E] after the first p columns:
-            (terms, n, k - p + 1 + e).
-        stiction: (n,) torque that the friction of a joint at rest may have, either way, N m.
+        names: (k,) names of the columns of A.
+        bodies: (10 n, p + 1 + e) map from the columns of all links to the first p columns of A, the torque of the known
+            links, and E.
+        frictions: friction of the joints, and the map of its terms to [A b E] after the first p columns: (terms, n, k -
+            p + 1 + e).
+        stiction: (n,) largest friction of a joint at rest in either direction, N m.
         n_inertial: p.
 
     Attributes:
         n_inertial: p.
-        known: the arm that b lacks the torque of; None: b lacks nothing.
+        known: arm whose torque is subtracted from b; None: nothing is subtracted.
     """
 
     known: KnownArm | None = None
@@ -223,21 +223,21 @@ class OnlineRows:
 
     @property
     def n_known(self) -> int:
-        """Number e of columns of what is known."""
+        """Number e of columns of the known part."""
         return self._bodies.shape[1] - self.n_inertial - 1
 
     def sums(self, samples: NDArray, weights: NDArray) -> NDArray:
-        """Sums (m, n, k + e + 4) of [A b E t u s] of N samples, t being the whole torque as measured.
+        """Return the sums (m, n, k + e + 4) of [A b E t u s] of N samples, where t is the measured torque.
 
-        s is one where a joint stands, u where its friction is not known: there too, and before it has taken up the
-        direction of its motion.
+        s is one where a joint is at standstill. u is one where its friction is unknown: at standstill, and until
+        friction has reached the direction of the motion.
 
         Args:
-            samples: (4, N, n) q, qd, qdd and torque, all later than those before.
-            weights: (m, N) of the samples in each sum.
+            samples: (4, N, n) q, qd, qdd and torque, all later than the samples before.
+            weights: (m, N) weights of the samples in each sum.
         """
         q, qd, qdd, torque = samples
-        still = np.abs(qd) < STANDSTILL
+        still = np.abs(qd) < STANDSTILL_SPEED
         unknown = self._presliding.unknown(q, qd)
         # Noise about zero would give friction a direction that changes from sample to sample.
         sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
@@ -264,13 +264,13 @@ class OnlineRows:
         return np.concatenate([inertial[:, :, :p], rest], axis=2)
 
     def considered(self, sums: NDArray) -> NDArray:
-        """(n, e + n) what b may be wrong by: a unit of each column E, and the whole torque of each joint.
+        """Return the possible errors (n, e + n) of b: a unit of each column E, and the whole torque of each joint.
 
-        Where it is not known how an arm's parameters depend on the gains, they are off as its torques are: of the whole
-        torque only b is.
+        If the dependence of an arm's parameters on the gains is unknown, they err as its torques do, and only b has the
+        error of the whole torque.
 
         Args:
-            sums: (n, k + e + 4) as of `sums`.
+            sums: (n, k + e + 4) as returned by `sums`.
         """
         size = len(self.names)
         whole = self.known is None or (self.known.covariance is not None and self.known.gain_shifts is not None)
@@ -278,12 +278,12 @@ class OnlineRows:
 
 
 class LoadRows(OnlineRows):
-    """Rows of a load at the tip: the torque less that of the arm.
+    """Equations of a load at the tip: the torque minus that of the arm.
 
     Args:
         robot: the arm.
         known: its links and friction.
-        changes: friction and offsets beside those of `known`, estimated with the load.
+        changes: friction and offsets that are estimated with the load, in addition to those of `known`.
     """
 
     def __init__(self, robot: RobotModel, known: KnownArm, changes: FrictionModel):
@@ -306,7 +306,7 @@ class LoadRows(OnlineRows):
         own[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
         fixed, free = OneSampleFriction(arm.friction, n), OneSampleFriction(changes, n)
         coefficients = np.asarray(arm.coefficients, dtype=float)
-        # What is known of the arm are parameters of links, then coefficients of friction.
+        # The known part of the arm consists of parameters of links, then coefficients of friction.
         errors = np.eye(size + coefficients.size)[:, known.terms if known.covariance is not None else []]
         bodies = np.hstack([own, errors[:size]])
         of_known = np.concatenate(

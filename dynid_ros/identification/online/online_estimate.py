@@ -1,4 +1,4 @@
-"""What on-line identification knows at one instant."""
+"""Estimates of on-line identification at one instant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.covariance import NORMAL, clustered_covariance, covariance_root
+from dynid_ros.estimation.covariance import MAX_DOF, clustered_covariance, covariance_root
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
@@ -19,29 +19,29 @@ from dynid_ros.identification.physical_consistency import ConsistentFit, Consist
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import possible_prior
 
-OPEN = 100.0
+MAX_STANDARD_ERROR = 100.0
 """Standard error, SI units, above which nothing is decided: 100 kg, 100 kg m."""
 
-FIRST_FREEDOM = 4.0
-"""Equations of each joint that the noise it is said to have counts as."""
+INITIAL_DOF = 4.0
+"""Number of equations of each joint that its stated noise counts as."""
 
 
 @dataclass(frozen=True, eq=False)
 class OnlineEstimate:
-    """Parameters as known at `time`.
+    """Parameters at the time `time`.
 
     Attributes:
         robot: the arm.
-        time: of the last equation, s.
-        estimate: names, values (NaN where not determined), covariance and degrees of freedom. The covariance allows for
-            residuals are correlated wherever the motion is (`links.covariance`), for wrong gains of the torque sensors,
-            and for what is not known of the arm.
-        solution: (k,) of all columns, complete.
+        time: time of the last equation, s.
+        estimate: names, values (NaN where undetermined), covariance and degrees of freedom. The covariance allows for
+            residuals that are correlated wherever the motion is alike (`estimation.covariance`), for wrong gains of the
+            torque sensors, and for the errors of the arm's model.
+        solution: (k,) complete solution of all columns.
         inflation: (k,) variances by the residuals over those of white unit noise.
-        condition_number: of the equations with columns of unit norm, within what they decide.
-        n_equations: equations taken up since the start or the last change of the load, for each joint.
-        residual_rms: (n,) of the innovations after the low-pass, N m.
-        signal_rms: (n,) of what is estimated from, N m.
+        condition_number: condition number of the equations with unit columns, within the determined space.
+        n_equations: number of equations of each joint since the start or the last change of the load.
+        residual_rms: (n,) RMS innovation after the low-pass, N m.
+        signal_rms: (n,) RMS of the fitted signal, N m.
     """
 
     robot: RobotModel
@@ -87,7 +87,7 @@ class OnlineEstimate:
         return int(np.sum(self.decided))
 
     def load(self) -> LoadResult:
-        """The load with all that is said of loads; its parameters are those of a physically consistent body.
+        """Return the load as a result, with the parameters of a physically consistent body.
 
         Raises:
             IdentificationError: links are estimated, not a load.
@@ -108,10 +108,10 @@ class OnlineEstimate:
         )
 
     def consistent_links(self, weight: float = 1.0) -> ConsistentFit:
-        """Links that can exist: least squares with an entropic prior about the robot's nominal parameters.
+        """Return physically consistent links: least squares with an entropic prior about the nominal parameters.
 
         Args:
-            weight: of the prior, in units of the equations' cost at their own noise.
+            weight: weight of the prior, in units of the equations' cost at their own noise.
 
         Raises:
             IdentificationError: a load is estimated, not the links; or the problem is not solvable with this weight.
@@ -137,7 +137,7 @@ def online_estimate(
     residual_rms: NDArray,
     signal_rms: NDArray,
 ) -> OnlineEstimate:
-    """Solve what the information of `state` says, with the errors that the residuals in `kinds` of motion have."""
+    """Solve the equations of `state`, with errors from the residuals in `kinds` of motion."""
     R, z = state.factor
     solution = state.solution
     half = np.linalg.solve(R, np.eye(state.size))
@@ -148,11 +148,11 @@ def online_estimate(
         # Where old equations are forgotten, not all of the information is in the kinds of motion.
         scale = np.nan_to_num(np.linalg.norm(half, axis=1) / np.sqrt(white), posinf=0.0)
         seen = seen * np.outer(scale, scale)
-        # Data without noise do not make known what they leave undetermined.
-        open_ = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < OPEN)
+        # Data without noise do not determine undetermined combinations.
+        open_ = ~(np.linalg.norm(half, axis=1) * np.sqrt(np.maximum(inflation, 1.0)) < MAX_STANDARD_ERROR)
         unseen = state.responses @ known
         covariance = seen + unseen @ unseen.T
-        dof = np.minimum(dof * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, NORMAL)
+        dof = np.minimum(dof * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, MAX_DOF)
     values = np.where(open_, np.nan, solution)
     decided = state.decomposition()
     nominal = np.full(state.size, np.nan)
@@ -185,7 +185,7 @@ def online_estimate(
 
 
 def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[NDArray, NDArray, NDArray]:
-    """Covariance (k, k) by the residuals, variances (k,) for white unit noise, and degrees of freedom (k,)."""
+    """Return the covariance (k, k) by the residuals, variances (k,) for white unit noise, and dof (k,)."""
     sums, weights = kinds.kinds()
     size = len(solution)
     equations = sums[..., : size + 1]
@@ -194,7 +194,7 @@ def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[ND
     taken = np.einsum("kr,njk,jr->n", half, whole[:, :-1, :-1], half)
     signed = np.append(solution, -1.0)
     squares = np.maximum(signed @ whole @ signed, 0.0)
-    noise = (squares + FIRST_FREEDOM) / (np.maximum(weights.sum(axis=0) - taken, 0.0) + FIRST_FREEDOM)
+    noise = (squares + INITIAL_DOF) / (np.maximum(weights.sum(axis=0) - taken, 0.0) + INITIAL_DOF)
     grams = [(j, gram[:-1, :-1], gram[:-1, -1]) for kind in equations for j, gram in enumerate(kind)]
     errors = None if known is None else list((sums[..., :-1, size + 1 :] @ known).reshape(len(grams), size, -1))
     seen, dof = clustered_covariance(grams, noise, solution, errors)
@@ -202,10 +202,10 @@ def _seen(kinds: KindSums, solution: NDArray, known: NDArray | None) -> tuple[ND
 
 
 def systematic_errors(rows: LoadRows | LinkRows, gain_error: float) -> NDArray:
-    """Return (c, m) what `OnlineRows.considered` are off by, in independent errors of unit standard deviation.
+    """Return the errors (c, m) of `OnlineRows.considered` by m independent errors of unit standard deviation.
 
-    They are those of what is known of the arm, and of gains; see `known_errors`. What is known of the arm was found
-    with the same gains.
+    They are the errors of the arm's model and of the gains; see `known_errors`. The arm's model was found with the same
+    gains.
     """
     known, n = rows.known, len(rows.stiction)
     gains = gain_error * np.eye(n)

@@ -13,7 +13,13 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.recursive_least_squares import EstimateWalk, SquareRootInformation
 from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.load_change import LoadChange, LoadChangeDetector
-from dynid_ros.identification.online.online_equations import CHANGES, CausalMotion, LinkRows, LoadRows, RowFilter
+from dynid_ros.identification.online.online_equations import (
+    CHANGING_FRICTION,
+    CausalMotion,
+    LinkRows,
+    LoadRows,
+    RowFilter,
+)
 from dynid_ros.identification.online.online_estimate import OnlineEstimate, online_estimate, systematic_errors
 from dynid_ros.identification.presliding import looseness
 from dynid_ros.identified.links import Identified, KnownArm, LinkModel, as_known
@@ -21,18 +27,18 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.signals.steady_samples import SteadySamples
 
-CUTOFF = 5.0
+CUTOFF_HZ = 5.0
 """Hz; above what an arm's motion has, below what noise of accelerations and elastic joints have."""
 
-NOISE = 0.005
+NOISE_OF_EFFORT = 0.005
 """Noise of the torque, in parts of a joint's effort limit."""
 
 LINK_FRICTION_KEYS = JointFriction(offset=True, rotor_inertia=True)
 
-BLOCK = 16
+BLOCK_SAMPLES = 16
 """Samples after which the filter goes on in any case, so that none takes long."""
 
-REFRESH = 64
+REFRESH_SAMPLES = 64
 """Equations after which it is looked up how correlated innovations are."""
 
 MAX_GAP_TIME_CONSTANTS = 10.0
@@ -83,7 +89,7 @@ class OnlineIdentification:
         noise: ArrayLike | None = None,
         friction: FrictionModel | None = None,
         forgetting: float | None = None,
-        cutoff: float | None = CUTOFF,
+        cutoff: float | None = CUTOFF_HZ,
         period: float | None = None,
         max_rate: float | None = None,
         watch: bool = True,
@@ -215,7 +221,7 @@ class OnlineIdentification:
             rows, due = self._sums(np.ones((1, 1)))[0], True
         else:
             due = self._filter.add(time)
-            if not due and self._filter.waiting < BLOCK:
+            if not due and self._filter.waiting < BLOCK_SAMPLES:
                 return None
             rows = self._filter.output(self._sums)
         return self._use(time, rows) if due else None
@@ -250,7 +256,7 @@ class OnlineIdentification:
         # Beside what stiction may be, the innovations of a rest are small: they say nothing of those of motion.
         self._walk.add(innovation._replace(spread=np.where(still, np.inf, innovation.spread)))
         moving = bool(resting.min() < 0.5)
-        if self.n_equations % REFRESH == 0:
+        if self.n_equations % REFRESH_SAMPLES == 0:
             self._inflation = self._walk.overall
         spread = innovation.spread * self._inflation
         change = self._detector.add(
@@ -295,7 +301,7 @@ class OnlineIdentification:
 def _noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:
     limits = robot.limits.effort
     if noise is None:
-        noise = np.where(np.isfinite(limits) & (limits > 0), NOISE * limits, 1.0)
+        noise = np.where(np.isfinite(limits) & (limits > 0), NOISE_OF_EFFORT * limits, 1.0)
     values = np.array(noise, dtype=float)
     if values.shape != (robot.n_joints,) or not (np.isfinite(values) & (values > 0)).all():
         raise IdentificationError(
@@ -310,7 +316,7 @@ def _rows(
     if target == "load":
         if known is None:
             raise IdentificationError("a load is what the arm's own model leaves: give the identified `arm`")
-        return LoadRows(robot, known, friction or FrictionModel(CHANGES))
+        return LoadRows(robot, known, friction or FrictionModel(CHANGING_FRICTION))
     if target == "links":
         return LinkRows(robot, friction or FrictionModel(LINK_FRICTION_KEYS), noise)
     raise IdentificationError(f"target is {target!r}; expected 'load' or 'links'")

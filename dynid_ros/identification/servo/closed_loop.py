@@ -21,21 +21,24 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import BLOCKS
+from dynid_ros.estimation.estimate import N_TIME_BLOCKS
 from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.servo.servo_runs import ServoRun
 from dynid_ros.progress import advance
 
-DELAY, VISCOUS, COULOMB, DERIVATIVE = "delay", "viscous", "coulomb", "derivative"
-STEPS = (5e-4, 4e-3)
+DELAY = "delay"
+VISCOUS = "viscous"
+COULOMB = "coulomb"
+DERIVATIVE = "derivative"
+STEP_RANGE_S = (5e-4, 4e-3)
 """Shortest and longest step of a simulation, s."""
-PER_RADIAN = 0.03
+STEP_PER_TIME_CONSTANT = 0.03
 """Step times the natural frequency of the fastest loop."""
-CHUNK = 5000
+CHUNK_STEPS = 5000
 """Steps whose inputs are in memory at once."""
-DIFFERENCE = 1e-3
+DIFFERENCE_FRACTION = 1e-3
 """Change of a parameter for its derivative, by what it does, in parts of the RMS position error."""
-DELAY_DIFFERENCE = 1e-4
+DELAY_DIFFERENCE_S = 1e-4
 """s."""
 
 
@@ -98,7 +101,7 @@ class ClosedLoops:
         self._grids = [_Grid.of(run, step) for run in runs]
         total = sum(len(run.time) for run in runs)
         done = np.cumsum([0, *(len(run.time) for run in runs)])
-        self._blocks = [(np.arange(a, b) * BLOCKS // total).astype(int) for a, b in pairwise(done)]
+        self._blocks = [(np.arange(a, b) * N_TIME_BLOCKS // total).astype(int) for a, b in pairwise(done)]
 
     def normals(self, values: Sequence[NDArray], steps: Sequence[NDArray]) -> list[Normal]:
         """Residuals and derivatives of all joints.
@@ -108,7 +111,10 @@ class ClosedLoops:
             steps: (p,) by which they are changed for the derivatives; zero: no derivative.
         """
         sizes = [len(layout.names) for layout in self.layouts]
-        found = [Normal(np.zeros((BLOCKS, p, p)), np.zeros((BLOCKS, p)), *np.zeros((2, BLOCKS))) for p in sizes]
+        found = [
+            Normal(np.zeros((N_TIME_BLOCKS, p, p)), np.zeros((N_TIME_BLOCKS, p)), *np.zeros((2, N_TIME_BLOCKS)))
+            for p in sizes
+        ]
         for run, grid, block in zip(self.runs, self._grids, self._blocks, strict=True):
             simulated = self.simulate(grid, values, steps)
             at = 0
@@ -143,8 +149,8 @@ class ClosedLoops:
         path = np.empty((count + 1, len(joints)))
         path[0] = q
         negative = np.zeros(len(joints), dtype=bool)
-        for start in range(0, count, CHUNK):
-            part = slice(start, min(start + CHUNK, count))
+        for start in range(0, count, CHUNK_STEPS):
+            part = slice(start, min(start + CHUNK_STEPS, count))
             inputs, inertia = self._inputs(grid, part, lanes)
             negative |= ~(inertia > 0).all(axis=0)
             inertia[:, negative] = 1.0
@@ -222,12 +228,13 @@ def _march(
         now[:] = q
 
 
-ITERATIONS = 30
+MAX_ITERATIONS = 30
 DAMPING = (1e-3, 10.0, 1e-7, 10.0)
 """Damping of Levenberg and Marquardt: first, factor, smallest, and from which on nothing is to be had."""
-WORTH = 0.02
+MIN_STEP_SE = 0.02
 """Largest step in standard errors at which a search is at its end, …"""
-GAINED, IDLE = 1e-3, 2
+MIN_COST_DECREASE = 1e-3
+MAX_IDLE_STEPS = 2
 """… as it is after so many steps running that gain less of the sum of squares: where joints stick it is uneven."""
 
 
@@ -247,28 +254,28 @@ def output_error(
         )
     damping, open_ = np.full(len(values), DAMPING[0]), np.ones(len(values), dtype=bool)
     idle, refused = np.zeros((2, len(values)), dtype=np.intp)
-    for iteration in range(ITERATIONS):
+    for iteration in range(MAX_ITERATIONS):
         trials = []
         for j, (own, normal) in enumerate(zip(values, normals, strict=True)):
             step, size = _step(normal, damping[j])
-            open_[j] &= size > WORTH
+            open_[j] &= size > MIN_STEP_SE
             trial = own + step if open_[j] else own.copy()
             trial[:3] = np.maximum(trial[:3], 0.0)
             trials.append(trial)
         if not open_.any():
             break
-        advance(iteration / ITERATIONS)
+        advance(iteration / MAX_ITERATIONS)
         found = loops.normals(trials, steps)
         for j in np.flatnonzero(open_).tolist():
             better = found[j].cost < normals[j].cost
-            idle[j] = idle[j] + 1 if better and found[j].cost > (1 - GAINED) * normals[j].cost else 0
+            idle[j] = idle[j] + 1 if better and found[j].cost > (1 - MIN_COST_DECREASE) * normals[j].cost else 0
             refused[j] = 0 if better else refused[j] + 1
             if better:
                 values[j], normals[j] = trials[j], found[j]
                 damping[j] = max(damping[j] / DAMPING[1], DAMPING[2])
             else:
                 damping[j] *= DAMPING[1] ** refused[j]
-            open_[j] = idle[j] < IDLE and damping[j] < DAMPING[3]
+            open_[j] = idle[j] < MAX_IDLE_STEPS and damping[j] < DAMPING[3]
     return values, normals
 
 

@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.rank import column_norms
 from dynid_ros.identification.servo.closed_loop import (
-    DELAY_DIFFERENCE,
-    DIFFERENCE,
-    PER_RADIAN,
-    STEPS,
+    DELAY_DIFFERENCE_S,
+    DIFFERENCE_FRACTION,
+    STEP_PER_TIME_CONSTANT,
+    STEP_RANGE_S,
     ClosedLoops,
     JointLayout,
     Normal,
@@ -40,17 +40,17 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.settings import check, setting, settings_of
 from dynid_ros.signals import LowPass
 
-GRID = 2e-3
+DELAY_GRID_S = 2e-3
 """s between delays that are tried first."""
-SLOW = 0.05
+MIN_SPEED_FRACTION = 0.05
 """Part of a joint's fastest motion below which the direction of its friction is not sure."""
-START_CUTOFF = 6.0
+START_CUTOFF_HZ = 6.0
 """Hz, of the low-pass for a first estimate: counts of an encoder, differentiated twice, hide slow accelerations."""
-RIDGE = 1e-3
+RIDGE_FRACTION = 1e-3
 """Part of a unit column that holds what the first estimate does not determine."""
-SOUND = 0.2
+MIN_INERTIA_FRACTION = 0.2
 """Smallest inertia of a pose, in parts of the median, of a first estimate to begin with."""
-LEAST_INERTIA = 1e-6
+MIN_INERTIA_S2 = 1e-6
 """s², of a first estimate: a loop of 160 Hz."""
 MAX_UNEXPLAINED_FRACTION = 0.5
 """Part of the following error's RMS that a simulated closed loop may leave. Sound servos leave less than 0.01. Where
@@ -136,7 +136,7 @@ class ServoIdentification:
         layouts = [JointLayout(model.names(j), self.error_derivative) for j in range(robot.n_joints)]
         start, sizes = zip(*(self._start(runs, layout, j) for j, layout in enumerate(layouts)), strict=True)
         fastest = min(float(np.median(_inertia(runs, layouts[j], values, j))) for j, values in enumerate(start))
-        loops = ClosedLoops(runs, layouts, float(np.clip(PER_RADIAN * np.sqrt(fastest), *STEPS)))
+        loops = ClosedLoops(runs, layouts, float(np.clip(STEP_PER_TIME_CONSTANT * np.sqrt(fastest), *STEP_RANGE_S)))
         found = output_error(loops, start, sizes)
         _require_explained(robot, runs, found[1])
         sources = [recording.source for recording in selected]
@@ -175,18 +175,18 @@ class ServoIdentification:
         Equation errors, low-pass filtered as the motion is, for each delay of a grid; the best counts.
         """
         matrix = np.concatenate([_smooth(run, _equations(run, joint)) for run in runs])
-        fast = np.abs(matrix[:, 0]) > SLOW * np.abs(matrix[:, 0]).max()
+        fast = np.abs(matrix[:, 0]) > MIN_SPEED_FRACTION * np.abs(matrix[:, 0]).max()
         scale = column_norms(matrix[fast])
-        delays = np.arange(0.0, self.longest_delay, GRID)
+        delays = np.arange(0.0, self.longest_delay, DELAY_GRID_S)
         errors = np.concatenate(
             [_smooth(run, np.column_stack([_position_error(run, joint, delay) for delay in delays])) for run in runs]
         )[fast]
-        rows = np.vstack([matrix[fast] / scale, RIDGE * np.eye(len(scale))])
+        rows = np.vstack([matrix[fast] / scale, RIDGE_FRACTION * np.eye(len(scale))])
         every = np.linalg.lstsq(rows, np.vstack([errors, np.zeros((len(scale), len(delays)))]), rcond=None)[0]
         left = np.sum((errors - matrix[fast] / scale @ every) ** 2, axis=0)
         # A longer delay takes the place of friction and inertia, down to less than none: no loop to begin with.
         own = np.concatenate([run.columns[joint].inertia for run in runs]) @ (every / scale[:, None])[2:]
-        sound = own.min(axis=0) > np.maximum(SOUND * np.median(own, axis=0), LEAST_INERTIA)
+        sound = own.min(axis=0) > np.maximum(MIN_INERTIA_FRACTION * np.median(own, axis=0), MIN_INERTIA_S2)
         sound &= (every[:2] > 0.0).all(axis=0)
         best = int(np.argmin(np.where(sound, left, np.inf) if sound.any() else left))
         delay, found, size = delays[best], every[:, best] / scale, float(np.sqrt(np.mean(errors[:, best] ** 2)))
@@ -196,12 +196,12 @@ class ServoIdentification:
         change = np.zeros(len(values))
         per = np.sqrt(np.mean(matrix[fast] ** 2, axis=0))
         change[[1, 2]], change[layout.first :] = per[:2], per[2:]
-        change = np.where(change > 0, DIFFERENCE * size / np.where(change > 0, change, 1.0), 0.0)
-        change[0] = DELAY_DIFFERENCE
+        change = np.where(change > 0, DIFFERENCE_FRACTION * size / np.where(change > 0, change, 1.0), 0.0)
+        change[0] = DELAY_DIFFERENCE_S
         if layout.derivative:
             change[3] = change[1]
         inertia = _inertia(runs, layout, values, joint)
-        if not inertia.min() > LEAST_INERTIA:
+        if not inertia.min() > MIN_INERTIA_S2:
             values = self._with_inertia(runs, layout, values, joint)
         return values, change
 
@@ -213,7 +213,7 @@ class ServoIdentification:
         constant = np.flatnonzero(spread <= 1e-6 * np.abs(mean))
         constant = constant[mean[constant] != 0]
         found = values.copy()
-        level = max(float(np.median(own @ values[layout.first :])), 10 * LEAST_INERTIA)
+        level = max(float(np.median(own @ values[layout.first :])), 10 * MIN_INERTIA_S2)
         found[layout.first :][mean != 0] = 0.0
         found[layout.first + constant[0]] = level / mean[constant[0]]
         return found
@@ -261,7 +261,7 @@ def _equations(run: ServoRun, joint: int) -> NDArray:
 def _smooth(run: ServoRun, values: NDArray) -> NDArray:
     """(G, ...) low-pass filtered."""
     rate = (len(run.grid) - 1) / (run.grid[-1] - run.grid[0])
-    return LowPass(min(START_CUTOFF, 0.4 * rate), rate).filter(values)
+    return LowPass(min(START_CUTOFF_HZ, 0.4 * rate), rate).filter(values)
 
 
 def _position_error(run: ServoRun, joint: int, delay: float) -> NDArray:

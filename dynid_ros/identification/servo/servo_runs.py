@@ -20,13 +20,14 @@ from dynid_ros.recording.series import CommandSeries
 from dynid_ros.recording.uniform_motion import joint_motions
 from dynid_ros.signals import LowPass, Motion, resample, sample_times
 
-ECHO = 0.99
+MIN_ECHO_CORRELATION = 0.99
 """Share of samples that are exactly what was told from which on positions are no measurement."""
-STILL = 1e-4
+MAX_STILL_TRAVEL = 1e-4
 """rad or m by which a command has to change to be a motion."""
-SETTLING = 0.5
+SETTLING_S = 0.5
 """s after a gap or the beginning until what was before no longer matters."""
-ARMATURE, COMPLIANCE = "armature", "compliance"
+ARMATURE = "armature"
+COMPLIANCE = "compliance"
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +176,12 @@ def moving_joints(robot: RobotModel, recordings: Sequence[Recording]) -> RobotMo
     way = np.ptp(position, axis=0)
     moved = way > MOVED
     sources = ", ".join(recording.source for recording in recordings)
-    if not any(each > STILL for each in told):
+    if not any(each > MAX_STILL_TRAVEL for each in told):
         raise IdentificationError(
             f"{sources}: the command never changes, so that neither delay nor gain are determined; command a motion"
         )
     for j, name in enumerate(robot.joint_names):
-        if moved[j] and told[j] <= STILL:
+        if moved[j] and told[j] <= MAX_STILL_TRAVEL:
             raise IdentificationError(
                 f"{sources}: joint '{name}' moves by {way[j]:.3g} though its command never changes, so its delay is "
                 "undetermined; command it, or hold it still"
@@ -214,10 +215,10 @@ def check_told(recording: Recording) -> None:
         )
     for j, name in enumerate(recording.joint_names):
         told = Command.of(command, j, linear=False)
-        if np.ptp(told.position) <= STILL or len(told.position) < 2:
+        if np.ptp(told.position) <= MAX_STILL_TRAVEL or len(told.position) < 2:
             continue
         latest = told.at(recording.time) == recording.position[:, j]
-        if np.mean(latest) > ECHO:
+        if np.mean(latest) > MIN_ECHO_CORRELATION:
             raise IdentificationError(
                 f"{recording.source}: the positions of joint '{name}' are its commands, not measured: the driver "
                 "repeats what it was told; record the encoder"
@@ -257,11 +258,11 @@ def servo_runs(
         raise IdentificationError(f"{recording.source}: {error}") from error
     low_pass = LowPass(min(model.cutoff, 0.4 * series.rate), series.rate)
     begin = max(told.time[0] for told in commands) + longest_delay
-    parts = [part for part in series.segments if part.time[-1] > max(begin, part.time[0]) + 2 * SETTLING]
+    parts = [part for part in series.segments if part.time[-1] > max(begin, part.time[0]) + 2 * SETTLING_S]
     runs = []
     for part, motion in zip(parts, joint_motions([part.values for part in parts], low_pass), strict=True):
         kept = part.time >= begin
-        compared = (time >= max(begin, part.time[0]) + SETTLING) & (time <= part.time[-1])
+        compared = (time >= max(begin, part.time[0]) + SETTLING_S) & (time <= part.time[-1])
         own = Motion(*(values[kept] for values in motion))
         runs.append(
             ServoRun(
@@ -277,6 +278,6 @@ def servo_runs(
         )
     if not runs:
         raise IdentificationError(
-            f"{recording.source}: no stretch with commands lasts {2 * SETTLING:g} s without a gap; record longer"
+            f"{recording.source}: no stretch with commands lasts {2 * SETTLING_S:g} s without a gap; record longer"
         )
     return runs

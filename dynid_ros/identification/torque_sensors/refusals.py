@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 
 
-# Standard errors where the dwells of a rotation err together: one rotation after the other is left out.
-# What a model of friction misses is the same all along a rotation, in which one joint turns and the others hold, so
-# its dwells are no independent evidence. The jackknife over rotations, to first order (Bell and McCaffrey 2002, with
-# the residuals that each rotation would have if it had not been fitted), asks for nothing but independent rotations.
+# Standard errors for dwells of one rotation that err together. Friction that a model lacks is the same all along a
+# rotation, in which one joint turns and the others hold, so its dwells are not independent. The jackknife over
+# rotations, to first order (Bell and McCaffrey 2002, with the residuals of each rotation in a fit without it), assumes
+# only that rotations are independent.
 
 
-ALONE = 1e-6
-"""Part of a rotation's residual that its own fit leaves, below which it alone decides a direction."""
+SINGLE_ROTATION_TOLERANCE = 1e-6
+"""Part of a rotation's residual that its own fit leaves, below which the rotation alone determines a direction."""
 
 
 def rotation_of(samples: Samples) -> NDArray:
-    """(M,) number of the rotation that each sample belongs to; one in none is a rotation of its own."""
+    """Return the rotation (M,) that each sample belongs to; a sample outside all rotations is one of its own."""
     number = np.arange(len(samples))
     for rotation in rotations(samples):
         number[rotation.rows] = rotation.rows[0]
@@ -36,21 +36,21 @@ def rotation_of(samples: Samples) -> NDArray:
 
 
 def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tuple[NDArray, NDArray]:
-    """By what standard errors of white residuals are to be multiplied, (k,), and degrees of freedom (k,).
+    """Return the factors (k,) by which standard errors of white residuals grow, and the degrees of freedom (k,).
 
-    Where so few rotations decide an unknown that these cannot be determined, errors are not narrowed.
+    If too few rotations determine an unknown for a factor, its error is not reduced.
 
     Args:
-        parts: of the weighted matrix (m, k).
-        residual: (m,) weighted.
-        rotation: (m,) that each row belongs to.
+        parts: decomposition of the weighted matrix (m, k).
+        residual: (m,) weighted residual.
+        rotation: (m,) rotation of each row.
     """
     half = (parts.right.T * parts.inverse) / parts.scale[:, None]
     moved, squares, crossed = [], [], []
     for number in np.unique(rotation):
         left = parts.left[rotation == number]
         size, axes = np.linalg.eigh(np.eye(len(left)) - left @ left.T)
-        outside = (axes / np.maximum(size, ALONE)) @ axes.T
+        outside = (axes / np.maximum(size, SINGLE_ROTATION_TOLERANCE)) @ axes.T
         weights = half @ (left.T @ outside)
         moved.append(weights @ residual[rotation == number])
         squares.append((weights**2).sum(axis=1))
@@ -64,7 +64,7 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
     white = np.maximum((half**2).sum(axis=1), 1e-300)
     factor = np.sqrt((np.array(moved) ** 2).sum(axis=0) / white)
     dof = trace**2 / np.maximum(square, 1e-300)
-    # A rotation that alone decides a direction has no residual in it: what is left would be too little.
+    # A rotation that alone determines a direction leaves no residual, so the variance would be too small.
     few = ~(dof >= MIN_GROUP_DOF) | (trace < white)
     return np.where(few, np.maximum(factor, 1.0), factor), np.where(few, MIN_GROUP_DOF, dof)
 
@@ -72,9 +72,9 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
 GAIN_RANGE = (0.5, 2.0)
 """Gains of sensors that read N m: an uncalibrated one is off by some per cent."""
 ANY_GAIN = (-np.inf, np.inf)
-"""Those of motors whose currents are read; below zero of one that turns against its joint."""
-SEEN = 10.0
-"""Mean square by which each unknown of a mass must change the readings, in squares of their scatter."""
+"""Range of the gains of motors whose currents are read; negative for a motor that turns against its joint."""
+MIN_F_STATISTIC = 10.0
+"""Smallest mean square change of the readings by each unknown of a mass, in squares of their scatter."""
 
 
 def check_gain_range(gain_range: tuple[float, float]) -> None:
@@ -92,13 +92,13 @@ def check_gain_range(gain_range: tuple[float, float]) -> None:
 
 
 def check_mass_is_seen(model: TorqueSensorModel) -> None:
-    """Refuse recordings with the mass whose readings are those without it, as far as they scatter.
+    """Refuse recordings with the mass whose readings equal those without it, within their scatter.
 
-    Each joint's readings are fitted without regard to any other's, so the arm's weight and the mass may be of any size
-    and sign there: nothing of what is looked for can be wrong.
+    Each joint's readings are fitted independently, with any size and sign of the arm's weight and the mass. So no
+    unknown of the calibration can be wrong here.
 
     Raises:
-        IdentificationError: the mass is not seen.
+        IdentificationError: the mass does not show.
     """
     if model.mass is None or model.loaded.all():
         return
@@ -119,7 +119,7 @@ def check_mass_is_seen(model: TorqueSensorModel) -> None:
             floor = (1e-9 * max(float(np.abs(readings).max()), 1e-300)) ** 2
             gained += (_squares(without.residual) - left) / max(left / dof, floor)
             unknowns += added
-    if unknowns and gained < SEEN * unknowns:
+    if unknowns and gained < MIN_F_STATISTIC * unknowns:
         raise IdentificationError(
             f"the reference mass of {model.mass.mass:g} kg is not seen: the readings with it differ from those without "
             f"by no more than they scatter; attach it to '{model.robot.tip}' and record the motion again, or give the "
@@ -131,7 +131,7 @@ def check_gains(result: TorqueSensorResult, gain_range: tuple[float, float]) -> 
     """Refuse gains outside the range.
 
     Raises:
-        IdentificationError: names the joints and what may be wrong.
+        IdentificationError: names the joints and possible causes.
     """
     gain = result.gain
     outside = np.flatnonzero((gain < gain_range[0]) | (gain > gain_range[1]))

@@ -8,27 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, f
 
-WINDOWS = (8, 16, 32, 64, 128, 256)
+WINDOW_SAMPLES = (8, 16, 32, 64, 128, 256)
 """Lengths of the windows in samples: a sudden large drift shows in short ones, a small one in long ones."""
-COLUMNS = 4
+N_COLUMNS = 4
 """Sensitivity, offset; Coulomb and viscous friction, which may change without alarm."""
-ONE_CAUSE = float(chi2.isf(0.01, 1))
-"""What a second cause must explain beyond the first, to be named too."""
-WEAK = 1e-6
+SINGLE_CAUSE_CHI2 = float(chi2.isf(0.01, 1))
+"""Statistic by which a second cause must improve the first for both to be named."""
+MIN_EIGENVALUE = 1e-6
 """Prior information on each column, in units of the noise: a window that does not show it gives zero."""
-FRESH = 4096
-"""Samples after which the running sums are summed anew, so that rounding does not grow."""
+REFRESH_SAMPLES = 4096
+"""Samples after which the running sums are summed again, so that rounding does not grow."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """A change of one sensor against its reference, in units of the reading.
+    """Change of one sensor against its reference, in units of the reading.
 
     Attributes:
-        sensitivity, offset: by how much they changed; 0 for the one that need not have.
+        sensitivity, offset: changes; 0 for a value that need not have changed.
         sensitivity_std, offset_std: standard errors.
-        samples: how many samples ago it began, those that say nothing counted too.
-        statistic: of the samples since, with two degrees of freedom.
+        samples: number of samples since the change began, including samples without information.
+        statistic: statistic of the samples since, with two degrees of freedom.
     """
 
     sensitivity: float
@@ -43,40 +43,41 @@ class DriftWindows:
     """Window sums for n joints; each sample adds a row A x = e + noise per joint, all divided by the noise.
 
     In each window Δ = (sensitivity, offset) is estimated together with friction. Without drift it is zero with the
-    covariance V of the noise, of the reference and of the known moments; then Δᵀ V⁻¹ Δ exceeds the threshold with a
-    chance of rate / (joints · windows), so one sample gives a false alarm with at most the chance `rate`, however the
+    covariance V of the noise, the reference and the known moments. Then Δᵀ V⁻¹ Δ exceeds the threshold with probability
+    rate / (joints · windows), so that one sample gives a false alarm with probability `rate` at most, however the
     windows depend on each other.
 
     Args:
         reference: (n, 2, 2) covariance of the reference sensitivity and offset.
-        n_moments: number of columns of what the known moments contribute, see `add`.
-        rate: chance of a false alarm of any joint at one sample.
-        dof: degrees of freedom that the noise was estimated with.
+        n_moments: number of columns for the errors of the known moments, see `add`.
+        rate: probability of a false alarm of any joint at one sample.
+        dof: degrees of freedom of the noise.
     """
 
     def __init__(self, reference: NDArray, n_moments: int, rate: float, dof: int) -> None:
         self._reference = reference
         self.n_joints = len(reference)
-        chance = rate / (self.n_joints * len(WINDOWS))
+        chance = rate / (self.n_joints * len(WINDOW_SAMPLES))
         self.threshold = float(2 * f.isf(chance, 2, dof))
-        self._wide = COLUMNS + 1 + n_moments
-        self._size = WINDOWS[-1]
-        self._lengths = np.array(WINDOWS)
+        self._wide = N_COLUMNS + 1 + n_moments
+        self._size = WINDOW_SAMPLES[-1]
+        self._lengths = np.array(WINDOW_SAMPLES)
         self.clear()
 
     def clear(self) -> None:
         """Forget all samples."""
-        self._products = np.zeros((self._size, self.n_joints, COLUMNS, self._wide))
-        self._sums = np.zeros((len(WINDOWS), self.n_joints, COLUMNS, self._wide))
+        self._products = np.zeros((self._size, self.n_joints, N_COLUMNS, self._wide))
+        self._sums = np.zeros((len(WINDOW_SAMPLES), self.n_joints, N_COLUMNS, self._wide))
         self.count = 0
 
     def add(self, rows: NDArray, error: NDArray, moments: NDArray) -> NDArray:
-        """Take up a sample and return the largest statistic of each joint (n,).
+        """Add a sample and return the largest statistic of each joint (n,).
 
         Args:
-            rows: (n, COLUMNS) divided by the noise; zero for a joint that says nothing.
-            error: (n,) reading less reference, likewise.
-            moments: (n, k) what one standard deviation of each independent error of the known moments adds, likewise.
+            rows: (n, N_COLUMNS) divided by the noise; zero for a joint without information.
+            error: (n,) reading minus reference, divided by the noise.
+            moments: (n, k) effect of one standard deviation of each independent error of the known moments, divided by
+                the noise.
         """
         product = rows[:, :, None] * np.concatenate([rows, error[:, None], moments], axis=1)[:, None, :]
         position = self.count % self._size
@@ -85,17 +86,17 @@ class DriftWindows:
         self._products[position] = product
         self.count += 1
         self._sums += product - leaving
-        if self.count % FRESH == 0:
-            self._sums = np.stack([self._latest(length)[-1] for length in WINDOWS])
+        if self.count % REFRESH_SAMPLES == 0:
+            self._sums = np.stack([self._latest(length)[-1] for length in WINDOW_SAMPLES])
         full = self._lengths <= self.count
-        statistic = np.zeros((len(WINDOWS), self.n_joints))
+        statistic = np.zeros((len(WINDOW_SAMPLES), self.n_joints))
         if full.any():
             change, covariance = self._changes(self._sums[full], slice(None))
             statistic[full] = np.einsum("...i,...i", change, np.linalg.solve(covariance, change[..., None])[..., 0])
         return statistic.max(axis=0)
 
     def drift(self, joint: int) -> Drift:
-        """What the samples say about the change of a joint against the reference, and when it began."""
+        """Return the change of a joint against the reference, and when it began."""
         sums = self._latest(min(self.count, self._size))[:, joint]
         length = self._begun(sums)
         change, covariance = self._changes(sums[length - 1][None], slice(joint, joint + 1))
@@ -106,39 +107,39 @@ class DriftWindows:
         statistic = float(value @ score)
         alone = score**2 / np.diagonal(information)
         best = int(np.argmax(alone))
-        if statistic - alone[best] < ONE_CAUSE:
+        if statistic - alone[best] < SINGLE_CAUSE_CHI2:
             value[best], std[best] = score[best] / information[best, best], information[best, best] ** -0.5
             value[1 - best] = 0.0
         return Drift(float(value[0]), float(std[0]), float(value[1]), float(std[1]), length, statistic)
 
     def _begun(self, sums: NDArray) -> int:
-        """How many samples ago it changed: where to part the samples so that both parts are fitted best.
+        """Return the number of samples since the change, at which two separate fits are best.
 
-        Each part has its own columns, so that errors of reference and moments, which do not change, move no border.
+        Each part has its own columns, so that constant errors of reference and moments do not move the border.
         """
-        shortest = WINDOWS[0]
+        shortest = WINDOW_SAMPLES[0]
         explained = _explained(sums) + _explained(sums[-1] - sums)
         explained[: shortest - 1] = explained[max(len(sums) - shortest, shortest) : -1] = -np.inf
         return int(np.argmax(explained)) + 1
 
     def _latest(self, length: int) -> NDArray:
-        """Sums (length, n, …) over the last 1, 2, … `length` samples."""
+        """Return the sums (length, n, …) over the last 1, 2, … `length` samples."""
         order = (self.count - 1 - np.arange(length)) % self._size
         return np.cumsum(self._products[order], axis=0)
 
     def _changes(self, sums: NDArray, joints: slice) -> tuple[NDArray, NDArray]:
-        """(…, n, 2) estimates of the changes and (…, n, 2, 2) their covariances, from window sums."""
-        inverse = np.linalg.inv(sums[..., :COLUMNS] + WEAK * np.eye(COLUMNS))
-        solved = inverse[..., :2, :] @ sums[..., COLUMNS:]
+        """Return estimates (…, n, 2) of the changes and their covariances (…, n, 2, 2), from window sums."""
+        inverse = np.linalg.inv(sums[..., :N_COLUMNS] + MIN_EIGENVALUE * np.eye(N_COLUMNS))
+        solved = inverse[..., :2, :] @ sums[..., N_COLUMNS:]
         moved = solved[..., 1:]
         covariance = inverse[..., :2, :2] + moved @ np.swapaxes(moved, -1, -2) + self._reference[joints]
         return solved[..., 0], covariance
 
 
 def _explained(sums: NDArray) -> NDArray:
-    """(l,) squares that the columns explain, from window sums (l, COLUMNS, …)."""
-    score = sums[..., COLUMNS]
-    solved = np.linalg.solve(sums[..., :COLUMNS] + WEAK * np.eye(COLUMNS), score[..., None])[..., 0]
+    """Return the squares (l,) that the columns explain, from window sums (l, N_COLUMNS, …)."""
+    score = sums[..., N_COLUMNS]
+    solved = np.linalg.solve(sums[..., :N_COLUMNS] + MIN_EIGENVALUE * np.eye(N_COLUMNS), score[..., None])[..., 0]
     return np.einsum("li,li->l", score, solved)
 
 
@@ -147,16 +148,16 @@ def _explained(sums: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class DriftAlarm:
-    """A sensor that reads other than its reference says.
+    """A sensor whose readings contradict its reference.
 
     Attributes:
-        joint: its name.
+        joint: name of the joint.
         cause: "gain", "offset" or "gain and offset".
-        gain, offset: what they are now; N m per unit of the reading, and readings.
-        gain_change, offset_change: against the reference; 0 for the one that need not have changed.
+        gain, offset: present values, N m per unit of the reading, and readings.
+        gain_change, offset_change: changes against the reference; 0 for a value that need not have changed.
         gain_std, offset_std: standard errors of the changes.
-        since: time of the first sample that it shows in, s.
-        time: when the alarm was raised, s.
+        since: time of the first sample with the change, s.
+        time: time of the alarm, s.
     """
 
     joint: str
@@ -172,7 +173,7 @@ class DriftAlarm:
 
     @classmethod
     def of(cls, joint: str, reference: tuple[float, float], drift: Drift, since: float, time: float) -> DriftAlarm:
-        """From the drift of a sensor against its reference gain and offset."""
+        """Return the alarm for a drift of a sensor against its reference gain and offset."""
         gain = 1 / (1 / reference[0] + drift.sensitivity)
         causes = [name for name, change in (("gain", drift.sensitivity), ("offset", drift.offset)) if change]
         return cls(

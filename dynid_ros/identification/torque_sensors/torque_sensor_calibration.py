@@ -42,37 +42,37 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.settings import setting
 
-UNEXPLAINED = 0.03
-"""Part of the range of a joint's readings that the model may leave, unless it is noise, …"""
-REPEATED = 5.0
-"""… of which the two approaches of a pose show as much: their difference does not depend on the model of gravity."""
+MAX_UNEXPLAINED_FRACTION = 0.03
+"""Largest residual of a joint, as a fraction of its readings' range, that needs no explanation by noise, …"""
+MIN_REPEATED_RATIO = 5.0
+"""… and largest ratio to the difference between the two approaches of a pose, which does not depend on gravity."""
 
-MUCH = 0.5
-"""Part of the largest gravity torque of any joint from which a joint is one that gravity loads much."""
+LOADED_FRACTION = 0.5
+"""Fraction of the largest gravity torque of all joints above which gravity loads a joint much."""
 
 
 @dataclass
 class TorqueSensorCalibration:
-    """Fits reading = τ / gain + offset + Coulomb friction to dwells, τ being the torque of gravity.
+    """Fit of reading = τ / gain + offset + Coulomb friction to dwells, where τ is the torque of gravity.
 
-    The scale of the readings comes from one of two things: a mass of known weight that is attached in some recordings
-    and not in others, or gravity parameters that are known already. Without either, no gain is given. The kinematics is
-    that of the robot.
+    The scale of the readings comes from a mass of known weight that is attached in some recordings only, or from
+    gravity parameters that are known already. Without either, no gain is determined. The kinematics is that of the
+    robot.
 
     Attributes:
         robot: kinematics and gravity; its inertias are not used.
-        reference_mass: weight of what is attached in the recordings with mass, kg; None: nothing is.
-        reference_center: (3,) its centre in the frame of the tip link, m; None: not known, and estimated.
-        gravity: known moments of the arm, without the mass; None: not known, and estimated.
+        reference_mass: weight of the mass that is attached in the recordings with mass, kg; None: no mass.
+        reference_center: (3,) centre of the mass in the frame of the tip link, m; None: unknown and estimated.
+        gravity: known moments of the arm without the mass; None: unknown and estimated.
         estimate_positions: whether gains and offsets of the position sensors are unknown too.
-        rules: what counts as a dwell.
-        gain_range: lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused.
-            For currents any, or that of all motors, with its sign.
-        currents: the readings are motor currents, A: gains are the motors' torque constants at the joints.
+        rules: thresholds of dwells.
+        gain_range: lowest and highest possible gain of a sensor, N m per unit of the reading; other gains are refused.
+            For currents any gain, or the range of all motors with its sign.
+        currents: whether the readings are motor currents, A; gains are then the motors' torque constants at the joints.
 
     Raises:
-        IdentificationError: a mass that is not positive, a centre without a mass, moments of another robot, a range
-            that is none.
+        IdentificationError: a mass that is not positive, a centre without a mass, moments of another robot, or an empty
+            range.
     """
 
     robot: RobotModel
@@ -119,15 +119,16 @@ class TorqueSensorCalibration:
     ) -> TorqueSensorResult:
         """Calibrate from dwells.
 
+        Undetermined values are no error; the result names them.
+
         Args:
-            recordings: without the reference mass; may be none if gravity is known and there is a mass.
-            with_mass: with it.
+            recordings: recordings without the reference mass; may be empty if gravity is known and there is a mass.
+            with_mass: recordings with the reference mass.
 
         Raises:
-            RecordingError: a joint of the robot is not in a recording; a reading is stuck at the end of its range.
-            IdentificationError: recordings that the settings ask for are missing; no dwells; no joint moved; the mass
-                is not seen in the readings; gains outside the range. What the data do not determine is no error: the
-                result says so.
+            RecordingError: a joint of the robot is not in a recording, or a reading is stuck at the end of its range.
+            IdentificationError: recordings that the settings require are missing, there are no dwells, no joint moved,
+                the mass does not show in the readings, or gains are outside the range.
         """
         plain, loaded = (read_all([given], self.robot.joint_names) for given in (recordings, with_mass))
         self._check_given(plain, loaded)
@@ -216,13 +217,15 @@ class TorqueSensorCalibration:
 
 
 def _unexplained(result: TorqueSensorResult) -> list[int]:
-    """Joints whose readings repeat themselves well, and still are not what gravity would make of this robot."""
+    """Return the joints whose readings repeat well but contradict the gravity of this robot."""
     noise, size = result.fit.noise, result.model.reading_range
     kinds = [(noise.get(f"{joint}, {SUM}"), noise.get(f"{joint}, {DIFFERENCE}")) for joint in result.joint_names]
     return [
         j
         for j, (both, apart) in enumerate(kinds)
-        if both is not None and apart is not None and both > max(UNEXPLAINED * size[j], REPEATED * apart)
+        if both is not None
+        and apart is not None
+        and both > max(MAX_UNEXPLAINED_FRACTION * size[j], MIN_REPEATED_RATIO * apart)
     ]
 
 
@@ -230,7 +233,7 @@ def _check_explained(result: TorqueSensorResult) -> None:
     """Refuse readings that gravity does not explain in a joint that it loads much: then it explains nothing."""
     strange = _unexplained(result)
     torque = np.ptp(result.model.at(result.fit.values).torque, axis=0)
-    if np.any(torque[strange] > MUCH * torque.max()):
+    if np.any(torque[strange] > LOADED_FRACTION * torque.max()):
         raise IdentificationError(
             f"the readings of {', '.join(result.joint_names[j] for j in strange)} do not follow the gravity torque of "
             f"robot '{result.model.robot.name}', though they repeat themselves: another robot or tool, another order "

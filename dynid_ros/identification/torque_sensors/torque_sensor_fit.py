@@ -11,39 +11,39 @@ from scipy.optimize import least_squares
 
 from dynid_ros.estimation.least_squares import solve, solve_grouped
 from dynid_ros.estimation.rank import SENSOR_RANK_TOLERANCE, decompose
-from dynid_ros.identification.static_samples import FEW_ROWS, Approaches
+from dynid_ros.identification.static_samples import MIN_SINGLE_SAMPLES, Approaches
 from dynid_ros.identification.torque_sensors.refusals import rotation_of, widening
 from dynid_ros.identification.torque_sensors.torque_sensor_model import JOINT_LABELS, TorqueSensorModel
 
-ROUNDS = 10
-SETTLED = 1e-3
-"""Relative change of the noise at which the iteration ends; its own standard error is larger."""
-MAXIMUM_EVALUATIONS = 200
+MAX_NOISE_ITERATIONS = 10
+NOISE_TOLERANCE = 1e-3
+"""Relative change of the noise at which the iteration ends; the standard error of the noise is larger."""
+MAX_EVALUATIONS = 200
 """Largest number of evaluations of the readings in a round; ten are common."""
-ODD = 5.0
-"""Distance of a pair's difference from the median, in standard deviations by the median, at which it is left out."""
-LARGEST_INFLATION = 1e3
-"""Inflation up to which the linear start is believed, …"""
-LEAST_SHARE = 1e-4
-"""… and variation of a joint's torque, as part of the mass's, from which it is."""
+OUTLIER_MADS = 5.0
+"""Distance of a pair's difference from the median, in standard deviations by the median, above which it is left out."""
+MAX_START_INFLATION = 1e3
+"""Largest inflation of a linear start that is used, …"""
+MIN_SHARE_OF_WEIGHT = 1e-4
+"""… and smallest variation of a joint's torque, as a fraction of the mass's, for it to be used."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueSensorFit:
-    """Best values and what they rest on.
+    """Best values, their covariance and the directions that the data leave undetermined.
 
     Attributes:
         values: (K,) of the model's unknowns.
-        covariance: (K, K) within what the data determine, the uncertainty of known moments included; rests of one
+        covariance: (K, K) within the determined space, including the uncertainty of known moments; dwells of one
             rotation may err together.
         open: (K, f) orthonormal directions, in unknowns times `scale`, that change no reading.
         scale: (K,) norms of the weighted Jacobian's columns.
         inflation: (K,) factor by which each standard error grows for the other unknowns; infinite if undetermined.
-        condition_number: of the column-scaled weighted Jacobian, within what it determines.
+        condition_number: condition number of the column-scaled weighted Jacobian within the determined space.
         dof: degrees of freedom of the covariance, the median of the unknowns.
-        residual: (M, n) reading less model, NaN where nothing was read or it was left out.
+        residual: (M, n) reading minus model, NaN for missing readings and for those left out.
         noise: standard deviation of a row by joint and kind, in readings.
-        left_out: (n,) number of pairs of dwells whose friction was not what their approaches say.
+        left_out: (n,) number of pairs of dwells whose friction contradicts their approaches.
     """
 
     values: NDArray
@@ -79,17 +79,17 @@ class _Fit:
         self.spread[self.spread == 0] = 1.0
 
     def solve(self) -> TorqueSensorFit:
-        """Alternate between the values and the noises of the joints."""
+        """Alternate between the values and the noises of the joints until both converge."""
         sigma = self.spread[self._joint_of_group()]
         values = min((self._minimum(start, sigma) for start in self._starts()), key=lambda x: self._cost(x, sigma))
-        for turn in range(ROUNDS):
+        for turn in range(MAX_NOISE_ITERATIONS):
             if turn > 0:
                 values = self._minimum(values, sigma)
             else:
                 self._leave_out(values)
                 sigma = sigma[np.unique(self.approaches.group[self.kept])]
             updated = self._noise(values)
-            settled = np.allclose(updated, sigma, rtol=SETTLED, atol=0)
+            settled = np.allclose(updated, sigma, rtol=NOISE_TOLERANCE, atol=0)
             sigma = updated
             if settled:
                 break
@@ -101,10 +101,10 @@ class _Fit:
         return joints
 
     def _leave_out(self, values: NDArray) -> None:
-        """Drop pairs of dwells whose difference is not the joint's friction, as that of most pairs is.
+        """Drop pairs of dwells whose difference is not the joint's friction, unlike that of most pairs.
 
-        A joint that swings back after it stopped has friction of the other sign. The difference says so whatever the
-        gravity torque is, so what is left is not chosen to please the model.
+        A joint that swings back after it stopped has friction of the other sign. The difference shows this for any
+        gravity torque, so the choice does not favour the model.
         """
         residual = self.readings - self.model.at(values).readings()[self.sample, self.joint]
         up, down = self.approaches.up, self.approaches.down
@@ -113,21 +113,21 @@ class _Fit:
             mine = joint == j
             away = np.abs(difference[mine] - np.median(difference[mine]))
             usual = max(1.4826 * float(np.median(away)), 1e-6 * self.spread[j])
-            odd = np.flatnonzero(mine)[away > ODD * usual]
-            if mine.sum() >= FEW_ROWS:
+            odd = np.flatnonzero(mine)[away > OUTLIER_MADS * usual]
+            if mine.sum() >= MIN_SINGLE_SAMPLES:
                 self.kept[up[odd]] = self.kept[down[odd]] = False
         present, self.group = np.unique(self.approaches.group[self.kept], return_inverse=True)
         self.group_names = tuple(self.approaches.names[g] for g in present)
 
     def _rows(self, values: NDArray) -> NDArray:
-        """(m, …) of an array (M, n, …), pairs of approaches combined."""
+        """Return the rows (m, …) of an array (M, n, …), with pairs of approaches combined."""
         return self.approaches.combine(values[self.sample, self.joint])[self.kept]
 
     def _right(self) -> NDArray:
         return self.approaches.combine(self.readings)[self.kept]
 
     def _minimum(self, start: NDArray, sigma: NDArray) -> NDArray:
-        """Values (K,) of the smallest weighted residual."""
+        """Return the values (K,) with the smallest weighted residual."""
         root = 1 / sigma[self.group]
         right = self._right() * root
 
@@ -138,7 +138,7 @@ class _Fit:
             return self._rows(self.model.at(values).jacobian()) * root[:, None]
 
         found = least_squares(
-            residual, start, jacobian, x_scale="jac", xtol=1e-10, ftol=1e-12, gtol=1e-12, max_nfev=MAXIMUM_EVALUATIONS
+            residual, start, jacobian, x_scale="jac", xtol=1e-10, ftol=1e-12, gtol=1e-12, max_nfev=MAX_EVALUATIONS
         )
         return found.x
 
@@ -148,7 +148,7 @@ class _Fit:
         return float(residual @ residual)
 
     def _noise(self, values: NDArray) -> NDArray:
-        """(G,) of the groups, from the problem linearised at its minimum."""
+        """Return the noises (G,) of the groups, from the problem linearised at its minimum."""
         point = self.model.at(values)
         jacobian = self._rows(point.jacobian())
         right = self._right() - self._rows(point.readings()) + jacobian @ values
@@ -190,7 +190,7 @@ class _Fit:
         )
 
     def _rotation(self) -> NDArray:
-        """(m,) of the rows; both of a pair belong to that of the first."""
+        """Return the rotation (m,) of each row; both rows of a pair have that of the first."""
         rotation = rotation_of(self.model.samples)[self.sample]
         rotation[self.approaches.down] = rotation[self.approaches.up]
         return rotation[self.kept]
@@ -231,7 +231,7 @@ class _Fit:
         return fitted
 
     def _sensitivity_from_known(self, values: NDArray) -> NDArray:
-        """(n,) each joint by itself: readings against the torques without what is unknown of the load."""
+        """Return the sensitivity (n,) of each joint alone, by torques without the unknown part of the load."""
         torque = self.model.at(values).torque
         found = np.ones(torque.shape[1])
         for j in range(torque.shape[1]):
@@ -240,12 +240,12 @@ class _Fit:
                 [torque[self.sample[rows], j], np.ones(rows.sum()), self.model.samples.direction[self.sample[rows], j]]
             )
             fit = solve(columns, self.readings[rows]) if rows.any() else None
-            if fit is not None and fit.inflation[0] < LARGEST_INFLATION and fit.solution[0] != 0:
+            if fit is not None and fit.inflation[0] < MAX_START_INFLATION and fit.solution[0] != 0:
                 found[j] = fit.solution[0]
         return found
 
     def _gain_from_mass(self, values: NDArray) -> NDArray:
-        """(n,) from k v − k b − k f d − Y n − [loaded] Y c m = [loaded] Y m, which is linear in k."""
+        """Return the gains (n,) by k v − k b − k f d − Y n − [loaded] Y c m = [loaded] Y m, which is linear in k."""
         model, n = self.model, self.model.robot.n_joints
         point = model.at(values)
         rows = point.jacobian()[self.sample, self.joint]
@@ -257,7 +257,7 @@ class _Fit:
         fit = solve(np.hstack([sensors, rest]), weight)
         # Where the centre can take up the weight of the mass, all readings may as well mean nothing.
         share = np.abs(fit.solution[:n]) * self.spread / max(float(np.abs(weight).max()), 1e-300)
-        known = (fit.inflation[:n] < LARGEST_INFLATION) & (share > LEAST_SHARE)
+        known = (fit.inflation[:n] < MAX_START_INFLATION) & (share > MIN_SHARE_OF_WEIGHT)
         typical = np.median(fit.solution[:n][known]) if known.any() else max(float(np.std(weight)), 1e-9)
         return np.where(known, fit.solution[:n], typical / (1.0 if known.any() else self.spread))
 
@@ -265,21 +265,21 @@ class _Fit:
 # Which unknowns of torque sensors the data determine, and in words why not.
 
 
-TAKES_PART = 1e-3
-"""Part of an open direction, in scaled columns, from which an unknown counts as part of it."""
-LARGEST_GAIN_ERROR = 0.1
-LARGEST_OFFSET_ERROR = 0.1
-LARGEST_ANGLE_ERROR = 0.1
-LARGEST_POSITION_GAIN_ERROR = 0.05
-NAMED = 5
+MIN_NULL_SHARE = 1e-3
+"""Component of a null direction, in scaled columns, above which the unknown takes part in it."""
+MAX_GAIN_ERROR = 0.1
+MAX_OFFSET_ERROR = 0.1
+MAX_ANGLE_ERROR_RAD = 0.1
+MAX_POSITION_GAIN_ERROR = 0.05
+MAX_LISTED_NAMES = 5
 
 
 @dataclass(frozen=True)
 class NullDirection:
-    """A way in which unknowns can change together without any reading changing.
+    """Joint change of several unknowns that changes no reading.
 
     Attributes:
-        changes: by unknown, how much it changes; the first by 1.
+        changes: change of each unknown, relative to the first.
     """
 
     changes: dict[str, float]
@@ -293,8 +293,8 @@ def freedoms(model: TorqueSensorModel, fit: TorqueSensorFit) -> tuple[NullDirect
     alone = _single(fit)
     basis, size, _ = np.linalg.svd(fit.open * ~alone[:, None], full_matrices=False)
     found = []
-    for direction in _eliminated(basis[:, size > TAKES_PART]):
-        members = np.flatnonzero(np.abs(direction) > TAKES_PART * np.abs(direction).max())
+    for direction in _eliminated(basis[:, size > MIN_NULL_SHARE]):
+        members = np.flatnonzero(np.abs(direction) > MIN_NULL_SHARE * np.abs(direction).max())
         change = direction / fit.scale
         # As the gain is 1 / sensitivity.
         sensitivities = model.index("sensitivity")
@@ -308,7 +308,7 @@ def undecided(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray) -> d
     """Reason by name of each of the model's unknowns that the data do not decide; `std` is that of the values (K,)."""
     reasons = {}
     ways = freedoms(model, fit)
-    part = np.linalg.norm(fit.open, axis=1) > TAKES_PART
+    part = np.linalg.norm(fit.open, axis=1) > MIN_NULL_SHARE
     single = _single(fit)
     for i, name in enumerate(model.names):
         if single[i]:
@@ -325,17 +325,17 @@ def undecided(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray) -> d
 
 
 def reported(name: str) -> str:
-    """Name of an unknown as it is told: gains, not sensitivities."""
+    """Return the public name of an unknown: "gain" for a sensitivity."""
     return name.replace("sensitivity ", "gain ", 1)
 
 
 def _single(fit: TorqueSensorFit) -> NDArray:
-    """(K,) unknowns that change no reading, whatever the others do."""
+    """Return a mask (K,) of the unknowns that change no reading, whatever the others do."""
     return np.linalg.norm(fit.open, axis=1) > 1 - 1e-6
 
 
 def _eliminated(directions: NDArray) -> list[NDArray]:
-    """The space of directions (K, f), spanned by vectors with many zeros: reduced row echelon form, largest first."""
+    """Return sparse vectors that span directions (K, f): the reduced row echelon form with pivoting."""
     rows = directions.T.copy()
     for r in range(len(rows)):
         remaining = np.abs(rows[r:])
@@ -363,15 +363,15 @@ def _without_effect(model: TorqueSensorModel, name: str) -> str:
 
 def _too_large(model: TorqueSensorModel, fit: TorqueSensorFit, std: NDArray, i: int) -> str:
     label, joint = model.names[i].split(" ", 1)
-    if label == "sensitivity" and std[i] > LARGEST_GAIN_ERROR * abs(fit.values[i]):
+    if label == "sensitivity" and std[i] > MAX_GAIN_ERROR * abs(fit.values[i]):
         return f"its standard error is {std[i] / max(abs(fit.values[i]), 1e-300):.0%} of it"
     if label == "offset":
         spread = model.reading_range[_joint(model, joint)]
-        if std[i] > LARGEST_OFFSET_ERROR * spread:
+        if std[i] > MAX_OFFSET_ERROR * spread:
             return f"its standard error, {std[i]:.3g}, is {std[i] / max(spread, 1e-300):.0%} of the readings' range"
-    if label == "position_offset" and std[i] > LARGEST_ANGLE_ERROR:
+    if label == "position_offset" and std[i] > MAX_ANGLE_ERROR_RAD:
         return f"its standard error is {std[i]:.2g} rad (m)"
-    if label == "position_gain" and std[i] > LARGEST_POSITION_GAIN_ERROR:
+    if label == "position_gain" and std[i] > MAX_POSITION_GAIN_ERROR:
         return f"its standard error is {std[i]:.2g}"
     return ""
 
@@ -382,7 +382,7 @@ def _joint(model: TorqueSensorModel, name: str) -> int:
 
 def _listed(names: list[str]) -> str:
     unique = list(dict.fromkeys(names))
-    return ", ".join(unique) if len(unique) <= NAMED else f"{len(unique)} others"
+    return ", ".join(unique) if len(unique) <= MAX_LISTED_NAMES else f"{len(unique)} others"
 
 
 def _way_out(model: TorqueSensorModel) -> str:

@@ -1,4 +1,4 @@
-"""What torque sensors read at rest, as a function of all that may be unknown about them (Ma & Hollerbach 1996)."""
+"""Readings of torque sensors at rest as a function of all their unknowns (Ma & Hollerbach 1996)."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class ModelPoint:
         self._shape = (*position.shape, len(values))
 
     def readings(self) -> NDArray:
-        """(M, n) in the units of the sensors."""
+        """Return the readings (M, n) in the units of the sensors."""
         friction = self._of["coulomb"] * self.model.samples.direction
         return self._of["sensitivity"] * self.torque + self._of["offset"] + friction
 
     def jacobian(self) -> NDArray:
-        """(M, n, K) derivatives of the readings."""
+        """Return the derivatives (M, n, K) of the readings by the unknowns."""
         model, n = self.model, self.model.robot.n_joints
         jacobian = np.zeros(self._shape)
         each = np.arange(n)
@@ -99,17 +99,18 @@ class ModelPoint:
         return jacobian
 
     def moment_jacobian(self) -> NDArray:
-        """(M, n, k) derivatives of the readings by all moments."""
+        """Return the derivatives (M, n, k) of the readings by all moments."""
         return (self._of["sensitivity"] * self.model.weighed)[:, None] * self._regressor
 
     def _torque(self, regressor: NDArray) -> NDArray:
         return np.einsum("mik,mk->mi", regressor, self._sample_moments) * self.model.weighed
 
     def _slope(self, joint: int) -> NDArray:
-        """(M, n) derivative of the torques by a joint's position.
+        """Return the derivative (M, n) of the torques by a joint's position.
 
-        A torque is a constant and a sinusoid of a revolute joint's angle, and linear in a prismatic one's position:
-        half its difference between a quarter turn before and after, or a unit before and after, is the derivative.
+        A torque is a constant and a sinusoid of a revolute joint's angle, and linear in a prismatic joint's position.
+        The derivative is half its difference between a quarter turn before and after, or between a unit before and
+        after.
         """
         step = np.zeros(self.model.robot.n_joints)
         step[joint] = 1.0 if self.model.robot.chain.prismatic[joint] else np.pi / 2
@@ -119,18 +120,18 @@ class ModelPoint:
 
 @dataclass(frozen=True, eq=False)
 class TorqueSensorModel:
-    """Readings v = s τ + b + f d of M samples at joint angles θ = c φ + o, φ being the position readings.
+    """Readings v = s τ + b + f d of M samples at joint angles θ = c φ + o, where φ are the position readings.
 
     s = 1/k is the sensitivity (readings per N m), b the offset, f the Coulomb friction (both in readings), d the
-    direction of the approach, τ = Y(θ) (n + [loaded] load moments) the gravity torque. Unknown are s, b, f of each
-    joint, c and o if positions are, the moments n unless known, and the mass's centre unless known.
+    direction of the approach, τ = Y(θ) (n + [loaded] load moments) the gravity torque. Unknowns are s, b, f of each
+    joint, c and o if positions are unknown, the moments n unless known, and the centre of the mass unless known.
 
     Attributes:
         robot: kinematics and gravity.
-        samples: M, with readings as torque.
-        loaded: (M,) whether the reference mass was attached.
-        mass: what was attached, or None.
-        known: moments, or None.
+        samples: M samples, with readings as torque.
+        loaded: (M,) mask of samples with the reference mass.
+        mass: reference mass, or None.
+        known: known moments, or None.
         positions: whether c and o are unknown.
     """
 
@@ -175,7 +176,7 @@ class TorqueSensorModel:
         return ~self.gravity.unobservable_axes()
 
     def at(self, values: NDArray) -> ModelPoint:
-        """The model at values (K,) of the unknowns."""
+        """Return the model at values (K,) of the unknowns."""
         return ModelPoint(self, values)
 
     @cached_property
@@ -195,7 +196,7 @@ class TorqueSensorModel:
 
     @cached_property
     def free_moments(self) -> NDArray:
-        """Where the moments are among the unknowns; empty if they are known."""
+        """Return the indices of the moments among the unknowns; empty if they are known."""
         first = len(self.joint_labels) * self.robot.n_joints
         return np.arange(first, first + (0 if self.known else len(self.moment_columns)))
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import solve
-from dynid_ros.estimation.recursive_least_squares import UNKNOWN, SquareRootInformation
+from dynid_ros.estimation.recursive_least_squares import UNKNOWN_DEVIATION, SquareRootInformation
 from dynid_ros.identification.static_samples import (
     SampleRules,
     Samples,
@@ -19,7 +19,7 @@ from dynid_ros.identification.static_samples import (
     spaced,
     static_samples,
 )
-from dynid_ros.identification.torque_sensors.sensor_drift import COLUMNS, WINDOWS, DriftAlarm, DriftWindows
+from dynid_ros.identification.torque_sensors.sensor_drift import N_COLUMNS, WINDOW_SAMPLES, DriftAlarm, DriftWindows
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.model import RobotModel
@@ -30,11 +30,11 @@ from dynid_ros.recording import Recording
 
 
 class NoiseLearner:
-    """Standard deviation of what a linear model leaves of a joint's first readings.
+    """Standard deviation of a joint's first readings about a linear model.
 
     Args:
         n_joints: n.
-        needed: samples of a joint from which its noise is learned.
+        needed: number of samples of a joint from which its noise is estimated.
 
     Attributes:
         noise: (n,) infinite until it is known.
@@ -46,7 +46,7 @@ class NoiseLearner:
         self.noise = np.full(n_joints, np.inf)
 
     def add(self, rows: NDArray, error: NDArray) -> None:
-        """Take up a sample: rows (n, k) and errors (n,); a row of zeros says nothing."""
+        """Add a sample with rows (n, k) and errors (n,); a row of zeros has no information."""
         for joint in np.flatnonzero(np.isinf(self.noise) & rows.any(axis=1)):
             seen = self._seen[joint]
             seen.append(np.append(rows[joint], error[joint]))
@@ -61,20 +61,20 @@ class NoiseLearner:
 # Rests and slow motion of an arm at work, cut out of the stream of its joint states.
 
 
-LONGEST_REST = 30.0
+MAX_REST_S = 30.0
 """An arm that rests longer than this gives a sample each such time, s."""
-LONGEST_MOTION = 60.0
+MAX_MOTION_S = 60.0
 """Motion without a rest is looked at after this time, s."""
-SPACING = 1.0
+MIN_SPACING_S = 1.0
 """Time between blocks of slow motion that are used, s: friction varies along the way, and neighbours vary alike."""
 
 
 class SampleStream:
-    """Gives each rest once, when it is over, and what was slow on the way.
+    """Stream of rests, each returned once when it is over, and of slow motion.
 
     Args:
         joint_names: n joints.
-        rules: what counts as static and as slow.
+        rules: thresholds of static and slow samples.
         slow: whether slow motion counts.
     """
 
@@ -83,12 +83,12 @@ class SampleStream:
         self._states: deque[tuple[float, ArrayLike, ArrayLike]] = deque()
 
     def add(self, time: float, position: ArrayLike, reading: ArrayLike) -> None:
-        """A joint state: time (s), positions and readings, (n,) each; one that comes too late is left out."""
+        """Add a joint state: time (s), positions and readings, (n,) each; a state that arrives too late is ignored."""
         if not self._states or time > self._states[-1][0]:
             self._states.append((time, position, reading))
 
     def take(self) -> Samples | None:
-        """What has been completed since the last call; None if nothing."""
+        """Return the samples that were completed since the last call, or None."""
         if len(self._states) < 10:
             return None
         recording = self._recording()
@@ -97,13 +97,13 @@ class SampleStream:
         done = [m for m, end in enumerate(ends) if end]
         if done:
             last = ends[done[-1]]
-        elif recording.duration > (LONGEST_REST if len(static) else LONGEST_MOTION):
+        elif recording.duration > (MAX_REST_S if len(static) else MAX_MOTION_S):
             done, last = list(range(len(static))), recording.n_samples
         else:
             return None
         parts = [static.take(done)]
         if self.slow:
-            parts.append(spaced(slow_samples(recording.slice(slice(max(last, 10))), self.rules), SPACING))
+            parts.append(spaced(slow_samples(recording.slice(slice(max(last, 10))), self.rules), MIN_SPACING_S))
         for _ in range(last):
             self._states.popleft()
         found = Samples.join(parts)
@@ -116,36 +116,36 @@ class SampleStream:
         )
 
     def _end(self, recording: Recording, samples: Samples, m: int) -> int:
-        """Row at which the arm has left the place of a sample; 0 if it has not."""
+        """Return the row at which the arm has left the position of a sample; 0 if it has not."""
         after = recording.time > samples.time[m]
         away = np.abs(recording.position - samples.position[m]).max(axis=1) > self.rules.minimum_approach
         return int(np.argmax(after & away))
 
 
-KINDS = ("static", "slow")
-REFINED = 32
-"""Samples after an alarm that make what it says more exact."""
+SAMPLE_KINDS = ("static", "slow")
+REFIT_SAMPLES = 32
+"""Number of samples after an alarm that refine its numbers."""
 
 
 class TorqueSensorObserver:
-    """Compares readings with the torque of known gravity, sample by sample, at rest and in slow motion.
+    """Comparison of readings with the torque of known gravity, sample by sample, at rest and in slow motion.
 
-    Each joint's sensitivity and offset are estimated recursively, friction beside them, with directional forgetting,
-    and tested against the reference. A joint that has drifted is told once, until `accept`; its estimates start anew,
-    and what is said about it becomes more exact with the next samples.
+    Each joint's sensitivity, offset and friction are estimated recursively, with directional forgetting, and tested
+    against the reference. A joint that has drifted is reported once, until `accept`. Its estimates start again, and the
+    numbers of the alarm are refined with the next samples.
 
     Args:
         robot: kinematics and gravity.
-        gravity: moments of the arm as it is, with their uncertainty.
-        sensors: the reference calibration; None: readings are torques.
+        gravity: moments of the arm, with their uncertainty.
+        sensors: reference calibration; None: readings are torques.
         reference_std: (n, 2) standard errors of the reference gain and offset; None: the reference is exact.
-        learning: number of samples of each kind from which noise is learned.
-        memory: samples after which old information has faded to 1/e.
-        false_alarm_rate: largest chance that any joint gives a false alarm at one sample.
-        rules: what counts as static and as slow.
+        learning: number of samples of each kind from which noise is estimated.
+        memory: number of samples after which old information has faded to 1/e.
+        false_alarm_rate: largest probability that any joint gives a false alarm at one sample.
+        rules: thresholds of static and slow samples.
 
     Raises:
-        IdentificationError: a setting that makes no sense, or moments of another robot.
+        IdentificationError: an impossible setting, or moments of another robot.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class TorqueSensorObserver:
             )
         for name, value, valid, expected in (
             ("learning", learning, learning >= 10, "at least 10"),
-            ("memory", memory, COLUMNS < memory < np.inf, f"more than {COLUMNS}, and finite"),
+            ("memory", memory, N_COLUMNS < memory < np.inf, f"more than {N_COLUMNS}, and finite"),
             ("false_alarm_rate", false_alarm_rate, 0 < false_alarm_rate < 1, "between 0 and 1"),
         ):
             if not valid:
@@ -180,13 +180,13 @@ class TorqueSensorObserver:
         known = variances > 0
         self._moment_errors = axes[:, known] * np.sqrt(variances[known])
         self._weighed = ~self.gravity.unobservable_axes()
-        self._learners = {kind: NoiseLearner(n, learning) for kind in KINDS}
-        self._dof = learning - COLUMNS
+        self._learners = {kind: NoiseLearner(n, learning) for kind in SAMPLE_KINDS}
+        self._dof = learning - N_COLUMNS
         self._set_reference(sensors or TorqueSensors.ideal(robot.joint_names), reference_std)
 
     @property
     def gain(self) -> NDArray:
-        """(n,) present estimate, N m per unit of the reading; NaN while it is not told to a tenth."""
+        """Present gains (n,), N m per unit of the reading; NaN until known to a tenth."""
         value, std = self._estimates()
         return np.where(std[:, 0] < 0.1 * np.abs(value[:, 0]), 1 / value[:, 0], np.nan)
 
@@ -221,13 +221,13 @@ class TorqueSensorObserver:
         return raised
 
     def accept(self) -> TorqueSensors:
-        """Take the present estimates for the reference, where they are told, and end all alarms; returns them.
+        """Make the determined present estimates the reference, end all alarms, and return the estimates.
 
         Raises:
-            IdentificationError: none is told.
+            IdentificationError: no estimate is determined.
         """
         std = self.standard_errors
-        known = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN / 2], axis=1)
+        known = np.stack([np.isfinite(self.gain), std[:, 1] < UNKNOWN_DEVIATION / 2], axis=1)
         if not known.any():
             raise IdentificationError(
                 "there is nothing to accept: no gain and no offset is known yet from what was watched; let the arm "
@@ -249,13 +249,13 @@ class TorqueSensorObserver:
         self._alarms: dict[str, DriftAlarm] = {}
         self._refined: dict[str, int] = {}
         self._exceeding = np.zeros(n, int)
-        self._estimators = [SquareRootInformation(COLUMNS) for _ in range(n)]
+        self._estimators = [SquareRootInformation(N_COLUMNS) for _ in range(n)]
         covariance = np.zeros((n, 2, 2))
         covariance[:, 0, 0] = (self._reference_std[:, 0] * self._sensitivity**2) ** 2
         covariance[:, 1, 1] = self._reference_std[:, 1] ** 2
         errors = self._moment_errors.shape[1]
         self._windows = DriftWindows(covariance, errors, self.false_alarm_rate, self._dof)
-        self._times: deque[float] = deque(maxlen=WINDOWS[-1])
+        self._times: deque[float] = deque(maxlen=WINDOW_SAMPLES[-1])
 
     def _take(self, samples: Samples, m: int, regressor: NDArray) -> list[DriftAlarm]:
         torque, time = regressor @ self._moments, float(samples.time[m])
@@ -277,17 +277,17 @@ class TorqueSensorObserver:
         self._times.append(time)
         names = self.robot.joint_names
         for name, alarm in self._alarms.items():
-            if self._refined[name] < REFINED:
+            if self._refined[name] < REFIT_SAMPLES:
                 self._refined[name] += 1
                 self._alarms[name] = self._alarm(names.index(name), alarm.time)
         self._exceeding = np.where(statistic > self._windows.threshold, self._exceeding + 1, 0)
-        lasting = [int(j) for j in np.flatnonzero(self._exceeding >= WINDOWS[0]) if names[j] not in self._alarms]
-        # A sudden change of friction is parted from what comes after it, which then shows no drift.
+        lasting = [int(j) for j in np.flatnonzero(self._exceeding >= WINDOW_SAMPLES[0]) if names[j] not in self._alarms]
+        # A sudden change of friction is separated from the samples after it, which then show no drift.
         drifted = [j for j in lasting if self._windows.drift(j).statistic > self._windows.threshold]
         raised = [self._alarm(joint, time) for joint in drifted]
         for alarm in raised:
             self._alarms[alarm.joint], self._refined[alarm.joint] = alarm, 0
-            self._estimators[names.index(alarm.joint)] = SquareRootInformation(COLUMNS)
+            self._estimators[names.index(alarm.joint)] = SquareRootInformation(N_COLUMNS)
         return raised
 
     def _estimate(self, rows: NDArray, error: NDArray) -> None:
@@ -297,7 +297,7 @@ class TorqueSensorObserver:
                 estimator.update(np.append(row, e)[None], keep)
 
     def _estimates(self) -> tuple[NDArray, NDArray]:
-        """Sensitivity and offset (n, 2) and standard errors; infinite before anything is known."""
+        """Return sensitivity and offset (n, 2) and standard errors, which are infinite before the first information."""
         value = np.stack([self._sensitivity, self.sensors.offset], axis=1)
         std = np.full_like(value, np.inf)
         for joint, estimator in enumerate(self._estimators):

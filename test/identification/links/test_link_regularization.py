@@ -9,7 +9,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.links import link_regularization as prior_weight
-from dynid_ros.identification.links.link_regularization import DEFAULT_WEIGHT, WEIGHTS, FullProblem, choose_weight
+from dynid_ros.identification.links.link_regularization import DEFAULT_WEIGHT, PRIOR_WEIGHTS, FullProblem, choose_weight
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import divergence, is_possible
 from dynid_ros.model.link_columns import LinkColumns
@@ -37,7 +37,7 @@ def test_much_where_the_urdf_is_right_and_data_are_poor():
     found = choose_weight(problem(ur10(), [run(ur10(), 5.0, 5.0)]))
     assert found.weight >= 1e3
     assert found.scores[1e5] == min(found.scores.values())
-    assert list(found.scores) == list(WEIGHTS)
+    assert list(found.scores) == list(PRIOR_WEIGHTS)
 
 
 def test_little_where_it_is_wrong_and_data_are_rich():
@@ -60,7 +60,7 @@ def test_the_chosen_weight_predicts_another_motion_better_than_extremes():
     full = problem(nominal, recordings)
     other = problem(nominal, [run(ur10(), 20.0, 0.0, 7)])
     chosen = choose_weight(full).weight
-    fits = [full.consistent().solve(weight) for weight in (WEIGHTS[0], chosen, 1e-4)]
+    fits = [full.consistent().solve(weight) for weight in (PRIOR_WEIGHTS[0], chosen, 1e-4)]
     errors = [np.log(other.problem.residual_rms(full.reduce(fit.solution))).mean() for fit in fits]
     assert errors[1] <= min(errors) + 0.05
 
@@ -96,7 +96,7 @@ def test_weights_that_rounding_hides_are_passed_over(monkeypatch):
 
 
 def test_grid_descends():
-    assert list(WEIGHTS) == sorted(WEIGHTS, reverse=True)
+    assert list(PRIOR_WEIGHTS) == sorted(PRIOR_WEIGHTS, reverse=True)
     assert prior_weight.TOLERATED < 0.1
 
 

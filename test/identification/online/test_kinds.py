@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
-from dynid_ros.identification.equations import KINDS
-from dynid_ros.identification.online.kinds import SMALL_KINDS, KindSums
+from dynid_ros.identification.equations import MAX_KINDS
+from dynid_ros.identification.online.kinds import N_SMALL_KINDS, KindSums
 
 
 def _experiment(samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +21,7 @@ def test_nothing_is_lost_and_kinds_are_few():
     for state, equations in zip(states, rows, strict=True):
         kinds.add(state, equations, np.ones(2))
     sums, weights = kinds.kinds()
-    assert len(sums) == KINDS
+    assert len(sums) == MAX_KINDS
     np.testing.assert_allclose(sums.sum(axis=0), np.einsum("tja,tjb->jab", rows, rows))
     np.testing.assert_allclose(weights.sum(axis=0), [1000, 1000])
     # Kinds of about the same size, as of a motion that is the same all the time.
@@ -40,7 +40,7 @@ def test_a_motion_that_repeats_adds_no_kinds():
 
 
 def test_what_is_forgotten_decays_in_all_kinds():
-    states, rows = _experiment(SMALL_KINDS + 60)
+    states, rows = _experiment(N_SMALL_KINDS + 60)
     kinds, expected = KindSums(2, 3), np.zeros((2, 4, 4))
     for state, equations in zip(states, rows, strict=True):
         kinds.add(state, equations, np.ones(2), keep=0.9)

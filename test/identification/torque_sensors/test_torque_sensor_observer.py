@@ -10,9 +10,9 @@ from torque_sensor_bench import recording as bench_recording
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
-from dynid_ros.identification.torque_sensors.sensor_drift import COLUMNS, DriftWindows
+from dynid_ros.identification.torque_sensors.sensor_drift import N_COLUMNS, DriftWindows
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import (
-    LONGEST_REST,
+    MAX_REST_S,
     SampleStream,
     TorqueSensorObserver,
 )
@@ -76,7 +76,7 @@ def test_arm_that_rests_for_long_is_not_forgotten():
     )
     found = streamed(waiting, 100)
     late = found.time[found.time > 10]
-    assert 2 <= len(late) <= 120 / LONGEST_REST + 1
+    assert 2 <= len(late) <= 120 / MAX_REST_S + 1
 
 
 def test_slow_motion_counts_if_wanted():
@@ -233,7 +233,7 @@ def test_threshold_is_not_just_high(work):
 def test_windows_count_as_one_sum_would():
     rng = np.random.default_rng(7)
     windows = DriftWindows(np.zeros((1, 2, 2)), 0, 0.01, MANY)
-    rows, error = rng.normal(0, 1, (300, 1, COLUMNS)), rng.normal(0, 1, (300, 1))
+    rows, error = rng.normal(0, 1, (300, 1, N_COLUMNS)), rng.normal(0, 1, (300, 1))
     statistics = [windows.add(a, e, np.zeros((1, 0)))[0] for a, e in zip(rows, error, strict=True)]
     expected = []
     for length in (8, 16, 32, 64, 128, 256):
