@@ -136,7 +136,7 @@ def test_impossible_problems(block, message):
 
 
 def test_weights_that_do_not_settle(regressor, truth, monkeypatch):
-    monkeypatch.setattr(robust, "MOST_PASSES", 4)
+    monkeypatch.setattr(robust, "MAX_PASSES", 4)
     torque, _ = noisy(regressor, truth, np.random.default_rng(6))
     with pytest.raises(IdentificationError, match="did not settle in 4 passes"):
         solve_robust(in_blocks(regressor, torque))
