@@ -1,24 +1,23 @@
-"""Standard errors that allow for residuals that are not noise, and for torque sensors with a wrong gain.
+"""Standard errors under correlated residuals and wrong gains of torque sensors.
 
 Residuals of a robot are mostly friction that the model lacks. They are correlated in neighbouring samples, and again
-when the motion repeats: to count samples, or stretches of time, takes repetitions for new evidence. So samples are put
-into kinds of motion (`MotionKinds`), in which residuals may be correlated in any way. What kinds of motion say of a
-parameter differs by as much as its estimate is uncertain (cluster-robust or "sandwich" covariance, Liang and Zeger
-1986). Each kind counts once per joint: friction in one joint knows nothing of that in another.
+when the motion repeats. Standard errors that count samples or stretches of time treat repetitions as new evidence. So
+samples are divided into kinds of motion (`MotionKinds`), in which residuals may be correlated in any way. The scatter
+of the estimate between kinds of motion is its uncertainty (cluster-robust or "sandwich" covariance, Liang and Zeger
+1986). Each kind counts once per joint, because friction of different joints is independent.
 
-A fit follows the residuals of ten kinds of motion closely. They are set right so that the covariance is unbiased under
-a working model of them (CR2: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018): noise, and what the model lacks,
-which in each kind of motion looks as if all parameters were others. How much of it there is, is estimated from the
-residuals. Intervals are Student's with the degrees of freedom that the covariance has under that model (Imbens and
-Kolesar 2016), some ten.
+A fit follows the residuals of ten kinds of motion closely. A correction makes the covariance unbiased under a working
+model of the residuals (CR2: Bell and McCaffrey 2002; Pustejovsky and Tipton 2018): noise, and unmodelled friction,
+which acts like a change of all parameters in each kind of motion. Its size is estimated from the residuals. Intervals
+are Student's with the degrees of freedom of the covariance under that model (Imbens and Kolesar 2016), about ten.
 
-Errors that are the same in all samples, as of a gain or of the arm that carries a load, are counted apart. But they
-show in the residuals too, as the motion differs, so what they are expected to show is subtracted.
+Errors that are the same in all samples, as of a gain or of the arm that carries a load, are counted separately. They
+also show in the residuals, because the motion differs, so their expected effect is subtracted.
 
-In simulations (benchmarks/link_coverage.py) standard errors of white noise are too small by a factor of two. Where
-the motion repeats, those from stretches of time, or from the autocorrelation or the spectrum of the residuals, are too
-small too: they see no repetition. Without a working model of what is lacking, few kinds of motion hide a tenth of the
-standard error; to leave out one kind after the other (CR3, the jackknife) adds a fifth too much.
+In simulations (benchmarks/link_coverage.py) standard errors of white noise are too small by a factor of two. Where the
+motion repeats, those from stretches of time, or from the autocorrelation or the spectrum of the residuals, are too
+small too: they do not see repetition. Without a working model, few kinds of motion hide a tenth of the standard error.
+Leaving out one kind after the other (CR3, the jackknife) adds a fifth too much.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import half_inverse
 
 NEGLIGIBLE_LEVERAGE = 1e-9
-"""Leverage that counts as none."""
+"""Leverage that counts as zero."""
 MAX_LEVERAGE = 1 - 1e-6
-"""Leverage from which on residuals say nothing, as only one kind of motion determines: there errors are those of the
-working model."""
+"""Leverage above which residuals have no information, because a single kind of motion determines the parameter. The
+error is then that of the working model."""
 MAX_DOF = 1e6
 """Degrees of freedom that are as good as infinite."""
 
@@ -48,11 +47,11 @@ class _Piece:
     """Samples of one joint in one kind of motion, compressed to s equations.
 
     Attributes:
-        joint: counted from 0.
-        rows: (s, r) orthogonal to each other, of columns in which the sum of all pieces' rowsᵀ rows is one.
-        share: (s,) leverage, the rows' squared lengths.
+        joint: index, from 0.
+        rows: (s, r) orthogonal rows, in columns for which the sum of rowsᵀ rows over all pieces is one.
+        share: (s,) leverage, the squared norms of the rows.
         residual: (s,).
-        known: (s, m) residual that each of the known errors would give, at one standard deviation.
+        known: (s, m) residual by one standard deviation of each known error.
     """
 
     joint: int
@@ -65,15 +64,15 @@ class _Piece:
 def robust_covariance(
     problem: WeightedProblem, weights: NDArray, noise: NDArray, solution: NDArray, gain_error: float = 0.0
 ) -> tuple[NDArray, NDArray]:
-    """Covariance (k, k) of a weighted fit, and degrees of freedom (k,) of each parameter's variance.
+    """Return the covariance (k, k) of a weighted fit, and the degrees of freedom (k,) of each variance.
 
     Args:
-        problem: that was solved.
-        weights: (n,) by which the equations of each joint were divided.
-        noise: (n,) RMS residual of each joint, N m.
+        problem: equations that were solved.
+        weights: (n,) divisors of the equations of each joint.
+        noise: (n,) RMS residual of each joint, N m (N).
         solution: (k,).
-        gain_error: standard deviation of the unknown relative error of each joint's torque gain. It is known itself,
-            and so leaves the more degrees of freedom, the more it adds (Satterthwaite 1946).
+        gain_error: standard deviation of the unknown relative error of each joint's torque gain. This variance is
+            known, so the degrees of freedom grow with its share (Satterthwaite 1946).
     """
     grams = [
         (j, *(part / w**2 for part in problem.kind_gram(j, kind)))
@@ -93,15 +92,14 @@ def clustered_covariance(
     solution: NDArray,
     known: Sequence[NDArray] | None = None,
 ) -> tuple[NDArray, NDArray]:
-    """Covariance (k, k) of a fit, and degrees of freedom (k,) of its variances, from what kinds of motion say.
+    """Return the covariance (k, k) of a fit, and its degrees of freedom (k,), by the scatter between kinds of motion.
 
     Args:
         grams: for each joint in each kind of motion the joint, its normal equations (k, k) and right-hand side (k,).
         white: (n,) variance of each joint's noise, in the units of the equations.
         solution: (k,).
-        known: for each of `grams` right-hand sides (k, m): what m independent errors add at one standard deviation.
-            They are the same in all of the data, and whoever asks counts them himself; the covariance is without them.
-            None: there are none.
+        known: for each of `grams` right-hand sides (k, m) by one standard deviation of m independent errors. They are
+            the same in all data and not part of the covariance, so the caller adds them. None: there are none.
     """
     inverse, pieces = _pieces(grams, solution, known)
     variances = _working_model(pieces, white)
@@ -123,7 +121,7 @@ def clustered_covariance(
 def white_covariance(
     problem: WeightedProblem, weights: NDArray, noise: NDArray, gain_error: float = 0.0
 ) -> tuple[NDArray, NDArray]:
-    """As `robust_covariance`, of residuals that are independent of each other: of samples that are no recording."""
+    """Return the covariance and degrees of freedom of `robust_covariance` for independent residuals."""
     squares = [square / w**2 for square, w in zip(problem.squares, weights, strict=True)]
     half = half_inverse(sum(squares))
     inverse = half @ half.T
@@ -135,9 +133,9 @@ def white_covariance(
 
 
 def widened(own: NDArray, other: NDArray) -> NDArray:
-    """Covariance (k, k) of an estimator that counts samples as independent, its errors no smaller than `other` has.
+    """Return a covariance (k, k) for independent samples, widened to errors no smaller than those of `other`.
 
-    An estimator other than the weighted fit meets the same residuals that are not noise; its correlations stay.
+    Every estimator meets the correlated residuals of the weighted fit; its own correlations are kept.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.sqrt(np.diag(other) / np.diag(own))
@@ -146,9 +144,9 @@ def widened(own: NDArray, other: NDArray) -> NDArray:
 
 
 def _without(seen: NDArray, dof: NDArray, expected: NDArray, least: NDArray) -> tuple[NDArray, NDArray]:
-    """Covariance (k, k) less variances (k,) that are counted elsewhere, none below `least`; its correlations stay.
+    """Return the covariance (k, k) minus variances (k,) that are counted elsewhere, none below `least`.
 
-    What is subtracted is known, so what is left is as uncertain as all was, with the fewer degrees of freedom.
+    Correlations are kept. The subtracted part is known, so the rest has fewer degrees of freedom.
     """
     whole = np.diag(seen)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -175,10 +173,10 @@ def _pieces(
 
 
 def _working_model(pieces: Sequence[_Piece], white: NDArray) -> list[NDArray]:
-    """Variances (s,) of each piece's residuals before the fit: white noise (n,), and parameters that vary by kind.
+    """Return variances (s,) of each piece's residuals before the fit: white noise and parameters that vary by kind.
 
-    A row's part of the latter is as its leverage. Its size in each joint is that with which the sums of squared
-    residuals, in the space of the columns, are expected to be what they are.
+    The second part is proportional to the leverage. Its size in each joint makes the expected sums of squared
+    residuals, in the space of the columns, equal to the observed ones.
     """
     n, r = len(white), pieces[0].rows.shape[1]
     found, linear, square = np.zeros(n), np.zeros((n, r, r)), np.zeros((n, r, r))
@@ -194,10 +192,10 @@ def _working_model(pieces: Sequence[_Piece], white: NDArray) -> list[NDArray]:
 
 
 def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
-    """(s, r) by which residuals are multiplied for a score whose square is unbiased.
+    """Return the factors (s, r) of residuals that make the square of the score unbiased.
 
     Args:
-        piece: of the residuals.
+        piece: piece of the residuals.
         variance: (s,) of its residuals by the working model, before the fit.
         total: (r, r) variance of the solution by that model.
     """
@@ -212,7 +210,7 @@ def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
 
 
 def gain_shifts(problem: WeightedProblem, weights: NDArray) -> NDArray:
-    """(n, k) change of the solution per relative error of each joint's gain, which moves its whole torque."""
+    """Return the change (n, k) of the solution per relative error of each joint's torque gain."""
     parts = [problem.joint(j) for j in range(problem.n_joints)]
     moments = np.array([matrix.T @ right / w**2 for (matrix, right), w in zip(parts, weights, strict=True)])
     inverse = half_inverse(sum(square / w**2 for square, w in zip(problem.squares, weights, strict=True)))
@@ -225,7 +223,7 @@ def _gain_covariance(problem: WeightedProblem, weights: NDArray, gain_error: flo
 
 
 def _dof(pieces: Sequence[_Piece], variances: Sequence[NDArray], effects: Sequence[NDArray], total: NDArray) -> NDArray:
-    """(k,) degrees of freedom of the sums of the squared scores under the working model."""
+    """Return the degrees of freedom (k,) of the sums of the squared scores under the working model."""
     pulls = np.array([p.rows.T @ e for p, e in zip(pieces, effects, strict=True)])
     moved = np.array([(p.rows.T * v) @ e for p, v, e in zip(pieces, variances, effects, strict=True)])
     sizes = np.array([v @ e**2 for v, e in zip(variances, effects, strict=True)])
@@ -238,7 +236,7 @@ def _dof(pieces: Sequence[_Piece], variances: Sequence[NDArray], effects: Sequen
     return found
 
 
-# Errors of a load that no residual shows: of the arm's model, and of the sensors' gains.
+# Errors of a load that residuals do not show: of the arm's model, and of the sensors' gains.
 
 
 class KnownColumns(Protocol):
@@ -258,17 +256,17 @@ class KnownColumns(Protocol):
 
 
 def known_errors(grams: Sequence[NDArray], size: int, gain_error: float, arm: KnownColumns | None) -> NDArray:
-    """Covariance (k, k) of a solution x = N⁻¹ Aᵀ W (d − B δ) that comes from the arm's error δ and from wrong gains.
+    """Return the covariance (k, k) of x = N⁻¹ Aᵀ W (d − B δ) by the arm's error δ and by wrong gains.
 
-    A gain that is wrong by ε moves the whole torque of its channel, d + B β, β being the arm's parameters. But these
-    were found with the same gain, and are wrong for it: what is common to the arm's torque then and now cancels.
+    A gain with an error ε changes the whole torque of its channel, d + B β, where β are the arm's parameters. These
+    were found with the same gain and have its error, so the common part of the arm's torque then and now cancels.
 
     Args:
-        grams: for each channel [A B d]ᵀ W [A B d], (k + a + 1, k + a + 1): columns that are fitted, columns of the
-            arm, and the right-hand side.
+        grams: for each channel [A B d]ᵀ W [A B d], (k + a + 1, k + a + 1): fitted columns, columns of the arm,
+            right-hand side.
         size: k.
         gain_error: standard deviation of the relative error of each channel's gain.
-        arm: whose columns B are; None: there are none.
+        arm: model with the columns B; None: there is none.
     """
     half = half_inverse(np.sum(grams, axis=0)[:size, :size])
     sides = known_sides(list(enumerate(grams)), len(grams), size, gain_error, arm)
@@ -279,14 +277,14 @@ def known_errors(grams: Sequence[NDArray], size: int, gain_error: float, arm: Kn
 def known_sides(
     grams: Sequence[tuple[int, NDArray]], channels: int, size: int, gain_error: float, arm: KnownColumns | None
 ) -> list[NDArray]:
-    """Right-hand sides (k, m) that each of these errors adds to normal equations at one standard deviation.
+    """Return the right-hand sides (k, m) of the normal equations by one standard deviation of each of these errors.
 
     Args:
         grams: channel, and its [A B d]ᵀ W [A B d] in some of the data.
-        channels: number c of them.
+        channels: number c of channels.
         size: k.
         gain_error: standard deviation of the relative error of each channel's gain.
-        arm: whose columns B are; None: there are none.
+        arm: model with the columns B; None: there is none.
     """
     ends, sides = slice(size, -1), []
     root = None if arm is None or arm.covariance is None else covariance_root(arm.covariance)
@@ -305,6 +303,6 @@ def known_sides(
 
 
 def covariance_root(covariance: NDArray) -> NDArray:
-    """(k, k) whose product with its transpose is the covariance (k, k), which may be singular."""
+    """Return a root (k, k) of a covariance (k, k), which may be singular: its product with its transpose."""
     values, axes = np.linalg.eigh(covariance)
     return axes * np.sqrt(np.maximum(values, 0.0))

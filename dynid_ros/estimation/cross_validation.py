@@ -1,4 +1,4 @@
-"""How samples are divided to see how well a model predicts motion that it was not fitted to."""
+"""Division of samples into folds, and held-out losses of models."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ RIDGE_FRACTION = 1e-10
 N_KIND_FOLDS = 4
 """Folds that leave out kinds of motion: where the joints are, and how they move there."""
 FOLD_SHARES = {"parts": 0.34, "fast": 0.2, "slow": 0.13, "kinds": 0.33}
-"""What the folds of each sort count together."""
+"""Total weight of the folds of each kind."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Groups to fit to, groups to predict, and what it counts in a mean over all folds."""
+    """Groups of samples for training and for testing, and the weight of the fold in a mean."""
 
     train: NDArray
     test: NDArray
@@ -33,12 +33,12 @@ class Fold:
 
 
 def folds(factors: NormalEquations) -> list[Fold]:
-    """Sorts of motion that are left out and predicted from all others; their shares sum to one.
+    """Return the folds; their shares sum to one.
 
-    Samples next to each other in time are correlated, so whole parts of the recordings are left out: the same part of
-    every recording, since recordings often repeat each other. They say how well the same motion is predicted; fast
-    samples from slow ones, slow ones from fast (where joints start and stop) and kinds of motion from others say how
-    the model extrapolates, which it will have to.
+    Neighbouring samples are correlated, so whole parts of the recordings are left out: the same part of every
+    recording, since recordings often repeat each other. These folds judge the prediction of the same motion. Fast
+    samples from slow ones, slow ones from fast (where joints start and stop) and kinds of motion from others judge
+    extrapolation, which a model will need.
     """
     counts = factors.counts
     groups, kinds = np.arange(len(counts)), len(counts) + np.arange(len(factors.kinds))
@@ -73,25 +73,25 @@ class FoldGrams:
 
     @cached_property
     def _train(self) -> list[NDArray]:
-        """For each joint (F, k_j + 1, k_j + 1), over its noise squared."""
+        """Normal equations (F, k_j + 1, k_j + 1) of each joint's training samples over its noise squared."""
         return [own / s**2 for own, s in zip(self._grams([fold.train for fold in self.folds]), self.noise, strict=True)]
 
     @cached_property
     def _test(self) -> list[NDArray]:
-        """For each joint (F, k_j + 1, k_j + 1)."""
+        """Normal equations (F, k_j + 1, k_j + 1) of each joint's test samples."""
         return self._grams([fold.test for fold in self.folds])
 
     def _grams(self, parts: Sequence[NDArray]) -> list[NDArray]:
         return [np.array([self.factors.gram_sum(j, groups) for groups in parts]) for j in range(len(self.noise))]
 
     def losses(self, chosen: NDArray, penalty: NDArray, center: NDArray, nonnegative: NDArray) -> NDArray:
-        """(F, n) mean squared prediction error over noise squared, per fold and joint.
+        """Return the mean squared prediction error over noise squared (F, n), per fold and joint.
 
         Args:
             chosen: (k,) columns.
-            penalty: (k, k), added to the normal equations.
-            center: (k,) where the penalty draws to.
-            nonnegative: (k,) bool, coefficients that cannot be negative: they are left out where they would be.
+            penalty: (k, k) matrix that is added to the normal equations.
+            center: (k,) minimum of the penalty.
+            nonnegative: (k,) mask of coefficients that cannot be negative; negative ones are left out.
         """
         place = np.full(int(max(map(np.max, self.factors.columns.of_joint))) + 1, -1)
         place[chosen] = np.arange(len(chosen))
@@ -112,16 +112,16 @@ class FoldGrams:
         return np.transpose(table)
 
     def mean(self, losses: NDArray) -> float:
-        """One number of losses (F, n): the mean over joints of the logarithm of the mean over folds.
+        """Return the mean over joints of the logarithm of the mean loss over folds.
 
-        The logarithm lets each joint count alike, however badly its noise is known.
+        The logarithm gives each joint the same weight, even if its noise is poorly known.
         """
         return float(np.mean(np.log(np.maximum(self._shares @ losses, 1e-300))))
 
     def gain(self, losses: NDArray, other: NDArray) -> tuple[float, float]:
-        """By how much `other` (F, n) lowers the logarithms of the losses, summed over joints, and its standard error.
+        """Return the decrease of the log losses by `other` (F, n), summed over joints, and its standard error.
 
-        The error is that of the mean over folds, from how far they differ on the gain.
+        The error is that of the mean over folds, from the scatter of the gain between them.
         """
         ratios = np.log(np.maximum(losses, 1e-300) / np.maximum(other, 1e-300)).sum(axis=1)
         mean = self._shares @ ratios
@@ -130,7 +130,7 @@ class FoldGrams:
 
 
 def _solve(normal: NDArray, right: NDArray, nonnegative: NDArray) -> NDArray:
-    """Solutions (F, k) of normal equations (F, k, k), without columns whose coefficients would have the wrong sign."""
+    """Return solutions (F, k) of normal equations (F, k, k), without columns with coefficients of the wrong sign."""
     scale = np.sqrt(np.maximum(np.einsum("fkk->fk", normal), np.finfo(float).tiny))
     scaled = normal / (scale[:, :, None] * scale[:, None, :]) + RIDGE_FRACTION * np.eye(right.shape[1])
     target = right / scale

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, fdtri, ndtri, ndtri_exp, stdtrit
 
 # Standard errors under correlated residuals: one block of time after the other is left out (Quenouille, Tukey).
-#
-# What a model lacks is correlated in neighbouring samples, so samples are no independent evidence; blocks that are
-# longer than that correlation nearly are.
+# Unmodelled torques are correlated in neighbouring samples, so samples are not independent. Blocks that are longer than
+# the correlation nearly are.
 
 
 MAX_RELATIVE_ERROR = 0.25
 """Largest standard error of a value that is well determined, as a fraction of the value: an interval of half of it."""
 WELL_CONDITIONED = 30.0
-"""Condition number of an experiment up to which it is good, …"""
+"""Largest condition number of a good experiment, …"""
 ILL_CONDITIONED = 100.0
 """… and above which it is poor."""
 N_TIME_BLOCKS = 10
@@ -52,21 +51,21 @@ class Jackknife:
 
 
 def jackknife_covariance(moves: NDArray) -> NDArray:
-    """(p, p) covariance of an estimate that leaving out each of B blocks moves by (B, p)."""
+    """Return the covariance (p, p) of an estimate that leaving out each of B blocks moves by (B, p)."""
     return (len(moves) - 1) / len(moves) * moves.T @ moves
 
 
 def jackknife_variance(moves: NDArray) -> NDArray:
-    """(...) variances, as `jackknife_covariance`, of moves (B, ...)."""
+    """Return the variances (...) of `jackknife_covariance` for moves (B, ...)."""
     return (len(moves) - 1) / len(moves) * np.sum(np.square(moves), axis=0)
 
 
 def left_out_steps(normals: NDArray, gradients: NDArray, rcond: float | None = None) -> NDArray:
-    """(B, p) moves to first order: a Gauss-Newton step without each block (Miller 1974, "The jackknife: a review").
+    """Return the moves (B, p) by Gauss-Newton steps without each block (Miller 1974, "The jackknife: a review").
 
     Args:
         normals: (B, p, p) normal matrix of each block.
-        gradients: (B, p) and its right-hand side at the estimate.
+        gradients: (B, p) right-hand side of each block at the estimate.
         rcond: see `numpy.linalg.lstsq`.
     """
     rest = np.sum(normals, axis=0) - normals
@@ -74,12 +73,12 @@ def left_out_steps(normals: NDArray, gradients: NDArray, rcond: float | None = N
 
 
 def time_blocks(runs: NDArray) -> NDArray:
-    """(N,) block of each sample: about `N_TIME_BLOCKS` contiguous stretches of equal length.
+    """Return the block (N,) of each sample: about `N_TIME_BLOCKS` contiguous stretches of equal length.
 
-    None goes across two runs, each of which has two at least.
+    No block extends over two runs, and each run has at least two.
 
     Args:
-        runs: (N,) run of each sample, those of a run together and in order of time.
+        runs: (N,) run of each sample; samples of a run are adjacent and in order of time.
     """
     blocks, start = np.empty(len(runs), dtype=int), 0
     for run in np.unique(runs):
@@ -116,7 +115,7 @@ def half_width(error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) 
 
 
 def normal_score(below: ArrayLike, above: ArrayLike) -> NDArray:
-    """Where a standard normal has the smaller of two tails, given by the logarithms of their probabilities."""
+    """Return the standard normal quantile with the smaller of two tails, given by log probabilities."""
     return np.where(np.less(above, below), -1.0, 1.0) * ndtri_exp(np.minimum(above, below))
 
 
@@ -135,17 +134,17 @@ def region_radius(size: int, dof: float = np.inf, level: float = LEVEL) -> float
 
 @dataclass(frozen=True, eq=False)
 class BaseEstimate:
-    """What the data alone say, without any prior.
+    """Estimate of base parameters by the data alone, without a prior.
 
     Attributes:
-        names: (k,) parameters that lead the expressions, such as "Izz1".
+        names: (k,) names of the parameters that lead the expressions, such as "Izz1".
         expressions: (k,) such as "Izz1 + Ixx2 + 0.2025 m3"; friction coefficients are among them.
-        values: (k,) NaN where the data do not determine it.
+        values: (k,) NaN if undetermined.
         covariance: (k, k) of `values`.
-        nominal: (k,) of the URDF; NaN for friction, of which a URDF says nothing that counts.
+        nominal: (k,) values of the URDF; NaN for friction, for which a URDF has no useful value.
         dof: (k,) degrees of freedom of each variance.
-        gain_shifts: (n, k) change of the values per relative error of each joint's torque gain, which later readings
-            of the same sensors share; None: not known.
+        gain_shifts: (n, k) change of the values per relative error of each joint's torque gain, which later readings of
+            the same sensors share; None: unknown.
         gain_error: standard deviation of these errors that the covariance allows for.
     """
 
@@ -160,7 +159,7 @@ class BaseEstimate:
 
     @property
     def alone(self) -> dict[str, int]:
-        """Places of the parameters that stand by themselves, by name: their expression holds no other parameter."""
+        """Indices of the parameters whose expression contains no other parameter, by name."""
         pairs = zip(self.names, self.expressions, strict=True)
         return {name: place for place, (name, expression) in enumerate(pairs) if name == expression}
 
@@ -176,5 +175,5 @@ class BaseEstimate:
             return self.standard_errors / np.abs(self.values)
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
-        """(k, 2) lower and upper ends, from Student's t."""
+        """Return lower and upper ends (k, 2), from Student's t."""
         return interval(self.values, self.standard_errors, self.dof, level)

@@ -1,4 +1,4 @@
-"""Which parameters normal equations determine, how well, and what they cannot distinguish."""
+"""Identifiability of parameters by normal equations: which are determined, how well, and in which combinations."""
 
 from dataclasses import dataclass
 
@@ -14,17 +14,17 @@ MIN_SHARE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """Which of k parameters normal equations determine.
+    """Identifiability of k parameters by normal equations.
 
     Attributes:
-        singular_values: (k,) of the weighted regressor with columns of unit norm, descending.
-        rank: how many of them are not zero.
-        unscaled: condition number of the columns as they are; infinite where the rank is short.
-        identifiable: (k,) bool.
-        covariance: (k, k); rows and columns of what is not determined are NaN.
-        inflation: (k,) standard error over that with all other parameters known; infinite where not determined.
-        norms: (k,) of the columns; zero where they are without effect.
-        null_space: (k, k − rank) orthonormal columns: changes that nothing shows, of parameters times their norms.
+        singular_values: (k,) of the weighted regressor with unit columns, descending.
+        rank: number of singular values above the tolerance.
+        unscaled: condition number of the unscaled columns; infinite if rank-deficient.
+        identifiable: (k,) mask of the determined parameters.
+        covariance: (k, k); rows and columns of undetermined parameters are NaN.
+        inflation: (k,) standard error relative to that with all other parameters known; infinite if undetermined.
+        norms: (k,) norms of the columns; zero for columns without effect.
+        null_space: (k, k − rank) orthonormal changes without effect, of parameters times their norms.
     """
 
     singular_values: NDArray
@@ -38,7 +38,7 @@ class Identifiability:
 
     @classmethod
     def of(cls, information: NDArray, reference: NDArray) -> "Identifiability":
-        """Judge normal equations (k, k), the noise being 1, compared with those of a `reference` motion."""
+        """Judge normal equations (k, k) for unit noise, in comparison with those of a `reference` motion."""
         norms = np.sqrt(np.diag(information))
         acts = norms > NEGLIGIBLE_COLUMN * np.sqrt(np.diag(reference))
         norms = np.where(acts, norms, 0.0)
@@ -72,7 +72,7 @@ class Identifiability:
         return np.sqrt(np.where(self.identifiable, np.diag(self.covariance), np.inf))
 
     def partner(self, parameter: int) -> tuple[int, float]:
-        """Return the parameter whose error is most correlated with that of an identifiable one, and the correlation."""
+        """Return the parameter with the error most correlated with that of an identifiable one, and the correlation."""
         errors = self.standard_errors
         with np.errstate(invalid="ignore"):
             correlation = np.nan_to_num(self.covariance[parameter] / errors / errors[parameter])
@@ -81,7 +81,7 @@ class Identifiability:
         return other, float(correlation[other])
 
     def combinations(self) -> NDArray:
-        """(r, k) combinations of parameters that are not determined by themselves, which are."""
+        """Return the identifiable combinations (r, k) of parameters that are not identifiable by themselves."""
         candidates = np.flatnonzero(~self.identifiable & (self.norms > 0))
         among = self.null_space[candidates]
         size = (
@@ -89,7 +89,7 @@ class Identifiability:
         )
         if not size:
             return np.zeros((0, len(self.norms)))
-        # The parameters that stand for the null space; the others are identifiable together with them.
+        # These parameters represent the null space; the others are identifiable together with them.
         _, _, order = qr(among.T, mode="economic", pivoting=True)
         lost, kept = np.sort(order[:size]), np.sort(order[size:])
         shares = -np.linalg.lstsq(among[lost].T, among[kept].T, rcond=UNDETERMINED_FRACTION)[0].T

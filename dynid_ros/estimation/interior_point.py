@@ -2,12 +2,12 @@
 
 minimise f(S, w) = ½ ‖A svec(S) + B w − z‖² + γ Σ (−log det S_i + tr S_i − 4) over S_i ≻ 0, w ≥ 0
 
-A primal-dual interior-point method. The optimum has slacks Z_i = γ S_i⁻¹ and v ≥ 0 with w ∘ v = 0, so it is the point
-of the central path at which the products S Z have come down to γ and w v to zero; both start high, which is the
-continuation of the weight. Nesterov-Todd scaling makes primal and dual equal and diagonal in each iteration, and
-Mehrotra's predictor chooses how fast to go down (Vandenberghe 2010, "The CVXOPT linear and quadratic cone program
-solvers"). S and Z are kept as factors, so that they are positive definite whatever the rounding, and each Newton step
-is a least squares problem solved by QR, which does not square the condition of A.
+This is a primal-dual interior-point method. The optimum has slacks Z_i = γ S_i⁻¹ and v ≥ 0 with w ∘ v = 0. It is the
+point of the central path where the products S Z have decreased to γ and w v to zero. Both start high, which is a
+continuation in the weight. Nesterov-Todd scaling makes primal and dual equal and diagonal in each iteration, and
+Mehrotra's predictor chooses the decrease (Vandenberghe 2010, "The CVXOPT linear and quadratic cone program solvers"). S
+and Z are stored as factors, which keeps them positive definite under rounding. Each Newton step is a least-squares
+problem solved by QR, which does not square the condition number of A.
 """
 
 from dataclasses import dataclass
@@ -37,10 +37,10 @@ _USEFUL_STEP = 0.05
 """Length below which a step is not shortened further, and a more careful direction is tried."""
 
 _SMALLEST_IMAGE = 1e-6
-"""Effect of the prior, as a fraction of the data, below which the data say nothing about its scale."""
+"""Effect of the prior, as a fraction of the data, below which the data do not determine its scale."""
 
 _RIDGE = 1e-8
-"""Ridge on w (columns of unit length): bounds what the data leave undetermined, and is invisible otherwise."""
+"""Ridge on w (columns of unit length): it bounds undetermined coefficients and has no visible effect otherwise."""
 
 
 def _basis() -> NDArray:
@@ -142,7 +142,7 @@ class EntropicLeastSquares:
         return best
 
     def _first(self, weight: float, start: Optimum | None) -> tuple[Point, float]:
-        """Start and its level, from which w v, and S Z as far as it is above the weight, come down."""
+        """Return the start and its level, from which w v, and S Z above the weight, decrease."""
         if start is not None:
             point, level = start.point, max(weight, start.weight)
         else:
@@ -157,21 +157,21 @@ class EntropicLeastSquares:
             pull = np.max(np.abs(self.B.T @ residual), initial=0.0)
             level = max(weight, size * slope, pull**2)
             point = Point(np.sqrt(size) * ones, np.sqrt(level / size) * ones, np.zeros(k), np.zeros(k))
-        # The point with the same w − v at which w v is the level.
+        # The point with the same w − v for which w v equals the level.
         half = 0.5 * np.abs(point.w - point.v)
         large = half + np.hypot(half, np.sqrt(level))
         w = np.where(point.w > point.v, large, level / large)
         return Point(point.factor, point.dual_factor, w, level / w), level
 
     def _best_w(self, point: Point) -> NDArray:
-        """The best w (k,) for the S of a point."""
+        """Return the best w (k,) for the S of a point."""
         return nnls(self.B, self.z - self.A @ point.coordinates)[0] if self.B.shape[1] else np.zeros(0)
 
     def _value_and_gap(self, point: Point, w: NDArray, weight: float) -> tuple[float, float]:
-        """The objective at S and the best w for it, and how far at most it is above the minimum.
+        """Return the objective at S and its best w, and an upper bound of its distance to the minimum.
 
         The dual is max −½ νᵀν − νᵀz + γ Σ log det(1 + smat(Aᵀν)_i / γ) over ν with Bᵀν ≥ 0. The residual r of the best
-        w fulfils the constraint; with ν = τ r, τ = 1 or as large as the logarithm allows, primal less dual is the sum
+        w fulfils the constraint. With ν = τ r, τ = 1 or as large as the logarithm allows, primal minus dual is the sum
         of the positive terms below, free of cancellation.
         """
         residual = self.A @ point.coordinates + self.B @ w - self.z
@@ -245,7 +245,7 @@ class _Scaled:
         return min(1.0, -_TO_BOUNDARY / lowest) if lowest < 0 else 1.0
 
     def _follow(self, steps: tuple[NDArray, ...], sigma: float) -> tuple[Point, float, float]:
-        """The point along a direction that keeps all products near their target, its level, and the step's length."""
+        """Return the point along a direction with all products near their target, its level, and the step length."""
         lowest = min(_CENTRALITY, self._centrality(self.spread, self.spread_w**2, self.level))
         length = self._reach(steps)
         while True:
@@ -260,7 +260,7 @@ class _Scaled:
         return point, level, length
 
     def _centrality(self, spread: NDArray, products: NDArray, level: float) -> float:
-        """The smallest product of primal and dual, as a fraction of its target."""
+        """Return the smallest product of primal and dual, as a fraction of its target."""
         return float(np.min(products / level, initial=np.min(spread**2) / max(self.weight, level)))
 
 

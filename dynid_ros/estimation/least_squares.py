@@ -36,7 +36,7 @@ def triangular_factor(regressors: Iterable[NDArray]) -> NDArray:
     factor: NDArray | None = None
     for regressor in regressors:
         rows = regressor.reshape(-1, regressor.shape[-1])
-        # The result is an array already; numpy's type hints do not say so for this mode.
+        # The result is an array, which numpy's type hints do not declare for this mode.
         factor = np.asarray(np.linalg.qr(rows if factor is None else np.concatenate([factor, rows]), mode="r"))
     if factor is None:
         raise ModelError("motion: it has no samples")
@@ -167,9 +167,9 @@ class LeastSquaresFit:
         residual: (m,) b − A x.
         leverage: (m,) diagonal of the hat matrix.
         rank: number of determined combinations.
-        condition_number: condition number of the column-scaled weighted matrix; infinite if it is rank-deficient.
+        condition_number: condition number of the column-scaled weighted matrix; infinite if rank-deficient.
         inflation: (k,) factor by which collinearity with the other columns inflates each standard error (square root of
-            the variance inflation factor); infinite for a column that takes part in an undetermined combination.
+            the variance inflation factor); infinite for a column of an undetermined combination.
     """
 
     solution: NDArray

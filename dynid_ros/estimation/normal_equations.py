@@ -39,7 +39,7 @@ class GroupedNormalEquations:
 
         Args:
             group: 0 … G−1.
-            rows: for each joint (M, k_j); quickest where samples of a column are next to each other in memory.
+            rows: for each joint (M, k_j); fastest if the samples of a column are adjacent in memory.
             torque: (M, n).
         """
         self._factors.clear()
@@ -52,7 +52,7 @@ class GroupedNormalEquations:
             total[-1, -1] += right @ right
 
     def factor(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> NDArray:
-        """R (r, k_j + 1) that stands for all rows of a joint in these groups (None: in all): RᵀR is their sum."""
+        """Return R (r, k_j + 1) with RᵀR the sum over all rows of a joint in these groups (None: in all groups)."""
         if groups is not None:
             return gram_factor(self.sums[joint][np.asarray(groups, dtype=int)].sum(axis=0))
         if joint not in self._factors:
@@ -80,30 +80,30 @@ class Columns(Protocol):
     of_joint: list[NDArray]
 
     def memory(self, q: NDArray) -> Mapping[Any, NDArray]:
-        """What columns with a memory need to know (N,) of each of consecutive samples of positions (N, n)."""
+        """Return the state (N,) of columns with a memory at consecutive positions (N, n)."""
 
     def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Any = None) -> list[NDArray]:
-        """For each channel the matrix (N, k_j) of a motion (N, n), which `memory` tells of."""
+        """Return for each channel the matrix (N, k_j) of a motion (N, n), given the state of columns with a memory."""
 
 
 AnyColumns = TypeVar("AnyColumns", bound=Columns)
 
 
 class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
-    """Sums of [Y_j τ_j]ᵀ [Y_j τ_j] and factors of them, by groups of samples.
+    """Sums of [Y_j τ_j]ᵀ [Y_j τ_j] and their factors, by groups of samples.
 
-    Groups make it possible to leave samples out, for cross-validation, and to see how far stretches of time agree, for
-    errors that are correlated in time: 2 s holds the slow and 2 s + 1 the fast samples of stretch s.
+    Groups can be left out for cross-validation, and compared for errors that are correlated in time. Group 2 s has the
+    slow and group 2 s + 1 the fast samples of stretch s.
 
     Args:
-        columns: what the regressor consists of.
-        recordings: number of samples of each recording; none has to be known better than to a factor.
-        share: (n,) what each joint's equations are worth, all of full weight being one; or one number for all.
+        columns: columns of the regressor.
+        recordings: rough number of samples of each recording.
+        share: (n,) weight of each joint's equations relative to full weight, or one number for all joints.
 
     Attributes:
-        columns, share: as given.
+        columns, share: arguments.
         stretches: number of stretches of time of each recording; S in all.
-        parts: (S,) which part of its recording each stretch belongs to.
+        parts: (S,) part of its recording that each stretch belongs to.
     """
 
     def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray, share: float | NDArray = 1.0):
@@ -115,7 +115,7 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
         self._kinds: dict[int, GroupedNormalEquations] = {}
 
     def add_kind(self, kind: int, rows: Sequence[NDArray], torque: NDArray) -> None:
-        """Add samples to a kind of motion; arguments as those of `add`."""
+        """Add samples to a kind of motion; other arguments as in `add`."""
         if kind not in self._kinds:
             self._kinds[kind] = GroupedNormalEquations(self._widths)
         self._kinds[kind].add(0, rows, torque)
@@ -130,11 +130,11 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
         return self._kinds[kind].sums[joint][0]
 
     def norms(self, joint: int) -> NDArray:
-        """(k_j,) norms of a joint's columns over all samples."""
+        """Return the norms (k_j,) of a joint's columns over all samples."""
         return np.sqrt(np.einsum("gkk->k", self.sums[joint])[:-1])
 
     def relative_power(self, size: int) -> NDArray:
-        """(size,) power of each column in parts of that of its channel, summed over the channels that have it."""
+        """Return the power (size,) of each column relative to its channels' power, summed over channels."""
         found = np.zeros(size)
         for own, sums in zip(self.columns.of_joint, self.sums, strict=True):
             power = np.einsum("gkk->k", sums)
@@ -158,7 +158,7 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
 
 
 def _parts(recording: int, stretches: int) -> NDArray:
-    """Part of each stretch of a recording; those too short to be divided are left out in turn."""
+    """Return the part of each stretch of a recording; recordings too short to be divided are left out in turn."""
     part = (np.arange(stretches) + 0.5) * N_PARTS / stretches
     return (part.astype(int) + (recording if stretches < N_PARTS else 0)) % N_PARTS
 
@@ -173,17 +173,17 @@ MIN_NOISE_FRACTION = 1e-12
 
 
 class WeightedProblem:
-    """min Σ_j ‖Y_j x − τ_j‖² / σ_j² over x, whose columns are base parameters first and friction after.
+    """Weighted problem min Σ_j ‖Y_j x − τ_j‖² / σ_j², with base parameters first and friction after.
 
     Args:
         factors: compressed equations.
-        chosen: (k,) columns of `factors.columns` that x consists of.
+        chosen: (k,) columns of `factors.columns` that form x.
 
     Attributes:
-        factors, chosen: as given.
+        factors, chosen: arguments.
         n_joints: n.
-        places: for each joint, where in x its columns are.
-        kept: for each joint, which of its columns x has, but for those without effect on its torque in these data.
+        places: for each joint, indices of its columns in x.
+        kept: for each joint, its columns that are in x and have an effect on its torque in these data.
     """
 
     def __init__(self, factors: NormalEquations, chosen: NDArray):
@@ -207,7 +207,7 @@ class WeightedProblem:
         return len(self.chosen)
 
     def of(self, chosen: NDArray) -> WeightedProblem:
-        """The same problem in other columns; itself where they are its own."""
+        """Return the problem in other columns; the problem itself if they are equal."""
         return self if np.array_equal(chosen, self.chosen) else WeightedProblem(self.factors, chosen)
 
     def joint(self, joint: int, groups: Sequence[int] | NDArray | None = None) -> tuple[NDArray, NDArray]:
@@ -261,25 +261,25 @@ class WeightedProblem:
         return int(self.factors.counts.sum()) if groups is None else self.factors.count(groups)
 
     def residual_rms(self, x: ArrayLike, groups: Sequence[int] | NDArray | None = None) -> NDArray:
-        """(..., n) RMS of τ − Y x per joint, N m, of one or several x (..., k)."""
+        """Return the RMS (..., n) of τ − Y x per joint, N m, for one or several x (..., k)."""
         x = np.asarray(x, dtype=float)
         parts = (self.joint(j, groups) for j in range(self.n_joints))
         squares = [np.sum((right - x @ matrix.T) ** 2, axis=-1) for matrix, right in parts]
         return np.sqrt(np.stack(squares, axis=-1) / np.maximum(self.count(groups) * self.factors.share, 1.0))
 
     def torque_rms(self) -> NDArray:
-        """(n,) RMS of the torque per joint, N m."""
+        """Return the RMS (n,) of the torque per joint, N m."""
         return self.residual_rms(np.zeros(self.n_unknowns))
 
     def ordinary(self) -> LeastSquaresFit:
-        """All joints weighted alike; the covariance is for a noise of 1 N m."""
+        """Solve with equal weights of all joints; the covariance is for a noise of 1 N m."""
         return solve(*self.stacked(np.ones(self.n_joints)), tolerance=MOTION_RANK_TOLERANCE)
 
     def weighted(self) -> tuple[LeastSquaresFit, NDArray]:
-        """Each joint weighted by its own noise, which is estimated along (iteratively reweighted least squares).
+        """Solve with each joint weighted by its own noise, estimated by iteratively reweighted least squares.
 
         Returns:
-            The fit, with the covariance for noise that is white, and the noise (n,) of each joint, N m.
+            The fit, with the covariance for white noise, and the noise (n,) of each joint, N m.
         """
         return self._weighted
 

@@ -20,7 +20,7 @@ leave 1e-10, and what can be identified has more than 1e-3."""
 SENSOR_RANK_TOLERANCE = 1e-8
 """Tolerance for the Jacobian of torque sensors, whose readings are exact functions of a few poses."""
 ROUNDING_RANK_TOLERANCE = 1e-9
-"""Tolerance for few equations without structure, of which only rounding is removed."""
+"""Tolerance for few equations without structure, for which it removes rounding only."""
 GRAM_ROUNDING = 1e-14
 """Tolerance for the eigenvalues of normal equations, per unit column: below it they are rounding."""
 NEGLIGIBLE_COLUMN = 1e-5

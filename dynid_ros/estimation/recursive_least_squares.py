@@ -1,13 +1,14 @@
-"""Recursive least squares in square-root information form, with forgetting that never loses what it cannot replace.
+"""Recursive least squares in square-root information form, with directional forgetting.
 
-The normal equations of all rows so far are kept as their triangular factor [R z] with ‖R x − z‖² = Σ (A x − b)², into
-which new rows are rotated (Bierman 1977, "Factorization methods for discrete sequential estimation"): no inverse is
+The normal equations of all rows so far are kept as their triangular factor [R z] with ‖R x − z‖² = Σ (A x − b)². New
+rows are rotated into it (Bierman 1977, "Factorization methods for discrete sequential estimation"): no inverse is
 updated, and nothing can become indefinite.
 
 Forgetting is directional (Kulhavý and Kárný 1984, "Tracking of slowly varying parameters by directional forgetting"):
-of the information on A x, and of no other, a share is given up for each row. It is that of the time constant, but at
-most what the row brings along in that direction. So information is exchanged where the data are rich, and stays
-where nothing new comes, as in an arm at rest: there is no wind-up, and no direction is ever less known than before.
+each row replaces a share of the information on A x only. The share is that of the time constant, but at most the
+information of the row in that direction. So information is exchanged where the data are rich, and is kept where there
+are no new data, as in an arm at rest. There is no wind-up, and no direction ever loses information without gaining as
+much.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.rank import STRUCTURE_RANK_TOLERANCE, Decomposition, decompose
 
 UNKNOWN_DEVIATION = 1e6
-"""Standard deviation of parameters of which nothing is known, in SI units: as good as none, and R can be inverted."""
+"""Standard deviation of unknown parameters, in SI units: large enough to have no effect, and R stays invertible."""
 
 _BLOCK = 8
 _SMALL = 1e-12
 
 
 class Innovation(NamedTuple):
-    """What rows say that was not known before; m rows of unit noise, k parameters.
+    """New information in rows; m rows of unit noise, k parameters.
 
     Attributes:
         error: (m,) b − A x with the estimate before the rows.
-        spread: (m,) variance that the estimate's uncertainty gives `error`, in units of the noise.
-        gain: (k, m) sensitivity of the estimate to `error` for few new information: (RᵀR)⁻¹ Aᵀ.
+        spread: (m,) variance of `error` by the uncertainty of the estimate, in units of the noise.
+        gain: (k, m) sensitivity of the estimate to `error` for little new information: (RᵀR)⁻¹ Aᵀ.
         considered: (m, c) change of `error` per unit of each other right-hand side.
     """
 
@@ -46,13 +47,13 @@ class Innovation(NamedTuple):
 
 
 class SquareRootInformation:
-    """The factor and what it says.
+    """Triangular factor of the equations, and the estimate.
 
     Args:
         size: number k of parameters.
-        deviation: standard deviation about zero that is known at the start, (k,) or one for all.
-        considered: number c of other right-hand sides, to which the same is done as to b: errors that b may have, for
-            what they do to the estimate (Schmidt 1966, "consider parameters").
+        deviation: standard deviation about zero that is known at the start, (k,) or one number for all.
+        considered: number c of other right-hand sides that are treated like b: possible errors of b, for their effect
+            on the estimate (Schmidt 1966, "consider parameters").
 
     Attributes:
         size: k.
@@ -67,17 +68,17 @@ class SquareRootInformation:
         self._considered = np.zeros((size + 1, considered), order="F")
 
     def update(self, rows: NDArray, keep: float = 1.0, considered: NDArray | None = None) -> Innovation:
-        """Take up equations.
+        """Add equations.
 
         Args:
             rows: (m, k + 1), [A b] divided by the standard deviations of the rows; finite.
-            keep: share of the old information on A x that stays; 1: all.
+            keep: share of the old information on A x that remains; 1: all.
             considered: (m, c) other right-hand sides, divided alike; None: there are none.
         """
         factor = self._factor
         solved = dtrtrs(factor, rows.T, trans=1)[0]
         spread_factor = solved[:-1]
-        # The last row of the factor divides what the others leave of b.
+        # The last row of the factor takes the part of b that the others leave.
         error = solved[-1] * factor[-1, -1]
         solved[-1] = 0.0
         gram = spread_factor.T @ spread_factor
@@ -99,11 +100,11 @@ class SquareRootInformation:
         return innovation
 
     def _exchange(self, other: NDArray, share: float, spread: NDArray, error: NDArray, gram: NDArray) -> NDArray:
-        """Move the estimate by what replaces old information; (m, m) from the rows to what is new beyond that.
+        """Move the estimate by the exchanged information; return a matrix (m, m) to the additional information.
 
-        With A = V̄ᵀR and V̄ = Y S Wᵀ, rows Wᵀ A bring g = s² times the information that there is along Y. Of that, f =
-        min(share, g) is given up first: H ← H − Rᵀ Y f Yᵀ R + AᵀA = H + Aᵀ W (1 − f/g) Wᵀ A, and x moves as if the
-        whole of the rows had come.
+        With A = V̄ᵀR and V̄ = Y S Wᵀ, rows Wᵀ A bring g = s² times the information along Y. Of that, f = min(share, g)
+        is removed first: H ← H − Rᵀ Y f Yᵀ R + AᵀA = H + Aᵀ W (1 − f/g) Wᵀ A, and x moves as if all rows had been
+        added.
         """
         brought, axes, _ = dsyev(gram)
         replaced = np.where(brought > share, share / np.maximum(brought, _SMALL), 1.0)
@@ -112,7 +113,7 @@ class SquareRootInformation:
         return np.sqrt(1.0 - replaced)[:, None] * axes.T
 
     def forget(self, first: int) -> None:
-        """Forget all about the first parameters; what is known of the others without them stays."""
+        """Forget all information on the first parameters; the information on the others without them is kept."""
         factor = self._factor
         factor[:first] = 0.0
         factor[range(first), range(first)] = self._weak[:first]
@@ -120,7 +121,7 @@ class SquareRootInformation:
 
     @property
     def factor(self) -> tuple[NDArray, NDArray]:
-        """R (k, k) upper triangular and z (k,); both hold what was known at the start."""
+        """Return R (k, k) upper triangular and z (k,); both include the initial information."""
         return self._factor[:-1, :-1].copy(), self._factor[:-1, -1].copy()
 
     @property
@@ -130,7 +131,7 @@ class SquareRootInformation:
 
     @property
     def solution(self) -> NDArray:
-        """(k,) estimate; what the data leave undetermined is zero."""
+        """Return the estimate (k,); undetermined parts are zero."""
         R, z = self.factor
         return dtrtrs(np.asfortranarray(R), z)[0]
 
@@ -141,7 +142,7 @@ class SquareRootInformation:
         return dtrtrs(np.asfortranarray(R), self._considered[:-1])[0]
 
     def decomposition(self) -> Decomposition:
-        """Decomposition of R with columns of unit norm; see `decompose` for what counts.
+        """Return the decomposition of R with columns of unit norm; see `decompose` for the tolerance.
 
         Raises:
             IdentificationError: rows that are not finite were added.
@@ -152,23 +153,22 @@ class SquareRootInformation:
         return decompose(R, STRUCTURE_RANK_TOLERANCE)
 
 
-# How far an estimate is moved by innovations that are correlated in time.
-# Innovations of a robot are mostly friction that the model lacks: what is off now is off in the next second too. The
-# standard errors of least squares take each row for new evidence. Here the estimate's steps, gain times innovation,
-# are summed over blocks of time, and their squares compared with what white innovations of unit variance would give;
-# the blocks are 1, 2, 4, ... times as long (blocking: Flyvbjerg and Petersen 1989, "Error estimates on averages of
-# correlated data"; for each parameter it is a Bartlett estimate of its long-run variance). White innovations give the
-# same ratio at all lengths; correlated ones a ratio that grows until blocks are longer than the correlation. The
-# largest counts.
-# What stays correlated for longer than the longest block is not seen, nor what repeats with the motion.
+# Inflation of the variance by innovations that are correlated in time. Innovations of a robot are mostly unmodelled
+# friction, which stays similar for seconds, while the standard errors of least squares treat each row as new evidence.
+# Here the estimate's steps, gain times innovation, are summed over blocks of time, and their squares are compared with
+# their expectation for white innovations of unit variance. The blocks are 1, 2, 4, ... times as long (blocking:
+# Flyvbjerg and Petersen 1989, "Error estimates on averages of correlated data"; for each parameter it is a Bartlett
+# estimate of its long-run variance). White innovations give the same ratio at all lengths; correlated ones give a ratio
+# that grows until blocks are longer than the correlation. The largest ratio counts. Correlations longer than the
+# longest block are not seen, nor those that repeat with the motion.
 
 
 MAX_LEVELS = 12
 MIN_BLOCKS = 8
-"""Blocks of one length from which on their mean ratio counts."""
+"""Number of blocks of one length from which their mean ratio counts."""
 
 MIN_INFORMATION = 1.0
-"""Variance of the prediction, in units of the noise, above which an innovation says nothing of the noise."""
+"""Largest variance of the prediction, in units of the noise, at which an innovation shows the noise."""
 
 
 _TINY = 1e-300
@@ -204,7 +204,7 @@ class EstimateWalk:
 
     def _carry(self, walked: NDArray, white: NDArray) -> None:
         for level in self._levels:
-            # A parameter that no innovation could move says nothing.
+            # A parameter that no innovation could move has no information.
             moved = white > 0.0
             np.minimum(level.count + moved, self._blocks, out=level.count)
             ratio = walked * walked / np.maximum(white, _TINY)
@@ -217,7 +217,7 @@ class EstimateWalk:
 
     @property
     def inflation(self) -> NDArray:
-        """(k,) by which the variances of the estimate for unit noise are to be multiplied; NaN: not known yet."""
+        """Return the factors (k,) of the estimate's variances for unit noise; NaN if they are not known yet."""
         ratios = [np.where(level.count >= MIN_BLOCKS, level.ratio, -np.inf) for level in self._levels]
         largest = np.max(ratios, axis=0)
         return np.where(np.isfinite(largest), largest, np.nan)

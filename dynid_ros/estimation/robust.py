@@ -77,17 +77,17 @@ MIN_NOISE_FRACTION = 1e-10
 """Least standard deviation of a joint's noise, in parts of its largest torque: less is rounding."""
 
 Blocks = Callable[[], Iterable[tuple[NDArray, NDArray]]]
-"""Gives, anew for every pass, regressors (M, n, k) and torques (M, n)."""
+"""Function that returns regressors (M, n, k) and torques (M, n), once per pass."""
 
 
 @dataclass(frozen=True)
 class RobustFit(LinearFit):
-    """As `LinearFit`, of rows divided by the noise of their joints; the covariance is that of an M-estimator.
+    """Fit of rows divided by the noise of their joints; the covariance is that of an M-estimator.
 
     Attributes:
         noise: (n,) standard deviation of each joint's torque without its outliers.
-        outliers: (n,) share of the rows that count less than half.
-        passes: over the data.
+        outliers: (n,) share of the rows with a weight below one half.
+        passes: number of passes over the data.
     """
 
     noise: NDArray
@@ -102,16 +102,17 @@ def huber_weights(standardised: ArrayLike) -> NDArray:
 
 
 def solve_robust(blocks: Blocks) -> RobustFit:
-    """Fit all joints, each with its own noise, in passes over blocks; in memory stay a triangle and the residuals.
+    """Fit all joints, each with its own noise, in passes over blocks; only a triangle and the residuals are stored.
 
-    The noise of a joint is 1.4826 times the median magnitude of its residuals, found anew after every pass. What the
-    data leave undetermined is of minimum norm in columns of unit norm.
+    The noise of a joint is 1.4826 times the median magnitude of its residuals, estimated after every pass. Undetermined
+    parts have minimum norm in columns of unit norm.
 
     Args:
-        blocks: called for every pass.
+        blocks: function that is called for every pass.
 
     Raises:
-        IdentificationError: no rows, shapes that do not fit, numbers that are not finite, weights that do not settle.
+        IdentificationError: no rows, shapes that do not match, numbers that are not finite, weights that do not
+            converge.
     """
     solution: NDArray | None = None
     noise: NDArray | None = None
@@ -171,7 +172,7 @@ def _checked(regressor: ArrayLike, torque: ArrayLike) -> tuple[NDArray, NDArray]
 
 
 def _noise(residual: NDArray, floor: NDArray | float = 0.0) -> NDArray:
-    """(n,) standard deviation per joint from the median magnitude; 1 where that and the floor are zero."""
+    """Return the standard deviation (n,) per joint from the median magnitude; 1 if that and the floor are zero."""
     spread = np.maximum(MAD_TO_SIGMA * np.median(np.abs(residual), axis=0), floor)
     return np.where(spread > 0, spread, 1.0)
 

@@ -1,4 +1,4 @@
-"""Whether a load stayed what it was and where it was throughout a recording."""
+"""Test for a change of the load within recordings."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dynid_ros.identification.equations import Equations
 from dynid_ros.model.inertia import STATIC
 
 MAX_P_VALUE = 1e-4
-"""Probability of an alarm at one of the moments that are tried, if residuals are as the standard errors say."""
+"""Largest p-value of a change at one of the tried times, for residuals that agree with the standard errors."""
 MIN_MASS_CHANGE_FRACTION = 0.03
 MIN_CENTER_SHIFT_M = 0.004
 """Smallest change of the mass, relative, and of the centre, m: less spoils nothing, and friction and drift feign it."""
 MIN_MASS_KG = 0.05
-"""In kg: less than this is no load."""
+"""Smallest mass of a load, kg."""
 MIN_STRETCHES = 5
 """Stretches before and after a change that is looked for: less does not show the load, nor how far parts differ."""
 MIN_STRETCH_S = 1.0
-"""Shortest stretch, s: friction that no model has is correlated for about as long."""
+"""Shortest stretch, s: unmodelled friction is correlated for about as long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +58,16 @@ class LoadChange:
 
 
 def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArray, source: str) -> None:
-    """Refuse recordings in which the load's mass or mass moments are others later than before.
+    """Refuse recordings whose load has other masses or mass moments later than before.
 
     Args:
-        equations: of the load.
-        problem: the same, compressed.
+        equations: equations of the load.
+        problem: the compressed equations.
         noise: (c,) standard deviation of each channel.
-        source: of the recordings, for messages.
+        source: name of the recordings, for messages.
 
     Raises:
-        IdentificationError: says when they changed, and how.
+        IdentificationError: gives the time and size of the change.
     """
     change = likeliest_change(equations, problem, noise)
     if change is None or change.probability > MAX_P_VALUE or not change.matters:
@@ -81,12 +81,12 @@ def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArra
 
 
 def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDArray) -> LoadChange | None:
-    """The moment at which the parameters before and after differ most, in their standard errors.
+    """Return the change with the largest difference of the parameters before and after, in standard errors.
 
-    None if no moment leaves enough on both sides to show mass and mass moments. Residuals of a channel in a stretch of
-    time may be correlated in any way; they are those of the fits before and after, or a change would hide itself in
-    them. A fit follows the residuals of few stretches closely, which `clustered_covariance` allows for. That takes
-    time, so the moment is found without, and judged with it.
+    The result is None if no time leaves enough samples on both sides for mass and mass moments. Residuals of a channel
+    in a stretch of time may be correlated in any way. They are those of the fits before and after, or a change would
+    hide itself in them. A fit follows the residuals of few stretches closely, which `clustered_covariance` allows for.
+    That takes time, so it is used only to judge the time that was found without it.
     """
     grams, moments = stretch_grams(equations, problem, noise)
     best: tuple[float, int, _Part, _Part] | None = None
@@ -115,11 +115,11 @@ def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDAr
 def stretch_grams(
     equations: Equations, problem: WeightedProblem, noise: NDArray
 ) -> tuple[NDArray, list[tuple[int, float]]]:
-    """Weighted normal equations (s, c, k, k + 1) of stretches of time, and the recording and time (s) of their start.
+    """Return weighted normal equations (s, c, k, k + 1) of stretches, with recording and start time (s) of each.
 
     Args:
-        equations: whose spans the stretches divide.
-        problem: the same, compressed.
+        equations: equations whose spans the stretches divide.
+        problem: the compressed equations.
         noise: (c,) standard deviation of each channel.
     """
     factors = problem.factors
@@ -149,7 +149,7 @@ class _Part:
 
     @classmethod
     def of(cls, grams: NDArray) -> _Part | None:
-        """From the normal equations (s, c, k, k + 1) of stretches; None where mass and moments are not shown."""
+        """Return the fit of normal equations (s, c, k, k + 1), or None if mass and moments are undetermined."""
         grams = grams.sum(axis=1)
         normal = grams.sum(axis=0)
         half = half_inverse(normal[:, :-1])
@@ -162,14 +162,14 @@ class _Part:
         return cls(solution, inverse[:STATIC, :STATIC], few * scores.T @ scores)
 
     def judged(self, grams: NDArray) -> tuple[NDArray, float]:
-        """(4, 4) covariance that a fit to few stretches (s, c, k, k + 1) has, and its degrees of freedom."""
+        """Return the covariance (4, 4) of a fit to few stretches (s, c, k, k + 1), and its degrees of freedom."""
         pieces = [(j, gram[:, :-1], gram[:, -1]) for stretch in grams for j, gram in enumerate(stretch)]
         covariance, dof = clustered_covariance(pieces, np.ones(grams.shape[1]), self.solution)
         return covariance[:STATIC, :STATIC], float(dof[:STATIC].min())
 
 
 def _at_least(covariance: NDArray, least: NDArray) -> NDArray:
-    """The covariance, in no direction smaller than the other one."""
+    """Return a covariance that is not smaller than another one in any direction."""
     root = np.linalg.cholesky(least)
     values, axes = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, covariance).T))
     half = root @ axes * np.sqrt(np.maximum(values, 1.0))
@@ -177,13 +177,13 @@ def _at_least(covariance: NDArray, least: NDArray) -> NDArray:
 
 
 def _normal(problem: WeightedProblem, noise: NDArray, groups: list[int]) -> NDArray:
-    """(c, k, k + 1) weighted normal equations of some groups, of each channel."""
+    """Return the weighted normal equations (c, k, k + 1) of some groups, of each channel."""
     parts = [problem.gram(j, groups) for j in range(problem.n_joints)]
     return np.array([np.column_stack(part[:2]) / sigma**2 for part, sigma in zip(parts, noise, strict=True)])
 
 
 def _stretches(equations: Equations, counts: list[int]) -> tuple[list[int], list[tuple[int, float]]]:
-    """First of the stretches that are taken together, and the recording and time (s) at which these start."""
+    """Return the first of the stretches that are merged, and the recording and time (s) at which these start."""
     starts, moments, first = [], [], 0
     for recording, (count, (start, end)) in enumerate(zip(counts, equations.spans, strict=True)):
         together = min(count, max(1, round(MIN_STRETCH_S * count / max(end - start, MIN_STRETCH_S))))

@@ -38,25 +38,25 @@ def integral_blocks(
     *,
     window: float,
 ) -> Iterator[tuple[NDArray, NDArray]]:
-    """Regressors (W, n, p) and impulses (W, n), in N m s, of some windows at a time.
+    """Yield regressors (W, n, p) and impulses (W, n), in N m s, of some windows at a time.
 
-    Windows are Hann's, sin²(π t / window), and overlap by half, so that all samples count alike; then noise of
-    neighbours correlates by 1/6. A window damps what has a period of less than about its length: choose it well below
-    the shortest period of the motion.
+    Windows are Hann's, sin²(π t / window), and overlap by half, so that all samples count alike. The noise of
+    neighbouring windows then has a correlation of 1/6. A window damps periods shorter than about its length, so choose
+    it well below the shortest period of the motion.
 
-    Integrals are Simpson's: of motion at ω they are off by some (ω step)⁴ / 180, at a jump of Coulomb friction by half
-    a step.
+    Integrals are Simpson's. For motion at ω their error is about (ω step)⁴ / 180, at a jump of Coulomb friction half a
+    step.
 
     Args:
         robot: the arm.
-        friction: of its joints; its columns are last. Terms of acceleration become terms of velocity.
-        step: between samples, s.
+        friction: friction of its joints, whose columns are last. Terms of acceleration become terms of velocity.
+        step: time between samples, s.
         motion: q and its derivative qd, (N, n) each, of one uniformly sampled segment without gaps.
         torque: (N, n).
         window: length, s; at least two steps.
 
     Raises:
-        IdentificationError: a step or a window that is impossible.
+        IdentificationError: an impossible step or window.
         ModelError: arrays of other shapes.
     """
     q, qd, torque = joint_samples(robot.joint_names, q=motion[0], qd=motion[1], torque=torque)
@@ -103,7 +103,7 @@ def window_weights(size: int, step: float) -> tuple[NDArray, NDArray, int]:
 def _momentum(
     weightless: RobotModel, friction: FrictionModel | None, q: NDArray, qd: NDArray, *, memory: Memory
 ) -> NDArray:
-    """Regressor (N, n, p) of M q̇ and of what rotors have in common with it."""
+    """Return the regressor (N, n, p) of M q̇ and of the momentum of rotors."""
     still = np.zeros_like(qd)
     links = weightless.torque_regressor(q, still, qd)
     if friction is None:
@@ -138,7 +138,7 @@ MIN_WINDOW_STEPS = 14
 
 
 class IntegralEquations(LinkEquations[LinkColumns]):
-    """As `LinkEquations`, with means over Hann windows in place of the low-pass."""
+    """Equations of motion with means over Hann windows in place of the low-pass."""
 
     @property
     def noise_factor(self) -> float:
@@ -146,7 +146,7 @@ class IntegralEquations(LinkEquations[LinkColumns]):
         return float(np.sqrt(4 / 3))
 
     def blocks(self, columns: LinkColumns) -> Iterator[EquationBlock]:
-        """All equations, in flat memory."""
+        """Yield all equations, in flat memory."""
         friction = columns.friction(columns.first)
         for owner, part in zip(self._owner, self.segments, strict=True):
             step = 1 / part.rate

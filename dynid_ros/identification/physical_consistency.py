@@ -1,11 +1,11 @@
-"""Inertial parameters that a real robot can have: least squares with an entropic prior.
+"""Physically consistent inertial parameters: least squares with an entropic prior.
 
 minimise ½ ‖R x − z‖² + γ Σ d(P_i ‖ P_i⁰) over x, with pseudo-inertias P_i ≻ 0 and friction and rotor inertia ≥ 0
 
 d is the entropic divergence −log det(P P⁰⁻¹) + tr(P⁰⁻¹ P) − 4 of a link from its prior P⁰, which is usually its URDF
 (Lee, Wensing and Park 2019, "Geometric robot dynamic identification: a convex programming approach"). It is convex,
-keeps P inside the cone, depends neither on frames nor on units, and holds what the data leave undetermined at the
-prior. With P⁰ = L Lᵀ and P = L S Lᵀ it is the divergence of S from the unit matrix, and the problem is solved for S.
+keeps P inside the cone, depends neither on frames nor on units, and keeps undetermined parameters at the prior. With P⁰
+= L Lᵀ and P = L S Lᵀ it is the divergence of S from the unit matrix, and the problem is solved for S.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _ROUNDING = 1e-14
 """Eigenvalues below this fraction of the largest, and costs below this fraction of the data's, can be rounding."""
 
 _LARGEST_GAP = 1e-4
-"""Duality gap, as a fraction of the objective, above which a point is no solution."""
+"""Duality gap, as a fraction of the objective, above which a point is not a solution."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ConsistentProblem:
         if len(right) > p + 1:
             triangle = triangular_factor([np.column_stack([rotated, right])])
             rotated, right = triangle[:, :-1], triangle[:, -1]
-        # What the free parameters can explain is explained by them, whatever the others are.
+        # The free parameters explain all that they can, for any values of the others.
         free = rotated[:, self.free]
         scale = column_norms(free)
         left, singular, _ = np.linalg.svd(free / scale, full_matrices=False)
@@ -109,15 +109,15 @@ class ConsistentProblem:
         )
 
     def solve(self, weight: float, start: ConsistentFit | None = None) -> ConsistentFit:
-        """The optimum for one weight γ > 0.
+        """Return the optimum for one weight γ > 0.
 
         Args:
             weight: γ, in units of the data cost.
             start: fit of this problem with another weight, usually a larger one; None: start at the prior.
 
         Raises:
-            IdentificationError: weight not positive; or so small, for data of this scale, that rounding hides the
-                optimum.
+            IdentificationError: a weight that is not positive, or so small, for data of this scale, that rounding hides
+                the optimum.
         """
         if not (np.isfinite(weight) and weight > 0):
             raise IdentificationError(f"Weight of the prior is {weight:g}; expected a positive number")
@@ -144,7 +144,7 @@ class ConsistentProblem:
         return ConsistentFit(optimum.weight, solution, objective, optimum)
 
     def _representable(self, factor: NDArray) -> NDArray:
-        """Return (10 n,) of S = `factor` · its transpose; regularised towards the prior as little as rounding asks."""
+        """Return parameters (10 n,) of S = `factor` · its transpose, moved to the prior as far as rounding requires."""
         half = self._factor @ factor
         links = inertial_parameters(half @ np.swapaxes(half, 1, 2))
         prior = self.prior.reshape(links.shape)
@@ -191,7 +191,7 @@ def solve_consistent(
     nonnegative: Sequence[int] = (),
     link_names: Sequence[str] | None = None,
 ) -> ConsistentFit:
-    """One fit; arguments and errors as of `ConsistentProblem` and its `solve`."""
+    """Return one fit; arguments and errors as of `ConsistentProblem` and its `solve`."""
     return ConsistentProblem(R, z, prior, nonnegative, link_names).solve(weight)
 
 

@@ -1,7 +1,7 @@
-"""Where the friction of a joint is known: not while it stands, nor before it has gone some way in one direction.
+"""Samples with known friction of a joint: neither at standstill nor before a displacement in one direction.
 
-Friction keeps what the motion before left of it, and takes up a new direction over a short way (presliding; Dahl 1968,
-"A solid friction model"). Until then it may be anything up to stiction.
+Friction keeps its value from the motion before, and reaches a new direction over a short displacement (presliding; Dahl
+1968, "A solid friction model"). Until then it may have any value up to stiction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STANDSTILL_SPEED = 0.02
 """Speed below which the direction of friction is not known, rad/s or m/s."""
 
 PRESLIDING_LENGTH = 5e-3
-"""Way of a joint after which friction has taken up its direction, rad or m; before, it is what the last one left."""
+"""Displacement after which friction has reached its direction, rad or m."""
 
 SLIDING_FRACTION = 0.9
 """Share of this way that counts as all of it: noise of positions must not make a joint that moves doubtful."""
@@ -33,7 +33,7 @@ class Presliding:
         self._lower = None
 
     def unknown(self, q: NDArray, qd: NDArray) -> NDArray:
-        """(N, n) whether the friction at positions and velocities (N, n) is not known; all later than those before."""
+        """Return a mask (N, n) of unknown friction at positions and velocities (N, n), which follow those before."""
         front = np.empty_like(q)
         lower = q[0] - PRESLIDING_LENGTH / 2 if self._lower is None else self._lower
         for k, now in enumerate(q):
@@ -45,7 +45,7 @@ class Presliding:
 
 
 def stiction(model: LinkModel) -> NDArray:
-    """(n,) torque that the friction of a joint at rest may have, either way, N m: its largest dry friction."""
+    """Return the largest friction torque (n,) of a joint at rest in either direction: its largest dry friction."""
     robot, friction = model.robot, model.friction
     loads = np.zeros(robot.n_joints)
     if friction.needs_load:
@@ -61,17 +61,17 @@ def stiction(model: LinkModel) -> NDArray:
 
 
 def looseness(unknown: NDArray, rests: NDArray, stiction: NDArray) -> tuple[NDArray, NDArray]:
-    """Deviation of torques with friction that is not known, over that of their noise.
+    """Return the deviation of torques with unknown friction, relative to that of their noise.
 
-    All of a rest tells as much as one sample, as its friction stays: the weights 1 / (k (k + 1)) sum to one.
+    All of a rest counts as one sample, since its friction stays constant: the weights 1 / (k (k + 1)) sum to one.
 
     Args:
-        unknown: (n,) share of a low-passed sample in which friction is not known.
-        rests: (n,) such samples in a row before this one.
-        stiction: (n,) in parts of the noise.
+        unknown: (n,) share of a low-passed sample with unknown friction.
+        rests: (n,) number of consecutive such samples before this one.
+        stiction: (n,) in units of the noise.
 
     Returns:
-        (n,) looseness, and (n,) such samples in a row up to this one.
+        Deviation (n,), and the number (n,) of consecutive such samples up to this one.
     """
     still = unknown > 0.5
     rests = np.where(still, rests + 1.0, 0.0)

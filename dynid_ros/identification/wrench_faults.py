@@ -1,13 +1,13 @@
-"""Faults of a wrist sensor that its readings show: axes, units, gains, a bias that jumps or drifts, a changed load.
+"""Detection of faults of a wrist sensor: axes, units, gains, a bias that jumps or drifts, a changed load.
 
-A rigid load on a sound sensor makes forces and torques linear in the acceleration a of the sensor less gravity, in the
-sensor's axes,
+With a rigid load and a fault-free sensor, forces and torques are linear in the acceleration a of the sensor minus
+gravity, in the sensor's axes,
 
     f = m a + …,    τ = mc × a + …,
 
-where … are terms of the angular motion. Here both are fitted with any matrices, f = A a + … + b and τ = B a + … + b.
-Their residuals cannot come from wrong axes or gains, but from a bias b that changes with time. The matrices tell axes
-and gains: for a sound sensor A is the mass times a rotation, and B a skew matrix turned by it.
+where … are terms of the angular motion. Here both are fitted with arbitrary matrices, f = A a + … + b and τ = B a + … +
+b. Residuals cannot come from wrong axes or gains, but from a bias b that changes with time. The matrices show axes and
+gains: for a fault-free sensor A is the mass times a rotation, and B a skew matrix turned by it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE
 from dynid_ros.identification.wrench_frame import AXES, UNITS
 
 MAX_LEFT_FRACTION = 0.5
-"""Part of the RMS residual that an explanation may leave. In simulated recordings of sound sensors, on elastic arms, a
-jump leaves 0.65 and more and a drift 0.74 and more of ten to thirty rests; of a motion both leave 0.98 and more. Where
-the bias jumps, a jump leaves at most 0.01 at rest and 0.15 in motion; where it drifts, a drift leaves at most 0.17 and
-0.08."""
+"""Largest fraction of the RMS residual that an explanation may leave. In simulated recordings of fault-free sensors, on
+elastic arms, a jump leaves 0.65 and more and a drift 0.74 and more of ten to thirty rests; of a motion both leave 0.98
+and more. Where the bias jumps, a jump leaves at most 0.01 at rest and 0.15 in motion; where it drifts, a drift leaves
+at most 0.17 and 0.08."""
 
 MIN_STEP_FRACTION = 0.05
 """Smallest jump of a bias that is refused, in parts of the load's force or torque."""
@@ -37,7 +37,7 @@ MIN_DRIFT_FRACTION = 0.1
 """Smallest drift that is estimated and reported, in the same parts."""
 
 MAX_DRIFT_FRACTION = 0.3
-"""Largest drift with which a load is weighed. A real sensor that warmed up had 0.2."""
+"""Largest drift that is corrected. A real sensor that warmed up had 0.2."""
 
 DRIFT_DEGREE = 2
 """Degree of the polynomial of time that a bias follows."""
@@ -55,16 +55,16 @@ MIN_GAIN_ERRORS = 6.0
 least. Elastic joints feign 0.05 of a torque."""
 
 MIN_SHARE_OF_MATRIX = 0.3
-"""Size of an entry of B, in parts of the largest one, from which on it tells gains."""
+"""Smallest entry of B, as a fraction of the largest one, that shows gains."""
 
 MIN_SIGNIFICANCE = 8.0
-"""Standard errors by which a matrix, or a difference of gains, must be shown."""
+"""Smallest significance, in standard errors, of a matrix or a difference of gains."""
 
 MAX_CENTER_M = 1.0
 """Largest distance of a load's centre from the sensor: a hand holds nothing whose centre is farther."""
 
 MAX_SYMMETRIC_FRACTION = 0.3
-"""Symmetric part of B, in parts of it, from which on the axes of the torque are looked at."""
+"""Symmetric fraction of B above which the axes of the torque are checked."""
 
 MAX_UNEXPLAINED_FRACTION = 0.5
 """Residual of a fit, in parts of the readings' variation, that is refused where noise does not explain it."""
@@ -106,12 +106,12 @@ class Drift(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LinearReadings:
-    """Readings of a sensor and what a load makes them linear in.
+    """Readings of a sensor and the columns that a load makes them linear in.
 
     Attributes:
         time: (N,) s.
-        recording: (N,) number of the recording.
-        acceleration: (N, 3) a, in the axes that the sensor is said to have, m/s².
+        recording: (N,) index of the recording.
+        acceleration: (N, 3) a, in the stated axes of the sensor, m/s².
         other: columns (N, ·) of the angular motion, for force and for torque; empty at rest.
         wrench: (N, 6) force and torque, N and N m.
         drift: degree of the polynomial of time that the bias is known to follow.
@@ -182,17 +182,17 @@ class _Fit:
         return self.solutions[kind][:3].T
 
     def is_shown(self, kind: int) -> bool:
-        """Whether the matrix is larger than its errors."""
+        """Return whether the matrix is larger than its errors."""
         return bool(np.linalg.norm(self.matrix(kind)) > MIN_SIGNIFICANCE * np.linalg.norm(self.errors[kind][:3]))
 
 
 def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = None) -> _Fit | None:
-    """Fit with more columns; None where too few samples are left to tell errors.
+    """Return a fit with more columns, or None if too few samples are left to estimate errors.
 
     Args:
-        readings: of the sensor.
-        more: columns (N, ·) in excess of those of a sound sensor.
-        sizes: (2,) that residuals are compared with; None: those of this fit.
+        readings: readings of the sensor.
+        more: columns (N, ·) that a fault-free sensor does not have.
+        sizes: (2,) scales of the residuals; None: those of this fit.
     """
     solutions, errors, squares, loads = [], [], [], []
     for kind, axes in enumerate(KINDS):
@@ -239,7 +239,7 @@ def find_faults(
         return None
     drift = _changing_bias(readings, fit, source, max_drift)
     if drift is not None or not readings.other[0].size:
-        # At rest, a drift too small to report must not be taken for a gain either.
+        # At rest, even a drift too small to report could be mistaken for a gain.
         fit = _fitted(readings, *readings.powers(DRIFT_DEGREE)) or fit
     if not fit.is_shown(0):
         return None
@@ -310,7 +310,7 @@ def _drift(readings: LinearReadings, drifting: _Fit) -> Drift:
 
 
 def _moments(readings: LinearReadings) -> Iterator[NDArray]:
-    """Yield the samples (N,) after each moment at which a bias may have changed."""
+    """Yield the samples (N,) after each possible time of a change of the bias."""
     for number in np.unique(readings.recording):
         rows = np.flatnonzero(readings.recording == number)
         least = max(2, len(rows) // 20)
@@ -346,7 +346,7 @@ def _wrong_axes(fit: _Fit) -> Iterator[str]:
             "('load_on_sensor' or 'sensor_on_load')"
         )
         return
-    # A turn by 90 or 180 degrees is none of a fault's, but of the mount.
+    # A turn by 90 or 180 degrees is not a fault, but the mounting.
     changes = [_named(0, of_force), _named(1, of_torque)]
     if proper:
         changes = [_named(1, of_torque @ of_force.T)]
@@ -406,7 +406,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _wrong_units(fit: _Fit) -> Iterator[str]:
-    """Name units in which no load is where a hand could hold it."""
+    """Describe wrong units, with which no load is where a hand could hold it."""
     distance = np.linalg.norm(fit.matrix(1)) / np.sqrt(2) / (np.linalg.norm(fit.matrix(0)) / np.sqrt(3))
     if fit.is_shown(1) and distance > MAX_CENTER_M:
         yield (
@@ -416,7 +416,7 @@ def _wrong_units(fit: _Fit) -> Iterator[str]:
 
 
 def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
-    """Name axes that read other parts of the same load."""
+    """Name axes that read other fractions of the same load."""
     turn = _orthogonal(fit.matrix(0))
     rows, errors = np.linalg.norm(fit.matrix(0), axis=1), np.linalg.norm(fit.errors[0][:3], axis=0)
     usual = float(np.median(rows))
@@ -448,13 +448,13 @@ def _differ(ratio: float, error: float, limit: float) -> bool:
 
 
 def refuse_unexplained(residual: NDArray, variation: NDArray, noise: NDArray, source: str) -> None:
-    """Refuse readings most of which no load explains.
+    """Refuse readings that no load explains.
 
     Args:
-        residual: (6,) RMS that the fit of a load leaves.
+        residual: (6,) RMS residual of the fit of a load.
         variation: (6,) RMS of the readings about their mean.
-        noise: (6,) of a single reading.
-        source: of the readings, for messages.
+        noise: (6,) noise of a single reading.
+        source: name of the recordings, for messages.
 
     Raises:
         IdentificationError: residuals exceed the limits.

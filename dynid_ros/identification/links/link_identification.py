@@ -61,33 +61,34 @@ GRAVITY_STEP_TOLERANCE = 0.02
 
 @dataclass
 class LinkIdentification:
-    """Fits Y(q, q̇, q̈) x = τ: torques of rigid links, rotors and friction, linear in their parameters.
+    """Least-squares fit of Y(q, q̇, q̈) x = τ: torques of rigid links, rotors and friction, linear in their parameters.
 
     Attributes:
-        robot: kinematics and gravity, with nominal parameters to start from.
-        friction: terms of the joints, a JointFriction or a FrictionModel; "auto": chosen per joint by how well they
-            predict samples left out.
-        coupled: pairs of names of joints that are driven together, unless a FrictionModel has them; none: those that
-            surely are, where friction is chosen.
-        estimator: "consistent": physically consistent links, regularised towards the URDF's (Lee, Wensing and Park
+        robot: kinematics and gravity, with nominal parameters.
+        friction: friction terms of the joints, a JointFriction or a FrictionModel; "auto": chosen per joint by the
+            held-out loss.
+        coupled: pairs of names of coupled joints, unless a FrictionModel has them; empty: detected where friction is
+            chosen.
+        estimator: "consistent": physically consistent links, regularized towards the URDF's (Lee, Wensing and Park
             2019); "weighted": least squares with each joint weighted by its noise; "ordinary": least squares; "huber":
             weighted, and outliers count less; "sequential": one joint after the other, from tip to base (Khosla and
-            Kanade 1987); "error_model": minimum change of the URDF's parameters (ibid.); "ridge" and "minimum_norm":
-            as in Atkeson, An and Hollerbach 1986.
+            Kanade 1987); "error_model": minimum change of the URDF's parameters (ibid.); "ridge" and "minimum_norm": as
+            in Atkeson, An and Hollerbach 1986.
         equations: "filtered": torque and regressor through the same low-pass; "integral": integrated over windows,
-            without accelerations (Atkeson, An and Hollerbach 1986); it needs friction that is given.
-        prior_weight: of the URDF in "consistent", None: chosen by cross-validation; of "ridge", None: 10.
+            without accelerations (Atkeson, An and Hollerbach 1986); it needs given friction.
+        prior_weight: weight of the URDF in "consistent" (None: by cross-validation) and "ridge" (None: 10).
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
             of a joint in proportion, so no residual shows it.
-        torque_filter: what the driver had done to the torque, through which the model passes too; None: nothing;
-            "auto": the low-pass that surely cut the motion, if one did.
-        gravity_direction: "given": that of the robot; "estimated": found along with the links, whose intervals count
-            it; "imu": from the recordings' `sensor_msgs/Imu`.
-        imu_topic: of the recordings; empty: the only one.
-        cutoff, motion_cutoff: of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the motion.
-        errors: what standard errors allow for: "robust": residuals that are correlated in time and wherever the motion
-            repeats, as in every recording; "white": noise that is independent from sample to sample before it is
-            filtered, for samples that are no recording: of one, these errors are half of what they should be.
+        torque_filter: filter that the driver applied to the torque, and that the model passes too; None: no filter;
+            "auto": the detected low-pass, if there is one.
+        gravity_direction: "given": direction of the robot; "estimated": estimated with the links, whose intervals allow
+            for it; "imu": by the recordings' `sensor_msgs/Imu`.
+        imu_topic: topic of the IMU; empty: the only one.
+        cutoff, motion_cutoff: cutoff frequencies of the low-pass filters, Hz, see `LinkSignals`; None: chosen from the
+            motion.
+        errors: errors that standard errors allow for. "robust": residuals that are correlated in time and wherever the
+            motion repeats, as in every recording. "white": noise that is independent from sample to sample before it is
+            filtered; for a recording these errors are half of the true ones.
     """
 
     robot: RobotModel
@@ -233,8 +234,8 @@ class LinkIdentification:
     ) -> tuple[RobotModel, NDArray]:
         """Return the arm with the direction of gravity that fits best, and the links (10 n,) that gravity turns.
 
-        Gauss-Newton steps of two angles, each of which solves for all other parameters as well, from the direction
-        that the check of recordings finds. Friction is chosen once, at the start.
+        Gauss-Newton steps of two angles, each of which solves for all other parameters as well. The start is the
+        direction that the check of recordings finds. Friction is chosen once, at the start.
         """
         robot = data.robot
         selected = [recording.select(robot.joint_names) for recording in data.recordings]

@@ -17,23 +17,24 @@ from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
 
 FRICTION_WEIGHT = 4.0
-"""Of friction towards none, as if known to about half its joint's RMS torque: without it, coefficients of terms that a
-part of the motion does not distinguish have any size, and so has what they predict of another part."""
+"""Weight of friction towards zero, as if it were known to about half of its joint's RMS torque. Without it,
+coefficients of terms that a part of the motion does not distinguish have any size, and so have predictions of another
+part."""
 
 
 class FullProblem:
     """Equations of the links' parameters and friction, (10 n + f,) in all.
 
     Args:
-        problem: in base parameters and friction (k,).
-        noise: (n,) of each joint.
-        prior: (10 n,) possible bodies.
-        nonnegative: (k,) bool, which of the unknowns of `problem` cannot be negative.
-        independent: (k,) bool, which are no combination of the others; friction terms that are one are not drawn to
-            none, or the links would take them over. None: all are.
+        problem: equations in base parameters and friction (k,).
+        noise: (n,) noise of each joint.
+        prior: (10 n,) physically possible bodies.
+        nonnegative: (k,) mask of the unknowns of `problem` that cannot be negative.
+        independent: (k,) mask of the unknowns that are not a combination of others. Dependent friction terms are not
+            drawn to zero, or the links would take them over. None: all are independent.
 
     Attributes:
-        problem, noise, prior: as given.
+        problem, noise, prior: arguments.
         to_base: (k, 10 n + f) base parameters and friction = to_base @ all parameters.
     """
 
@@ -59,7 +60,7 @@ class FullProblem:
         self._links = columns.robot.link_names
 
     def consistent(self, groups: NDArray | None = None) -> ConsistentProblem:
-        """For some groups of samples; None: all."""
+        """Return the problem with physically consistent links, for some groups of samples or for all."""
         matrix, right = self.problem.stacked(self.noise, groups)
         bounded = [int(i) for i in self.prior.size + np.flatnonzero(self._nonnegative)]
         matrix, right = np.vstack([matrix, self._drawn]), np.append(right, np.zeros(len(self._drawn)))
@@ -70,7 +71,7 @@ class FullProblem:
         return self.to_base @ solution
 
     def with_links(self, links: NDArray) -> NDArray:
-        """All parameters: those (10 n,) of the links as given, with the friction that fits best to them."""
+        """Return all parameters: given links (10 n,) and the friction that fits best to them."""
         matrix, right = self.problem.stacked(self.noise)
         rest = right - matrix[:, : self._n_base] @ (self.to_base[: self._n_base, : links.size] @ links)
         own = matrix[:, self._n_base :]
@@ -84,10 +85,10 @@ class FullProblem:
         return np.concatenate([links, found / scale])
 
     def nearest(self, unknowns: NDArray) -> NDArray:
-        """All parameters that predict the data as base parameters and friction (k,) do.
+        """Return all parameters that predict the data as base parameters and friction (k,) do.
 
-        Of these it is the set whose links are nearest to the prior, in units of its own size; friction is in units of
-        what explains all torque.
+        Among these, the links are nearest to the prior, in units of its own size; the unit of friction is the
+        coefficient that explains all torque.
         """
         matrix, right = self.problem.stacked(self.noise)
         found = decompose(matrix, MOTION_RANK_TOLERANCE)
@@ -100,14 +101,14 @@ class FullProblem:
         return start + units @ np.linalg.lstsq(measured @ self.to_base @ units, rest, rcond=None)[0]
 
 
-# How much the prior counts: the weight that predicts best what was not fitted.
+# Weight of the prior, chosen by the prediction of held-out samples.
 
 
 PRIOR_WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
 LOSS_TOLERANCE = 0.05
-"""In the mean logarithm of the squared error, 2.5 % of the error, which folds do not distinguish."""
+"""Tolerance in the mean logarithm of the squared error: folds do not distinguish 2.5 % of the error."""
 DEFAULT_WEIGHT = 10.0
-"""Where samples are too few to leave some out."""
+"""Weight for samples that are too few for cross-validation."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class PriorWeight:
 
 
 def choose_weight(full: FullProblem) -> PriorWeight:
-    """The middle, in order, of the weights whose mean score over the folds is next to the best."""
+    """Return the median of the weights whose mean held-out loss is close to the best."""
     parts = folds(full.problem.factors)
     if not parts:
         return PriorWeight(DEFAULT_WEIGHT, {})
@@ -139,7 +140,7 @@ def choose_weight(full: FullProblem) -> PriorWeight:
 
 
 def _losses(full: FullProblem, fold: Fold) -> NDArray:
-    """(W, n) mean squared prediction error over noise squared, by weight; infinite where rounding hides the fit."""
+    """Return the held-out losses (W, n) by weight, relative to the noise; infinite if rounding hides the fit."""
     losses = np.full((len(PRIOR_WEIGHTS), len(full.noise)), np.inf)
     problem, fit = full.consistent(fold.train), None
     tests = [full.problem.gram(j, fold.test) for j in range(len(full.noise))]

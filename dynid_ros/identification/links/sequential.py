@@ -1,13 +1,13 @@
 """Identification from tip to base, each joint from its own torque (Khosla and Kanade 1987, section 3).
 
-Links before joint j do not act on its torque, so the last joint is fitted first, and what it determines is known when
-the joint before it is fitted. The paper locks the joints before j (off-line) or lets them move (on-line); both are data
-of joint j here. A joint seldom determines single parameters. What is known so far is therefore kept as an affine space
+Links before joint j do not act on its torque. So the last joint is fitted first, and its parameters are known when the
+joint before it is fitted. The paper locks the joints before j (off-line) or lets them move (on-line); both are data of
+joint j here. A joint seldom determines single parameters, so the knowledge so far is an affine space
 
-    x = x₀ + N y,   N a basis of what is still open,
+    x = x₀ + N y,   N a basis of the undetermined directions,
 
-and joint j is fitted for y alone: R_j N y = z_j − R_j x₀. Fitted to the torques less those of nominal parameters this
-is the paper's error model (eq. 11). What is determined is never touched again; fitting all joints at once uses the
+and joint j is fitted for y alone: R_j N y = z_j − R_j x₀. Fitted to the torques minus those of nominal parameters this
+is the paper's error model (eq. 11). Determined combinations never change again; a fit of all joints at once uses the
 data better.
 """
 
@@ -25,13 +25,13 @@ from dynid_ros.model.base_parameters import IDENTIFIABLE, UNIDENTIFIABLE, BasePa
 
 @dataclass(frozen=True)
 class SequentialFit(LinearFit):
-    """As `LinearFit`; `singular_values` are those of the joints, in the order in which they were fitted.
+    """Sequential fit; `singular_values` are those of the joints, in the order in which they were fitted.
 
     Attributes:
-        ranks: per joint, the combinations that it determines, given those of the joints after it.
-        noise: per joint, the standard deviation of its torque, from the residual; what the joints after it got wrong
-            counts. NaN where it was not measured.
-        reasons: why each parameter that is NaN in `values` is open, by name.
+        ranks: per joint, the number of combinations that it determines, given those of the joints after it.
+        noise: per joint, the standard deviation of its torque by the residual, including errors of the joints after it;
+            NaN if it was not measured.
+        reasons: reason why each parameter that is NaN in `values` is undetermined, by name.
     """
 
     ranks: tuple[int, ...]
@@ -40,11 +40,12 @@ class SequentialFit(LinearFit):
 
 
 def sequential(factors: Sequence[ArrayLike], names: Sequence[str], counts: Sequence[int]) -> SequentialFit:
-    """Fit each joint's torque in turn, from the last to the first; what stays open is of minimum norm.
+    """Fit each joint's torque in turn, from the last to the first; undetermined parts have minimum norm.
 
     Args:
-        factors: per joint, the rows (m_j, k + 1) of [Y_j τ_j], or their triangular factor; no rows: not measured.
-        names: of the k parameters.
+        factors: per joint, the rows (m_j, k + 1) of [Y_j τ_j], or their triangular factor; no rows if it was not
+            measured.
+        names: names of the k parameters.
         counts: per joint, the number of rows that were compressed.
 
     Raises:
@@ -122,12 +123,12 @@ class _Known:
         return _Step(singular, condition, float(np.sqrt(squares / dof)) if dof > 0 else np.nan)
 
     def determined(self) -> NDArray:
-        """(r, k) orthonormal rows orthogonal to what is open, in scaled columns."""
+        """Return orthonormal rows (r, k) orthogonal to the undetermined directions, in scaled columns."""
         complete, _ = np.linalg.qr(self.open, mode="complete")
         return complete[:, self.open.shape[1] :].T
 
     def nearest(self) -> tuple[NDArray, NDArray]:
-        """The point of the space nearest to zero, and its covariance."""
+        """Return the point of the space nearest to zero, and its covariance."""
         basis, _ = np.linalg.qr(self.open / self.scale[:, None])
         closed = np.eye(len(basis)) - basis @ basis.T
         return closed @ self.point, closed @ self.covariance @ closed.T

@@ -1,4 +1,4 @@
-"""What the driver did to the torque: found in recordings, then at its best cut-off by the equations of the links."""
+"""Low-pass of the driver's torque: detected in recordings, with its best cutoff by the equations of the links."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import DriverFilter
 
 TRIAL_FRICTION = JointFriction(offset=True, sliding_length=1e-3)
-"""Of any arm: steps at reversals show a low-pass as nothing else does, and these come as late as most do."""
+"""Friction of any arm: steps at reversals show a low-pass best, and most arms have them as late as these."""
 MAX_CUTOFF_FACTOR = 2.0
-"""Largest factor by which the check may have missed the cut-off: it fits a thousand samples."""
+"""Largest factor of error of the detected cutoff, which is fitted to a thousand samples."""
 CUTOFF_TOLERANCE = 0.01
-"""Share of the cut-off to which it is found."""
+"""Relative tolerance of the cutoff."""
 
 
 def choose_torque_filter(
     robot: RobotModel, signals: LinkSignals, recordings: Sequence[Recording]
 ) -> DriverFilter | None:
-    """The low-pass that surely cut the torques within the band of the motion; None if none did.
+    """Return the low-pass that filtered the torques within the band of the motion, or None.
 
     Args:
         robot: the arm.
-        signals: how the recordings will be filtered.
-        recordings: with the robot's joints in its order.
+        signals: filters of the recordings.
+        recordings: recordings with the robot's joints in its order.
 
     Raises:
-        IdentificationError: nothing is left of a recording.
+        IdentificationError: a recording is too short.
     """
     found = sure_low_pass(robot, recordings)
     if found is None or found.cutoff is None:

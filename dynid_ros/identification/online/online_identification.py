@@ -28,7 +28,8 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.signals.steady_samples import SteadySamples
 
 CUTOFF_HZ = 5.0
-"""Hz; above what an arm's motion has, below what noise of accelerations and elastic joints have."""
+"""Cutoff frequency, Hz: above the motion of an arm, below the noise of accelerations and the resonance of elastic
+joints."""
 
 NOISE_OF_EFFORT = 0.005
 """Noise of the torque, in parts of a joint's effort limit."""
@@ -36,48 +37,48 @@ NOISE_OF_EFFORT = 0.005
 LINK_FRICTION_KEYS = JointFriction(offset=True, rotor_inertia=True)
 
 BLOCK_SAMPLES = 16
-"""Samples after which the filter goes on in any case, so that none takes long."""
+"""Number of samples after which the filter is evaluated in any case, so that no evaluation takes long."""
 
 REFRESH_SAMPLES = 64
 """Equations after which it is looked up how correlated innovations are."""
 
 MAX_GAP_TIME_CONSTANTS = 10.0
-"""Time constants of the filter without a sample of a given motion, after which the filter starts anew."""
+"""Longest gap of a given motion, in time constants of the filter, after which the filter starts again."""
 
 
 class OnlineIdentification:
-    """Recursive least squares on the torques of an arm, a sample at a time.
+    """Recursive least squares on the torques of an arm, one sample at a time.
 
-    Every column of the equations and the torque pass the same causal low-pass; its output is taken up every two time
+    Every column of the equations and the torque pass the same causal low-pass, whose output is used every two time
     constants. Equations stay exact whatever its lag, and noise of accelerations cannot bias the estimate.
 
-    A sample that is not finite is left out and counts as lost. `sample` bridges short gaps (`SteadySamples`); a longer
-    one starts derivatives, filter and equations anew, and nothing that was learnt is lost.
+    A sample that is not finite is left out and counts as lost. `sample` bridges short gaps (`SteadySamples`). A longer
+    gap restarts derivatives, filter and equations, and the estimate is kept.
 
     Args:
         robot: the arm; the load is fixed to its tip, and its parameters are about the tip's frame.
         target: "load", or "links" for all base parameters of the arm and its friction.
-        arm: links and friction without load, of which the load's torque is what is left; for "load" only. What is not
-            known of it counts in the errors, where its identification tells (`KnownArm`).
-        noise: (n,) N m, standard deviation of what the model leaves of each torque. It weights the joints; the size of
-            all errors is estimated. None: 0.5 % of the effort limits.
-        friction: terms to estimate. None: what may differ from `arm` in each joint for a load, Coulomb and viscous
-            friction and offset; for links the same, and rotor inertia.
-        forgetting: time constant, s; None: nothing is forgotten. See `square_root`.
-        cutoff: Hz of the low-pass; None: none, and each sample is taken up as it is.
-        period: s between samples, for `sample`; None: from the stamps.
-        max_rate: Hz; `sample` takes up means of samples that come faster. None: no limit.
-        watch: notice when the load changes, and begin to learn it anew; for "load" only.
-        torque_gain_error: standard deviation of the relative error of each joint's torque gain, which counts in the
-            errors: no innovation shows it.
+        arm: links and friction without load, for "load" only. The load's torque is the measured torque minus that of
+            the arm. The errors allow for the uncertainty of the arm, where its identification gives it (`KnownArm`).
+        noise: (n,) standard deviation of each torque about the model, N m. It weights the joints; the size of all
+            errors is estimated. None: 0.5 % of the effort limits.
+        friction: terms to estimate. None: for a load the terms that may differ from `arm`, Coulomb and viscous friction
+            and offset of each joint; for links the same terms and rotor inertia.
+        forgetting: time constant, s; None: nothing is forgotten. See `SquareRootInformation`.
+        cutoff: cutoff frequency of the low-pass, Hz; None: no low-pass, every sample is an equation.
+        period: time between samples, s, for `sample`; None: from the stamps.
+        max_rate: largest rate, Hz; faster samples are averaged by `sample`. None: no limit.
+        watch: whether to detect changes of the load and to restart its estimate; for "load" only.
+        torque_gain_error: standard deviation of the relative error of each joint's torque gain, which no innovation
+            shows.
 
     Attributes:
-        names: (k,) of the parameters.
-        skipped: samples that were not finite.
-        changes: of the load, as noticed.
+        names: (k,) names of the parameters.
+        skipped: number of samples that were not finite.
+        changes: detected changes of the load.
 
     Raises:
-        IdentificationError: settings that make no sense.
+        IdentificationError: impossible settings.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class OnlineIdentification:
 
     @property
     def missing(self) -> int:
-        """Number of samples that the steady clock of `sample` says there were, but did not come."""
+        """Number of samples that are missing on the steady clock of `sample`."""
         return self._clock.missing
 
     def sample(self, time: float, q: ArrayLike, torque: ArrayLike) -> LoadChange | None:
@@ -179,10 +180,10 @@ class OnlineIdentification:
         return self._take(time)
 
     def estimate(self) -> OnlineEstimate:
-        """What is known now.
+        """Return the present estimate.
 
         Raises:
-            IdentificationError: no equation was taken up yet.
+            IdentificationError: there are no equations yet.
         """
         if not self.n_equations:
             raise IdentificationError("no sample was taken up yet; feed some motion first")
@@ -229,7 +230,7 @@ class OnlineIdentification:
     def _sums(self, weights: NDArray) -> NDArray:
         parts, self._given = [*self._given, *self._motion.take()], []
         samples = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
-        # What the low-pass gives is of some samples ago.
+        # The output of the low-pass belongs to an earlier sample.
         self._moved = samples[:2].mean(axis=1).ravel()
         return self._rows.sums(samples, weights)
 
@@ -253,7 +254,7 @@ class OnlineIdentification:
         self._squares[1] += rows[:, -1] ** 2
         if self._detector is None:
             return None
-        # Beside what stiction may be, the innovations of a rest are small: they say nothing of those of motion.
+        # Compared with possible stiction, the innovations of a rest are small and show nothing of those of motion.
         self._walk.add(innovation._replace(spread=np.where(still, np.inf, innovation.spread)))
         moving = bool(resting.min() < 0.5)
         if self.n_equations % REFRESH_SAMPLES == 0:

@@ -1,13 +1,13 @@
-"""Output error of position servos: closed loops simulated from their commands, all joints and parameters at once.
+"""Output error of position servos: closed loops simulated from their commands, for all joints and parameters at once.
 
-Of each joint, with everything divided by the stiffness of its position loop,
+The equation of motion of each joint is divided by the stiffness of its position loop,
 
-    inertia(q) q̈ + viscous q̇ + coulomb sign(q̇) + loads(q, q̇, q̈ of the others) = q_told(t − delay) − q,
+    inertia(q) q̈ + viscous q̇ + coulomb sign(q̇) + loads(q, q̇, q̈ of the others) = q_commanded(t − delay) − q.
 
-the joint's own q, q̇ and q̈ are simulated; poses, and what other joints do to it, are taken from the smoothed
-measurements, where they are of second order. A step is the implicit midpoint rule, in which dry friction is whatever
-up to its limit stops the joint (Moreau 1988, "Unilateral contact and dry friction in finite freedom dynamics"), so it
-sticks as long as it should. Derivatives are differences of simulations, which run side by side.
+The joint's own q, q̇ and q̈ are simulated. Poses and the motion of other joints, where they matter to second order
+only, are taken from the smoothed measurements. A step is the implicit midpoint rule. Dry friction in it takes the value
+that stops the joint, up to its limit (Moreau 1988, "Unilateral contact and dry friction in finite freedom dynamics"),
+so a joint sticks as long as it should. Derivatives are differences of simulations that run in parallel.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STEP_PER_TIME_CONSTANT = 0.03
 CHUNK_STEPS = 5000
 """Steps whose inputs are in memory at once."""
 DIFFERENCE_FRACTION = 1e-3
-"""Change of a parameter for its derivative, by what it does, in parts of the RMS position error."""
+"""Change of a parameter for its derivative, as a fraction of the RMS position error that it causes."""
 DELAY_DIFFERENCE_S = 1e-4
 """s."""
 
@@ -51,7 +51,7 @@ class JointLayout:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In order."""
+        """Names of the parameters, in order."""
         return (DELAY, VISCOUS, COULOMB, *((DERIVATIVE,) if self.derivative else ()), *self.columns)
 
     @property
@@ -104,11 +104,11 @@ class ClosedLoops:
         self._blocks = [(np.arange(a, b) * N_TIME_BLOCKS // total).astype(int) for a, b in pairwise(done)]
 
     def normals(self, values: Sequence[NDArray], steps: Sequence[NDArray]) -> list[Normal]:
-        """Residuals and derivatives of all joints.
+        """Return the residuals and derivatives of all joints.
 
         Args:
-            values: (p,) of each joint.
-            steps: (p,) by which they are changed for the derivatives; zero: no derivative.
+            values: (p,) parameters of each joint.
+            steps: (p,) changes of the parameters for the derivatives; zero: no derivative.
         """
         sizes = [len(layout.names) for layout in self.layouts]
         found = [
@@ -132,12 +132,12 @@ class ClosedLoops:
         return found
 
     def predict(self, values: Sequence[NDArray]) -> list[NDArray]:
-        """(M, n) positions at the samples of each run."""
+        """Return the positions (M, n) at the samples of each run."""
         steps = [np.zeros(0)] * len(values)
         return [self.simulate(grid, values, steps) for grid in self._grids]
 
     def simulate(self, grid: _Grid, values: Sequence[NDArray], steps: Sequence[NDArray]) -> NDArray:
-        """(M, lanes) positions at the samples: of each joint with its values, and with each of them changed."""
+        """Return positions (M, lanes) at the samples: each joint with its values, and with each of them changed."""
         lanes = [
             np.vstack([own, own + np.diag(step)]) if len(step) else own[None]
             for own, step in zip(values, steps, strict=True)
@@ -165,7 +165,7 @@ class ClosedLoops:
         return path[index] + share * (path[index + 1] - path[index])
 
     def _inputs(self, grid: _Grid, part: slice, lanes: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
-        """What drives each lane less what loads it, rad or m, and its inertia, s², (K, lanes) each."""
+        """Return the drive minus the load of each lane, rad or m, and its inertia, s², (K, lanes) each."""
         h = grid.step
         edges = np.append(grid.middle[part] - h / 2, grid.middle[part.stop - 1] + h / 2)
         driven, inertias = [], []
@@ -230,18 +230,18 @@ def _march(
 
 MAX_ITERATIONS = 30
 DAMPING = (1e-3, 10.0, 1e-7, 10.0)
-"""Damping of Levenberg and Marquardt: first, factor, smallest, and from which on nothing is to be had."""
+"""Damping of Levenberg and Marquardt: initial value, factor, smallest value, and value at which the search ends."""
 MIN_STEP_SE = 0.02
-"""Largest step in standard errors at which a search is at its end, …"""
+"""Largest step, in standard errors, at which a search ends, …"""
 MIN_COST_DECREASE = 1e-3
 MAX_IDLE_STEPS = 2
-"""… as it is after so many steps running that gain less of the sum of squares: where joints stick it is uneven."""
+"""… and number of consecutive steps with a smaller decrease at which it ends: sticking joints make the cost uneven."""
 
 
 def output_error(
     loops: ClosedLoops, start: Sequence[NDArray], steps: Sequence[NDArray]
 ) -> tuple[list[NDArray], list[Normal]]:
-    """Values (p,) of all joints that predict their positions best, and the residuals there.
+    """Return the values (p,) of all joints that predict their positions best, and the residuals.
 
     Raises:
         IdentificationError: a simulation from the start does not stay finite.
@@ -280,7 +280,7 @@ def output_error(
 
 
 def _step(normal: Normal, damping: float) -> tuple[NDArray, float]:
-    """(p,) damped step, and its largest part in standard errors."""
+    """Return the damped step (p,) and its largest component in standard errors."""
     matrix, side = normal.matrices.sum(axis=0), normal.sides.sum(axis=0)
     eigenvalues, axes, scale = scaled_eigh(matrix)
     along = axes.T @ (side / scale)

@@ -1,12 +1,12 @@
-"""Position-commanded servos that report no torque: what their commands and positions say of them.
+"""Identification of position-commanded servos without torque measurement, from commands and positions.
 
-A servo turns the error of its position into torque, by a gain that nobody knows. Divided by that gain, the equation of
-motion of a joint has times and angles only: the delay of the command, inertia over gain (s²), viscous friction and
-damping by the controller over gain (s), dry friction and gravity over gain (rad). These are what predicts its motion,
-and what can be found without a torque; a mass of known weight at a known place, hung on in some recordings, adds the
-gain of each joint that feels it, and with it all else in N m. Output error as in Ljung 1999, "System identification",
-section 4.3; the first estimate is of equation errors over a grid of delays (Gautier and others 2013, "DIDIM", drop the
-torque likewise, but know its gain).
+A servo turns the error of its position into torque, by an unknown gain. Divided by that gain, the equation of motion of
+a joint contains times and angles only: the delay of the command, inertia over gain (s²), viscous friction and damping
+by the controller over gain (s), dry friction and gravity over gain (rad). These quantities predict its motion and can
+be found without a torque. A mass of known weight at a known place, attached in some recordings, adds the gain of each
+joint that it loads, and with it all other quantities in N m. The method is output error as in Ljung 1999, "System
+identification", section 4.3. The first estimate minimises equation errors over a grid of delays (Gautier and others
+2013, "DIDIM", work without torque likewise, but with a known gain).
 """
 
 from __future__ import annotations
@@ -43,38 +43,39 @@ from dynid_ros.signals import LowPass
 DELAY_GRID_S = 2e-3
 """s between delays that are tried first."""
 MIN_SPEED_FRACTION = 0.05
-"""Part of a joint's fastest motion below which the direction of its friction is not sure."""
+"""Fraction of a joint's largest velocity below which the direction of its friction is uncertain."""
 START_CUTOFF_HZ = 6.0
 """Hz, of the low-pass for a first estimate: counts of an encoder, differentiated twice, hide slow accelerations."""
 RIDGE_FRACTION = 1e-3
-"""Part of a unit column that holds what the first estimate does not determine."""
+"""Ridge, as a fraction of a unit column, on undetermined parts of the first estimate."""
 MIN_INERTIA_FRACTION = 0.2
 """Smallest inertia of a pose, in parts of the median, of a first estimate to begin with."""
 MIN_INERTIA_S2 = 1e-6
 """s², of a first estimate: a loop of 160 Hz."""
 MAX_UNEXPLAINED_FRACTION = 0.5
-"""Part of the following error's RMS that a simulated closed loop may leave. Sound servos leave less than 0.01. Where
-half is left, the joint does not act as a linear servo."""
+"""Largest unexplained fraction of the following error's RMS. Fault-free servos leave less than 0.01. At 0.5 a joint
+does not act as a linear servo."""
 SATURATED_FRACTION = 0.2
-"""Part of the following error's RMS from which a joint is named too: servos whose torque ends leave 0.2 and more."""
+"""Unexplained fraction of the following error's RMS above which a joint is named too: servos with saturated torque
+leave 0.2 and more."""
 
 
 @dataclass
 class ServoIdentification:
-    """Fits delay, inertia, damping, friction and gravity, each over the gain of its joint, to commands and positions.
+    """Fit of delay, inertia, damping, friction and gravity, each over the gain of its joint, to commands and positions.
 
-    Joints that do not move are held where they are. Each joint has its own gain, and its own base parameters.
+    Joints that do not move are held at their position. Each joint has its own gain and its own base parameters.
 
     Attributes:
         robot: kinematics and gravity; its inertias are not used.
-        between_commands: what a servo does until the next command.
-        error_derivative: whether its derivative gain acts on the error.
-        longest_delay: of the command, that is looked for.
-        reference_mass: weight of what is attached in the recordings with mass, kg; None: nothing is.
-        reference_center: (3,) its centre in the frame of the tip link, m.
+        between_commands: motion of the set-point until the next command.
+        error_derivative: whether the derivative gain acts on the error.
+        longest_delay: largest delay of the command that is tried, s.
+        reference_mass: weight of the mass in the recordings with mass, kg; None: no mass.
+        reference_center: (3,) centre of the mass in the frame of the tip link, m.
 
     Raises:
-        IdentificationError: a setting that cannot be; a mass that is not above zero, or without a centre.
+        IdentificationError: an impossible setting, a mass that is not positive, or a mass without a centre.
     """
 
     robot: RobotModel
@@ -207,7 +208,7 @@ class ServoIdentification:
 
     @staticmethod
     def _with_inertia(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> NDArray:
-        """Values whose inertia is positive in all poses: that of their mean, of the columns that mean one alone."""
+        """Return values with a positive inertia in all poses, by the columns whose inertia is constant."""
         own = np.concatenate([run.columns[joint].inertia for run in runs])
         spread, mean = own.std(axis=0), own.mean(axis=0)
         constant = np.flatnonzero(spread <= 1e-6 * np.abs(mean))
@@ -246,12 +247,12 @@ def _require_explained(robot: RobotModel, runs: Sequence[ServoRun], normals: Seq
 
 
 def _inertia(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> NDArray:
-    """(K,) inertia over gain in the poses of the runs, s²."""
+    """Return inertia over gain (K,) in the poses of the runs, s²."""
     return np.concatenate([run.columns[joint].inertia for run in runs]) @ values[layout.first :]
 
 
 def _equations(run: ServoRun, joint: int) -> NDArray:
-    """(G, 2 + c) velocity, its direction, and columns, without the ends that the filter spoils."""
+    """Return velocity, its direction, and columns (G, 2 + c), without the ends that the filter spoils."""
     columns, motion = run.columns[joint], run.motion
     velocity, acceleration = motion.velocity[:, joint], motion.acceleration[:, joint]
     whole = columns.inertia * acceleration[:, None] + columns.rest
@@ -259,13 +260,13 @@ def _equations(run: ServoRun, joint: int) -> NDArray:
 
 
 def _smooth(run: ServoRun, values: NDArray) -> NDArray:
-    """(G, ...) low-pass filtered."""
+    """Return low-pass filtered values (G, ...)."""
     rate = (len(run.grid) - 1) / (run.grid[-1] - run.grid[0])
     return LowPass(min(START_CUTOFF_HZ, 0.4 * rate), rate).filter(values)
 
 
 def _position_error(run: ServoRun, joint: int, delay: float) -> NDArray:
-    """(G,) told less measured position, told means over a step, smoothed by that."""
+    """Return commanded minus measured position (G,); the command is averaged over a step."""
     step = run.grid[1] - run.grid[0]
     edges = np.append(run.grid - step / 2, run.grid[-1] + step / 2) - delay
     return np.diff(run.commands[joint].integral(edges)) / step - run.motion.position[:, joint]

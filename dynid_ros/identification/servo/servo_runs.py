@@ -1,4 +1,4 @@
-"""Recordings of servos as what their closed loops are simulated with; recordings that are no use for it."""
+"""Recordings of servos as inputs of closed-loop simulations; recordings that cannot serve are refused."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from dynid_ros.recording.uniform_motion import joint_motions
 from dynid_ros.signals import LowPass, Motion, resample, sample_times
 
 MIN_ECHO_CORRELATION = 0.99
-"""Share of samples that are exactly what was told from which on positions are no measurement."""
+"""Share of samples equal to the command above which positions are not measurements."""
 MAX_STILL_TRAVEL = 1e-4
-"""rad or m by which a command has to change to be a motion."""
+"""Smallest change of a command that counts as motion, rad or m."""
 SETTLING_S = 0.5
-"""s after a gap or the beginning until what was before no longer matters."""
+"""Time after a gap or the beginning until the state before it no longer matters, s."""
 ARMATURE = "armature"
 COMPLIANCE = "compliance"
 
 
 @dataclass(frozen=True, eq=False)
 class Command:
-    """What one joint is told, as a function of time.
+    """Command of one joint as a function of time.
 
     Attributes:
         time: (K,) s.
         position: (K,) finite.
-        linear: the servo goes straight from one command to the next; else it is told each at once.
+        linear: whether the set-point moves straight from one command to the next; otherwise it jumps.
     """
 
     time: NDArray
@@ -52,7 +52,7 @@ class Command:
         return cls(series.time[own], values[own], linear)
 
     def integral(self, time: NDArray) -> NDArray:
-        """Integral from the first command to times (...), s; before the first it counts as told already."""
+        """Return the integral from the first command to times (...), s; the first command extends backwards."""
         step = np.diff(self.time)
         rise = np.diff(self.position) if self.linear else np.zeros(len(step))
         whole = np.concatenate([[0.0], np.cumsum(step * (self.position[:-1] + rise / 2))])
@@ -62,7 +62,7 @@ class Command:
         return whole[at] + since * (self.position[at] + slope * since / 2)
 
     def at(self, time: NDArray) -> NDArray:
-        """What is told at times (...)."""
+        """Return the set-points at times (...)."""
         if self.linear:
             return np.interp(time, self.time, self.position)
         return self.position[np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.time) - 1)]
@@ -107,12 +107,12 @@ class ServoRun:
 
 
 class ServoModel:
-    """What the torque of each joint is made of.
+    """Columns of the torque of each joint.
 
     Args:
-        robot: with the joints that move alone.
-        load: (10,) parameters of the reference mass in the last link; None: there is none.
-        cutoff: of the low-pass of the motion, Hz.
+        robot: arm with the moving joints only.
+        load: (10,) parameters of the reference mass in the last link; None: no mass.
+        cutoff: cutoff frequency of the low-pass of the motion, Hz.
     """
 
     def __init__(self, robot: RobotModel, load: NDArray | None, cutoff: float) -> None:
@@ -127,7 +127,7 @@ class ServoModel:
         )
 
     def names(self, joint: int) -> tuple[str, ...]:
-        """Of the columns of a joint."""
+        """Return the names of the columns of a joint."""
         return ("offset", *((COMPLIANCE,) if self.load is not None else ()), *self.base[joint].expressions)
 
     def columns(self, motion: Motion, *, loaded: bool) -> tuple[JointColumns, ...]:
@@ -163,11 +163,11 @@ class ServoModel:
 
 
 def moving_joints(robot: RobotModel, recordings: Sequence[Recording]) -> RobotModel:
-    """The arm with the joints that move; the others are held where they are.
+    """Return the arm with the joints that move; the others are held at their positions.
 
     Raises:
-        IdentificationError: no commands, none that changes, positions that only repeat them, or a joint that moves in
-            one direction only or without being told to.
+        IdentificationError: no commands, no command that changes, positions that only repeat them, or a joint that
+            moves in one direction only or without a command.
     """
     for recording in recordings:
         check_told(recording)
@@ -231,7 +231,7 @@ def _told_way(recordings: Sequence[Recording], joint: int) -> float:
 
 
 def _reverses(recordings: Sequence[Recording], joint: int) -> bool:
-    """Whether a joint goes on and back by a part of its way."""
+    """Return whether a joint moves forward and back by a fraction of its travel."""
     for recording in recordings:
         q = recording.position[:, joint]
         on = np.max(q - np.minimum.accumulate(q))
