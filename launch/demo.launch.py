@@ -1,46 +1,14 @@
-"""The whole thread on a simulated arm: excite, record, identify, compensate; ends with verdicts and report.html.
+"""Run `dynid demo`: a simulated arm is excited, recorded, identified and compensated; ends with report.html.
 
-All of it is on this machine and on a ROS domain of its own, whatever ROS_DOMAIN_ID says: no robot hears of it.
-Nodes that read what others identify are started by the coordinator when it is there.
+All of it is on this machine and on its own ROS domain, whatever ROS_DOMAIN_ID is: no robot receives anything.
 """
 
-import os
-from contextlib import ExitStack
-from pathlib import Path
+import sys
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
-from launch_ros.actions import Node
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, Shutdown
 
-from dynid_ros.demo.start import NODES, OUTPUTS, alone
-from dynid_ros.files.share import share_path
 from dynid_ros.nodes.shared.launch_description import refuse_unknown
-
-CLAIMS = ExitStack()  # of the folder and the domain, as long as the launch lives
-
-
-def start(context: LaunchContext) -> list[Node]:
-    output = Path(context.launch_configurations["output"]).resolve()
-    CLAIMS.enter_context(alone(output, context.launch_configurations["domain"]))
-    environment = {name: os.environ[name] for name in ("ROS_DOMAIN_ID", "ROS_AUTOMATIC_DISCOVERY_RANGE")}
-    acts = context.launch_configurations["acts"].split()
-    return [
-        Node(
-            package="dynid_ros",
-            executable=name,
-            output="screen" if name == "demo" else "log",
-            emulate_tty=name == "demo",
-            additional_env=environment,
-            parameters=[
-                str(share_path("config/demo.yaml")),
-                {parameter: str(output / path) for parameter, path in OUTPUTS.get(name, {}).items()}
-                | ({"acts": acts} if name == "demo" and acts else {}),
-            ],
-            on_exit=[Shutdown(reason=f"{name} ended")],
-        )
-        for name in (*NODES, "demo")
-    ]
-
 
 ARGUMENTS = (
     DeclareLaunchArgument("output", default_value="demo_results", description="folder for bag, model and report"),
@@ -53,6 +21,19 @@ ARGUMENTS = (
         "domain", default_value="", description="ROS domain that nobody is on; empty: one that is free"
     ),
 )
+
+
+def start(context: LaunchContext) -> list[ExecuteProcess]:
+    output, acts, domain = (context.launch_configurations[argument.name] for argument in ARGUMENTS)
+    options = [
+        "--output",
+        output,
+        *(["--acts", *acts.split()] if acts else []),
+        *(["--domain", domain] if domain else []),
+    ]
+    command = [sys.executable, "-m", "dynid_ros", "demo", *options]
+    shutdown = Shutdown(reason="the demo ended")
+    return [ExecuteProcess(cmd=command, output="screen", emulate_tty=True, on_exit=[shutdown])]
 
 
 def generate_launch_description() -> LaunchDescription:

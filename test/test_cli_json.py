@@ -137,7 +137,7 @@ def inputs(files):
 def fixture_quick(monkeypatch, tmp_path):
     """Pictures take their time, and so do the demo and further processes."""
     for page in ("load", "links", "gravity", "torque_sensors", "motion"):
-        name = {"torque_sensors": "torque_sensor", "links": "link", "motion": "design"}.get(page, page)
+        name = {"torque_sensors": "result", "links": "link", "motion": "design"}.get(page, page)
         monkeypatch.setattr(f"dynid_ros.report.{page}.write_{name}_report", lambda path, *_: path)
     monkeypatch.setattr(demo, "run_demo", played)
     monkeypatch.setattr("dynid_ros.commands.fleet.Processes", ThreadPoolExecutor)

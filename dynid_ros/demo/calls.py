@@ -1,4 +1,4 @@
-"""Calls of services that raise instead of answering `success = False`."""
+"""Service calls of a script-like node, which spins while it waits and raises where a service refuses."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,15 +14,12 @@ from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.errors import DynidError
 
-# Waiting in a script-like node that hears messages meanwhile.
-
-
-LONGEST_SPIN = 0.1
-"""s, after which it is looked whether something else has happened."""
+MAX_SPIN_S = 0.1
+"""Longest time of one spin, after which conditions are checked."""
 
 
 def spin_for(node: Node, duration: float) -> None:
-    """Let time pass, s; what has arrived is heard even if none is left."""
+    """Process messages for some time, s."""
     end = time.monotonic() + duration
     while True:
         rclpy.spin_once(node, timeout_sec=max(end - time.monotonic(), 0.0))
@@ -30,24 +27,24 @@ def spin_for(node: Node, duration: float) -> None:
             break
 
 
-def spin_until(node: Node, reached: Callable[[], bool], timeout: float, otherwise: str) -> None:
-    """Wait until something is so.
+def spin_until(node: Node, reached: Callable[[], bool], timeout: float, failure: str) -> None:
+    """Process messages until a condition is true.
 
     Raises:
-        DynidError: `otherwise`, if it is not so within `timeout` seconds.
+        DynidError: with the text `failure`, if that takes longer than `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     while not reached():
         if time.monotonic() > deadline:
-            raise DynidError(otherwise)
-        rclpy.spin_once(node, timeout_sec=LONGEST_SPIN)
+            raise DynidError(failure)
+        rclpy.spin_once(node, timeout_sec=MAX_SPIN_S)
 
 
 def require_simulation(node: Node) -> None:
-    """See that no robot is there which would be moved as well.
+    """Check that no robot is there that the demo would move as well.
 
     Raises:
-        DynidError: somebody else than the simulator publishes joint states.
+        DynidError: another node than the simulator publishes joint states.
     """
     drivers = {info.node_name for info in node.get_publishers_info_by_topic("joint_states")} - {"simulator"}
     if drivers:
@@ -58,7 +55,7 @@ def require_simulation(node: Node) -> None:
 
 
 class ServiceCaller:
-    """Calls services of other nodes from a script-like node that spins while it waits."""
+    """Calls services of other nodes."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -69,49 +66,53 @@ class ServiceCaller:
         Raises:
             DynidError: names the services that did not come up.
         """
-        deadline = time.monotonic() + timeout
         missing = set(names)
-        while missing and time.monotonic() < deadline:
-            missing -= {name for name, _ in self._node.get_service_names_and_types()}
-            rclpy.spin_once(self._node, timeout_sec=0.1)
-        if missing:
-            names_ = ", ".join(sorted(missing))
-            raise DynidError(f"service(s) {names_} did not come up within {timeout:g} s; is the node running?")
+
+        def all_exist() -> bool:
+            missing.difference_update(name for name, _ in self._node.get_service_names_and_types())
+            return not missing
+
+        deadline = time.monotonic() + timeout
+        while not all_exist():
+            if time.monotonic() > deadline:
+                listed = ", ".join(sorted(missing))
+                raise DynidError(f"service(s) {listed} did not come up within {timeout:g} s; is the node running?")
+            rclpy.spin_once(self._node, timeout_sec=MAX_SPIN_S)
 
     def trigger(self, name: str, timeout: float = 60.0) -> str:
-        """Call a Trigger service; its message."""
-        return self._call(Trigger, name, Trigger.Request(), timeout)
+        """Call a Trigger service and return its message."""
+        return self.begin(name, timeout)()
 
     def begin(self, name: str, timeout: float = 60.0) -> Callable[[], str]:
-        """Call a Trigger service and go on; what is returned waits for the message, and raises as `trigger` does."""
+        """Call a Trigger service; the returned function waits for the message, and raises as `trigger` does."""
         answer = self._begin(Trigger, name, Trigger.Request(), timeout)
-        return lambda: _message(name, answer())
+        return lambda: _message_of(name, answer())
 
     def set(self, name: str, value: bool, timeout: float = 60.0) -> str:
-        """Call a SetBool service; its message."""
-        return self._call(SetBool, name, SetBool.Request(data=value), timeout)
+        """Call a SetBool service and return its message."""
+        return _message_of(name, self._begin(SetBool, name, SetBool.Request(data=value), timeout)())
 
     def change_state(self, node: str, transition: int, timeout: float = 30.0) -> None:
-        """Ask a lifecycle node for a transition (`lifecycle_msgs/Transition` constant)."""
+        """Request a transition of a lifecycle node, a constant of `lifecycle_msgs/Transition`."""
         request = ChangeState.Request(transition=Transition(id=transition))
-        self._call(ChangeState, f"{node}/change_state", request, timeout)
+        name = f"{node}/change_state"
+        _message_of(name, self._begin(ChangeState, name, request, timeout)())
 
     def set_parameters(self, node: str, values: Mapping[str, object], timeout: float = 30.0) -> None:
-        """Set parameters of another node."""
+        """Set parameters of another node.
+
+        Raises:
+            DynidError: the node refuses one.
+        """
         parameters = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
         request = SetParameters.Request(parameters=parameters)
-        results = self._answer(SetParameters, f"{node}/set_parameters", request, timeout).results
+        results = self._begin(SetParameters, f"{node}/set_parameters", request, timeout)().results
         for name, result in zip(values, results, strict=True):
             if not result.successful:
                 raise DynidError(f"node {node} refused parameter {name}: {result.reason}")
 
-    def _call(self, kind: type, name: str, request: object, timeout: float) -> str:
-        return _message(name, self._answer(kind, name, request, timeout))
-
-    def _answer(self, kind: type, name: str, request: object, timeout: float) -> Any:
-        return self._begin(kind, name, request, timeout)()
-
     def _begin(self, kind: type, name: str, request: object, timeout: float) -> Callable[[], Any]:
+        """Send a request; the returned function waits for the response."""
         client = self._node.create_client(kind, name)
         if not client.wait_for_service(timeout_sec=timeout):
             self._node.destroy_client(client)
@@ -130,7 +131,12 @@ class ServiceCaller:
         return answer
 
 
-def _message(name: str, response: Any) -> str:
+def _message_of(name: str, response: Any) -> str:
+    """Return the message of a response.
+
+    Raises:
+        DynidError: the service refused.
+    """
     message = getattr(response, "message", "see the log of that node")
     if not response.success:
         raise DynidError(f"service {name} refused: {message}")

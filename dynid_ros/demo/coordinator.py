@@ -1,23 +1,19 @@
-"""Coordinator of the demo: has the nodes identify a simulated arm, what it carries and its sensors, act by act."""
+"""Coordinator of the demo: has the nodes identify a simulated arm, its load and its sensors, act by act."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dynid_ros.demo import gravity_act as gravity
-from dynid_ros.demo import links_act as links
-from dynid_ros.demo import load_act as load
-from dynid_ros.demo import torque_sensors_act as torque_sensors
+from dynid_ros.demo import gravity_act, links_act, load_act, torque_sensors_act
 from dynid_ros.demo.calls import require_simulation, spin_for
 from dynid_ros.demo.flexible_act import flexible_act
 from dynid_ros.demo.guiding_act import guiding_act
-from dynid_ros.demo.page import Act as Shown
-from dynid_ros.demo.page import write_demonstration_report
+from dynid_ros.demo.page import Act, write_demo_report
 from dynid_ros.demo.processes import DemoProcess, running
-from dynid_ros.demo.stage import START_TIMEOUT, Stage
+from dynid_ros.demo.stage import START_TIMEOUT_S, Stage
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import ros_process
@@ -25,32 +21,33 @@ from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 
 
 @dataclass(frozen=True)
-class Act:
-    """A part of the demo.
+class ActPlan:
+    """What an act needs.
 
     Attributes:
-        play: plays it, and leaves to the stage what is to be judged later.
-        steps: that it announces.
-        needs: files below the output folder, and the acts that write them.
-        motions: of the excitation node, in their order.
-        beside: it has an arm of its own, and is played beside the others by a process of its own.
+        play: function that plays the act.
+        n_steps: number of steps that it announces.
+        needs: acts that write the needed files, by file below the output folder.
+        motions: motions of the excitation node, in order.
+        is_separate: whether the act has its own arm, and is played by its own process at the same time.
     """
 
     play: Callable[[Stage], None]
-    steps: int
+    n_steps: int
     needs: Mapping[str, str] = field(default_factory=dict)
     motions: Sequence[Mapping[str, object]] = ()
-    beside: bool = False
+    is_separate: bool = False
 
 
-GRAVITY, LINKS = {"gravity/identified.yaml": "gravity"}, {"links/identified.yaml": "links"}
+GRAVITY_FILE = {"gravity/identified.yaml": "gravity"}
+LINKS_FILE = {"links/identified.yaml": "links"}
 ACTS = {
-    "gravity": Act(gravity.gravity_act, 4, motions=[gravity.MOTION]),
-    "hand_guiding": Act(guiding_act, 1, GRAVITY),
-    "links": Act(links.links_act, 2, motions=links.MOTIONS),
-    "load": Act(load.load_act, 5, GRAVITY | LINKS, [load.MOTION]),
-    "torque_sensors": Act(torque_sensors.torque_sensor_act, 2, GRAVITY, [torque_sensors.MOTION]),
-    "flexible_joint": Act(flexible_act, 2, beside=True),
+    "gravity": ActPlan(gravity_act.gravity_act, 4, motions=[gravity_act.MOTION]),
+    "hand_guiding": ActPlan(guiding_act, 1, GRAVITY_FILE),
+    "links": ActPlan(links_act.links_act, 2, motions=links_act.MOTIONS),
+    "load": ActPlan(load_act.load_act, 5, GRAVITY_FILE | LINKS_FILE, [load_act.MOTION]),
+    "torque_sensors": ActPlan(torque_sensors_act.torque_sensor_act, 2, GRAVITY_FILE, [torque_sensors_act.MOTION]),
+    "flexible_joint": ActPlan(flexible_act, 2, is_separate=True),
 }
 PARAMETERS = (
     *ROBOT_PARAMETERS,
@@ -77,61 +74,58 @@ SERVICES = (
     "/gravity_compensation/enable",
     "/link_identification/identify",
 )
-BESIDE_TIMEOUT = 600.0
-POLL = 0.2
+SEPARATE_TIMEOUT_S = 600.0
+POLL_PERIOD_S = 0.2
 
 
 class Demo(Stage):
-    """Plays the acts; not a node to add to a robot, but all that it uses, except for the truth, a robot has as well."""
+    """Plays the acts."""
 
     def __init__(self) -> None:
         super().__init__("demo", PARAMETERS)
         self._seconds: dict[str, float] = {}
 
     def play(self) -> bool:
-        """Play the acts that were asked for, in their order; True if all verdicts are good.
+        """Play the chosen acts in order, and return whether all passed.
 
         Raises:
-            DynidError: an act that does not exist, or one that needs what is not there.
+            DynidError: an act does not exist, or needs a file that does not exist.
         """
-        began = time.monotonic()
-        chosen = self._chosen()
-        beside = [name for name in chosen if ACTS[name].beside and len(chosen) > 1]
-        own = [name for name in chosen if name not in beside]
+        start = time.monotonic()
+        chosen = self._chosen_acts()
+        separate = [name for name in chosen if ACTS[name].is_separate and len(chosen) > 1]
+        here = [name for name in chosen if name not in separate]
         for name in chosen:
-            self._kept(name).unlink(missing_ok=True)
-        self.expect(sum(ACTS[name].steps for name in own) + len(beside))
+            self._act_file(name).unlink(missing_ok=True)
+        self.expect(sum(ACTS[name].n_steps for name in here) + len(separate))
         try:
-            if any(not ACTS[name].beside for name in own):
-                self.call.wait(*SERVICES, timeout=START_TIMEOUT)
+            if any(not ACTS[name].is_separate for name in here):
+                self.call.wait(*SERVICES, timeout=START_TIMEOUT_S)
                 require_simulation(self)
-                self.excitation.plan([motion for name in own for motion in ACTS[name].motions])
-            with self._beside(beside) as wait_for_others:
-                for name in own:
-                    self._play(name)
+                self.excitation.plan([motion for name in here for motion in ACTS[name].motions])
+            with self._separate_processes(separate) as wait_for_others:
+                for name in here:
+                    act_start = time.monotonic()
+                    ACTS[name].play(self)
+                    self._seconds[name] = time.monotonic() - act_start
                 self.judge()
                 wait_for_others()
         finally:
-            report = self._report(chosen)
+            report = self._write_report(chosen)
         passed = all(self.acts[name].passed for name in chosen)
-        print(
-            f"{'PASSED' if passed else 'FAILED'}, all in {time.monotonic() - began:.0f} s. Report: {report}", flush=True
-        )
+        verdict = "PASSED" if passed else "FAILED"
+        print(f"{verdict}, all in {time.monotonic() - start:.0f} s. Report: {report}", flush=True)
         return passed
 
-    def passed_or_failed(self, name: str, act: Shown) -> None:
-        """As above; the process that plays the other acts finds the verdict in a file."""
-        super().passed_or_failed(name, act)
-        act.took(self._seconds[name]).save(self._kept(name))
-
-    def _play(self, name: str) -> None:
-        began = time.monotonic()
-        ACTS[name].play(self)
-        self._seconds[name] = time.monotonic() - began
+    def finish(self, name: str, act: Act) -> None:
+        """Print the result of an act and write it, where the process that plays the other acts reads it."""
+        super().finish(name, act)
+        if name in self._seconds:
+            replace(act, seconds=self._seconds[name]).save(self._act_file(name))
 
     @contextmanager
-    def _beside(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
-        """Have acts played by processes of their own; what is given waits for their ends."""
+    def _separate_processes(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
+        """Have acts played by their own processes for the block; yields a function that waits for their ends."""
         output = self.output.resolve()
         processes = {
             name: DemoProcess(
@@ -146,29 +140,29 @@ class Demo(Stage):
 
         def wait() -> None:
             for name, process in processes.items():
-                self.announce(f"Beside all this, act {name} was played; its steps are in {process.log}.")
-                deadline = time.monotonic() + BESIDE_TIMEOUT
+                self.announce(f"At the same time act {name} was played; its steps are in {process.log}.")
+                deadline = time.monotonic() + SEPARATE_TIMEOUT_S
                 while process.check():
                     if time.monotonic() > deadline:
-                        raise DynidError(f"act {name} does not come to its end; see {process.log}")
-                    spin_for(self, POLL)
-                if not self._kept(name).exists():
+                        raise DynidError(f"act {name} does not end; see {process.log}")
+                    spin_for(self, POLL_PERIOD_S)
+                if not self._act_file(name).exists():
                     raise process.fault()
-                super(Demo, self).passed_or_failed(name, Shown.load(self._kept(name)))
+                self.finish(name, Act.load(self._act_file(name)))
 
         with running(self.processes, *processes.values()):
             yield wait
 
-    def _report(self, chosen: Sequence[str]) -> Path:
-        """The page of all acts in the folder, also of those that were played before."""
-        shown = {name: Shown.load(self._kept(name)) for name in ACTS if self._kept(name).exists()}
-        missing = tuple(name for name in chosen if name not in shown)
-        return write_demonstration_report(self.output / "report.html", shown, missing).resolve()
+    def _write_report(self, chosen: Sequence[str]) -> Path:
+        """Write the page of all acts in the folder, those of earlier runs included."""
+        acts = {name: Act.load(self._act_file(name)) for name in ACTS if self._act_file(name).exists()}
+        missing = [name for name in chosen if name not in acts]
+        return write_demo_report(self.output / "report.html", acts, missing).resolve()
 
-    def _kept(self, name: str) -> Path:
+    def _act_file(self, name: str) -> Path:
         return self.output / "acts" / f"{name}.json"
 
-    def _chosen(self) -> list[str]:
+    def _chosen_acts(self) -> list[str]:
         names = self.settings.acts
         for name in names:
             if name not in ACTS:
@@ -183,7 +177,7 @@ class Demo(Stage):
 
 
 def main() -> None:
-    """Run the demo; exit code 0 if all verdicts are good, 1 if not."""
+    """Run the demo; the exit code is 0 if all acts passed, else 1."""
     passed = False
     with ros_process():
         passed = Demo().play()

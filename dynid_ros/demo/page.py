@@ -1,12 +1,11 @@
-"""What an act of the demo has shown, as it is kept until all acts make one page."""
+"""Results of the demo's acts, checked against the truth of the simulation, and the page that shows them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -15,40 +14,74 @@ from numpy.typing import NDArray
 from dynid_ros.errors import DynidError
 from dynid_ros.files import write_atomically
 from dynid_ros.report.drawing import LIGHT, svg
-from dynid_ros.report.formats import as_fine_as, counted, fixed, significant
-from dynid_ros.report.page import Bullets, Figures, Links, Page, Plot, Section, Table, Text, Tile, Tiles
-from dynid_ros.report.plots import ROW_WIDTH, row_axes, rows_height
+from dynid_ros.report.formats import MISSING, as_fine_as, brief, counted, fixed, significant
+from dynid_ros.report.page import Figures, Links, Page, Plot, Section, Table, Text, Tile, Tiles
+from dynid_ros.report.plots import ROW_PLOT_WIDTH, row_axes, rows_height
 
-# Errors before and after, joint by joint.
-
-
-def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, label: str) -> str:
-    """SVG of two sizes (rows,) per joint, orange before, blue after; `label` names them and their unit."""
-
-    def draw(figure: Figure) -> None:
-        axes = row_axes(figure, [(name,) for name in names])
-        rows = np.arange(len(names))
-        axes.barh(rows - 0.2, before, height=0.36, color=LIGHT["uncompensated"])
-        axes.barh(rows + 0.2, after, height=0.36, color=LIGHT["identified"])
-        axes.set_xlim(0, 1.05 * max(np.max(before), np.max(after)))
-        axes.set_xlabel(label)
-
-    return svg(label, ROW_WIDTH, rows_height(len(names)), draw)
-
-
-# A number that was identified, compared with the truth.
+INTRODUCTION = (
+    "A robot arm that does not know its own weight falls when its motors let go, and its controller takes a hand's "
+    "push for gravity. Here the nodes of dynid_ros identify the gravity, inertia, friction, springs and load of an "
+    "arm: they move it, record joint angles and motor torques, and estimate.",
+    "The arm is simulated, so that the truth is known. The nodes are those that run on a robot. They see noisy sensors "
+    "and a URDF whose masses and dimensions are wrong by up to a fifth on purpose. Only this page uses the truth, to "
+    "check the results.",
+)
+HOW_TO_READ = (
+    "A 95 % interval is the uncertainty that the identification itself derives from its data: of a hundred such "
+    "intervals about ninety-five should contain the true value. RMS is the root of the mean square. The truth is what "
+    "the physics engine, MuJoCo, computes with; no identification has seen it."
+)
+MAX_OPEN_ROWS = 12
+"""Rows up to which a table is open at first."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """One number that was identified, compared with the truth.
+class Check:
+    """A measured value and its bound.
 
     Attributes:
-        name: of what.
-        unit: of all numbers.
-        true: value.
-        value: as identified; NaN if the data do not determine it.
-        half: half of the 95 % interval.
+        label: name of the value.
+        value: measured; NaN fails.
+        allowed: bound.
+        unit: unit of both.
+        at_least: whether the bound is the smallest allowed value rather than the largest.
+    """
+
+    label: str
+    value: float
+    allowed: float
+    unit: str = ""
+    at_least: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the value keeps to its bound."""
+        return bool(self.value >= self.allowed if self.at_least else self.value <= self.allowed)
+
+    @property
+    def measured(self) -> str:
+        """Value with its unit as text."""
+        return f"{brief(self.value)} {self.unit}".strip()
+
+    @property
+    def bound(self) -> str:
+        """Bound as text."""
+        return f"{'at least' if self.at_least else 'at most'} {brief(self.allowed)} {self.unit}".strip()
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.measured} ({self.bound}{'' if self.passed else ', FAILED'})"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An estimate beside the true value.
+
+    Attributes:
+        name: name of the parameter.
+        unit: unit of all values.
+        true: true value.
+        value: estimate; NaN: undetermined.
+        half: half width of the 95 % interval.
     """
 
     name: str
@@ -59,212 +92,165 @@ class Found:
 
     @property
     def error(self) -> float:
-        """Identified less true."""
+        """Estimate minus true value."""
         return self.value - self.true
 
     @property
-    def decided(self) -> bool:
-        """Whether the data determine it."""
+    def relative_error(self) -> float:
+        """Magnitude of the error over the true value; infinite where undetermined."""
+        return abs(self.error / self.true) if self.is_determined else float("inf")
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the data determine the parameter."""
         return bool(np.isfinite(self.value))
 
     @property
-    def covered(self) -> bool:
-        """Whether the interval holds the truth."""
+    def is_covered(self) -> bool:
+        """Whether the interval contains the true value."""
         return bool(abs(self.error) <= self.half)
 
     @property
-    def cells(self) -> tuple[str, str, str, str]:
-        """True and identified value, half interval and error as text."""
-        if not self.decided:
-            return significant(self.true), "–", "–", "–"
+    def cells(self) -> tuple[str, ...]:
+        """True value, estimate, half width, error and coverage as text."""
+        if not self.is_determined:
+            return significant(self.true), MISSING, MISSING, MISSING, "undetermined"
         finer = self.half / 10
-        # not a zero with a sign
-        true = self.true if abs(self.true) > finer / 100 else 0.0
+        true = self.true if abs(self.true) > finer / 100 else 0.0  # no zero with a sign
         return (
             as_fine_as(true, finer),
             as_fine_as(self.value, finer),
             significant(self.half, 2),
             significant(self.error, 2),
+            "contains the truth" if self.is_covered else "misses the truth",
         )
 
 
-class Verdict(Protocol):
-    """What was measured of an act against the truth."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether all is as good as it must be."""
-
-    def sentences(self) -> list[str]:
-        """PASSED or FAILED, then each measured number and what is allowed."""
-
-    def tiles(self) -> list[Tile]:
-        """The numbers that count."""
-
-    @property
-    def rows(self) -> Sequence[Found]:
-        """All numbers that were identified."""
-
-    @property
-    def pictures(self) -> Mapping[str, str]:
-        """SVG by caption."""
+def coverage_check(comparisons: Sequence[Comparison], least_percent: float) -> Check:
+    """Return the check of the share of 95 % intervals that contain the true value."""
+    covered = [comparison.is_covered for comparison in comparisons if comparison.is_determined]
+    percent = 100 * float(np.mean(covered)) if covered else float("nan")
+    return Check("95 % intervals that contain the true value", percent, least_percent, "%", at_least=True)
 
 
 @dataclass(frozen=True)
 class Act:
-    """A section of the page.
+    """An act of the demo and its result.
 
     Attributes:
-        title: of the act.
-        story: what happened, for readers who know neither the package nor the words.
-        passed: the verdict.
-        sentences: the verdict in words; the first says whether it passed.
-        tiles: the same in numbers.
-        rows: all that was identified.
+        title: title.
+        story: paragraphs on what happened, for readers who know neither the package nor its words.
+        checks: measured values and their bounds.
+        comparisons: estimates beside true values.
         pictures: SVG by caption.
-        pages: title and address of pages with details, relative to the page.
-        seconds: that it took; NaN: not known.
+        pages: title and address of further pages, relative to the page of the demo.
+        seconds: duration; NaN: not known.
     """
 
     title: str
-    story: tuple[str, ...]
-    passed: bool
-    sentences: tuple[str, ...]
-    tiles: tuple[Tile, ...] = ()
-    rows: tuple[Found, ...] = ()
+    story: Sequence[str]
+    checks: Sequence[Check]
+    comparisons: Sequence[Comparison] = ()
     pictures: Mapping[str, str] = field(default_factory=dict)
-    pages: tuple[tuple[str, str], ...] = ()
+    pages: Sequence[tuple[str, str]] = ()
     seconds: float = float("nan")
 
-    @classmethod
-    def of(cls, title: str, story: Sequence[str], verdict: Verdict, pages: Sequence[tuple[str, str]] = ()) -> Act:
-        """The act of which this is the verdict."""
-        return cls(
-            title,
-            tuple(story),
-            verdict.passed,
-            tuple(verdict.sentences()),
-            tuple(verdict.tiles()),
-            tuple(verdict.rows),
-            dict(verdict.pictures),
-            tuple(pages),
-        )
+    @property
+    def passed(self) -> bool:
+        """Whether all checks passed."""
+        return all(check.passed for check in self.checks)
 
     @property
-    def covered(self) -> int:
-        """Intervals that hold the truth."""
-        return sum(row.covered for row in self.decided)
-
-    @property
-    def decided(self) -> list[Found]:
-        """Numbers that the data determine."""
-        return [row for row in self.rows if row.decided]
-
-    def text(self) -> str:
-        """For the terminal."""
-        return "\n".join(self.sentences)
-
-    def took(self, seconds: float) -> Act:
-        """The same, with its time."""
-        return replace(self, seconds=seconds)
+    def sentences(self) -> list[str]:
+        """Verdict and checks as lines of text."""
+        return [f"{'PASSED' if self.passed else 'FAILED'}: {self.title}", *map(str, self.checks)]
 
     def save(self, path: str | Path) -> Path:
-        """Write it as JSON; folders are made."""
-        return write_atomically(path, json.dumps(asdict(self), default=float))
+        """Write the act as JSON and make its folders."""
+        content = asdict(self) | {"passed": self.passed, "sentences": self.sentences}
+        return write_atomically(path, json.dumps(content, default=float))
 
     @classmethod
     def load(cls, path: str | Path) -> Act:
-        """What `save` wrote.
+        """Read an act that `save` wrote.
 
         Raises:
             DynidError: it was not written by this version.
         """
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
-            content["tiles"] = tuple(Tile(*tile) for tile in content["tiles"])
-            content["rows"] = tuple(Found(**row) for row in content["rows"])
-            content["pages"] = tuple((title, address) for title, address in content["pages"])
-            return cls(**content | {name: tuple(content[name]) for name in ("story", "sentences")})
-        except (ValueError, TypeError, KeyError) as error:
+            content = {key: value for key, value in content.items() if key not in ("passed", "sentences")}
+            content["checks"] = [Check(**check) for check in content["checks"]]
+            content["comparisons"] = [Comparison(**comparison) for comparison in content["comparisons"]]
+            return cls(**content)
+        except (AttributeError, ValueError, TypeError, KeyError) as error:
             raise DynidError(f"{path}: not an act of this version's demo ({error}); play that act again") from error
 
 
-# The one page of the demo: what happened, act by act, held against what is true of the simulated arm.
-
-
-INTRODUCTION = (
-    "An arm that does not know its own weight falls when its motors let go, and a controller that does not know it "
-    "takes a hand's push for gravity. Here the nodes of dynid_ros find out what an arm weighs, how it rubs and "
-    "springs, and what it carries: they move it, record its joint angles and motor torques, and compute.",
-    "The arm is simulated, so that the truth is known. The nodes are those that run on a robot. They see noisy "
-    "sensors and a description of the arm whose masses and extents are wrong by up to a fifth on purpose; the truth "
-    "is used by this page alone, to judge.",
-)
-HOW_TO_READ = (
-    "A 95 % interval is the range that the identification itself claims from its data: of a hundred such ranges "
-    "ninety-five are meant to hold the true value. So one in twenty misses by chance. “RMS” is the root of the mean "
-    "square, a typical size. The truth is what the physics engine, MuJoCo, computes with; no identification has seen "
-    "it."
-)
-SHORT_TABLE = 12
-"""Rows up to which a table is open."""
-
-
-def write_demonstration_report(path: str | Path, acts: Mapping[str, Act], missing: tuple[str, ...] = ()) -> Path:
-    """Write the page of all acts, held against what is true of the simulated arm.
+def write_demo_report(path: str | Path, acts: Mapping[str, Act], missing: Sequence[str] = ()) -> Path:
+    """Write the page of all acts.
 
     Args:
-        path: of the HTML file; folders are made. Addresses of the acts' pages are relative to it.
-        acts: by name, in the order of the story.
-        missing: names of acts that did not come to their end.
+        path: HTML file, whose folders are made; the pages of the acts are relative to it.
+        acts: acts by name, in order.
+        missing: names of acts that did not end.
     """
     failed = [act.title for act in acts.values() if not act.passed]
     verdict = "The act passed." if len(acts) == 1 else f"All {len(acts)} acts passed."
     if missing or failed:
-        verdict = f"{len(acts) - len(failed)} of {len(acts) + len(missing)} acts passed"
-        verdict += f"; failed: {', '.join(failed)}" if failed else ""
-        verdict += f"; not played to their end: {', '.join(missing)}." if missing else "."
+        parts = [f"{len(acts) - len(failed)} of {len(acts) + len(missing)} acts passed"]
+        parts += [f"failed: {', '.join(failed)}"] if failed else []
+        parts += [f"not played to the end: {', '.join(missing)}"] if missing else []
+        verdict = f"{'; '.join(parts)}."
+    sections = [_act_section(name, f"{k}. {act.title}", act) for k, (name, act) in enumerate(acts.items(), 1)]
     return Page(
-        "Demo of dynid_ros",
-        "Demo of dynid_ros: a simulated arm and real ROS 2 nodes",
-        "An arm learns what it weighs",
-        INTRODUCTION,
-        (),
-        [
-            *(_section(name, f"{number}. {act.title}", act) for number, (name, act) in enumerate(acts.items(), 1)),
-            Section("How to read the numbers", [Text(HOW_TO_READ)]),
-        ],
-        verdict=[verdict],
+        title="Demo of dynid_ros",
+        kind="Demo of dynid_ros: a simulated arm and real ROS 2 nodes",
+        heading="An arm learns what it weighs",
+        sentences=INTRODUCTION,
+        tiles=(),
+        sections=[*sections, Section("How to read the numbers", [Text(HOW_TO_READ)])],
+        verdict=verdict,
         made="Made",
     ).write(path)
 
 
-def _section(name: str, title: str, act: Act) -> Section:
-    held = {True: "holds the truth", False: "misses the truth"}
-    rows = [
-        (
-            f"{row.name}{', ' * bool(row.unit)}{row.unit}",
-            *row.cells,
-            held[row.covered] if row.decided else "not determined by the data",
-        )
-        for row in act.rows
-    ]
-    covered = f"{act.covered} of {len(act.decided)} intervals hold it"
+def _act_section(name: str, title: str, act: Act) -> Section:
+    n_determined = sum(comparison.is_determined for comparison in act.comparisons)
+    n_covered = sum(comparison.is_covered for comparison in act.comparisons)
     table = Table(
-        ("", "True", "Identified", ("95 % interval", "half of it"), "Error", "Interval"),
-        rows,
+        ("", "True", "Estimate", ("95 % interval", "half width"), "Error", "Interval"),
+        [(f"{one.name}{', ' if one.unit else ''}{one.unit}", *one.cells) for one in act.comparisons],
         words=[5],
-        folded=f"{counted(len(rows), 'number')} against the truth; {covered}",
-        unfolded=len(rows) <= SHORT_TABLE,
+        folded=f"{counted(len(act.comparisons), 'estimate')} beside the truth; "
+        f"{n_covered} of {n_determined} intervals contain it",
+        unfolded=len(act.comparisons) <= MAX_OPEN_ROWS,
     )
+    tiles = [
+        Tile(check.label, check.measured, check.bound if check.passed else f"{check.bound}: failed")
+        for check in act.checks
+    ]
     parts = [
         *map(Text, act.story),
-        Tiles(act.tiles),
+        Tiles(tiles),
         Figures([Plot(picture, below=caption) for caption, picture in act.pictures.items()]),
-        Text("Measured, and what was allowed", "heading"),
-        Bullets(act.sentences[1:]),
-        *([table] if rows else []),
+        *([table] if act.comparisons else []),
         *([Links(act.pages)] if act.pages else []),
-        *([f"Took {fixed(act.seconds, 0)} s."] if np.isfinite(act.seconds) else []),
+        *([f"Duration: {fixed(act.seconds, 0)} s."] if np.isfinite(act.seconds) else []),
     ]
     return Section(title, parts, passed=act.passed, anchor=name)
+
+
+def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, label: str) -> str:
+    """Draw two values (rows,) for each joint as SVG, orange before, blue after; `label` names quantity and unit."""
+    largest = max(np.max(values, initial=0.0, where=np.isfinite(values)) for values in (before, after))
+
+    def draw(figure: Figure) -> None:
+        axes = row_axes(figure, names)
+        rows = np.arange(len(names))
+        axes.barh(rows - 0.2, before, height=0.36, color=LIGHT["uncompensated"])
+        axes.barh(rows + 0.2, np.where(np.isfinite(after), after, 0.0), height=0.36, color=LIGHT["identified"])
+        axes.set_xlim(0, 1.05 * largest or 1.0)
+        axes.set_xlabel(label)
+
+    return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)

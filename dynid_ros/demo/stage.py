@@ -1,4 +1,4 @@
-"""What the acts of the demo share: steps to announce, services, nodes started late, and acts that are judged later."""
+"""What the acts of the demo share: motions that are designed ahead, nodes, services, and acts that are judged later."""
 
 import sys
 from collections import deque
@@ -23,78 +23,84 @@ from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.topics import LATCHED
 
 TRUTH_TOPIC = "/simulator/true_parameters"
-
-
-# Motions of the demo's arm: designed ahead, made, recorded.
-
-
-STATES = ("approaching", "running", "done")
+EXCITATION_STATES = ("approaching", "running", "done")
+DESIGN_TIMEOUT_S = 300.0
+MOTION_TIMEOUT_S = 600.0
+TRUTH_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 180.0
+"""Time for a program to start: long, for a busy machine. A program that ends is noticed at once."""
+COMPUTING_TIMEOUT_S = 600.0
+CHECK_PERIOD_S = 0.5
+"""Period of the checks whether nodes that were started late still run."""
+Judge = Callable[[], Act]
+"""Compares the files of an act with the truth."""
 
 
 class DemoExcitation:
-    """Has each motion designed as soon as the one before was made, and recorded when it is asked for.
+    """Has each motion designed as soon as the motion before was made, and recorded on request.
 
     Args:
-        node: of the coordinator.
-        call: its services.
-        say: prints what the nodes answer.
-        meanwhile: done while the arm moves.
+        node: node of the coordinator.
+        call: caller of its services.
+        during_motion: called while the arm moves.
     """
 
-    def __init__(
-        self, node: Node, call: ServiceCaller, say: Callable[[str], None], meanwhile: Callable[[], None]
-    ) -> None:
-        self._node, self._call, self._say, self._meanwhile = node, call, say, meanwhile
+    def __init__(self, node: Node, call: ServiceCaller, during_motion: Callable[[], None]) -> None:
+        self._node = node
+        self._call = call
+        self._during_motion = during_motion
         self._motions: deque[Mapping[str, object]] = deque()
-        self._designed: Callable[[], str] | None = None
-        self._state, self._progress, self._bag = "", 0.0, ""
+        self._design: Callable[[], str] | None = None
+        self._state = ""
+        self._progress = 0.0
+        self._bag = ""
         node.create_subscription(String, "/excitation/state", self._on_state, LATCHED)
         node.create_subscription(Float32, "/excitation/progress", self._on_progress, LATCHED)
         node.create_subscription(String, "/recorder/bag", self._on_bag, LATCHED)
 
     def plan(self, motions: Sequence[Mapping[str, object]]) -> None:
-        """Motions to come, in this order, as parameters of the excitation node; the first one is designed at once.
+        """Queue motions, as parameters of the excitation node, and have the first one designed at once.
 
-        Parameters that a motion does not give are as they were.
+        A parameter that a motion does not name keeps its value.
         """
         self._motions.extend(motions)
         self._design_next()
 
-    def designed(self) -> None:
-        """Wait for the design of the next motion and report it."""
-        if self._designed is not None:
-            self._say(self._designed())
-            self._designed = None
+    def report_design(self) -> None:
+        """Wait for the design of the next motion and print its summary."""
+        if self._design is not None:
+            say(self._design())
+            self._design = None
 
-    def record(self, record_from: str = STATES[0], *, attentive: bool = False) -> str:
-        """Make the next motion and record it; the bag.
+    def record(self, record_from: str = EXCITATION_STATES[0], *, listen_only: bool = False) -> str:
+        """Make the next motion, record it, and return the path of the bag.
 
         Args:
             record_from: state of the excitation in which the recording starts.
-            attentive: messages that come meanwhile count, so that nothing else is done.
+            listen_only: whether nothing else is done meanwhile, so that messages are received at once.
         """
-        self.designed()
+        self.report_design()
         self._state = ""
-        self._say(self._call.trigger("/excitation/start"))
+        say(self._call.trigger("/excitation/start"))
         self._wait_for(record_from)
         self._call.trigger("/recorder/start")
-        if not attentive:
-            self._meanwhile()
-        # no bar in a log file
+        if not listen_only:
+            self._during_motion()
+        # disable=None: no bar in a log file
         with tqdm(total=100, disable=None, bar_format="     {percentage:3.0f}% {bar} {remaining} to go") as bar:
             self._wait_for("done", lambda: bar.update(round(100 * self._progress) - bar.n))
-        self._say(self._call.trigger("/recorder/stop"))
+        say(self._call.trigger("/recorder/stop"))
         self._design_next()
         return self._bag
 
     def _design_next(self) -> None:
-        if self._motions and self._designed is None:
+        if self._motions and self._design is None:
             self._call.set_parameters("/excitation", self._motions.popleft())
-            self._designed = self._call.begin("/excitation/design", DESIGN_TIMEOUT)
+            self._design = self._call.begin("/excitation/design", DESIGN_TIMEOUT_S)
 
     def _wait_for(self, state: str, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Spin until the excitation is in a state, or beyond."""
-        awaited = STATES[STATES.index(state) :]
+        """Spin until the excitation is in a state or beyond it."""
+        awaited = EXCITATION_STATES[EXCITATION_STATES.index(state) :]
 
         def reached() -> bool:
             if self._state.startswith("stopped"):
@@ -102,8 +108,8 @@ class DemoExcitation:
             meanwhile()
             return self._state in awaited
 
-        late = f"the excitation was not {state} in time; see the log of node excitation"
-        spin_until(self._node, reached, TIMEOUT, late)
+        failure = f"the excitation was not {state} in time; see the log of node excitation"
+        spin_until(self._node, reached, MOTION_TIMEOUT_S, failure)
 
     def _on_state(self, message: String) -> None:
         self._state = message.data
@@ -115,19 +121,15 @@ class DemoExcitation:
         self._bag = message.data
 
 
-Judge = Callable[[], Act]
-"""Holds what an act has left against the truth."""
-
-
 class Stage(Node):
-    """Where the acts are played.
+    """Coordinator node on which the acts are played.
 
-    An act needs the arm, and then a computation or two. The arm does not wait for these: what an act hands to `later`
-    is done while the next motion is under way.
+    An act needs the arm, and then one or two computations. The arm does not wait for these: a function that an act
+    hands to `judge_later` is called while the next motion is under way.
 
     Args:
-        name: of the node.
-        parameters: those of the robot, `output`, `drop_pose`, `drop_time` and `command_topic`.
+        name: name of the node.
+        parameters: parameters of the robot, `output`, `drop_pose`, `drop_time` and `command_topic`.
     """
 
     def __init__(self, name: str, parameters: Sequence[NodeParameter]) -> None:
@@ -139,95 +141,83 @@ class Stage(Node):
         self.acts: dict[str, Act] = {}
         self.processes: list[DemoProcess] = []
         self._answers: dict[str, Callable[[], str]] = {}
-        self._later: dict[str, Judge] = {}
-        self._steps, self._step = 0, 0
-        self.create_timer(CHECK_PERIOD, self._check)
+        self._judges: dict[str, Judge] = {}
+        self._n_steps = 0
+        self._step = 0
+        self.create_timer(CHECK_PERIOD_S, self._check_processes)
 
     @cached_property
     def arm(self) -> DemoArm:
-        """The simulated arm."""
+        """Simulated arm."""
         return DemoArm(self, self.call, self.settings)
 
     @cached_property
     def excitation(self) -> DemoExcitation:
-        """Its motions to identify from."""
-        return DemoExcitation(self, self.call, say, self.judge)
+        """Motions to identify from."""
+        return DemoExcitation(self, self.call, self.judge)
 
-    def expect(self, steps: int) -> None:
-        """So many steps are to come."""
-        self._steps, self._step = steps, 0
+    def expect(self, n_steps: int) -> None:
+        """Set the number of steps that will be announced."""
+        self._n_steps = n_steps
+        self._step = 0
 
     def announce(self, text: str) -> None:
-        """Say which step begins."""
+        """Print the step that begins."""
         self._step += 1
-        print(f"{self._step}/{self._steps}  {text}", flush=True)
+        print(f"{self._step}/{self._n_steps}  {text}", flush=True)
 
     def now(self) -> float:
-        """Time of the clock that joint states are stamped by, s."""
+        """Return the time of the clock that joint states are stamped by, s."""
         return self.get_clock().now().nanoseconds * 1e-9
 
     def truth(self, topic: str = TRUTH_TOPIC) -> dict[str, Any]:
-        """All that is true of the simulated arm, see `truth_table`."""
-        received, message = wait_for_message(String, self, topic, qos_profile=LATCHED, time_to_wait=TRUTH_TIMEOUT)
+        """Return the truth of the simulated arm, see `truth_table`."""
+        received, message = wait_for_message(String, self, topic, qos_profile=LATCHED, time_to_wait=TRUTH_TIMEOUT_S)
         if not received:
-            raise DynidError(f"nothing on {topic} within {TRUTH_TIMEOUT:g} s; is the simulator running?")
+            raise DynidError(f"nothing on {topic} within {TRUTH_TIMEOUT_S:g} s; is the simulator running?")
         return yaml.safe_load(message.data)
 
     @contextmanager
     def node(self, name: str, parameters: Mapping[str, object]) -> Iterator[None]:
-        """A node that is needed for a while; the demo ends with the reason if it ends before."""
+        """Run a node for the block; the demo ends with an error if the node ends before."""
         with running(self.processes, DemoProcess(name, parameters, self.logs / f"{name}.log")):
             yield
 
     def begin(self, name: str, service: str) -> None:
-        """Call a service that computes, and go on."""
-        self._answers[name] = self.call.begin(service, timeout=COMPUTING_TIMEOUT)
+        """Call a service that computes, without waiting."""
+        self._answers[name] = self.call.begin(service, timeout=COMPUTING_TIMEOUT_S)
 
     def answer(self, name: str) -> str:
-        """What a service said that was begun so; empty if none was, or this was asked before."""
+        """Return the message of a service that `begin` called; empty if it was returned before."""
         return self._answers.pop(name)() if name in self._answers else ""
 
-    def later(self, name: str, judge: Judge) -> None:
-        """The arm is done with an act; `judge` may take its time."""
-        self._later[name] = judge
+    def judge_later(self, name: str, judge: Judge) -> None:
+        """Keep the judge of an act that does not need the arm any more."""
+        self._judges[name] = judge
 
     def judge(self) -> None:
-        """Judge all acts that are over; a good moment is while the arm moves by itself."""
-        while self._later:
-            name = next(iter(self._later))
-            self.passed_or_failed(name, self._later.pop(name)())
+        """Judge all acts that are over."""
+        while self._judges:
+            name = next(iter(self._judges))
+            self.finish(name, self._judges.pop(name)())
 
-    def passed_or_failed(self, name: str, act: Act) -> None:
-        """Tell the verdict and keep it."""
+    def finish(self, name: str, act: Act) -> None:
+        """Print the result of an act and keep it."""
         self.acts[name] = act
-        say(f"{act.title}\n{act.text()}")
+        say("\n".join(act.sentences))
 
-    def _check(self) -> None:
+    def _check_processes(self) -> None:
         for process in self.processes:
             process.check()
 
 
 def say_links(stage: Stage) -> None:
-    """Wait until the links are identified, and report it once."""
+    """Wait until the links are identified, and print their validation once."""
     if answer := stage.answer("links"):
-        # The report has all base parameters.
         say("".join(answer.partition("Validation on")[1:]))
 
 
-DESIGN_TIMEOUT = 300.0
-TIMEOUT = 600.0
-
-TRUTH_TIMEOUT = 30.0
-START_TIMEOUT = 180.0
-"""Within which a program has started, s; long, for a busy machine, and one that ends is noticed at once."""
-COMPUTING_TIMEOUT = 600.0
-"""Of an identification, s; likewise."""
-CHECK_PERIOD = 0.5
-"""Between looks at whether nodes that were started late still run, s."""
-
-
 def say(text: str) -> None:
-    """Print below the line that says what is being done."""
-    # a bar may be there
+    """Print text below the line of the current step, above a progress bar."""
     tqdm.write("\n".join(f"     {line}" for line in text.splitlines()))
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 """Section `validation` of `identified.yaml`: agreement of predicted torque with held-out torque."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,7 @@ def validated(document: dict, validations: Sequence[Validation]) -> dict:
     return {**document, "validation": [validation.document() for validation in validations]}
 
 
-def read_validations(document: dict, joint_names: Sequence[str]) -> list[Validation]:
+def read_validations(document: Mapping, joint_names: Sequence[str]) -> list[Validation]:
     """Return the entries of `validation`; NaN for a joint without a number.
 
     Raises:

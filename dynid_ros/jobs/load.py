@@ -149,14 +149,14 @@ class LoadRun:
         self._identification = identification
         problem = identification.problem(*recordings)
         result = identification.solve(problem, tuple(recording.source for recording in recordings))
-        evidence = LoadEvidence.of(problem.equations, problem.columns, result, tare)
+        evidence = LoadEvidence.from_equations(problem.equations, problem.columns, result, tare)
         return replace(result, arm=document, arm_missing=arm_missing, fitted=evidence)
 
     def validate(self, result: LoadResult, recording: Recording) -> Validation:
         """Compare the torque or wrench of the load in a recording that was not fitted with its prediction."""
         assert self._identification is not None
         problem = self._identification.problem(recording)
-        evidence = LoadEvidence.of(problem.equations, problem.columns, result, self._identification.tare)
+        evidence = LoadEvidence.from_equations(problem.equations, problem.columns, result, self._identification.tare)
         unit = " or ".join(dict.fromkeys(UNITS))
         if self.settings.source == "torque":
             unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")

@@ -9,15 +9,12 @@ from pathlib import Path
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import writable_file
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.equations import compare
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
-from dynid_ros.identified.links import link_model
-from dynid_ros.identified.validation import validate_torque
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
+from dynid_ros.report.document_page import write_document_report
 from dynid_ros.report.gravity import write_gravity_report
-from dynid_ros.report.identified_yaml import Predicted, write_file_report
 
 
 @dataclass(frozen=True)
@@ -69,12 +66,4 @@ def report_file(
             samples = document.get("source", {}).get("settings", {}).get("samples", "static")
             extracted = GravityIdentification(robot, samples=samples).extract(*recordings)
             return ReportJob(write_gravity_report(output, robot, document, extracted))
-        predictions = [] if robot is None else [_predicted(document, robot, recording) for recording in recordings]
-        return ReportJob(write_file_report(output, document, robot, predictions))
-
-
-def _predicted(document: dict, robot: RobotModel, recording: Recording) -> Predicted:
-    time, measured, predicted = compare(link_model(document, robot), recording)
-    return Predicted(
-        validate_torque(recording.source, robot.joint_names, measured, predicted), time, measured, predicted
-    )
+        return ReportJob(write_document_report(output, document, robot, recordings))

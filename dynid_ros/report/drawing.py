@@ -1,4 +1,4 @@
-"""Figures without pyplot: drawn in the light palette, saved as PNG or as SVG that follows the page's theme."""
+"""Draw figures without pyplot and save them as PNG, or as SVG whose colours follow the theme of the page."""
 
 import re
 from collections.abc import Callable
@@ -11,9 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
-
-# Colours by meaning, the same in text and plots; those of data follow Okabe and Ito, safe for the colour-blind.
-
 
 LIGHT = {
     "paper": "#ffffff",
@@ -29,7 +26,10 @@ LIGHT = {
     "urdf": "#e8b878",
     "wrong": "#b3261e",
 }
-"""Figures are drawn in these; each value stands for its name, so no two may be equal."""
+"""Colours by meaning, for text and figures; data colours follow Okabe and Ito, safe for the colour-blind.
+
+Figures are drawn with these values, which `svg` replaces by CSS variables. No two values may be equal.
+"""
 
 DARK = {
     "paper": "#121518",
@@ -46,25 +46,14 @@ DARK = {
     "wrong": "#ff8a7a",
 }
 
-
-WIDTH = 320
-"""Of a plot of one joint among those of the others."""
-
-
-def label_axes(axes: Axes, x: str, y: str) -> None:
-    """Labels and few ticks, the same place in all panels."""
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 3, 4.5, 6, 9, 10] if "°" in x else None))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_label_coords(-44 / (WIDTH - 60), 0.5)
-
-
+PANEL_WIDTH = 320
+"""Width of the figure of one joint, page units."""
+MAX_POINTS = 300
+"""Largest number of points in a scatter plot; more points hide each other and make the page heavy."""
 Draw = Callable[[Figure], None]
 UNITS_PER_INCH = 72
-SHARPNESS = 2.0
-"""Dots of a PNG for each page unit."""
-NAMES = {value: name for name, value in LIGHT.items()}
+PNG_DOTS_PER_UNIT = 2.0
+COLOR_NAMES = {value: name for name, value in LIGHT.items()}
 STYLE = {
     "font.size": 11,
     "axes.titlesize": 11,
@@ -89,53 +78,68 @@ STYLE = {
 
 
 def svg(label: str, width: int, height: int, draw: Draw) -> str:
-    """Inline SVG of what `draw` puts on a figure of that many page units; `label` is read out by screen readers.
+    """Draw a figure and return it as inline SVG.
 
-    Colours become CSS variables named as in the palette. Ids are made from the label and the content: the same data
-    give the same text, and two figures of one page do not share an id.
+    Colours become CSS variables named as in the palette. Ids are hashes of the label and the content: equal data give
+    equal text, and two figures of one page do not share an id.
+
+    Args:
+        label: description for screen readers.
+        width: page units.
+        height: page units.
+        draw: function that draws on an empty figure.
     """
     buffer = StringIO()
     with style.context(["default", STYLE, {"svg.hashsalt": label}]):
-        _drawn(width, height, draw).savefig(buffer, format="svg", transparent=True)
+        _draw_figure(width, height, draw).savefig(buffer, format="svg", transparent=True)
     body = buffer.getvalue().partition("<svg")[2].partition(">")[2]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
     body = re.sub(r"<g id=\"[^\"]*\"", "<g", body).replace("xlink:href", "href")
-    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', _rounded, body)
-    body = re.sub(r' style="[^"]*"', _themed, body)
+    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', _round_coordinates, body)
+    body = re.sub(r' style="[^"]*"', _replace_colors, body)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
     return head + body
 
 
 def png(width: int, height: int, draw: Draw) -> bytes:
-    """PNG of the same, on white."""
+    """Draw a figure and return it as PNG on white; arguments as for `svg`."""
     buffer = BytesIO()
     with style.context(["default", STYLE]):
-        _drawn(width, height, draw).savefig(
-            buffer, format="png", dpi=SHARPNESS * UNITS_PER_INCH, metadata={"Software": None}
+        _draw_figure(width, height, draw).savefig(
+            buffer, format="png", dpi=PNG_DOTS_PER_UNIT * UNITS_PER_INCH, metadata={"Software": None}
         )
     return buffer.getvalue()
 
 
 def plot_area(figure: Figure, left: float, bottom: float, right: float = 8, top: float = 8) -> Axes:
-    """Axes with those margins in page units, so that plots side by side line up."""
+    """Add axes with margins in page units, so that figures side by side are aligned."""
     width, height = figure.get_size_inches() * UNITS_PER_INCH
     return figure.add_axes((left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height))
 
 
-def thinned(count: int) -> NDArray:
-    """Indices of at most 300 of `count` points, evenly spread; more would hide each other and make the page heavy."""
-    return np.unique(np.linspace(0, count - 1, min(count, 300)).astype(int))
+def label_axes(axes: Axes, x: str, y: str) -> None:
+    """Set labels and few ticks, with the vertical label at the same distance in all panels."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 3, 4.5, 6, 9, 10] if "°" in x else None))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_label_coords(-44 / (PANEL_WIDTH - 60), 0.5)
 
 
-def _rounded(attribute: re.Match) -> str:
+def spread_indices(count: int, limit: int = MAX_POINTS) -> NDArray:
+    """Return at most `limit` indices below `count`, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, limit)).astype(int))
+
+
+def _round_coordinates(attribute: re.Match) -> str:
     return re.sub(r"(\.\d\d)\d+", r"\1", attribute.group())
 
 
-def _themed(attribute: re.Match) -> str:
-    return re.sub("|".join(NAMES), lambda color: f"var(--{NAMES[color.group()]})", attribute.group())
+def _replace_colors(attribute: re.Match) -> str:
+    return re.sub("|".join(COLOR_NAMES), lambda color: f"var(--{COLOR_NAMES[color.group()]})", attribute.group())
 
 
-def _drawn(width: int, height: int, draw: Draw) -> Figure:
+def _draw_figure(width: int, height: int, draw: Draw) -> Figure:
     figure = Figure(figsize=(width / UNITS_PER_INCH, height / UNITS_PER_INCH), dpi=UNITS_PER_INCH)
     draw(figure)
     return figure

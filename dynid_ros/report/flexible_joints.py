@@ -1,28 +1,27 @@
-"""The report of an identification of flexible joints."""
+"""Report of flexible joints: the section `flexible_joints` of `identified.yaml`, and the springs as measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width, interval
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, MeasuredSpring, RunFound
-from dynid_ros.identified.validation import Validation
+from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS
+from dynid_ros.identified.validation import Validation, validated
 from dynid_ros.mocap.recorded_links import MocapLinks
+from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
+from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, spread_indices, svg
 from dynid_ros.report.formats import (
-    MISSING,
     REVOLUTE,
     JointUnits,
-    as_fine_as,
     brief,
     fixed,
     joint_units,
@@ -31,28 +30,212 @@ from dynid_ros.report.formats import (
     significant,
     with_unit,
 )
-from dynid_ros.report.page import (
-    Cell,
-    Condition,
-    Figures,
-    Legend,
-    Plot,
-    Section,
-    Table,
-    Text,
-    Tile,
-    agreement_table,
-    condition,
-    remarks_section,
+from dynid_ros.report.page import Cell, Condition, Figures, Legend, Plot, Section, Table, Text, Tile
+from dynid_ros.report.plots import prediction_panels, rows_to_plot
+from dynid_ros.report.result_page import (
+    ResultPart,
+    base_table,
+    cell_unit,
+    entries_of,
+    number_of,
+    numbers_of,
     result_page,
+    units_of,
+    with_interval,
 )
-from dynid_ros.report.plots import prediction_panels, shown_rows
 
-# What a joint's spring passes on over its deflection, as measured, identified and in truth.
+SPRING_PLOT_HEIGHT = 220
+MAX_SPRING_POINTS = 800
+TERMS = {
+    "stiffness": ("Stiffness", "N m/rad"),
+    "motor_inertia": ("Motor inertia", "kg m²"),
+    "motor_viscous": ("Viscous, motor", "N m s/rad"),
+    "motor_coulomb": ("Coulomb, motor", "N m"),
+    LINK_FRICTION_KEYS["coulomb"]: ("Coulomb, link", "N m"),
+    LINK_FRICTION_KEYS["viscous"]: ("Viscous, link", "N m s/rad"),
+    "torque_offset": ("Torque offset", "N m"),
+}
+"""Heading and unit for revolute joints, by key of the entries."""
+SHAPES = ("cubic", "dead_zone")
 
 
-HEIGHT = 220
-POINTS = 800
+@dataclass(frozen=True, eq=False)
+class FlexibleEvidence:
+    """Recordings of flexible joints, beside the document.
+
+    Attributes:
+        result: result of the identification, with the springs as measured and the cameras.
+        predictions: predictions of the validation recordings.
+        validations: agreement on these recordings.
+    """
+
+    result: FlexibleResult
+    predictions: Sequence[FlexiblePrediction] = ()
+    validations: Sequence[Validation] = ()
+
+    @property
+    def longest(self) -> RunFound:
+        """The longest fitted recording."""
+        return max(self.result.runs, key=lambda run: len(run.prediction.time))
+
+    @property
+    def relative_residual(self) -> float:
+        """Largest RMS residual of a joint's torque over its RMS, on the validation recordings or else the fitted."""
+        if self.validations:
+            return float(np.nanmax([validation.relative_rms for validation in self.validations]))
+        torque = np.concatenate([run.prediction.measured_torque for run in self.result.runs])
+        return float(np.nanmax(self.result.residual_rms / np.sqrt(np.nanmean(torque**2, axis=0))))
+
+
+def flexible_part(
+    document: Mapping[str, Any], robot: RobotModel | None = None, evidence: FlexibleEvidence | None = None
+) -> ResultPart:
+    """Return what a page says of flexible joints.
+
+    Raises:
+        IdentifiedFileError: the section is malformed.
+    """
+    entries = entries_of(document, "flexible_joints")
+    known = [joint for joint, entry in entries.items() if _is_determined(entry, "stiffness")]
+    units = units_of(document, robot)
+    note = "joints whose stiffness the data determine"
+    tiles = [Tile("Springs identified", f"{len(known)} of {len(entries)}", note)]
+    resonances = {joint: number_of(entries[joint], "resonance") for joint in known}
+    slowest = min(resonances, key=lambda joint: resonances[joint], default="")
+    if np.isfinite(resonances.get(slowest, np.nan)):
+        tiles.append(Tile("Lowest resonance", f"{significant(resonances[slowest])} Hz", slowest))
+    sentences = _stiffness_sentences(entries, known, slowest, units)
+    sections: list[Section | None] = [_joint_section(document, entries, units)]
+    if evidence is not None:
+        where = "recordings that were not fitted" if evidence.validations else "the fitted recordings"
+        residual = percent(evidence.relative_residual)
+        tiles.append(Tile("Torque residual, worst joint", residual, f"over the measured torque, on {where}"))
+        sentences.append(
+            f"On {where}, the residual of the torque predicted from the motion of the motors alone is at most "
+            f"{residual} of a joint's torque (RMS)."
+        )
+        sections += [
+            _spring_section(evidence),
+            _torque_section(evidence),
+            _deflection_section(evidence),
+            _residual_section(evidence),
+        ]
+    condition = Condition(
+        number_of(document, "condition_number"),
+        remedy="Move each joint near its resonance, and reverse friction often.",
+    )
+    cameras = evidence.result.cameras if evidence is not None else ()
+    sections += [_sensor_section(document, cameras, evidence), _repeat_section(document), condition.section()]
+    return ResultPart("Flexible joints", sentences, [*tiles, condition.tile], sections)
+
+
+def write_result_report(
+    path: str | Path,
+    result: FlexibleResult,
+    recordings: Mapping[str, Sequence[Recording]],
+    validations: Sequence[Validation],
+) -> Path:
+    """Write the report of a result."""
+    document = validated(result.document(), validations)
+    predictions = [result.predict(recording) for recording in recordings.get("validate", ())]
+    evidence = FlexibleEvidence(result, predictions, validations)
+    part = flexible_part(document, result.layout.robot, evidence)
+    return result_page(document, part, settings={"band": f"{brief(result.settings['band'])} Hz"}).write(path)
+
+
+def _is_determined(entry: Mapping[str, Any], label: str) -> bool:
+    decided = entry.get("decided")
+    return np.isfinite(number_of(entry, label)) and (not isinstance(decided, dict) or decided.get(label) is not False)
+
+
+def _stiffness_sentences(
+    entries: Mapping[str, dict], known: Sequence[str], slowest: str, units: Mapping[str, JointUnits]
+) -> list[str]:
+    sentences = [f"The stiffness of {len(known)} of {len(entries)} joints was identified."]
+    if slowest:
+        unit = "N m/rad" if units[slowest].effort == "N m" else "N/m"
+        entry = entries[slowest]
+        resonance = with_unit(number_of(entry, "resonance"), "Hz")
+        sentences.append(
+            f"The joint with the lowest resonance, {slowest}, has {significant(number_of(entry, 'stiffness'))} {unit}; "
+            f"its link resonates at {resonance} while the motor is held."
+        )
+    rigid = [joint for joint in entries if joint not in known]
+    if rigid:
+        sentences.append(
+            f"The stiffness of {listed(rigid)} is not determined: the deflection hardly exceeds the noise, and a rigid "
+            "joint would fit too. Only sums of link and motor are known of such a joint."
+        )
+    labels = ("motor_inertia", "motor_viscous", LINK_FRICTION_KEYS["viscous"])
+    mixed = [
+        joint
+        for joint in known
+        if not all(_is_determined(entries[joint], label) for label in labels if label in entries[joint])
+    ]
+    if mixed:
+        sentences.append(
+            f"The motion does not separate inertia and friction of motor and link for {listed(mixed)}: it was "
+            "too slow, or too far from the resonance."
+        )
+    return sentences
+
+
+def _joint_section(
+    document: Mapping[str, Any], entries: Mapping[str, dict], units: Mapping[str, JointUnits]
+) -> Section:
+    columns: dict[str | tuple[str, str], list[str | Cell]] = {}
+    for label, (heading, unit) in TERMS.items():
+        if any(label in entry for entry in entries.values()):
+            columns[heading, unit] = [
+                _term_cell(document, entry, label, cell_unit(unit, units[joint])) for joint, entry in entries.items()
+            ]
+    columns["Resonance", "motor held, Hz"] = [significant(number_of(one, "resonance")) for one in entries.values()]
+    columns["Spring"] = [_describe_spring(entry) for entry in entries.values()]
+    table = Table.by_column("Joint", list(entries), columns, words=[len(columns)])
+    sums = document.get("flexible_sums") or []
+    parts: list[Any] = []
+    if sums:
+        parts = [
+            Text("Sums of link and motor", "heading"),
+            "A rigid arm shows these too: slow motion determines them and not their parts. SI units.",
+            Table.by_column(
+                "Sum",
+                [str(entry["expression"]) for entry in sums],
+                {
+                    "Value": [
+                        with_interval(document, {**entry, "std": {"value": entry.get("std")}}, "value")
+                        for entry in sums
+                    ]
+                },
+            ),
+        ]
+    return Section(
+        "Joints",
+        [
+            "Seen from the links: the torque is that of the motor times the gear ratio, the inertia that of the rotor "
+            "times its square. Intervals are 95 % intervals. A parameter is not determined where its standard error is "
+            "large against the value.",
+            table,
+            *parts,
+            *([base_table(document)] if document.get("base_parameters") else []),
+        ],
+    )
+
+
+def _term_cell(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, unit: str) -> Cell:
+    """Return the value with its interval; the interval of a stiffness is not symmetric and stands below."""
+    ends = numbers_of(document, entry, "stiffness_interval", 2) if label == "stiffness" else np.full(2, np.nan)
+    if not _is_determined(entry, label):
+        return Cell("not determined", [f"at least {significant(ends[0])} {unit}".strip()] if ends[0] > 0 else [])
+    if np.isnan(ends).any():
+        return Cell(with_interval(document, entry, label, unit))
+    text = f"{significant(number_of(entry, label))} {unit}".strip()
+    return Cell(text, [f"{significant(ends[0])} to {significant(ends[1])}"])
+
+
+def _describe_spring(entry: Mapping[str, Any]) -> str:
+    shapes = [f"{label} {significant(number_of(entry, label))}" for label in SHAPES if label in entry]
+    return ", ".join([str(entry.get("spring", "")).replace("_", " "), *shapes])
 
 
 def spring_plot(
@@ -65,101 +248,123 @@ def spring_plot(
     true: NDArray | None = None,
     unit: JointUnits = REVOLUTE,
 ) -> str:
-    """SVG of one joint's spring.
+    """Draw the torque over the deflection of a joint as SVG.
 
     Args:
-        joint: its name.
-        deflection: (N,) motor less link, rad or m.
-        torque: (N,) that passes through the spring, N m or N.
+        joint: name.
+        deflection: (N,) motor minus link, rad or m.
+        torque: (N,) measured torque of the spring, N m or N.
         across: (M,) deflections of the lines.
-        identified: (M,) torque by what was identified; NaN: undetermined.
-        true: (M,) likewise, where it is known.
-        unit: of the joint.
+        identified: (M,) torque of the identified spring; NaN: undetermined.
+        true: (M,) torque of the true spring of a simulation.
+        unit: units of the joint.
     """
-    # Evenly spread over the deflection: most of the time is spent at its ends.
-    some = np.argsort(deflection)[np.unique(np.linspace(0, len(deflection) - 1, POINTS).astype(int))]
+    # Even spacing over the deflection: the motion stays longest at the ends.
+    some = np.argsort(deflection)[spread_indices(len(deflection), MAX_SPRING_POINTS)]
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=52, bottom=40)
-        points = unit.scale * deflection[some], torque[some]
-        axes.plot(*points, "o", markersize=1.6, color=LIGHT["measured"], alpha=0.5)
+        marker: dict[str, Any] = {"markersize": 1.6, "color": LIGHT["measured"], "alpha": 0.5}
+        axes.plot(unit.scale * deflection[some], torque[some], "o", **marker)
         if true is not None:
             axes.plot(unit.scale * across, true, color=LIGHT["truth"], linewidth=3.0)
         axes.plot(unit.scale * across, identified, color=LIGHT["identified"], linewidth=1.4)
         label_axes(axes, f"deflection ({unit.position})", f"torque ({unit.effort})")
 
-    what = ", measured and identified" if true is None else ", measured, identified and true"
-    return svg(f"Spring of {joint}: torque over deflection{what}", WIDTH, HEIGHT, draw)
+    return svg(f"Torque over deflection of {joint}", PANEL_WIDTH, SPRING_PLOT_HEIGHT, draw)
 
 
 def spring_agreement(result: FlexibleResult, joint: int, spring: MeasuredSpring) -> tuple[float, float]:
-    """Return RMS and squared correlation of the measured spring and the identified law."""
+    """Return the RMS residual of the measured spring torque and its squared correlation with the identified law."""
     if not len(spring.deflection):
         return np.nan, np.nan
-    at = result.model.laws[joint].torque(spring.deflection, result.model.springs[joint])
-    related = len(at) > 2 and np.ptp(at) > 0
-    rms = float(np.sqrt(np.mean((spring.torque - at) ** 2)))
-    return rms, float(np.corrcoef(at, spring.torque)[0, 1] ** 2) if related else np.nan
+    predicted = result.model.laws[joint].torque(spring.deflection, result.model.springs[joint])
+    rms = float(np.sqrt(np.mean((spring.torque - predicted) ** 2)))
+    is_related = len(predicted) > 2 and np.ptp(predicted) > 0
+    return rms, float(np.corrcoef(predicted, spring.torque)[0, 1] ** 2) if is_related else np.nan
 
 
-def _spring_section(result: FlexibleResult, springs: Sequence[MeasuredSpring]) -> Section:
+def _spring_section(evidence: FlexibleEvidence) -> Section:
+    result = evidence.result
     plots = []
-    for i, (spring, unit) in enumerate(zip(springs, joint_units(result.layout.robot), strict=True)):
-        known = len(spring.deflection) > 0
-        across = np.linspace(spring.deflection.min(), spring.deflection.max(), 200) if known else np.zeros(0)
-        determined = bool(np.isfinite(result.stiffness[i]))
-        line = (
-            result.model.laws[i].torque(across, result.model.springs[i]) if determined else np.full_like(across, np.nan)
-        )
+    for i, (spring, unit) in enumerate(zip(result.springs, joint_units(result.layout.robot), strict=True)):
+        is_measured = len(spring.deflection) > 0
+        across = np.linspace(spring.deflection.min(initial=0.0), spring.deflection.max(initial=0.0), 200)
+        is_known = bool(np.isfinite(result.stiffness[i])) and is_measured
+        line = np.full_like(across, np.nan)
+        note = "stiffness not determined"
+        if is_known:
+            line = result.model.laws[i].torque(across, result.model.springs[i])
+            rms, r2 = spring_agreement(result, i, spring)
+            note = f"r² {fixed(r2, 4)}, residual {with_unit(rms, unit.effort, 2)} RMS"
         picture = spring_plot(spring.joint, spring.deflection, spring.torque, across, line, unit=unit)
-        rms, r2 = spring_agreement(result, i, spring)
-        agreement = f"r² {fixed(r2, 4)}, off by {with_unit(rms, unit.effort, 2)} RMS"
-        plots.append(Plot(picture, spring.joint, agreement if determined and known else "stiffness not determined"))
+        plots.append(Plot(picture, spring.joint, note))
     return Section(
         "Springs",
         [
-            "Points: measured motor less measured link, and measured torque less what accelerates and brakes the "
-            "motor. Line: the spring as identified. r² is the squared correlation of both. A loop is friction or a "
-            "clock that is off; a bend at zero is play.",
+            "Points: motor minus link position, and the measured torque minus what accelerates and brakes the motor. "
+            "Line: the identified spring. r² is the squared correlation of points and line. A loop is friction or a "
+            "wrong clock; a bend at zero is play.",
             Figures(plots),
         ],
     )
 
 
-def _torque_section(result: FlexibleResult, predictions: Sequence[FlexiblePrediction], longest: RunFound) -> Section:
-    robot, fresh = result.layout.robot, bool(predictions)
-    units = joint_units(robot)
-    shown = predictions[0] if fresh else longest.prediction
-    rows = shown_rows(shown.time)
-    seconds = brief(float(shown.time[rows][-1] - shown.time[rows][0]))
-    source = result.validations[0].recording if fresh else longest.source
-    efforts = [unit.effort for unit in units]
-    each = [
-        part for one in result.validations for part in (Text(one.recording, "heading"), agreement_table(one, units))
-    ]
+def _torque_section(evidence: FlexibleEvidence) -> Section:
+    result = evidence.result
+    is_validated = bool(evidence.predictions)
+    shown = evidence.predictions[0] if is_validated else evidence.longest.prediction
+    source = evidence.validations[0].recording if is_validated else evidence.longest.source
     return Section(
         "Torque of the motors",
         [
-            f"{seconds} s from the middle of {source}, {'which was not fitted, ' if fresh else ''}predicted from the "
-            "motion of the motors alone. Below is the error, magnified; errors in the captions are RMS over the whole "
-            "recording.",
+            f"The middle of {source}{', which was not fitted' if is_validated else ''}: measured, and predicted from "
+            "the motion of the motors alone. The lower plot shows the residual, the caption its RMS over all of it.",
             Legend({"measured": "measured", "identified": "predicted"}),
             Figures(
                 prediction_panels(
-                    result.joint_names, efforts, shown.time, shown.measured_torque, shown.torque, rows=rows
+                    result.joint_names,
+                    [unit.effort for unit in joint_units(result.layout.robot)],
+                    shown.time,
+                    shown.measured_torque,
+                    shown.torque,
+                    rows=rows_to_plot(shown.time),
                 )
             ),
-            *each,
         ],
     )
 
 
-def _link_section(result: FlexibleResult, longest: RunFound) -> Section:
-    units, prediction = joint_units(result.layout.robot), longest.prediction
-    scale, motor = np.array([unit.scale for unit in units]), prediction.link + prediction.deflection
+def _deflection_section(evidence: FlexibleEvidence) -> Section:
+    prediction = evidence.longest.prediction
+    units = joint_units(evidence.result.layout.robot)
+    scale = np.array([unit.scale for unit in units])
+    motor = prediction.link + prediction.deflection
     seen = np.flatnonzero(np.isfinite(prediction.measured_link).any(axis=0))
-    both = [(scale * (motor - link))[:, seen] for link in (prediction.measured_link, prediction.link)]
-    names, shown = ([each[i] for i in seen] for each in (result.joint_names, [unit.position for unit in units]))
+    return Section(
+        "Deflection of the links",
+        [
+            f"Motor minus link position in {evidence.longest.source}: measured, and predicted from the motion of the "
+            "motors alone.",
+            Figures(
+                prediction_panels(
+                    [evidence.result.joint_names[i] for i in seen],
+                    [units[i].position for i in seen],
+                    prediction.time,
+                    (scale * (motor - prediction.measured_link))[:, seen],
+                    (scale * (motor - prediction.link))[:, seen],
+                    rows=rows_to_plot(prediction.time),
+                    quantity="deflection",
+                )
+            ),
+        ],
+    )
+
+
+def _residual_section(evidence: FlexibleEvidence) -> Section:
+    """Return the residuals of each joint in each fitted recording."""
+    result = evidence.result
+    units = joint_units(result.layout.robot)
     rows = [
         (
             name,
@@ -171,293 +376,63 @@ def _link_section(result: FlexibleResult, longest: RunFound) -> Section:
         for run in result.runs
         for i, (name, unit) in enumerate(zip(result.joint_names, units, strict=True))
     ]
-    zero = ("Zero of the link", "less that of the motor")
-    return Section(
-        "Deflection of the links",
-        [
-            f"Motor less link in {longest.source}: measured, and by the model from the motion of the motors alone.",
-            Figures(
-                prediction_panels(
-                    names, shown, prediction.time, *both, rows=shown_rows(prediction.time), quantity="deflection"
-                )
-            ),
-            Table(("Joint", ("Torque residual", "RMS"), ("Link residual", "RMS"), zero, "Recording"), rows, words=[4]),
-        ],
-    )
+    zero = ("Zero of the link", "minus that of the motor")
+    columns = ("Joint", ("Torque residual", "RMS"), ("Link residual", "RMS"), zero, "Recording")
+    return Section("Residual analysis", ["Residuals of the fitted recordings.", Table(columns, rows, words=[4])])
 
 
-# Numbers of flexible joints with their intervals, or the word that they are undetermined.
-
-
-TERMS = {
-    "stiffness": "Stiffness",
-    "motor_inertia": "Motor inertia",
-    "motor_viscous": "Viscous, motor",
-    "motor_coulomb": "Coulomb, motor",
-    "coulomb": "Coulomb, link",
-    "viscous": "Viscous, link",
-    "torque_offset": "Torque offset",
-}
-
-
-def _joint_section(result: FlexibleResult) -> Section:
-    headings = [*(label for term, label in TERMS.items() if term in _terms(result)), "Resonance, motor held"]
-    layout, intervals = result.layout, result.confidence_intervals()
-    nominal = layout.base.project(layout.robot.parameters)
-    base = [
-        # Moments near zero are known well though not in parts of themselves.
-        (
-            name,
-            *_cells(result.parameters[k], result.standard_errors[k], intervals[k], limit=np.inf),
-            significant(nominal[k]),
-        )
-        for k, name in enumerate(layout.base.expressions)
-    ]
-    sums = [
-        (entry.expression, *_cells(entry.value, entry.standard_error, interval(entry.value, entry.standard_error)))
-        for entry in result.sums
-    ]
-    return Section(
-        "Joints",
-        [
-            "Seen from the links: torque is the motor's times the gear ratio, inertia the rotor's times its square. "
-            "Below each number is its 95 % interval. “Not determined” stands where the standard error is more than 30 "
-            "% of the value.",
-            Table(["Joint", *headings, "Spring"], joint_rows(result), words=[len(headings) + 1]),
-            *(
-                [
-                    Text("Sums of link and motor", "heading"),
-                    "A rigid arm shows these too. They are known where slow motion hides their parts. SI units.",
-                    Table(("Sum", "Value", "95 % interval"), sums),
-                ]
-                if sums
-                else []
-            ),
-            Table(("Expression", "Value", "95 % interval", "URDF"), base, folded="Base parameters of the links"),
-        ],
-    )
-
-
-def joint_rows(result: FlexibleResult) -> list[Sequence[str | Cell]]:
-    """Return a row per joint: name, terms, resonance, law of the spring."""
-    rows: list[Sequence[str | Cell]] = []
-    intervals = result.confidence_intervals()
-    for i, (joint, unit) in enumerate(zip(result.joint_names, joint_units(result.layout.robot), strict=True)):
-        cells = []
-        for term in (term for term in TERMS if term in _terms(result)):
-            at = result.names.index(f"{term} {joint}")
-            cells.append(_cells(result.parameters[at], result.standard_errors[at], intervals[at], _unit(term, unit)))
-        frequency, error = result.resonances[i], result.resonance_errors[i]
-        cells.append(_cells(frequency, error, interval(frequency, error), "Hz"))
-        law = result.layout.springs[i]
-        values = dict(zip(law.names, result.model.springs[i], strict=True))
-        words = ", ".join(f"{name} {significant(value)}" for name, value in values.items() if name != "stiffness")
-        rows.append([joint, *(Cell(value, [ends] * bool(ends)) for value, ends in cells), words or "linear"])
-    return rows
-
-
-def _sensor_section(result: FlexibleResult, cameras: Sequence[MocapLinks]) -> Section | None:
-    clocks = [
-        (
-            run.source,
-            _with_half(1e3 * run.clock_offset, 1e3 * run.clock_offset_error),
-            _with_half(1e6 * run.clock_drift, 1e6 * run.clock_drift_error) if run.clock_drift_error else MISSING,
-        )
-        for run in result.runs
-        if run.clock_offset_error
-    ]
-    if not clocks and not cameras:
-        return None
-    parts: list = []
-    if clocks:
+def _sensor_section(
+    document: Mapping[str, Any], cameras: Sequence[MocapLinks], evidence: FlexibleEvidence | None
+) -> Section | None:
+    """Return clocks and markers of the sensors that see the links; None where the links share the robot's clock."""
+    recordings = [entry for entry in document.get("flexible_recordings") or [] if entry.get("clock_offset_std")]
+    parts: list[Any] = []
+    if recordings:
+        columns = {
+            ("Offset", "ms"): [with_interval(document, _scaled_offset(entry), "clock_offset") for entry in recordings],
+            ("Drift", "ppm"): [significant(1e6 * number_of(entry, "clock_drift")) for entry in recordings],
+        }
         parts = [
-            "The clock of the links' sensor: the robot's time less its own. It was identified with the joints, for a "
-            "link behind a spring lags its motor as a late clock would.",
-            Table(("Recording", ("Offset", "ms"), ("Drift", "ppm")), clocks),
+            "Clock of the robot minus clock of the sensor that sees the links. It was identified with the joints, "
+            "because a link behind a spring lags its motor as a late clock does.",
+            Table.by_column("Recording", [str(entry.get("recording")) for entry in recordings], columns),
         ]
-    for number, camera in enumerate(cameras, start=1):
-        found, robot = camera.registration, result.layout.robot
-        links = (*robot.link_names, robot.base)
-        rows = [
-            (name, with_unit(1000 * found.residual_rms[p], "mm"), percent(found.used[p]), links[found.markers.links[p]])
-            for p, name in enumerate(found.markers.names)
-        ]
-        parts += [
-            Text(f"Markers{f', recording {number}' if len(cameras) > 1 else ''}", "heading"),
-            f"Noise of a coordinate {with_unit(1000 * found.noise, 'mm')}.",
-            Table(("Marker", ("Residual", "RMS"), "Used", "Link"), rows, words=[3]),
-        ]
-    return Section("Motion capture" if cameras else "Clocks", parts)
+    if evidence is not None:
+        robot = evidence.result.layout.robot
+        for number, camera in enumerate(cameras, start=1):
+            title = f"Markers, recording {number}" if len(cameras) > 1 else "Markers"
+            parts += [Text(title, "heading"), *_marker_parts(camera, (*robot.link_names, robot.base))]
+    return Section("Motion capture" if cameras else "Clocks", parts) if parts else None
 
 
-def _repeat_section(repeats: Sequence[tuple[str, float, float]]) -> Section | None:
-    rows = [(name, significant(mean, 4), percent(variation)) for name, mean, variation in repeats]
-    explain = "Each recording by itself: mean, and coefficient of variation (standard deviation over mean)."
-    return Section("Repetitions", [explain, Table(("Parameter", "Mean", "Variation"), rows)]) if rows else None
+def _scaled_offset(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the clock offset and its standard error in ms."""
+    offset, error = (1e3 * number_of(entry, label) for label in ("clock_offset", "clock_offset_std"))
+    return {"clock_offset": offset, "std": {"clock_offset": error}}
 
 
-def _terms(result: FlexibleResult) -> tuple[str, ...]:
-    return ("stiffness", "coulomb", "viscous", *result.layout.motor_terms)
-
-
-def _unit(term: str, unit: JointUnits) -> str:
-    if term == "stiffness":
-        return "N m/rad" if unit.effort == "N m" else "N/m"
-    if "viscous" in term:
-        return unit.viscous
-    return unit.inertia if term == "motor_inertia" else unit.effort
-
-
-def _cells(
-    value: float, error: float, ends: NDArray, unit: str = "", limit: float = MAX_RELATIVE_ERROR
-) -> tuple[str, str]:
-    """Return the number and its 95 % interval."""
-    if not np.isfinite(error) or (limit < np.inf and not error < limit * abs(value)):
-        low, high = ends
-        bounds = f"at least {significant(low)} {unit}" if np.isfinite(low) and low > 0 and np.isinf(high) else ""
-        return "not determined", bounds
-    half = float(half_width(error))
-    text = f"{as_fine_as(value, half)} {unit}".strip()
-    return text, f"{as_fine_as(ends[0], half)} to {as_fine_as(ends[1], half)}"
-
-
-def _with_half(value: float, error: float) -> str:
-    half = float(half_width(error))
-    return f"{as_fine_as(value, half)} ± {significant(half, 2)}"
-
-
-# What was found of flexible joints and how good it is, for those who read nothing else.
-
-
-def _sentences(result: FlexibleResult) -> list[str]:
-    """Springs, what is undetermined, and how well torque is predicted."""
-    names, known = result.joint_names, np.isfinite(result.stiffness)
-    found = []
-    if known.any():
-        softest = int(np.nanargmin(np.where(known, result.resonances, np.inf)))
-        unit = "N m/rad" if joint_units(result.layout.robot)[softest].effort == "N m" else "N/m"
-        which = f"joint {names[0]}" if len(names) == 1 else f"{known.sum()} of {len(names)} joints"
-        subject = "It" if len(names) == 1 else f"The slowest, {names[softest]},"
-        found.append(
-            f"The stiffness of {which} was identified. {subject} has {significant(result.stiffness[softest])} {unit}, "
-            f"and swings at {significant(result.resonances[softest])} Hz while its motor is held."
-        )
-    stiff = [name for name, own in zip(names, known, strict=True) if not own]
-    if stiff:
-        found.append(
-            f"The stiffness of {listed(stiff)} is not determined: the deflection hardly rises above the noise, and a "
-            "rigid joint would fit it too. Of such a joint only sums of link and motor are known."
-        )
-    split = [
-        name
-        for i, name in enumerate(names)
-        if known[i] and not all(result.term(t).decided[i] for t in ("viscous", *result.layout.motor_terms[:2]))
-    ]
-    if split:
-        found.append(
-            f"Of {listed(split)} the motion does not distinguish motor from link in all of friction and inertia; it "
-            "was too slow for that, or too far from the resonance."
-        )
-    error, where = _torque_error(result)
-    if np.isfinite(error):
-        found.append(
-            f"On {where}, the torque predicted from the motors' motion alone is off by at most {percent(error)} "
-            "of a joint's torque (RMS)"
-            + ("." if result.validations else "; another recording would show how it predicts.")
-        )
-    return found
-
-
-def _tiles(result: FlexibleResult, conditioning: Condition) -> list[Tile]:
-    """The same in numbers."""
-    names, known = result.joint_names, np.isfinite(result.stiffness)
-    found = [Tile("Springs identified", f"{known.sum()} of {len(names)}", "joints whose stiffness the data determine")]
-    if known.any():
-        slowest = int(np.nanargmin(np.where(known, result.resonances, np.inf)))
-        found.append(Tile("Lowest resonance", f"{significant(result.resonances[slowest])} Hz", names[slowest]))
-    error, where = _torque_error(result)
-    if np.isfinite(error):
-        found.append(Tile("Torque error, worst joint", percent(error), f"of the measured torque, on {where}"))
-    return [*found, conditioning.tile]
-
-
-def _torque_error(result: FlexibleResult) -> tuple[float, str]:
-    """Largest error over torque, both RMS, and the data that it is of."""
-    if result.validations:
-        return float(np.nanmax([v.relative_rms for v in result.validations])), "recordings that it was not fitted to"
-    torque = np.concatenate([run.prediction.measured_torque for run in result.runs])
-    return float(np.nanmax(result.residual_rms / np.sqrt(np.nanmean(torque**2, axis=0)))), "the fitted recordings"
-
-
-def write_flexible_report(
-    path: str | Path,
-    result: FlexibleResult,
-    springs: Sequence[MeasuredSpring],
-    *,
-    predictions: Sequence[FlexiblePrediction] = (),
-    cameras: Sequence[MocapLinks] = (),
-    repeats: Sequence[tuple[str, float, float]] = (),
-) -> Path:
-    """Write the report of what was identified, on which data, and how well it predicts.
-
-    The same input gives the same file: it holds no date.
-
-    Args:
-        path: of the HTML file; folders are made.
-        result: of the identification.
-        springs: what the sensors say of each joint's spring.
-        predictions: of the recordings of `result.validations`.
-        cameras: where motion capture saw the links.
-        repeats: name, mean and coefficient of variation of each parameter.
-
-    Raises:
-        IdentificationError: springs of other joints.
-    """
-    if tuple(spring.joint for spring in springs) != result.joint_names:
-        raise IdentificationError(
-            f"report: springs of {', '.join(spring.joint for spring in springs)}; expected "
-            f"{', '.join(result.joint_names)}"
-        )
-    conditioning = condition(
-        result.condition_number,
-        "motion nearer to the resonances",
-        "Move each joint near its resonance, with friction reversed often.",
+def _marker_parts(camera: MocapLinks, links: Sequence[str]) -> list[Any]:
+    found = camera.registration
+    table = Table.by_column(
+        "Marker",
+        found.markers.names,
+        {
+            ("Residual", "RMS"): [with_unit(1000 * rms, "mm") for rms in found.residual_rms],
+            "Used": [percent(used) for used in found.used],
+            "Link": [links[link] for link in found.markers.links],
+        },
+        words=[3],
     )
-    longest = max(result.runs, key=lambda run: len(run.prediction.time))
-    return result_page(
-        "Flexible joints",
-        "Identification of flexible joints",
-        result.layout.robot,
-        sentences=_sentences(result),
-        tiles=_tiles(result, conditioning),
-        sections=[
-            _joint_section(result),
-            _spring_section(result, springs),
-            _torque_section(result, predictions, longest),
-            _link_section(result, longest),
-            _sensor_section(result, cameras),
-            _repeat_section(repeats),
-            conditioning.section(),
-            remarks_section(result.remarks),
-        ],
-        sources=result.sources,
-        settings=result.settings,
-        shown={"band": f"{brief(result.settings['band'])} Hz"},
-    ).write(path)
+    return [f"Noise of a coordinate: {with_unit(1000 * found.noise, 'mm')}.", table]
 
 
-def write_result_report(
-    path: str | Path,
-    result: FlexibleResult,
-    recordings: Mapping[str, Sequence[Recording]],
-    validations: Sequence[Validation],
-) -> Path:
-    """Write the report of a result with its springs as measured; see `write_flexible_report`."""
-    return write_flexible_report(
-        path,
-        replace(result, validations=tuple(validations)),
-        result.springs,
-        predictions=[result.predict(recording) for recording in recordings.get("validate", ())],
-        cameras=result.cameras,
-        repeats=result.repeats,
-    )
+def _repeat_section(document: Mapping[str, Any]) -> Section | None:
+    repeats = document.get("repeats") or []
+    if not repeats:
+        return None
+    columns = {
+        "Mean": [significant(number_of(entry, "mean"), 4) for entry in repeats],
+        "Coefficient of variation": [percent(number_of(entry, "variation")) for entry in repeats],
+    }
+    table = Table.by_column("Parameter", [str(entry.get("parameter")) for entry in repeats], columns)
+    return Section("Repetitions", ["Each recording was identified by itself.", table])

@@ -1,4 +1,4 @@
-"""Numbers and lists as text."""
+"""Format numbers, units and lists as text for readers."""
 
 import re
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ import numpy as np
 
 from dynid_ros.model import RobotModel
 
-# Units in which a joint's numbers are shown.
-
 
 @dataclass(frozen=True)
 class JointUnits:
-    """Of one joint.
+    """Units in which the quantities of one joint are printed.
 
     Attributes:
-        position: "°" or "mm".
-        scale: from rad or m to that.
-        effort: "N m" or "N".
-        noun: what its position is called.
-        moment: unit of its gravity parameters.
-        velocity, viscous, inertia: units of its velocity, and of its viscous friction and rotor inertia.
+        position: unit of the position, "°" or "mm".
+        scale: factor from rad or m to that unit.
+        effort: unit of the torque or force.
+        noun: name of the position, "angle" or "position".
+        moment: unit of the gravity parameters.
+        velocity: unit of the velocity.
+        viscous: unit of the viscous friction coefficient.
+        inertia: unit of the rotor inertia.
     """
 
     position: str
@@ -38,19 +38,20 @@ PRISMATIC = JointUnits("mm", 1000.0, "N", "position", "kg", "m/s", "N s/m", "kg"
 
 
 def joint_units(robot: RobotModel) -> list[JointUnits]:
-    """Units of each joint."""
+    """Return the units of each joint of the robot."""
     return [PRISMATIC if kind == "prismatic" else REVOLUTE for kind in robot.joint_types]
 
 
 MISSING = "–"
+"""Text in place of a number that is not known."""
 UNIT_GAP = re.compile(
     r"(?<=[<±]) (?=\d)|(?<=\d) (?=(?:%|°|N m|N|kg|mm|cm|m|Hz|s|rad)(?:\W|$))|(?<=\bN) (?=m\b)|(?<=\bkg) (?=m[\W²])"
 )
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """`value` to that many significant digits, with a power of ten only if huge or tiny; a dash for NaN."""
+    """Format a number with significant digits; very large and very small ones with a power of ten, NaN as a dash."""
     if not np.isfinite(value):
         return MISSING
     if value == 0:
@@ -59,44 +60,44 @@ def significant(value: float, digits: int = 3) -> str:
     mantissa, _, power = scientific.partition("e")
     exponent = int(power)
     if abs(exponent) > 5:
-        return _minus(mantissa) + "·10" + str(exponent).translate(RAISED)
+        return _minus(mantissa) + "·10" + str(exponent).translate(SUPERSCRIPTS)
     return fixed(value, max(digits - 1 - exponent, 0))
 
 
 def with_unit(value: float, unit: str, digits: int = 3) -> str:
-    """`value` to that many significant digits and its unit; a dash for NaN."""
+    """Format a number with significant digits and its unit, NaN as a dash."""
     return f"{significant(value, digits)} {unit}" if np.isfinite(value) else MISSING
 
 
 def fixed(value: float, decimals: int) -> str:
-    """`value` to that many decimals; a dash for NaN."""
+    """Format a number with a fixed count of decimals, NaN as a dash."""
     return _minus(f"{value:.{decimals}f}") if np.isfinite(value) else MISSING
 
 
 def brief(value: float) -> str:
-    """`value` to three significant digits at most."""
+    """Format a number with at most three significant digits, NaN as a dash."""
     return _minus(f"{value:.3g}") if np.isfinite(value) else MISSING
 
 
 def as_fine_as(value: float, half: float) -> str:
-    """`value` to the second significant digit of `half`."""
+    """Round a value to the second significant digit of the half width of its interval."""
     return fixed(value, int(np.clip(1 - np.floor(np.log10(half)), 0, 9))) if half > 0 else significant(value, 5)
 
 
 def plus_minus(value: float, half: float) -> str:
-    """`value` ± `half`, both to the second significant digit of `half`."""
+    """Format "value ± half", both rounded to the second significant digit of the half width."""
     return f"{as_fine_as(value, half)} ± {as_fine_as(half, half)}"
 
 
 def percent(fraction: float) -> str:
-    """A fraction in per cent, to two significant digits."""
+    """Format a fraction in per cent with two significant digits, NaN as a dash."""
     if not np.isfinite(fraction):
         return MISSING
     return "< 0.01 %" if abs(fraction) < 1e-4 else f"{significant(100 * fraction, 2)} %"
 
 
 def share(fraction: float) -> str:
-    """A share that is explained, in per cent: none below zero, and never all of it by rounding."""
+    """Format an explained share in per cent; negative shares print as 0 %, and no share is rounded up to 100 %."""
     if not np.isfinite(fraction):
         return MISSING
     if fraction <= 0:
@@ -106,25 +107,25 @@ def share(fraction: float) -> str:
 
 
 def distance(value: float, unit: JointUnits) -> str:
-    """A distance in rad or m, in the units that are shown."""
+    """Format a distance in rad or m in the units of the joint."""
     shown = value * unit.scale
     gap = "" if unit.position == "°" else " "
     return f"< 0.01{gap}{unit.position}" if shown < 0.01 else f"{significant(shown)}{gap}{unit.position}"
 
 
 def counted(number: int, noun: str) -> str:
-    """As in 1 pose, 2 poses, 3 stretches."""
+    """Format a count with its noun in the singular or plural, such as "2 poses"."""
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number} {noun}{ending}"
 
 
 def unbroken(text: str) -> str:
-    """`text` whose numbers stay on one line with their units."""
+    """Replace the space between a number and its unit by a no-break space."""
     return UNIT_GAP.sub("\N{NO-BREAK SPACE}", text)
 
 
 def listed(words: list[str]) -> str:
-    """As in a; a and b; a, b and c."""
+    """Join words with commas and "and"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 

@@ -1,250 +1,186 @@
-"""Friction of each joint in the report on links: its terms with their errors, and its curve."""
+"""Friction in reports: the coefficients of each joint with their intervals, and the curve over the velocity."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.links.link_result import LinkResult
-from dynid_ros.identified.friction import dry_torques
+from dynid_ros.identified.identified_file import is_number
+from dynid_ros.identified.joint_friction import DIRECTIONS
+from dynid_ros.identified.links import LinkModel
 from dynid_ros.model.friction_terms import COUPLING_TERMS, TERM_KINDS, JointFriction, acts_at_standstill
-from dynid_ros.report.drawing import LIGHT, plot_area, svg, thinned
-from dynid_ros.report.formats import MISSING, JointUnits, joint_units, plus_minus, significant
-from dynid_ros.report.link_quality import TorqueComparison
+from dynid_ros.report.drawing import LIGHT, plot_area, spread_indices, svg
+from dynid_ros.report.formats import MISSING, JointUnits, joint_units, significant
 from dynid_ros.report.page import Cell, Figures, Plot, Section, Table
+from dynid_ros.report.result_page import cell_unit, entries_of, joints_of, with_interval
 
-FAMILIES = {"dry": "Dry friction and offset", **{family: kind.label for family, kind in TERM_KINDS.items()}}
+if TYPE_CHECKING:
+    from dynid_ros.report.link_quality import TorqueComparison
+
+FAMILIES = {
+    "torque": ("Friction and offset", "N m"),
+    **{family: (kind.label, kind.unit) for family, kind in TERM_KINDS.items()},
+}
+"""Heading and unit for revolute joints, by the family of the terms."""
 SIDES = {"positive": "+", "negative": "−"}
-WIDTH, HEIGHT = 210, 160
+SHAPES = {
+    "stribeck_velocity": ("Stribeck velocity", "velocity"),
+    "saturation_velocity": ("saturation velocity", "velocity"),
+    "smoothing": ("reverses within", "velocity"),
+    "sliding_length": ("sliding length", "position"),
+    "dead_zone": ("no direction below", "velocity"),
+}
+"""Name, and field of `JointUnits`, by the key of the shape parameter."""
+CURVE_WIDTH = 210
+CURVE_HEIGHT = 160
 
 
-@dataclass(frozen=True)
-class FrictionCoefficient:
-    """One coefficient.
+def friction_section(
+    document: Mapping[str, Any],
+    units: Mapping[str, JointUnits],
+    model: LinkModel | None = None,
+    fitted: Sequence[TorqueComparison] = (),
+) -> Section | None:
+    """Return the section on friction; None for an arm without friction.
 
-    Attributes:
-        family: key of `FAMILIES`.
-        side: "+" or "−" of a term for one direction of motion, waves per turn of a harmonic; else empty.
-        value: of the identified model.
-        estimate, half: by the data alone, with the half width of its 95 % interval; NaN if undetermined.
-        unit: of all three.
-        combined: whether torques show it only together with link parameters.
+    Args:
+        document: content of `identified.yaml`.
+        units: units of each joint.
+        model: identified links and friction, to draw the curves.
+        fitted: recordings, to draw the points beside the curves.
     """
-
-    family: str
-    side: str
-    value: float
-    estimate: float
-    half: float
-    unit: str
-    combined: bool
-
-    @property
-    def shown(self) -> str:
-        """Value of the identified model."""
-        return f"{self.side} {significant(self.value)} {self.unit}".strip()
-
-    @property
-    def estimated(self) -> str:
-        """The same by the data alone."""
-        if np.isfinite(self.estimate):
-            return plus_minus(self.estimate, self.half)
-        return "with the links" if self.combined else "not determined"
-
-
-@dataclass(frozen=True)
-class JointFrictionRow:
-    """Friction of one joint, or of two coupled ones; `note` has the velocities in its terms, `picture` its curve."""
-
-    joint: str
-    terms: tuple[FrictionCoefficient, ...]
-    note: str
-    picture: str
-
-    def cell(self, family: str) -> Cell:
-        """Terms of a family, the estimates below."""
-        own = [term for term in self.terms if term.family == family]
-        lines = [line for term in own for line in (term.shown, term.estimated)]
-        return Cell(lines[0], lines[1:]) if own else Cell(MISSING)
-
-
-def friction_section(result: LinkResult, fitted: Sequence[TorqueComparison]) -> Section | None:
-    """Return the section; None of an arm without friction."""
-    rows = _friction_rows(result, fitted)
-    families = {
-        key: label for key, label in FAMILIES.items() if any(term.family == key for row in rows for term in row.terms)
-    }
-    if not families:
+    if not any((document.get("friction") or {}).get(joint) for joint in joints_of(document)):
         return None
-    bounded = ", in which Coulomb, viscous and rotor terms cannot be negative," * (
-        result.settings["estimator"] == "consistent"
-    )
-    dry = (
-        " Dry friction and offset are given together, for motion in each direction: friction that differs by direction "
-        "and an offset of the sensor look the same." * ("dry" in families)
-    )
+    table = _friction_table(document, units)
+    if len(table.columns) == 1:
+        return None
+    curves: list[Any] = []
+    if model is not None and fitted:
+        curves = [
+            "Line: identified friction over the velocity of the joint. Points: measured minus rigid-body torque.",
+            Figures(_friction_curves(model, fitted), size="small"),
+        ]
     return Section(
         "Friction",
         [
-            "The line is the identified friction torque over the joint's velocity; points are measured torque less "
-            "that of the rigid links in the fitted data.",
-            Figures([Plot(row.picture, row.joint) for row in rows if row.picture], small=True),
-            f"Coefficients of the identified model{bounded} and below them the estimate by the data alone with its 95 "
-            f"% interval. Where the two differ, this motion does not separate these terms from others.{dry}",
-            Table(
-                ["Joint", *families.values(), "Shape"],
-                [[row.joint, *map(row.cell, families), row.note] for row in rows],
-                words=[len(families) + 1],
-            ),
+            *curves,
+            "Coefficients of the identified model with the 95 % intervals of the data alone. Friction and offset are "
+            "given as the torque in the + and in the − direction of motion where the data determine only their sum: an "
+            "offset of the sensor looks like friction that differs by direction.",
+            table,
         ],
     )
 
 
-def _friction_rows(result: LinkResult, fitted: Sequence[TorqueComparison]) -> list[JointFrictionRow]:
-    """A row per joint, base to tip, and one per pair of coupled joints."""
-    robot, model = result.robot, result.model
-    first, rows = 0, []
-    velocity = np.concatenate([one.motion.velocity for one in fitted])
-    error = np.concatenate([one.error for one in fitted])
-    torques = [model.friction.load_torque(robot, *one.motion) for one in fitted]
-    loads = np.mean(
-        np.abs(np.concatenate([x if x is not None else 0 * one.error for x, one in zip(torques, fitted, strict=True)])),
-        axis=0,
-    )
+def _friction_table(document: Mapping[str, Any], units: Mapping[str, JointUnits]) -> Table:
+    """Return a row for each joint and each coupled pair, a column for each family of terms, and the shapes."""
+    rows: dict[str, dict[str, list[str]]] = {}
+    shapes: dict[str, str] = {}
+    for joint, entry in entries_of(document, "friction").items():
+        terms = [str(term) for term in entry.get("terms") or ("coulomb", "viscous", "offset")]
+        terms += [] if "rotor_inertia" in terms else ["rotor_inertia"]
+        if any(is_number(entry.get(label)) for label in DIRECTIONS):
+            terms = [*DIRECTIONS, *(term for term in terms if not term.startswith(("coulomb", "offset")))]
+        rows[joint] = _lines_by_family(document, entry, terms, units[joint])
+        shapes[joint] = _describe_shapes(entry, units[joint])
+    for pair in document["friction"].get("coupled") or ():
+        first, second = pair["joints"]
+        name = f"{first} and {second}"
+        rows[name] = _lines_by_family(document, pair, COUPLING_TERMS, units[first])
+        shapes[name] = "one motor drives both"
+    families = [family for family in FAMILIES if any(family in lines for lines in rows.values())]
+    columns: dict[str | tuple[str, str], list[str | Cell]] = {}
+    for family in families:
+        heading, unit = FAMILIES[family]
+        lines = [row.get(family, [MISSING]) for row in rows.values()]
+        columns[heading, unit] = [Cell(texts[0], texts[1:]) for texts in lines]
+    if any(shapes.values()):
+        columns["Shape"] = list(shapes.values())
+    return Table.by_column("Joint", list(rows), columns, words=[len(families) + 1])
+
+
+def _lines_by_family(
+    document: Mapping[str, Any], entry: Mapping[str, Any], terms: Sequence[str], unit: JointUnits
+) -> dict[str, list[str]]:
+    """Return the coefficients as text by family; a direction or harmonic comes before its coefficient."""
+    lines: dict[str, list[str]] = {}
+    for term in terms:
+        if not is_number(entry.get(term)):
+            continue
+        is_divided = term.endswith(tuple(SIDES)) or term.startswith(("cos_", "sin_"))
+        family, _, side = term.rpartition("_") if is_divided else (term, "", "")
+        value = with_interval(document, entry, term, cell_unit(FAMILIES[family][1], unit))
+        lines.setdefault(family, []).append(f"{SIDES.get(side, side)}: {value}" if side else value)
+    return lines
+
+
+def _describe_shapes(entry: Mapping[str, Any], unit: JointUnits) -> str:
+    texts = []
+    for key, (name, field) in SHAPES.items():
+        value = entry.get(key)
+        if is_number(value) and value:
+            scale = unit.scale if field == "position" else 1.0
+            texts.append(f"{name} {significant(scale * value, 2)} {getattr(unit, field)}")
+    return ", ".join(texts)
+
+
+def _friction_curves(model: LinkModel, fitted: Sequence[TorqueComparison]) -> list[Plot]:
+    """Return the curve of each joint that has friction, with points at the recorded velocities."""
+    robot = model.robot
+    velocity = np.concatenate([comparison.motion.velocity for comparison in fitted])
+    residual = np.concatenate([comparison.residual for comparison in fitted])
+    loads = [model.friction.load_torque(robot, *comparison.motion) for comparison in fitted]
+    known = [load for load in loads if load is not None]
+    mean_load = np.mean(np.abs(np.concatenate(known)), axis=0) if known else np.zeros(robot.n_joints)
+    plots, first = [], 0
     for i, (joint, unit, friction) in enumerate(zip(robot.joint_names, joint_units(robot), model.joints, strict=True)):
-        last = first + len(friction.terms)
-        terms = _by_direction(result, joint, unit, _terms(result, friction.terms, first, unit))
-        picture = _picture(
-            joint, unit, _curve(friction, model.coefficients[first:last], loads[i]), velocity[:, i], error[:, i]
-        )
-        rows.append(JointFrictionRow(joint, terms, _note(friction, unit), picture if terms else ""))
-        first = last
-    for pair in model.friction.coupled:
-        names, unit = [robot.joint_names[i] for i in pair], joint_units(robot)[pair[0]]
-        terms = _terms(result, COUPLING_TERMS, first, unit)
-        rows.append(JointFrictionRow(" and ".join(names), terms, "one motor drives both", ""))
-        first += len(COUPLING_TERMS)
-    return rows
+        coefficients = model.coefficients[first : first + len(friction.terms)]
+        first += len(friction.terms)
+        if friction.terms:
+            curve = _steady_friction(friction, coefficients, mean_load[i])
+            plots.append(Plot(_draw_curve(joint, unit, curve, velocity[:, i], residual[:, i]), joint))
+    return plots
 
 
-def _terms(result: LinkResult, names: Sequence[str], first: int, unit: JointUnits) -> tuple[FrictionCoefficient, ...]:
-    base, estimate = result.base, result.base_parameters
-    low, high = estimate.confidence_intervals().T
-    found = []
-    for place, name in enumerate(names, start=first):
-        column = result.parameters.size + place
-        row = np.flatnonzero(base.columns == column)
-        value, half = (estimate.values[row[0]], (high - low)[row[0]] / 2) if row.size else (np.nan, np.nan)
-        divided = name.endswith(tuple(SIDES)) or name.startswith(("cos_", "sin_"))
-        family, _, side = name.rpartition("_") if divided else (name, "", "")
-        units = {
-            "viscous": unit.viscous,
-            "inertia": unit.inertia,
-            "load": "",
-            "spring": unit.viscous.replace(" s/", "/"),
-        }
-        found.append(
-            FrictionCoefficient(
-                family,
-                SIDES.get(side, side),
-                float(result.model.coefficients[place]),
-                float(value),
-                float(half),
-                units.get(family.rpartition("_")[2], unit.effort),
-                combined=base.categories[column] == "combined",
-            )
-        )
-    return tuple(found)
-
-
-def _by_direction(
-    result: LinkResult, joint: str, unit: JointUnits, terms: tuple[FrictionCoefficient, ...]
-) -> tuple[FrictionCoefficient, ...]:
-    """The terms, with Coulomb friction and offset together in each direction: apart they are not identifiable."""
-    estimate = result.base_parameters
-    values = dict(zip(estimate.names, estimate.values, strict=True))
-    ending = f" {joint}"
-    own = {name.removesuffix(ending): v for name, v in result.friction_coefficients.items() if name.endswith(ending)}
-    data = {term: float(values.get(term + ending, np.nan)) for term in own}
-    both = dry_torques(own, joint, estimate)
-    if not both:
-        return terms
-    found = [
-        FrictionCoefficient(
-            "dry",
-            SIDES[name.rpartition("_")[2]],
-            value,
-            estimated,
-            float(half_width(error, count)),
-            unit.effort,
-            combined=False,
-        )
-        for (name, (value, error, count)), (estimated, _, _) in zip(
-            both.items(), dry_torques(data, joint, estimate).values(), strict=True
-        )
-    ]
-    return (*found, *(term for term in terms if term.family not in ("coulomb", "offset")))
-
-
-def _note(friction: JointFriction, unit: JointUnits) -> str:
-    widths = {
-        "Stribeck velocity": (friction.stribeck_velocity, unit.velocity),
-        "saturates at": (friction.saturation_velocity, unit.velocity),
-        "reverses within": (friction.smoothing, unit.velocity),
-        "slides after": (friction.sliding_length * unit.scale, unit.position),
-        "no direction below": (friction.dead_zone, unit.velocity),
-    }
-    return ", ".join(f"{what} {significant(width, 2)} {per}" for what, (width, per) in widths.items() if width)
-
-
-def _curve(friction: JointFriction, coefficients: NDArray, load: float) -> Callable[[NDArray], NDArray]:
-    """Friction torque of steady velocities (N,) under a load (N m), in the middle of what the joint's angle adds."""
+def _steady_friction(friction: JointFriction, coefficients: NDArray, load: float) -> Callable[[NDArray], NDArray]:
+    """Return the friction torque as a function of steady velocities (N,), without the terms of the joint's angle."""
 
     def torque(velocity: NDArray) -> NDArray:
-        still, steady = (
-            np.zeros_like(velocity),
-            replace(friction.direction_model, sliding_length=0.0).evaluate(velocity),
-        )
-        found = np.zeros_like(velocity)
+        zero = np.zeros_like(velocity)
+        direction = replace(friction.direction_model, sliding_length=0.0).evaluate(velocity)
+        total = np.zeros_like(velocity)
         for coefficient, part in zip(coefficients, friction.parts, strict=True):
             if not acts_at_standstill(part.name):
-                found += coefficient * part.column(still, velocity, still, steady, np.full_like(velocity, load))
-        return found
+                total += coefficient * part.column(zero, velocity, zero, direction, np.full_like(velocity, load))
+        return total
 
     return torque
 
 
-def _picture(
-    joint: str, unit: JointUnits, torque: Callable[[NDArray], NDArray], velocity: NDArray, error: NDArray
+def _draw_curve(
+    joint: str, unit: JointUnits, torque: Callable[[NDArray], NDArray], velocity: NDArray, residual: NDArray
 ) -> str:
-    """The curve, and the torque that the rigid links leave: the curve plus the error, at the velocities recorded."""
-    some = thinned(len(velocity))[::2]
+    """Draw the friction curve, and at the recorded velocities the curve plus the residual, as SVG."""
+    some = spread_indices(len(velocity), 150)
     top = np.abs(velocity).max(initial=1e-6)
     half = top * np.linspace(0, 1, 100) ** 2 + 1e-6 * top
+    speeds = np.concatenate([-half[::-1], half])
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=42, bottom=38, top=6)
         axes.axhline(0, color=LIGHT["line"], linewidth=1)
         axes.axvline(0, color=LIGHT["line"], linewidth=1)
-        axes.plot(
-            velocity[some],
-            torque(velocity[some]) + error[some],
-            "o",
-            markersize=2.2,
-            markeredgewidth=0,
-            color=LIGHT["measured"],
-            alpha=0.45,
-        )
-        speeds = np.concatenate([-half[::-1], half])
+        marker: dict[str, Any] = {"markersize": 2.2, "markeredgewidth": 0, "color": LIGHT["measured"], "alpha": 0.45}
+        axes.plot(velocity[some], torque(velocity[some]) + residual[some], "o", **marker)
         axes.plot(speeds, torque(speeds), color=LIGHT["identified"], linewidth=1.8)
         axes.set_xlabel(f"velocity ({unit.velocity})")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(MaxNLocator(4))
 
-    return svg(f"Friction of {joint} over its velocity", WIDTH, HEIGHT, draw)
+    return svg(f"Friction of {joint} over its velocity", CURVE_WIDTH, CURVE_HEIGHT, draw)

@@ -1,403 +1,361 @@
-"""Base parameters with their intervals, what the URDF says of them, and whether it is wrong."""
+"""Links and base parameters in reports: estimates with intervals beside the values of the URDF."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
-from dynid_ros.identification.links.link_result import LinkResult
-from dynid_ros.model.base_parameters import COMBINED, IDENTIFIABLE
+from dynid_ros.identified.section import file_of
+from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
-from dynid_ros.model.parameter_words import LINK_PARAMETERS, describe_parameters
-from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg
+from dynid_ros.model.parameter_words import LINK_PARAMETERS
+from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import as_fine_as, brief, counted, fixed, listed, percent, plus_minus, significant
-from dynid_ros.report.page import Bullets, Cell, Facts, Figures, Folded, Legend, Plot, Section, Table, Text
-from dynid_ros.report.plots import ROW_WIDTH, interval_bars, row_axes, rows_height
+from dynid_ros.report.page import Cell, Figures, Folded, Legend, Plot, Section, Table
+from dynid_ros.report.plots import ROW_PLOT_WIDTH, draw_intervals, row_axes, rows_height
+from dynid_ros.report.result_page import entries_of, half_width_of, number_of, numbers_of
+
+PARAMETER_UNITS = {"m": "kg", "mc": "kg m", "I": "kg m²"}
+LINK_PARAMETER = re.compile(rf"({'|'.join(LINK_PARAMETERS)})(\d+)")
+TERM = re.compile(r" [+-] ")
+NUMBERS_WIDTH = 112
+"""Width of the numbers to the right of the plot, page units."""
+AXIS_LIMIT = 1.12
+"""Limit of the axis on which the largest number of a row is at 1."""
 
 
 @dataclass(frozen=True)
-class BaseRow:
-    """One base parameter.
+class BaseParameter:
+    """A base parameter: a linear combination of parameters that torque determines.
 
     Attributes:
-        link: its number, from 0.
-        name: parameter that leads the expression.
-        expression: the combination.
-        unit: of all numbers here.
-        value, half: estimate by the data alone and half width of its 95 % interval; NaN if undetermined.
-        urdf: NaN if the combination has a rotor or friction in it, of which the URDF says nothing.
-        exported: of the identified model, which is physically consistent and regularised towards the URDF.
-        truth: NaN if not known.
+        expression: linear combination, such as "Izz1 + Ixx2 + 0.04 m3".
+        value: estimate by the data alone; NaN: undetermined.
+        error: standard error.
+        half: half width of the 95 % interval.
+        urdf: value of the URDF; NaN where a rotor inertia or friction takes part.
+        model: value of the identified model, which is physically consistent and regularized towards the URDF; NaN: not
+            known.
     """
 
-    link: int
-    name: str
     expression: str
-    unit: str
     value: float
+    error: float
     half: float
     urdf: float
-    exported: float
-    truth: float
+    model: float
+
+    @property
+    def name(self) -> str:
+        """Parameter that leads the expression."""
+        return TERM.split(self.expression)[0]
 
     @property
     def label(self) -> str:
-        """Name, with dots if there is more in the combination."""
+        """Name, with dots where the combination has further parameters."""
         return self.name if self.name == self.expression else f"{self.name} + …"
 
     @property
-    def decided(self) -> bool:
+    def link(self) -> int | None:
+        """Number of the link, from 0; None for friction."""
+        match = LINK_PARAMETER.fullmatch(self.name)
+        return int(match[2]) - 1 if match else None
+
+    @property
+    def unit(self) -> str:
+        """Unit of all numbers of a link parameter."""
+        return PARAMETER_UNITS[re.split("[xyz0-9]", self.name)[0]] if self.link is not None else ""
+
+    @property
+    def is_determined(self) -> bool:
         """Whether the data determine it."""
         return bool(np.isfinite(self.value))
 
     @property
-    def known(self) -> bool:
-        """Whether both the interval and the truth are known."""
-        return self.decided and bool(np.isfinite(self.truth))
+    def relative_error(self) -> float:
+        """Standard error over the value; NaN where undetermined."""
+        return self.error / abs(self.value) if self.value else float("inf")
 
     @property
-    def covered(self) -> bool:
-        """Whether the interval holds the truth."""
-        return self._holds(self.truth)
+    def is_compared(self) -> bool:
+        """Whether the data can be compared with the URDF."""
+        return self.is_determined and bool(np.isfinite([self.urdf, self.model]).all())
 
     @property
-    def compared(self) -> bool:
-        """Whether the URDF can be compared with the data."""
-        return self.decided and bool(np.isfinite(self.urdf))
+    def is_urdf_wrong(self) -> bool:
+        """Whether the interval contains the value of the identified model, and not that of the URDF."""
+        return self.is_compared and not self._contains(self.urdf) and self._contains(self.model)
 
     @property
-    def wrong(self) -> bool:
-        """Whether the URDF is wrong: the interval holds the value of the identified model, and not the URDF's."""
-        return self.compared and not self._holds(self.urdf) and self._holds(self.exported)
+    def is_doubtful(self) -> bool:
+        """Whether the interval contains neither value: it is too narrow, or shifted."""
+        return self.is_compared and not self._contains(self.urdf) and not self._contains(self.model)
 
-    @property
-    def doubtful(self) -> bool:
-        """Whether the interval holds neither: then it is the interval that is too narrow or in the wrong place."""
-        return self.compared and not self._holds(self.urdf) and not self._holds(self.exported)
-
-    def cells(self, *, truth: bool) -> list[str]:
-        """Of the table."""
-        numbers = [self.exported, self.urdf, *[self.truth] * truth]
-        return [
-            self.name,
-            f"{plus_minus(self.value, self.half)} {self.unit}" if self.decided else "not determined",
-            *(as_fine_as(number, self.half) for number in numbers),
-            "URDF wrong" if self.wrong else "in doubt" if self.doubtful else "",
-            self.expression,
-        ]
-
-    def _holds(self, value: float) -> bool:
+    def _contains(self, value: float) -> bool:
         return bool(abs(self.value - value) <= self.half)
 
 
-def base_rows(result: LinkResult, truth: NDArray | None = None) -> list[BaseRow]:
-    """Base parameters of the links, base to tip; those of friction alone are left out.
+def read_base_parameters(document: Mapping[str, Any], model_values: NDArray | None = None) -> list[BaseParameter]:
+    """Return the base parameters of a link identification, friction included.
 
     Args:
-        result: what was identified.
-        truth: (10 n,) true parameters of the links.
+        document: content of `identified.yaml`.
+        model_values: (k,) values of the identified model; None, or of another size: not known.
+
+    Raises:
+        IdentifiedFileError: the section is no list of mappings.
     """
-    base, estimate, size = result.base, result.base_parameters, result.parameters.size
-    low, high = estimate.confidence_intervals().T
-    units = describe_parameters(result.robot, estimate.names)["unit"]
-    exported = base.project(np.concatenate([result.parameters, result.model.coefficients]))
-    mixed = np.abs(base.combinations[:, size:]).max(axis=1, initial=0.0) > 0
-    true = np.full(base.rank, np.nan)
-    if truth is not None:
-        true = np.where(mixed, np.nan, base.combinations[:, :size] @ truth)
+    entries = document.get("base_parameters")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise IdentifiedFileError(f"{file_of(document)}: base_parameters must be a list of mappings; identify again")
+    model = np.full(len(entries), np.nan)
+    if model_values is not None and len(model_values) == len(entries):
+        model = model_values
     return [
-        BaseRow(
-            link=int(column) // PARAMETERS_PER_LINK,
-            name=estimate.names[row],
-            expression=estimate.expressions[row],
-            unit=units[row],
-            value=float(estimate.values[row]),
-            half=float(high[row] - low[row]) / 2,
-            urdf=float(estimate.nominal[row]),
-            exported=float(exported[row]),
-            truth=float(true[row]),
+        BaseParameter(
+            expression=str(entry.get("expression", "")),
+            value=number_of(entry, "value"),
+            error=number_of(entry, "std"),
+            half=half_width_of(document, {**entry, "std": {"value": entry.get("std")}}, "value"),
+            urdf=number_of(entry, "urdf"),
+            model=float(value),
         )
-        for row, column in enumerate(base.columns)
-        if column < size
+        for entry, value in zip(entries, model, strict=True)
     ]
 
 
-def weak_table(result: LinkResult) -> Table:
-    """Return the parameters, friction included, with a relative standard error above the limit, the weakest first."""
-    estimate = result.base_parameters
-    errors = estimate.standard_errors
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = estimate.covariance / np.outer(errors, errors)
-    correlation[~np.isfinite(correlation)] = 0.0
-    np.fill_diagonal(correlation, 0.0)
-    relative = estimate.relative_standard_errors
-    weak = sorted(np.flatnonzero(np.nan_to_num(relative) > MAX_RELATIVE_ERROR), key=lambda row: -relative[row])
-    other = np.abs(correlation).argmax(axis=1)
-    return Table(
-        ("Parameter", ("Standard error", "of the value"), "Goes along with", "Correlation"),
-        [
-            (names[row], percent(relative[row]), names[other[row]], fixed(correlation[row, other[row]], 2))
-            for names in (estimate.names,)
-            for row in weak
-        ],
-    )
+def is_weak(parameter: BaseParameter) -> bool:
+    """Return whether the standard error of a determined parameter is above `MAX_RELATIVE_ERROR`."""
+    return parameter.is_determined and parameter.relative_error > MAX_RELATIVE_ERROR
 
 
-# Base parameters of one link with their 95 % intervals.
+def weak_table(parameters: Sequence[BaseParameter], covariance: NDArray | None) -> list[Folded]:
+    """Return the folded table of the weakly determined parameters, the weakest first; empty without any.
 
-
-NUMBERS = 112
-"""Width of the numbers at the right."""
-REACH = 1.12
-
-
-def base_plot(link: str, rows: Sequence[BaseRow]) -> str:
-    """A row per parameter on a scale of its own, from minus to plus the largest number in it; values at the right."""
-    fields = np.array([[row.value, row.half, row.urdf, row.exported, row.truth] for row in rows])
-    value, half, urdf, exported, truth = (fields / _scale(fields)[:, None]).T
-    places = np.arange(len(rows))
-
-    def draw(figure: Figure) -> None:
-        axes = row_axes(figure, [(row.label,) for row in rows], right=NUMBERS)
-        axes.axvline(0, color=LIGHT["line"], linewidth=1)
-        for (name, marker, size, width), number in (
-            (("truth", "o", 10, 1.4), truth),
-            (("identified", "|", 11, 1.4), exported),
-        ):
-            axes.plot(number, places, marker, markersize=size, mfc="none", mec=LIGHT[name], mew=width)
-        interval_bars(axes, value, half)
-        doubtful = np.array([row.doubtful for row in rows])
-        axes.plot(
-            value[doubtful],
-            places[doubtful],
-            "o",
-            markersize=4.5,
-            mfc=LIGHT["paper"],
-            mec=LIGHT["identified"],
-            mew=1.1,
-            zorder=3,
-        )
-        wrong = np.array([row.wrong for row in rows])
-        for color, chosen in (("urdf", ~wrong), ("wrong", wrong)):
-            axes.plot(
-                urdf[chosen],
-                places[chosen],
-                "D",
-                markersize=6.5,
-                mfc=LIGHT[color],
-                mec=LIGHT["paper"],
-                mew=0.8,
-                zorder=3,
-            )
-        for place, row in enumerate(rows):
-            axes.text(
-                1.03,
-                place,
-                plus_minus(row.value, row.half) if row.decided else "not determined",
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                fontsize=10,
-                color=LIGHT["wrong"] if row.wrong else LIGHT["muted"],
-            )
-        axes.set_xlim(-REACH, REACH)
-        axes.set_xticks([0])
-
-    return svg(f"Base parameters of {link}", ROW_WIDTH, rows_height(len(rows)) - 14, draw)
-
-
-def base_section(rows: Sequence[BaseRow], links: Sequence[str], *, possible: bool) -> Section:
-    """Return plots by link and a table; `possible` is whether all links of the model are physically consistent."""
-    known = [row for row in rows if row.known]
-    legend = {"interval": "by the data alone"}
-    legend |= {"doubtful": "the same, in doubt"} if any(row.doubtful for row in rows) else {}
-    legend |= {
-        "tick": "identified model, as exported",
-        "diamond urdf": "URDF",
-        "diamond wrong": "the URDF is wrong here",
+    Args:
+        parameters: k base parameters.
+        covariance: (k, k), for the partners; None, or of another size: not known.
+    """
+    weak = sorted(filter(is_weak, parameters), key=lambda parameter: -parameter.relative_error)
+    if not weak:
+        return []
+    columns: dict[str | tuple[str, str], list[str]] = {
+        ("Standard error", "over the value"): [percent(parameter.relative_error) for parameter in weak]
     }
-    if known:
-        legend["ring truth"] = f"true; {sum(row.covered for row in known)} of {len(known)} intervals hold it"
-    doubt = (
-        "The identified model is physically consistent: where the interval holds neither, the estimate itself is in "
-        "doubt, too narrow or shifted by friction that the model lacks."
-        if possible
-        else "The identified model has links that are not physically consistent, so that it is not known which "
-        "intervals are in doubt; with the estimator “consistent” it would be."
+    if covariance is not None and len(covariance) == len(parameters):
+        errors = np.sqrt(np.diag(covariance))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            correlation = np.nan_to_num(covariance / np.outer(errors, errors), posinf=0.0, neginf=0.0)
+        np.fill_diagonal(correlation, 0.0)
+        rows = [parameters.index(parameter) for parameter in weak]
+        partners = np.abs(correlation[rows]).argmax(axis=1)
+        columns["Most correlated with"] = [parameters[partner].name for partner in partners]
+        columns["Correlation"] = [fixed(correlation[row, other], 2) for row, other in zip(rows, partners, strict=True)]
+    intro = (
+        "A parameter that is nearly zero is weak by this measure even if its interval is narrow. Motion that "
+        "separates a parameter from the one it is most correlated with would help."
     )
-    own = {link: [row for row in rows if row.link == k] for k, link in enumerate(links)}
+    table = Table.by_column("Parameter", [parameter.name for parameter in weak], columns)
+    title = f"{counted(len(weak), 'parameter')} with a standard error above {percent(MAX_RELATIVE_ERROR)} of the value"
+    return [Folded(title, [intro, table])]
+
+
+def base_section(parameters: Sequence[BaseParameter], links: Sequence[str], *, is_consistent: bool) -> Section:
+    """Return plots by link and the table of the base parameters.
+
+    Args:
+        parameters: base parameters, friction included.
+        links: names of the links.
+        is_consistent: whether all links of the identified model are physically consistent.
+    """
+    of_links = [parameter for parameter in parameters if parameter.link is not None]
+    by_link = {name: [parameter for parameter in of_links if parameter.link == k] for k, name in enumerate(links)}
+    legend = {"interval": "estimate with 95 % interval", "diamond urdf": "URDF"}
+    comparison = ""
+    if any(parameter.is_compared for parameter in of_links):
+        legend |= {"tick": "identified model", "diamond wrong": "URDF, wrong"}
+        legend |= {"doubtful": "estimate in doubt"} if any(one.is_doubtful for one in of_links) else {}
+        comparison = (
+            " The URDF is wrong where the interval contains the value of the identified model and not that of the URDF."
+        )
+        comparison += (
+            " Where it contains neither, the interval is in doubt: too narrow, or shifted by unmodelled friction."
+            if is_consistent
+            else " Links of the identified model are not physically consistent, so doubtful intervals cannot be told."
+        )
     return Section(
         "Base parameters",
         [
-            "Torques determine only these combinations of the links' masses, mass moments and inertias. Estimates are "
-            "by the data alone, with 95 % intervals. Each row has its own scale; the line is zero. Mass moments (mcx "
-            "…) are in kg m, inertias (Ixx …) in kg m², both about the link's frame. “+ …” stands for parameters of "
-            "links further out that torques do not separate.",
+            "Torque determines only these combinations of masses, mass moments and inertias of the links. Estimates "
+            "are by the data alone, with 95 % intervals, one in twenty of which misses by chance. Each row has its own "
+            "scale; the line is zero. Mass moments (mcx …) are in kg m, inertias (Ixx …) in kg m², both about the "
+            f"origin of the link frame.{comparison}",
             Legend(legend),
-            Figures([Plot(base_plot(link, shown), link) for link, shown in own.items() if shown]),
-            "The URDF is called wrong where the interval holds the value of the identified model and not the URDF's. "
-            f"{doubt} Of intervals that are right, one in twenty misses by chance.",
-            Table(
-                ("Parameter", "Data alone", "Identified model", "URDF", *["True"] * bool(known), "", "Combination"),
-                [row.cells(truth=bool(known)) for row in rows],
-                words=[5 + bool(known)],
-                folded=f"All {counted(len(rows), 'base parameter')} in numbers",
+            Figures([Plot(draw_base_parameters(link, rows), link) for link, rows in by_link.items() if rows]),
+            Table.by_column(
+                "Parameter",
+                [parameter.name for parameter in parameters],
+                {
+                    "Estimate": [
+                        f"{plus_minus(one.value, one.half)} {one.unit}".strip()
+                        if one.is_determined
+                        else "not determined"
+                        for one in parameters
+                    ],
+                    "Identified model": [as_fine_as(one.model, one.half) for one in parameters],
+                    "URDF": [as_fine_as(one.urdf, one.half) for one in parameters],
+                    "": [
+                        "URDF wrong" if one.is_urdf_wrong else "in doubt" if one.is_doubtful else ""
+                        for one in parameters
+                    ],
+                    "Linear combination": [one.expression for one in parameters],
+                },
+                words=[5],
+                folded=f"All {counted(len(parameters), 'base parameter')}, friction included",
             ),
         ],
     )
 
 
-def _scale(fields: NDArray) -> NDArray:
-    """(rows,) largest number in each."""
-    value, half, urdf, exported, truth = np.nan_to_num(fields).T
-    largest = np.max(np.abs([value - half, value + half, urdf, exported, truth]), axis=0)
+def draw_base_parameters(link: str, parameters: Sequence[BaseParameter]) -> str:
+    """Draw the base parameters of a link as SVG, each row on a scale of its own, with the numbers to the right."""
+    fields = np.array([[one.value, one.half, one.urdf, one.model] for one in parameters])
+    value, half, urdf, model = (fields / _row_scale(fields)[:, None]).T
+    rows = np.arange(len(parameters))
+    is_wrong = np.array([one.is_urdf_wrong for one in parameters])
+    is_doubtful = np.array([one.is_doubtful for one in parameters])
+
+    def draw(figure: Figure) -> None:
+        axes = row_axes(figure, [one.label for one in parameters], right=NUMBERS_WIDTH)
+        axes.axvline(0, color=LIGHT["line"], linewidth=1)
+        axes.plot(model, rows, "|", markersize=11, color=LIGHT["identified"], mew=1.4)
+        draw_intervals(axes, value, half)
+        hollow: dict[str, Any] = {
+            "markersize": 4.5,
+            "mfc": LIGHT["paper"],
+            "mec": LIGHT["identified"],
+            "mew": 1.1,
+            "zorder": 3,
+        }
+        axes.plot(value[is_doubtful], rows[is_doubtful], "o", **hollow)
+        for color, chosen in (("urdf", ~is_wrong), ("wrong", is_wrong)):
+            diamond: dict[str, Any] = {
+                "markersize": 6.5,
+                "mfc": LIGHT[color],
+                "mec": LIGHT["paper"],
+                "mew": 0.8,
+                "zorder": 3,
+            }
+            axes.plot(urdf[chosen], rows[chosen], "D", **diamond)
+        for row, one in enumerate(parameters):
+            text = plus_minus(one.value, one.half) if one.is_determined else "not determined"
+            color = LIGHT["wrong" if one.is_urdf_wrong else "muted"]
+            axes.text(1.03, row, text, transform=axes.get_yaxis_transform(), va="center", fontsize=10, color=color)
+        axes.set_xlim(-AXIS_LIMIT, AXIS_LIMIT)
+        axes.set_xticks([0])
+
+    return svg(f"Base parameters of {link}", ROW_PLOT_WIDTH, rows_height(len(parameters)) - 14, draw)
+
+
+def _row_scale(fields: NDArray) -> NDArray:
+    """Return the largest magnitude (rows,) of value ± half, URDF and model, 1 where all are zero."""
+    value, half, urdf, model = np.nan_to_num(fields).T
+    largest = np.max(np.abs([value - half, value + half, urdf, model]), axis=0)
     return np.where(largest > 0, largest, 1.0)
 
 
-# The links as they are exported, and how much of each is by the data.
+def read_links(document: Mapping[str, Any]) -> dict[str, NDArray]:
+    """Return the parameters (10,) of each link of the document.
+
+    Raises:
+        IdentifiedFileError: the section is malformed.
+    """
+    links = {}
+    for name, entry in entries_of(document, "links", list(document["links"])).items():
+        parts = [numbers_of(document, entry, label, size) for label, size in (("mass_moment", 3), ("inertia", 6))]
+        links[str(name)] = np.concatenate([[number_of(entry, "mass")], *parts])
+    return links
 
 
-DECIDED, IN_COMBINATION, OPEN = "identified", "in combination", "undetermined by this motion"
-AS_URDF, ADJUSTED = "as in the URDF", "not identifiable, moved with the rest"
-UNMOVED = 1e-3
-"""Relative change of a parameter that counts as none."""
-
-
-@dataclass(frozen=True)
-class LinkRow:
-    """A link as identified and as in the URDF; `sources` says of mass, centre and inertia where they come from."""
-
-    name: str
-    identified: Body
-    urdf: Body
-    sources: tuple[str, str, str]
-
-    @property
-    def cells(self) -> list[str | Cell]:
-        """Of the table."""
-        own, urdf = ([significant(body.mass), *body_cells(body)] for body in (self.identified, self.urdf))
-        own[0] += "" if self.identified.possible else " – impossible"
-        return [
-            self.name,
-            *(
-                Cell(text, (f"URDF {other}", source))
-                for text, other, source in zip(own, urdf, self.sources, strict=True)
-            ),
-        ]
-
-
-LINK_COLUMNS = ("Link", ("Mass", "kg"), ("Centre of mass", "x, y, z in mm"), ("Principal inertia", "kg m²"))
-
-
-def body_cells(body: Body) -> tuple[str, str]:
-    """Return the centre of mass and the principal inertia as text, units as in `LINK_COLUMNS`."""
-    centre = ", ".join(map(brief, 1000 * body.centre))
-    return centre, ", ".join(significant(value, 2) for value in body.inertia)
-
-
-def link_rows(result: LinkResult) -> list[LinkRow]:
-    """A row per link, base to tip."""
-    origins = _origins(result)
-    rows = []
-    for k, name in enumerate(result.robot.link_names):
-        block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
-        own = origins[block]
-        sources = (own[0], _grouped("xyz", own[1:4]), _grouped([label[1:] for label in LINK_PARAMETERS[4:]], own[4:]))
-        rows.append(LinkRow(name, Body.of(result.parameters[block]), Body.of(result.robot.parameters[block]), sources))
-    return rows
-
-
-def _origins(result: LinkResult) -> list[str]:
-    """Return where each of the 10 n parameters comes from."""
-    words = {IDENTIFIABLE: DECIDED, COMBINED: IN_COMBINATION}
-    kept = np.isclose(result.parameters, result.robot.parameters, rtol=UNMOVED, atol=1e-9)
-    found = [
-        words.get(category, AS_URDF if same else ADJUSTED)
-        for category, same in zip(result.base.categories, kept, strict=False)
+def link_section(document: Mapping[str, Any], links: Mapping[str, NDArray], robot: RobotModel | None) -> Section:
+    """Return the table of the links, with the values of the URDF where a robot is given."""
+    bodies = {name: Body.of(parameters) for name, parameters in links.items()}
+    impossible = [name for name, body in bodies.items() if not body.possible]
+    texts = [_body_texts(body) for body in bodies.values()]
+    urdf_texts: list[Sequence[str]] = [()] * len(texts)
+    if robot is not None:
+        nominal = dict(zip(robot.link_names, robot.parameters.reshape(-1, PARAMETERS_PER_LINK), strict=True))
+        urdf_texts = [[f"URDF {text}" for text in _body_texts(Body.of(nominal[name]))] for name in links]
+    cells = [
+        [Cell(text, urdf[k : k + 1]) for k, text in enumerate(own)] for own, urdf in zip(texts, urdf_texts, strict=True)
     ]
-    for row, column in enumerate(result.base.columns):
-        if column < len(found) and not np.isfinite(result.base_parameters.values[row]):
-            found[column] = OPEN
-    return found
-
-
-def _grouped(labels: Sequence[str], origins: Sequence[str]) -> str:
-    """As in "x, y identified; z in combination", or one word for all."""
-    if len(set(origins)) == 1:
-        return origins[0]
-    parts = []
-    for origin in (DECIDED, IN_COMBINATION, OPEN, AS_URDF, ADJUSTED):
-        own = [label for label, other in zip(labels, origins, strict=True) if other == origin]
-        if own:
-            parts.append(f"{listed(own)} {origin}")
-    return "; ".join(parts)
-
-
-def link_section(result: LinkResult) -> Section:
-    """Return the table of links: as identified, and as in the URDF."""
-    rows = link_rows(result)
-    possible = all(row.identified.possible for row in rows)
-    what = (
-        "What identified.urdf holds" if possible else "What was identified; no URDF can hold links that are impossible"
-    )
+    mass, centre, inertia = zip(*cells, strict=True)
+    what = "The parameters of identified.urdf. " if not impossible else f"No real body is {listed(impossible)}. "
     return Section(
-        "Links as exported" if possible else "Links",
+        "Links",
         [
-            f"{what}, and the URDF's value below it. Centre of mass in the link's frame; principal inertia about the "
-            "centre of mass. “Identified” is what torques determine by itself; what they determine only in "
-            "combination is divided among the links by what is physically consistent and near to the URDF, so that "
-            "the torques are right and the single number need not be.",
-            Table(LINK_COLUMNS, [row.cells for row in rows]),
+            f"{what}Centre of mass in the link frame, principal inertia about the centre of mass. Torque determines "
+            "some parameters by themselves, and the others only in combination: these are divided among the links so "
+            "that they are physically consistent and near to the URDF. Then the torque is right, and a single number "
+            "need not be.",
+            Table.by_column(
+                "Link",
+                list(links),
+                {
+                    ("Mass", "kg"): mass,
+                    ("Centre of mass", "x, y, z in mm"): centre,
+                    ("Principal inertia", "kg m²"): inertia,
+                    "Determined by themselves": [_determined_alone(document["links"][name]) for name in links],
+                },
+                words=[4],
+            ),
         ],
     )
 
 
-def hidden_section(result: LinkResult) -> Section:
-    """Return the parameters of each link without an effect on any torque, and the remarks."""
-    hidden = {}
-    for k, link in enumerate(result.robot.link_names):
-        block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
-        own = [
-            name
-            for name, category in zip(result.base.names[block], result.base.categories[block], strict=True)
-            if category not in (IDENTIFIABLE, COMBINED)
-        ]
-        if own:
-            hidden[link] = "all ten parameters" if len(own) == PARAMETERS_PER_LINK else listed(own)
-    none = Text("Every parameter has an effect on some torque, by itself or in combination.")
-    intro = (
-        "No torque depends on these, whatever the motion. What is exported for them is the URDF's, or goes along with "
-        "what was identified of the same link; the table above says which."
-    )
-    return Section(
-        "What is not identified",
-        [*([intro, Facts(hidden)] if hidden else [none]), Folded("Choices and remarks", [Bullets(result.remarks)])],
-    )
+def _body_texts(body: Body) -> tuple[str, str, str]:
+    """Return mass, centre of mass and principal inertia as text."""
+    centre = ", ".join(map(brief, 1000 * body.centre))
+    return significant(body.mass), centre, ", ".join(significant(value, 2) for value in body.inertia)
 
 
-# How the weight of the URDF was chosen.
+def _determined_alone(entry: Mapping[str, Any]) -> str:
+    """Return the names of the link parameters that have a standard error of their own."""
+    errors = entry.get("std") or {}
+    parts = [[errors.get("mass")], errors.get("mass_moment") or [None] * 3, errors.get("inertia") or [None] * 6]
+    flat = [error for part in parts for error in part]
+    return ", ".join(name for name, error in zip(LINK_PARAMETERS, flat, strict=True) if error is not None)
 
 
-def weight_plot(scores: Mapping[float, float], chosen: float) -> str:
-    """Prediction error on samples left out, over noise, by weight; the chosen one is filled."""
+def draw_prior_weights(scores: Mapping[float, float], chosen: float) -> str:
+    """Draw the cross-validated error, over the noise, by weight of the URDF as SVG; the chosen weight is filled."""
     weights = np.array(sorted(scores))
     error = np.exp([scores[weight] / 2 for weight in weights])
+    is_chosen = weights == chosen
 
     def draw(figure: Figure) -> None:
         axes = plot_area(figure, left=52, bottom=40)
-        axes.plot(
-            weights, error, color=LIGHT["identified"], linewidth=1.4, marker="o", markersize=5, mfc=LIGHT["paper"]
-        )
-        own = weights == chosen
-        axes.plot(weights[own], error[own], "o", markersize=9, color=LIGHT["identified"])
+        line: dict[str, Any] = {
+            "color": LIGHT["identified"],
+            "linewidth": 1.4,
+            "marker": "o",
+            "markersize": 5,
+            "mfc": LIGHT["paper"],
+        }
+        axes.plot(weights, error, **line)
+        axes.plot(weights[is_chosen], error[is_chosen], "o", markersize=9, color=LIGHT["identified"])
         label_axes(axes, "weight of the URDF", "error ÷ noise")
         axes.set_xscale("log")
         axes.set_xticks(weights[::2] if len(weights) > 5 else weights)
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
-    return svg("Prediction error by weight of the URDF", WIDTH, 180, draw)
+    return svg("Cross-validated error by weight of the URDF", PANEL_WIDTH, 180, draw)

@@ -1,4 +1,4 @@
-"""Measured torque compared with that of the identified links and of the URDF's."""
+"""Measured torque against the torque of the identified model and of the URDF, and the residuals of both."""
 
 from __future__ import annotations
 
@@ -12,13 +12,24 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from dynid_ros.identification.equations import compare
-from dynid_ros.identification.links.link_result import LinkResult
+from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import LIGHT, plot_area, svg
+from dynid_ros.report.drawing import LIGHT, plot_area, spread_indices, svg
 from dynid_ros.report.formats import counted
-from dynid_ros.report.plots import stretches
+from dynid_ros.report.plots import split_at_gaps
 from dynid_ros.signals import LowPass, Motion
+
+MAX_REPEATED_DISTANCE = 0.1
+"""Distance between motions, over their spread, below which one repeats the other. A trajectory that is run again lies
+at about 0.003 from the first run, another trajectory of the same style at 0.5."""
+MAX_DISTANCE_SAMPLES = 3000
+MAX_LAG_S = 2.0
+MAX_OUTSIDE_FRACTION = 0.1
+"""Fraction of the lags outside of the 95 % band up to which residuals look like sensor noise."""
+FILTER_SAMPLES = 1 << 14
+CORRELATION_WIDTH = 210
+CORRELATION_HEIGHT = 130
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +37,13 @@ class TorqueComparison:
     """All torques of one recording through the same low-pass, decimated.
 
     Attributes:
-        recording: its name.
+        recording: name.
         time: (M,) s.
-        motion: position, velocity, acceleration at these times, (M, n) each.
-        measured, identified, urdf: (M, n) torque.
-        rate: of the samples before decimation, Hz.
+        motion: position, velocity and acceleration at these times, (M, n) each.
+        measured: (M, n) torque.
+        identified: (M, n) torque of the identified model.
+        urdf: (M, n) torque of the URDF's links, friction fitted; None: not known.
+        rate: rate before decimation, Hz.
     """
 
     recording: str
@@ -38,145 +51,138 @@ class TorqueComparison:
     motion: Motion
     measured: NDArray
     identified: NDArray
-    urdf: NDArray
+    urdf: NDArray | None
     rate: float
 
     @classmethod
-    def of(cls, result: LinkResult, recording: Recording) -> TorqueComparison:
-        """Of one recording.
+    def from_recording(
+        cls, model: LinkModel, recording: Recording, urdf_model: LinkModel | None = None
+    ) -> TorqueComparison:
+        """Predict the torque of a recording.
 
         Raises:
-            RecordingError: a joint of the robot is not in it.
-            IdentificationError: no torque, or too short.
+            RecordingError: the recording lacks a joint of the robot.
+            IdentificationError: the recording has no torque or is too short.
         """
-        own = recording.select(result.robot.joint_names)
-        time, measured, identified = compare(result.model, own)
-        urdf = compare(result.urdf_model, own)[2]
-        segments = result.model.signals.segments(own)
-        rows = np.searchsorted(np.concatenate([part.time for part in segments]), time)
-        motion = Motion(
-            *(np.concatenate(parts)[rows] for parts in zip(*(part.motion for part in segments), strict=True))
-        )
+        selected = recording.select(model.robot.joint_names)
+        time, measured, identified = compare(model, selected)
+        urdf = None if urdf_model is None else compare(urdf_model, selected)[2]
+        segments = model.signals.segments(selected)
+        rows = np.searchsorted(np.concatenate([segment.time for segment in segments]), time)
+        parts = zip(*(segment.motion for segment in segments), strict=True)
+        motion = Motion(*(np.concatenate(part)[rows] for part in parts))
         return cls(recording.source, time, motion, measured, identified, urdf, segments[0].rate)
 
     @property
-    def error(self) -> NDArray:
-        """(M, n) measured less identified torque."""
+    def residual(self) -> NDArray:
+        """(M, n) measured minus identified torque."""
         return self.measured - self.identified
 
     @property
-    def step(self) -> float:
-        """Time between samples, s."""
+    def period(self) -> float:
+        """Sampling period after decimation, s."""
         return float(np.median(np.diff(self.time))) if len(self.time) > 1 else 1 / self.rate
 
 
-def agreement(
+@dataclass(frozen=True, eq=False)
+class LinkQuality:
+    """Agreement of measured torque with the identified model and with the URDF.
+
+    Attributes:
+        shown: recordings that the model is judged on: those that were not fitted, if there are any.
+        evidence: description of these recordings.
+        is_validated: whether they were not fitted; None: not known.
+        repeats_fit: whether they repeat the fitted motion.
+        model: agreement of the identified model on `shown`.
+        urdf: agreement of the URDF on `shown`, its friction fitted to the same data; None: not known.
+        fit: agreement of the identified model on the fitted recordings; None: not known.
+        torque_rms: (n,) measured torque of `shown`.
+    """
+
+    shown: tuple[TorqueComparison, ...]
+    evidence: str
+    is_validated: bool | None
+    repeats_fit: bool
+    model: Validation
+    urdf: Validation | None
+    fit: Validation | None
+    torque_rms: NDArray
+
+    @classmethod
+    def from_comparisons(
+        cls,
+        joints: Sequence[str],
+        fitted: Sequence[TorqueComparison],
+        unseen: Sequence[TorqueComparison] = (),
+        given: Sequence[TorqueComparison] = (),
+    ) -> LinkQuality:
+        """Judge on the recordings that were not fitted, or else on the fitted ones.
+
+        Args:
+            joints: names of the joints.
+            fitted: recordings that were fitted.
+            unseen: recordings that were not fitted.
+            given: recordings for which neither is known, in place of the others.
+        """
+        shown = tuple(given or unseen or fitted)
+        evidence = f"{counted(len(unseen), 'recording')} not used to fit" if unseen else "the fitted data"
+        has_urdf = all(comparison.urdf is not None for comparison in shown)
+        return cls(
+            shown=shown,
+            evidence="the given recordings" if given else evidence,
+            is_validated=None if given else bool(unseen),
+            repeats_fit=bool(fitted) and bool(unseen) and _motion_distance(fitted, unseen) < MAX_REPEATED_DISTANCE,
+            model=validate_comparisons(joints, shown, lambda one: one.identified),
+            urdf=validate_comparisons(joints, shown, lambda one: np.asarray(one.urdf)) if has_urdf else None,
+            fit=validate_comparisons(joints, fitted, lambda one: one.identified) if fitted else None,
+            torque_rms=np.sqrt(np.mean(np.concatenate([one.measured for one in shown]) ** 2, axis=0)),
+        )
+
+    @property
+    def worst(self) -> int | None:
+        """Joint with the lowest R²; None if no joint has torque."""
+        return int(np.nanargmin(self.model.r2)) if np.isfinite(self.model.r2).any() else None
+
+
+def validate_comparisons(
     joints: Sequence[str],
     comparisons: Sequence[TorqueComparison],
     predicted: Callable[[TorqueComparison], NDArray],
 ) -> Validation:
-    """Agreement per joint over several recordings together."""
+    """Return the agreement by joint over several recordings together."""
     names = ", ".join(one.recording for one in comparisons)
     measured = np.concatenate([one.measured for one in comparisons])
     return validate_torque(names, joints, measured, np.concatenate([predicted(one) for one in comparisons]))
 
 
-# How well the identified links predict torque, on the strictest data at hand.
-
-
-REPEATED = 0.1
-"""Distance between motions, in parts of their spread, below which one repeats the other. A trajectory run again lies
-some 0.003 from the first, another one of the same style 0.5."""
-MOTION_SAMPLES = 3000
-
-
-@dataclass(frozen=True, eq=False)
-class LinkQuality:
-    """Agreement of the identified model and of the URDF, whose friction was fitted to the same data.
-
-    Attributes:
-        shown: the recordings that it is judged on: those not used to fit if there are any.
-        unseen: whether these were not used to fit.
-        repeated: whether they only repeat the motion that was fitted.
-        model, urdf: on `shown`.
-        fit: of the identified model on the data that it was fitted to.
-        torque_rms: (n,) on `shown`.
-    """
-
-    shown: tuple[TorqueComparison, ...]
-    unseen: bool
-    repeated: bool
-    model: Validation
-    urdf: Validation
-    fit: Validation
-    torque_rms: NDArray
-
-    @classmethod
-    def of(
-        cls, joints: Sequence[str], fitted: Sequence[TorqueComparison], unseen: Sequence[TorqueComparison]
-    ) -> LinkQuality:
-        """From the fitted recordings and those that were not fitted."""
-        shown = tuple(unseen or fitted)
-        measured = np.concatenate([one.measured for one in shown])
-        return cls(
-            shown=shown,
-            unseen=bool(unseen),
-            repeated=bool(unseen) and _distance(fitted, unseen) < REPEATED,
-            model=agreement(joints, shown, lambda one: one.identified),
-            urdf=agreement(joints, shown, lambda one: one.urdf),
-            fit=agreement(joints, fitted, lambda one: one.identified),
-            torque_rms=np.sqrt(np.mean(measured**2, axis=0)),
-        )
-
-    @property
-    def evidence(self) -> str:
-        """On what data."""
-        count = counted(len(self.shown), "recording")
-        return f"{count} not used to fit" if self.unseen else "the data that it was fitted to"
-
-    @property
-    def worst(self) -> int | None:
-        """Joint with the lowest R²; None if none has torque."""
-        return int(np.nanargmin(self.model.r2)) if np.isfinite(self.model.r2).any() else None
-
-
-def explained(validation: Validation) -> float:
-    """R² of the torque, mean of the joints; a joint counts as 0 at least."""
+def mean_r2(validation: Validation) -> float:
+    """Return R² of the torque, the mean of the joints; a joint counts as 0 at least."""
     known = validation.r2[~np.isnan(validation.r2)]
     return float(np.maximum(known, 0.0).mean()) if known.size else float("nan")
 
 
-def _distance(fitted: Sequence[TorqueComparison], unseen: Sequence[TorqueComparison]) -> float:
-    """Median distance of an unseen position and velocity from the nearest fitted one, in parts of their spread."""
+def _motion_distance(fitted: Sequence[TorqueComparison], unseen: Sequence[TorqueComparison]) -> float:
+    """Return the median distance of unseen states from the nearest fitted state, over the spread of the states."""
     known, new = (
         np.vstack([np.hstack([one.motion.position, one.motion.velocity]) for one in comparisons])
         for comparisons in (fitted, unseen)
     )
     spread = known.std(axis=0)
     moving = spread > 0
-    some = new[np.unique(np.linspace(0, len(new) - 1, min(len(new), MOTION_SAMPLES)).astype(int))]
+    some = new[spread_indices(len(new), MAX_DISTANCE_SAMPLES)]
     distance, _ = cKDTree(known[:, moving] / spread[moving]).query(some[:, moving] / spread[moving])
     return float(np.median(distance) / np.sqrt(max(int(moving.sum()), 1)))
 
 
-# Autocorrelation of prediction errors: whether they are noise, or something that the model lacks.
-
-
-LONGEST_LAG = 2.0
-"""Seconds."""
-FILTER_SAMPLES = 1 << 14
-WIDTH, HEIGHT = 210, 130
-
-
 @dataclass(frozen=True, eq=False)
 class ResidualCorrelation:
-    """Of the longest recording.
+    """Autocorrelation of the residuals of the longest recording.
 
     Attributes:
         lag: (L,) s.
-        values: (L, n) autocorrelation of the error of each joint.
+        values: (L, n) autocorrelation of the residual of each joint.
         noise: (L,) autocorrelation that the low-pass gives to white noise.
-        band: half width of the 95 % band about `noise` in which estimates from white noise lie (Bartlett 1946).
+        band: half width of the 95 % band about `noise` that holds estimates from white noise (Bartlett 1946).
     """
 
     lag: NDArray
@@ -185,43 +191,43 @@ class ResidualCorrelation:
     band: float
 
     @classmethod
-    def of(cls, cutoff: float, comparisons: Sequence[TorqueComparison]) -> ResidualCorrelation:
-        """Errors after a low-pass at `cutoff` Hz."""
-        chosen = max(comparisons, key=lambda one: len(one.time))
-        step, parts = chosen.step, stretches(chosen.time)
-        length = max(own.stop - own.start for own in parts)
-        count = int(max(1, min(LONGEST_LAG / step, length // 2)))
-        error = chosen.error - chosen.error.mean(axis=0)
-        values = np.array([_products([error[own] for own in parts], lag) for lag in range(count + 1)])
+    def from_comparisons(cls, cutoff: float, comparisons: Sequence[TorqueComparison]) -> ResidualCorrelation:
+        """Estimate the autocorrelation of residuals that a low-pass at `cutoff` Hz has filtered."""
+        longest = max(comparisons, key=lambda one: len(one.time))
+        period = longest.period
+        parts = split_at_gaps(longest.time)
+        length = max(part.stop - part.start for part in parts)
+        n_lags = int(max(1, min(MAX_LAG_S / period, length // 2)))
+        residual = longest.residual - longest.residual.mean(axis=0)
+        values = np.array([_mean_product([residual[part] for part in parts], lag) for lag in range(n_lags + 1)])
         power = np.where(values[0] > 0, values[0], np.nan)
-        every = max(1, round(step * chosen.rate))
-        noise = _noise(LowPass(cutoff, chosen.rate), every * count + 1)[::every]
-        band = 1.96 * np.sqrt((1 + 2 * np.sum(noise[1:] ** 2)) / len(error))
-        return cls(step * np.arange(count + 1), values / power, noise, float(band))
+        decimation = max(1, round(period * longest.rate))
+        noise = _noise_correlation(LowPass(cutoff, longest.rate), decimation * n_lags + 1)[::decimation]
+        band = 1.96 * np.sqrt((1 + 2 * np.sum(noise[1:] ** 2)) / len(residual))
+        return cls(period * np.arange(n_lags + 1), values / power, noise, float(band))
 
     @property
     def memory(self) -> NDArray:
-        """(n,) s until the autocorrelation first is no larger than that of noise may be; infinite if it never is."""
+        """(n,) lag, s, at which the autocorrelation first is within the band of noise; infinite if it never is."""
         above = self.values > self.noise[:, None] + self.band
         above[0] = True
         within = ~above & np.isfinite(self.values)
         return np.where(within.any(axis=0), self.lag[within.argmax(axis=0)], np.inf)
 
     @property
-    def like_noise(self) -> NDArray:
-        """(n,) whether errors look like noise of the sensors: at most a tenth of the lags lie outside of the band."""
+    def is_noise(self) -> NDArray:
+        """(n,) whether the residuals look like sensor noise."""
         with np.errstate(invalid="ignore"):
             outside = np.abs(self.values - self.noise[:, None]) > self.band
-        return np.mean(outside[1:], axis=0) <= 0.1
+        return np.mean(outside[1:], axis=0) <= MAX_OUTSIDE_FRACTION
 
-    def picture(self, joint: int, name: str) -> str:
-        """SVG of one joint."""
+    def draw(self, joint: int, name: str) -> str:
+        """Draw the autocorrelation of one joint as SVG."""
 
         def draw(figure: Figure) -> None:
             axes = plot_area(figure, left=36, bottom=38, top=6)
-            axes.fill_between(
-                self.lag, self.noise - self.band, self.noise + self.band, color=LIGHT["band"], linewidth=0
-            )
+            low, high = self.noise - self.band, self.noise + self.band
+            axes.fill_between(self.lag, low, high, color=LIGHT["band"], linewidth=0)
             axes.axhline(0, color=LIGHT["line"], linewidth=1)
             axes.plot(self.lag, self.values[:, joint], color=LIGHT["identified"], linewidth=1.6)
             axes.set_ylim(-1.05, 1.05)
@@ -230,17 +236,17 @@ class ResidualCorrelation:
             axes.xaxis.set_major_locator(MaxNLocator(4))
             axes.set_xlabel("lag (s)")
 
-        return svg(f"Autocorrelation of the error of {name}", WIDTH, HEIGHT, draw)
+        return svg(f"Autocorrelation of the residual of {name}", CORRELATION_WIDTH, CORRELATION_HEIGHT, draw)
 
 
-def _products(parts: Sequence[NDArray], lag: int) -> NDArray:
-    """(n,) mean product of errors that far apart, in stretches (M_i, n)."""
+def _mean_product(parts: Sequence[NDArray], lag: int) -> NDArray:
+    """Return the mean product (n,) of residuals that are `lag` samples apart, within parts (M_i, n)."""
     pairs = [(part[: len(part) - lag], part[lag:]) for part in parts if len(part) > lag]
     return sum(np.sum(a * b, axis=0) for a, b in pairs) / sum(len(a) for a, _ in pairs)
 
 
-def _noise(low_pass: LowPass, count: int) -> NDArray:
-    """Return the autocorrelation (count,) of filtered white noise, by samples of lag."""
+def _noise_correlation(low_pass: LowPass, count: int) -> NDArray:
+    """Return the autocorrelation (count,) of filtered white noise by lag in samples."""
     frequency = np.fft.rfftfreq(max(FILTER_SAMPLES, 2 * count), 1 / low_pass.rate)
     values = np.fft.irfft(low_pass.gain(frequency) ** 2)[:count]
     return values / values[0]

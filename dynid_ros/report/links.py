@@ -1,19 +1,26 @@
-"""The report of a link identification."""
+"""Report of links and friction: the sections of `identified.yaml`, and recordings that the model predicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.errors import IdentificationError
+from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
 from dynid_ros.identification.links.link_result import LinkResult
-from dynid_ros.identified.validation import Validation
+from dynid_ros.identified.links import KnownArm, LinkModel, known_arm, link_model
+from dynid_ros.identified.validation import Validation, validated
+from dynid_ros.model import RobotModel
+from dynid_ros.model.inertia import is_possible
 from dynid_ros.recording import Recording
 from dynid_ros.report.formats import (
+    JointUnits,
     brief,
     counted,
     fixed,
@@ -25,239 +32,126 @@ from dynid_ros.report.formats import (
     with_unit,
 )
 from dynid_ros.report.friction import friction_section
+from dynid_ros.report.gravity import gravity_part
 from dynid_ros.report.link_parameters import (
-    BaseRow,
-    base_rows,
+    BaseParameter,
     base_section,
-    hidden_section,
-    link_rows,
+    draw_prior_weights,
+    is_weak,
     link_section,
+    read_base_parameters,
+    read_links,
     weak_table,
-    weight_plot,
 )
 from dynid_ros.report.link_quality import (
-    LONGEST_LAG,
+    MAX_LAG_S,
     LinkQuality,
     ResidualCorrelation,
     TorqueComparison,
-    agreement,
-    explained,
+    mean_r2,
+    validate_comparisons,
 )
 from dynid_ros.report.page import (
-    Beside,
     Condition,
     Figures,
     Folded,
     Legend,
     Plot,
     Section,
+    SideBySide,
     Table,
     Text,
     Tile,
-    agreement_table,
-    condition,
-    result_page,
 )
-from dynid_ros.report.plots import prediction_panels, shown_rows
+from dynid_ros.report.plots import prediction_panels, rows_to_plot
+from dynid_ros.report.result_page import ResultPart, agreement_table, number_of, result_page, units_of
 
-# What was found of the links and how good it is, for those who read nothing else.
-
-
-def _sentences(result: LinkResult, quality: LinkQuality, rows: Sequence[BaseRow], duration: float) -> list[str]:
-    """What was identified, its R², where it is worst, and where the URDF is wrong."""
-    found = [_identified(result, duration), _r2(quality)]
-    if quality.repeated:
-        found.append(
-            "The recordings not used to fit repeat the motion of those that were: they show that the result repeats, "
-            "not how well it predicts another motion."
-        )
-    found += _worst(result, quality)
-    found += [] if result.direction is None else [result.direction.sentence]
-    return found + _urdf(rows) + _truth(rows)
+MAX_LISTED_PARAMETERS = 7
 
 
-def _tiles(
-    result: LinkResult, quality: LinkQuality, rows: Sequence[BaseRow], weak: int, conditioning: Condition
-) -> list[Tile]:
-    """The same in numbers."""
-    names, units = result.robot.joint_names, joint_units(result.robot)
-    errors = [with_unit(value, unit.effort, 2) for value, unit in zip(quality.model.rms, units, strict=True)]
-    found = [
-        Tile(
-            "R² of the torque",
-            share(explained(quality.model)),
-            f"URDF: {share(explained(quality.urdf))}; mean of the joints, on {quality.evidence}",
-        )
-    ]
-    if quality.worst is not None:
-        worst = quality.worst
-        note = f"R² of {names[worst]}; off by {errors[worst]} RMS"
-        found.append(Tile("Worst joint", share(quality.model.r2[worst]), note))
-    largest = int(np.argmax(quality.model.rms))
-    one_unit = len({unit.effort for unit in units}) == 1
-    listing = ", ".join(error.removesuffix(f" {units[0].effort}") if one_unit else error for error in errors)
-    value, effort = significant(quality.model.rms[largest], 2), units[largest].effort
-    found.append(Tile(f"Largest RMS error, {effort}", value, f"by joint, base to tip: {listing}"))
-    values = result.base_parameters.values
-    determined = int(np.isfinite(values).sum())
-    note = f"friction included; {weak} with a standard error above {percent(MAX_RELATIVE_ERROR)}"
-    found.append(Tile("Base parameters determined", f"{determined} of {len(values)}", note))
-    known = [row for row in rows if row.known]
-    if known:
-        covered = sum(row.covered for row in known)
-        found.append(Tile("95 % intervals that hold the truth", f"{covered} of {len(known)}", "of the links"))
-    return [*found, conditioning.tile]
+@dataclass(frozen=True, eq=False)
+class LinkEvidence:
+    """Recordings that the identified model predicts, beside the document.
 
-
-def correlation_meaning(correlation: ResidualCorrelation, joints: Sequence[str], stretch: float) -> list[str]:
-    """Sentences on what the autocorrelation says.
-
-    Args:
-        correlation: of the errors.
-        joints: names.
-        stretch: duration, s, of the stretches whose differences give the standard errors; NaN if there were too few.
+    Attributes:
+        model: identified links and friction.
+        fitted: comparisons on the fitted recordings.
+        unseen: comparisons on recordings that were not fitted.
+        given: comparisons on recordings for which neither is known, in place of the others.
+        base_values: (k,) base parameters of the model; None: not known.
+        covariance: (k, k) of the base parameters; None: not known.
+        scores: mean logarithm of the cross-validated squared error by weight of the URDF; empty: the weight was given.
     """
-    if correlation.like_noise.all():
-        return ["The errors look like noise of the sensors: the model lacks nothing that this motion shows."]
-    lasting = [name for name, noise in zip(joints, correlation.like_noise, strict=True) if not noise]
-    memory = correlation.memory[~correlation.like_noise]
-    longest = (
-        f"up to {significant(memory.max(), 2)} s" if np.isfinite(memory).all() else f"more than {brief(LONGEST_LAG)} s"
-    )
-    whose = "all joints" if len(lasting) == len(joints) else listed(lasting)
-    found = [
-        f"The errors of {whose} are not noise of the sensors: they stay correlated for {longest}. They are what the "
-        "model lacks, mostly friction, which changes with the motion. The standard errors allow for it: they come from "
-        "how much stretches of different motion differ, not from how many samples there are."
-    ]
-    slow = [name for name, value in zip(joints, correlation.memory, strict=True) if value > stretch]
-    if slow:
-        found.append(
-            f"These stretches are {significant(stretch, 2)} s long; errors of {listed(slow)} stay correlated for "
-            "longer, so that intervals there are too narrow. Record longer to widen the stretches."
-        )
-    return found
+
+    model: LinkModel
+    fitted: Sequence[TorqueComparison] = ()
+    unseen: Sequence[TorqueComparison] = ()
+    given: Sequence[TorqueComparison] = ()
+    base_values: NDArray | None = None
+    covariance: NDArray | None = None
+    scores: Mapping[float, float] = field(default_factory=dict)
+
+    @property
+    def duration(self) -> float:
+        """Duration of the fitted recordings, s; NaN: not known."""
+        return sum(len(one.time) * one.period for one in self.fitted) if self.fitted else float("nan")
 
 
-def _identified(result: LinkResult, duration: float) -> str:
-    links = int(np.count_nonzero(result.base.columns < result.parameters.size))
-    friction = result.base.rank - links
-    what = f"{counted(links, 'base parameter')} of {counted(result.robot.n_joints, 'link')}"
-    also = f" and {counted(friction, 'friction coefficient')}" if friction else ""
-    open_ = int(np.count_nonzero(~np.isfinite(result.base_parameters.values)))
-    but = f", but for {open_} that this motion does not determine" if open_ else ""
-    return f"{what}{also} were identified from {counted(len(result.sources), 'recording')}, {brief(duration)} s{but}."
-
-
-def _r2(quality: LinkQuality) -> str:
-    text = (
-        f"On {quality.evidence}, R² of the torque is {share(explained(quality.urdf))} with your URDF and "
-        f"{share(explained(quality.model))} with the identified model (mean of the joints; friction is fitted in both)"
-    )
-    return text + ("." if quality.unseen else "; another recording would show how well it predicts.")
-
-
-def _worst(result: LinkResult, quality: LinkQuality) -> list[str]:
-    if quality.worst is None:
-        return []
-    i = quality.worst
-    unit = joint_units(result.robot)[i].effort
-    torque, error = (with_unit(values[i], unit, 2) for values in (quality.torque_rms, quality.model.rms))
-    return [
-        f"R² is lowest at {result.robot.joint_names[i]}, {share(quality.model.r2[i])}: of its {torque}, the model is "
-        f"off by {error} (RMS)."
-    ]
-
-
-def _urdf(rows: Sequence[BaseRow]) -> list[str]:
-    compared = sum(row.compared for row in rows)
-    if not compared:
-        return []
-    wrong = [row.name for row in rows if row.wrong]
-    doubtful = sum(row.doubtful for row in rows)
-    if wrong:
-        shown = listed([*wrong[:6], f"{len(wrong) - 6} more"] if len(wrong) > 7 else wrong)
-        found = (
-            f"The URDF is wrong in {len(wrong)} of {counted(compared, 'base parameter')} ({shown}): its value lies "
-            f"outside of the 95 % interval, that of the identified model within. By chance it would be so in about "
-            f"{0.05 * compared:.0f}."
-        )
-    else:
-        found = f"None of {counted(compared, 'base parameter')} shows the URDF to be wrong."
-    if doubtful:
-        found += (
-            f" In {doubtful}{' more' if wrong else ''}, neither lies within: these intervals are in doubt, most "
-            "likely by friction that the model lacks, and nothing follows for the URDF."
-        )
-    return [found]
-
-
-def _truth(rows: Sequence[BaseRow]) -> list[str]:
-    known = [row for row in rows if row.known]
-    if not known:
-        return []
-    return [f"{sum(row.covered for row in known)} of {len(known)} intervals of 95 % hold the true value."]
-
-
-def write_link_report(
-    path: str | Path,
-    result: LinkResult,
-    fitted: Sequence[Recording],
-    unseen: Sequence[Recording] = (),
-    truth: NDArray | None = None,
-) -> Path:
-    """Write the report of what was identified and how well it predicts.
-
-    The same input gives the same file: it holds no date.
+def link_part(
+    document: Mapping[str, Any], robot: RobotModel | None = None, evidence: LinkEvidence | None = None
+) -> ResultPart:
+    """Return what a page says of links and friction.
 
     Args:
-        path: of the HTML file; folders are made.
-        result: of the identification.
-        fitted: the recordings that it was fitted to.
-        unseen: recordings that it was not fitted to; without any, the page says that it judges on the fitted ones.
-        truth: (10 n,) true parameters of the links of a simulated arm.
+        document: content of `identified.yaml` of a link identification.
+        robot: arm with the parameters of its URDF, to compare with; None: not known.
+        evidence: recordings, needs the robot.
 
     Raises:
-        IdentificationError: no recordings, one without torque, one that was both fitted and not, or a truth of another
-            shape.
-        RecordingError: a joint of the robot is not in a recording.
+        IdentifiedFileError: the document is malformed or of another robot.
     """
-    _check(result, fitted, unseen, truth)
-    robot, signals = result.robot, result.model.signals
-    seen = [TorqueComparison.of(result, recording) for recording in fitted]
-    fresh = [TorqueComparison.of(result, recording) for recording in unseen]
-    quality = LinkQuality.of(robot.joint_names, seen, fresh)
-    rows = base_rows(result, truth)
-    weak = weak_table(result)
-    duration = sum(len(one.time) * one.step for one in seen)
-    conditioning = condition(
-        result.condition_number, "faster and more varied motion", "Move all joints at once, faster and further."
-    )
-    cutoffs = {
-        "low-pass of torque and model": f"{brief(signals.cutoff)} Hz",
-        "low-pass of positions": f"{brief(signals.motion_cutoff)} Hz",
-    }
-    return result_page(
-        "Links",
-        "Link identification",
-        robot,
-        sentences=_sentences(result, quality, rows, duration),
-        tiles=_tiles(result, quality, rows, len(weak.rows), conditioning),
-        sections=[
-            _torque_section(result, quality),
-            _error_section(result, quality, duration),
-            _agreement_section(result, quality),
-            friction_section(result, seen),
-            base_section(rows, robot.link_names, possible=all(row.identified.possible for row in link_rows(result))),
-            link_section(result),
-            conditioning.section(*_weak(weak)),
-            hidden_section(result),
-            _weight_section(result),
-        ],
-        sources=result.sources,
-        settings=result.settings,
-        shown=cutoffs,
-    ).write(path)
+    has_links = bool(document.get("links"))
+    base_values, covariance = (None, None) if evidence is None else (evidence.base_values, evidence.covariance)
+    if base_values is None:
+        base_values, covariance = _read_model(document, robot if has_links else None)
+    parameters = read_base_parameters(document, base_values)
+    links = read_links(document) if has_links else {}
+    is_consistent = bool(links) and all(is_possible(values) for values in links.values())
+    n_weak = sum(map(is_weak, parameters))
+    number = number_of(document, "condition_number")
+    if np.isnan(number) and not all(parameter.is_determined for parameter in parameters):
+        number = np.inf  # which the document has as null
+    condition = Condition(number, n_weak, "Move all joints at once, faster and further.")
+    quality = None
+    if robot is not None and evidence is not None:
+        quality = LinkQuality.from_comparisons(robot.joint_names, evidence.fitted, evidence.unseen, evidence.given)
+    sentences = [_identified_sentence(parameters, evidence)]
+    if links:
+        total = sum(values[0] for values in links.values())
+        sentences.append(f"The {counted(len(links), 'link')} of the identified model weigh {significant(total)} kg.")
+    tiles = [_parameter_tile(parameters, n_weak), condition.tile]
+    sections: list[Section | None] = []
+    units = units_of(document, robot)
+    if quality is not None and evidence is not None:
+        joint_unit_list = [units[joint] for joint in evidence.model.robot.joint_names]
+        sentences += _quality_sentences(evidence.model.robot, quality, joint_unit_list)
+        tiles = [*_quality_tiles(evidence.model.robot, quality, joint_unit_list), *tiles]
+        sections += [
+            _torque_section(evidence.model, quality),
+            _residual_section(document, evidence, quality),
+            _agreement_section(evidence.model.robot, quality),
+        ]
+    sentences += _urdf_sentences(parameters)
+    fitted = () if evidence is None else evidence.fitted or evidence.given
+    names = list(links) if robot is None else list(robot.link_names)
+    sections += [
+        friction_section(document, units, None if evidence is None else evidence.model, fitted),
+        base_section(parameters, names or _link_labels(parameters), is_consistent=is_consistent),
+        link_section(document, links, robot) if links else None,
+        condition.section(*weak_table(parameters, covariance)),
+        _weight_section(document, evidence.scores) if evidence is not None and evidence.scores else None,
+    ]
+    return ResultPart("Links", sentences, tiles, sections)
 
 
 def write_result_report(
@@ -266,34 +160,170 @@ def write_result_report(
     recordings: Mapping[str, Sequence[Recording]],
     validations: Sequence[Validation],
 ) -> Path:
-    """Write the report of a result; one that does not predict torque has the page of its file."""
-    del validations  # the report makes them anew, and more
-    if result.missing:
-        from dynid_ros.report.identified_yaml import write_file_report  # noqa: PLC0415  # only here
-
-        return write_file_report(path, result.document(), result.robot)
-    return write_link_report(path, result, recordings["recordings"], recordings.get("validate", ()))
+    """Write the report of a result; see `write_link_report`."""
+    return write_link_report(path, result, recordings["recordings"], recordings.get("validate", ()), validations)
 
 
-def _torque_section(result: LinkResult, quality: LinkQuality) -> Section:
+def write_link_report(
+    path: str | Path,
+    result: LinkResult,
+    fitted: Sequence[Recording],
+    unseen: Sequence[Recording] = (),
+    validations: Sequence[Validation] = (),
+) -> Path:
+    """Write the report of a link identification.
+
+    Args:
+        path: HTML file, whose folders are made.
+        result: result of the identification.
+        fitted: recordings that were fitted.
+        unseen: recordings that were not fitted; without any, the page judges on the fitted ones and says so.
+        validations: agreement on the unseen recordings.
+
+    Raises:
+        IdentificationError: there are no recordings, one has no torque, or one is among fitted and unseen.
+        RecordingError: a recording lacks a joint of the robot.
+    """
+    if not fitted:
+        raise IdentificationError("report: no recordings; give those that the links were identified from")
+    for other in unseen:
+        if any(np.array_equal(other.position, one.position) for one in fitted):
+            raise IdentificationError(
+                f"report: {other.source} is among the fitted and among the unseen recordings; leave it out of one"
+            )
+    document = validated(result.document(), validations)
+    evidence = None
+    if not result.missing:  # else the model does not predict torque
+        seen, new = (
+            [TorqueComparison.from_recording(result.model, one, result.urdf_model) for one in recordings]
+            for recordings in (fitted, unseen)
+        )
+        evidence = LinkEvidence(
+            result.model,
+            seen,
+            new,
+            base_values=result.base.project(np.concatenate([result.parameters, result.model.coefficients])),
+            covariance=result.base_parameters.covariance,
+            scores=result.scores,
+        )
+    parts = [link_part(document, result.robot, evidence), gravity_part(document, result.robot)]
+    signals = result.model.signals
+    cutoffs = {
+        "low-pass of torque and model": f"{brief(signals.cutoff)} Hz",
+        "low-pass of positions": f"{brief(signals.motion_cutoff)} Hz",
+    }
+    return result_page(document, *parts, settings=cutoffs).write(path)
+
+
+def _read_model(document: Mapping[str, Any], robot: RobotModel | None) -> tuple[NDArray | None, NDArray | None]:
+    """Return base parameters (k,) of the model and their covariance (k, k), as far as document and robot have them."""
+    if robot is None:
+        return None, None
+    arm = KnownArm(link_model(dict(document), robot))
+    with suppress(IdentifiedFileError):  # the file has the covariance of another set of base parameters
+        arm = known_arm(dict(document), robot)
+    base = arm.columns.whole_base(arm.columns.first)
+    return base.project(np.concatenate([arm.model.parameters, arm.model.coefficients])), arm.covariance
+
+
+def _identified_sentence(parameters: Sequence[BaseParameter], evidence: LinkEvidence | None) -> str:
+    n_links = sum(parameter.link is not None for parameter in parameters)
+    n_friction = len(parameters) - n_links
+    n_undetermined = sum(not parameter.is_determined for parameter in parameters)
+    friction = f" and {counted(n_friction, 'friction coefficient')}" if n_friction else ""
+    source = ""
+    if evidence is not None and evidence.fitted:
+        source = f" from {counted(len(evidence.fitted), 'recording')}, {brief(evidence.duration)} s"
+    missing = f"; this motion does not determine {n_undetermined} of them" if n_undetermined else ""
+    return f"{counted(n_links, 'base parameter')} of the links{friction} were identified{source}{missing}."
+
+
+def _parameter_tile(parameters: Sequence[BaseParameter], n_weak: int) -> Tile:
+    n_known = sum(parameter.is_determined for parameter in parameters) - n_weak
+    note = f"to a standard error of {percent(MAX_RELATIVE_ERROR)} of the value or better, friction included"
+    return Tile("Parameters known", f"{n_known} of {len(parameters)}", note)
+
+
+def _quality_sentences(robot: RobotModel, quality: LinkQuality, units: Sequence[JointUnits]) -> list[str]:
+    """Return R² of identified model and URDF, and the joint that is predicted worst."""
+    urdf = "" if quality.urdf is None else f", and {share(mean_r2(quality.urdf))} with the URDF, its friction fitted"
+    sentences = [
+        f"On {quality.evidence}, R² of the torque is {share(mean_r2(quality.model))} with the identified model{urdf} "
+        "(mean of the joints)."
+    ]
+    if quality.is_validated is False:
+        sentences.append("Validate on another recording to see how well the model predicts.")
+    if quality.repeats_fit:
+        sentences.append(
+            "The recordings not used to fit repeat the fitted motion: they show that the result is repeatable, not how "
+            "well it predicts another motion."
+        )
+    if quality.worst is not None:
+        i = quality.worst
+        torque, residual = (with_unit(rms[i], units[i].effort, 2) for rms in (quality.torque_rms, quality.model.rms))
+        sentences.append(
+            f"R² is lowest at {robot.joint_names[i]}, {share(quality.model.r2[i])}: the residual is {residual} of "
+            f"{torque} (RMS)."
+        )
+    return sentences
+
+
+def _quality_tiles(robot: RobotModel, quality: LinkQuality, units: Sequence[JointUnits]) -> list[Tile]:
+    urdf = "" if quality.urdf is None else f"URDF: {share(mean_r2(quality.urdf))}; "
+    tiles = [
+        Tile("R² of the torque", share(mean_r2(quality.model)), f"{urdf}mean of the joints, on {quality.evidence}")
+    ]
+    if quality.worst is not None:
+        i = quality.worst
+        note = f"R² of {robot.joint_names[i]}; residual {with_unit(quality.model.rms[i], units[i].effort, 2)} RMS"
+        tiles.append(Tile("Worst joint", share(quality.model.r2[i]), note))
+    return tiles
+
+
+def _urdf_sentences(parameters: Sequence[BaseParameter]) -> list[str]:
+    """Return how many base parameters show that the URDF is wrong."""
+    n_compared = sum(parameter.is_compared for parameter in parameters)
+    if not n_compared:
+        return []
+    wrong = [parameter.name for parameter in parameters if parameter.is_urdf_wrong]
+    n_doubtful = sum(parameter.is_doubtful for parameter in parameters)
+    text = f"None of {counted(n_compared, 'base parameter')} shows that the URDF is wrong."
+    if wrong:
+        n_more = len(wrong) - MAX_LISTED_PARAMETERS + 1
+        shown = [*wrong[: MAX_LISTED_PARAMETERS - 1], f"{n_more} more"] if n_more > 1 else wrong
+        text = (
+            f"The URDF is wrong in {len(wrong)} of {counted(n_compared, 'base parameter')} ({listed(shown)}): its "
+            "value lies outside of the 95 % interval, and the value of the identified model within. About "
+            f"{0.05 * n_compared:.0f} would be so by chance."
+        )
+    doubt = (
+        f" In {n_doubtful}{' more' if wrong else ''}, neither value lies within: these intervals are in doubt, most "
+        "likely because of unmodelled friction."
+    )
+    return [text + doubt if n_doubtful else text]
+
+
+def _torque_section(model: LinkModel, quality: LinkQuality) -> Section:
     longest = max(quality.shown, key=lambda one: len(one.time))
-    rows = shown_rows(longest.time)
-    shown = longest.time[rows]
-    kept = Text("No recording was kept back: these are the data that the model was fitted to.", "bold")
-    unseen = ", which was not used to fit" if quality.unseen else ""
+    rows = rows_to_plot(longest.time)
+    seconds = brief(longest.time[rows][-1] - longest.time[rows][0])
+    unseen = ", which was not used to fit" if quality.is_validated else ""
+    fitted = Text("No recording was kept back: these data were fitted.", "bold")
+    legend = {"measured": "measured", "identified": "identified model"}
+    legend |= {} if longest.urdf is None else {"urdf": "URDF"}
+    urdf = "" if longest.urdf is None else " The URDF keeps its links, and its friction is fitted too."
     return Section(
         "Measured and predicted torque",
         [
-            *([] if quality.unseen else [kept]),
-            f"{brief(shown[-1] - shown[0])} s from the middle of {longest.recording}{unseen}, all through the same "
-            f"low-pass at {brief(result.model.signals.cutoff)} Hz. Below the torque is the error of both models, "
-            "magnified. The URDF has its own links, and friction fitted as for the identified model. Errors in the "
-            "captions are RMS over the whole recording.",
-            Legend({"measured": "measured", "identified": "identified model", "urdf": "URDF"}),
+            *([fitted] if quality.is_validated is False else []),
+            f"{seconds} s from the middle of {longest.recording}{unseen}. Torque and predictions are filtered by the "
+            f"same low-pass at {brief(model.signals.cutoff)} Hz. The lower plot shows the residuals, measured minus "
+            f"predicted torque.{urdf} Residuals in the captions are RMS over the whole recording.",
+            Legend(legend),
             Figures(
                 prediction_panels(
-                    result.robot.joint_names,
-                    [unit.effort for unit in joint_units(result.robot)],
+                    model.robot.joint_names,
+                    [unit.effort for unit in joint_units(model.robot)],
                     longest.time,
                     longest.measured,
                     longest.identified,
@@ -305,93 +335,96 @@ def _torque_section(result: LinkResult, quality: LinkQuality) -> Section:
     )
 
 
-def _error_section(result: LinkResult, quality: LinkQuality, duration: float) -> Section:
-    names = result.robot.joint_names
-    correlation = ResidualCorrelation.of(result.model.signals.cutoff, quality.shown)
-    stretch = duration / (np.median(result.base_parameters.dof) + 1)
+def _residual_section(document: Mapping[str, Any], evidence: LinkEvidence, quality: LinkQuality) -> Section:
+    names = evidence.model.robot.joint_names
+    correlation = ResidualCorrelation.from_comparisons(evidence.model.signals.cutoff, quality.shown)
+    # standard errors come from blocks of the fitted data, one more than their degrees of freedom
+    block = evidence.duration / (number_of(document, "degrees_of_freedom") + 1)
     return Section(
-        "What the errors are",
+        "Residual analysis",
         [
-            f"Autocorrelation of the errors on {quality.evidence}: how correlated two errors are that lie so far "
-            "apart in time. White noise of the sensors, through the same low-pass, would stay within the band.",
-            Figures([Plot(correlation.picture(i, name), name) for i, name in enumerate(names)], small=True),
-            *map(Text, correlation_meaning(correlation, names, stretch)),
+            f"Autocorrelation of the residuals on {quality.evidence}, over the lag. White noise of the sensors, "
+            "through the same low-pass, stays within the band.",
+            Figures([Plot(correlation.draw(i, name), name) for i, name in enumerate(names)], size="small"),
+            *map(Text, correlation_sentences(correlation, names, block)),
         ],
     )
 
 
-def _agreement_section(result: LinkResult, quality: LinkQuality) -> Section:
-    units = joint_units(result.robot)
-    unseen = [("R²", "unseen")] * quality.unseen
-    columns = [("Torque", "RMS"), ("Error", "RMS"), ("Relative", "error ÷ torque"), *unseen, ("R²", "fit")]
-    others = [("R²", "URDF, unseen" if quality.unseen else "URDF"), ("Error of URDF", "RMS")]
-    rows = [
-        [
-            name,
-            with_unit(quality.torque_rms[i], units[i].effort),
-            with_unit(quality.model.rms[i], units[i].effort),
-            percent(quality.model.relative_rms[i]),
-            *[fixed(quality.model.r2[i], 4)] * quality.unseen,
-            fixed(quality.fit.r2[i], 4),
-            fixed(quality.urdf.r2[i], 4),
-            with_unit(quality.urdf.rms[i], units[i].effort),
-        ]
-        for i, name in enumerate(result.robot.joint_names)
+def correlation_sentences(correlation: ResidualCorrelation, joints: Sequence[str], block: float) -> list[str]:
+    """Return what the autocorrelation of the residuals means.
+
+    Args:
+        correlation: autocorrelation of the residuals.
+        joints: names of the joints.
+        block: duration, s, of the blocks of data whose differences give the standard errors; NaN: not known.
+    """
+    if correlation.is_noise.all():
+        return ["The residuals look like sensor noise: this motion shows nothing that the model lacks."]
+    correlated = [name for name, is_noise in zip(joints, correlation.is_noise, strict=True) if not is_noise]
+    longest = correlation.memory[~correlation.is_noise].max()
+    duration = f"up to {significant(longest, 2)} s" if np.isfinite(longest) else f"more than {brief(MAX_LAG_S)} s"
+    which = "all joints" if len(correlated) == len(joints) else listed(correlated)
+    sentences = [
+        f"The residuals of {which} are not sensor noise: they stay correlated for {duration}. They are what the model "
+        "lacks, mostly friction. The standard errors allow for it: they come from the differences between blocks of "
+        "data, not from the number of samples."
     ]
-    each = [agreement(result.robot.joint_names, [one], lambda own: own.identified) for one in quality.shown]
-    parts = [part for one in each for part in (Text(one.recording, "heading"), agreement_table(one, units))]
+    slow = [name for name, memory in zip(joints, correlation.memory, strict=True) if memory > block]
+    if slow:
+        sentences.append(
+            f"The blocks are {significant(block, 2)} s long; residuals of {listed(slow)} stay correlated for longer, "
+            "so their intervals are too narrow. Record longer."
+        )
+    return sentences
+
+
+def _agreement_section(robot: RobotModel, quality: LinkQuality) -> Section:
+    efforts = [unit.effort for unit in joint_units(robot)]
+
+    def with_efforts(values: NDArray) -> list[str]:
+        return [with_unit(value, effort) for value, effort in zip(values, efforts, strict=True)]
+
+    shown = {True: "validation", False: "fit", None: "given recordings"}[quality.is_validated]
+    columns = {
+        ("Torque", "RMS"): with_efforts(quality.torque_rms),
+        ("Residual", "RMS"): with_efforts(quality.model.rms),
+        ("Relative residual", "over the torque"): [percent(value) for value in quality.model.relative_rms],
+        ("R²", shown): [fixed(value, 4) for value in quality.model.r2],
+    }
+    if quality.is_validated and quality.fit is not None:
+        columns["R²", "fit"] = [fixed(value, 4) for value in quality.fit.r2]
+    if quality.urdf is not None:
+        columns["R² of the URDF", shown] = [fixed(value, 4) for value in quality.urdf.r2]
+        columns["Residual of the URDF", "RMS"] = with_efforts(quality.urdf.rms)
+    parts: list[Any] = []
+    for one in quality.shown if len(quality.shown) > 1 else ():
+        table = agreement_table(validate_comparisons(robot.joint_names, [one], lambda own: own.identified))
+        parts += [Text(one.recording, "heading"), table]
     return Section(
         "Agreement by joint",
         [
-            f"RMS over {quality.evidence}. R² is the model's share of the torque's variance: 1 is all of it, below 0 a "
-            "constant would do better.",
-            Table(["Joint", *columns, *others], rows),
-            *([Folded("Each recording by itself", parts)] if len(each) > 1 else []),
+            f"RMS over {quality.evidence}. R² is the share of the variance of the torque that the model explains; "
+            "below 0 a constant would be better.",
+            Table.by_column("Joint", robot.joint_names, columns),
+            *([Folded("Each recording by itself", parts)] if parts else []),
         ],
     )
 
 
-def _weak(table: Table) -> list[Folded]:
-    if not table.rows:
-        return []
-    intro = (
-        "Of its value; the weakest first. One that is nearly zero is weak by this measure even if its interval is "
-        "narrow. The last column is the parameter whose error goes along with it most: motion that separates the two "
-        "would help."
-    )
-    return [
-        Folded(
-            f"{counted(len(table.rows), 'parameter')} with a standard error above {percent(MAX_RELATIVE_ERROR)}",
-            [intro, table],
-        )
-    ]
-
-
-def _weight_section(result: LinkResult) -> Section | None:
-    if not result.scores:
-        return None
-    weight = result.settings["prior_weight"]
+def _weight_section(document: Mapping[str, Any], scores: Mapping[float, float]) -> Section:
+    weight = document["source"]["settings"]["prior_weight"]
     return Section(
-        f"Weight of the URDF: {weight:g}",
+        "Regularization towards the URDF",
         [
-            Beside([Plot(weight_plot(result.scores, weight))]),
-            "Prediction error on samples left out of the fit, over the noise of each joint, by how strongly the links "
-            "are regularised towards the URDF. Of the weights that predict as well as the best, as far as the parts "
-            "left out determine it, the middle is taken.",
+            f"Weight of the URDF: {weight:g}. The plot shows the cross-validated prediction error, over the noise of "
+            "each joint, by the weight of the regularization towards the URDF. Of the weights that predict as well as "
+            "the best, within the accuracy of the cross-validation, the middle one is taken.",
+            SideBySide([Plot(draw_prior_weights(scores, weight))]),
         ],
     )
 
 
-def _check(result: LinkResult, fitted: Sequence[Recording], unseen: Sequence[Recording], truth: NDArray | None) -> None:
-    if not fitted:
-        raise IdentificationError("report: no recordings; give those that the links were identified from")
-    for other in unseen:
-        if any(np.array_equal(other.position, own.position) for own in fitted):
-            raise IdentificationError(
-                f"report: {other.source} is among the fitted and among the unseen recordings; leave it out of one"
-            )
-    size = result.parameters.size
-    if truth is not None and (np.shape(truth) != (size,) or not np.isfinite(truth).all()):
-        raise IdentificationError(
-            f"report: true parameters have shape {np.shape(truth)}; expected ({size},), all finite, ten for each link"
-        )
+def _link_labels(parameters: Sequence[BaseParameter]) -> list[str]:
+    """Return names for the links of a document that names none."""
+    return [f"link {k + 1}" for k in range(max((one.link or 0) + 1 for one in parameters))]

@@ -1,10 +1,12 @@
-"""The report of a load identification."""
+"""Report of a load: the section `load` of `identified.yaml`, and the torque or wrench that was fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,52 +16,42 @@ from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.equations import Equations
 from dynid_ros.identification.load.driver_settings import driver_settings
 from dynid_ros.identification.load.load_fit import LoadColumns
-from dynid_ros.identification.load_result import LoadResult, alike
+from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.wrench_frame import AXES, UNITS
+from dynid_ros.identified.section import dof_of, file_of, mapping
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
-from dynid_ros.report.drawing import thinned
+from dynid_ros.report.drawing import spread_indices
 from dynid_ros.report.formats import (
     MISSING,
     as_fine_as,
     brief,
-    fixed,
     joint_units,
     listed,
     percent,
+    plus_minus,
     share,
     significant,
     with_unit,
 )
 from dynid_ros.report.load_views import load_views
-from dynid_ros.report.page import (
-    Bullets,
-    Code,
-    Condition,
-    Figures,
-    Folded,
-    Legend,
-    Plot,
-    Section,
-    Table,
-    Text,
-    Tile,
-    condition,
-    result_page,
-)
-from dynid_ros.report.plots import prediction_panels, shown_rows
+from dynid_ros.report.page import Code, Condition, Figures, Folded, Legend, Plot, Section, Table, Text, Tile
+from dynid_ros.report.plots import prediction_panels, rows_to_plot
+from dynid_ros.report.result_page import ResultPart, number_of, numbers_of, result_page
 
-# What was measured of a load, compared with what the identified load exerts.
+MIN_EXPLAINED = 0.5
+"""R² below which a channel is named."""
+MILLI = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class LoadEvidence:
-    """All equations of a fit, without what is not the load: the arm, a tare, bias, offsets and friction.
+    """Torque or wrench that was fitted, without the arm, a tare, bias, offsets and friction.
 
     Attributes:
-        recording: (M,) which one, counted from 0.
+        recording: (M,) number of the recording.
         time: (M,) s.
         measured: (M, c) torque of each joint, or wrench.
-        load: (M, c) by the identified load.
+        load: (M, c) prediction by the identified load.
     """
 
     recording: NDArray
@@ -68,24 +60,23 @@ class LoadEvidence:
     load: NDArray
 
     @classmethod
-    def of(
+    def from_equations(
         cls, equations: Equations, columns: LoadColumns, result: LoadResult, tare: LoadResult | None = None
     ) -> LoadEvidence:
-        """Of the equations that were fitted."""
+        """Split the fitted torque into that of the load and the rest."""
         n = result.n_load
-        size = 1 + max(int(own.max()) for own in columns.of_joint)
-        load, others = np.zeros(size), np.zeros(size)
+        size = 1 + max(int(indices.max()) for indices in columns.of_joint)
+        load = np.zeros(size)
         load[:n] = np.where(np.isfinite(result.parameters[:n]), result.parameters[:n], result.solution[:n])
-        others[columns.own[n:]] = result.solution[n:]
+        rest = np.zeros(size)
+        rest[columns.own[n:]] = result.solution[n:]
         if tare is not None:
-            others[:n] = np.nan_to_num(tare.body.parameters[:n])
+            rest[:n] = np.nan_to_num(tare.body.parameters[:n])
         parts = []
         for block in equations.blocks(columns):
-            own = zip(block.rows, columns.of_joint, strict=True)
-            torques = [[rows @ values[columns_] for values in (load, others)] for rows, columns_ in own]
-            of_load, of_others = np.moveaxis(np.array(torques), (1, 2), (0, 1))
-            number = np.full(len(block.time), block.recording)
-            parts.append((number, block.time, block.torque - of_others, of_load))
+            rows = list(zip(block.rows, columns.of_joint, strict=True))
+            of_load, of_rest = (np.stack([a @ values[c] for a, c in rows], axis=1) for values in (load, rest))
+            parts.append((np.full(len(block.time), block.recording), block.time, block.torque - of_rest, of_load))
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     @property
@@ -100,162 +91,147 @@ class LoadEvidence:
 
     @property
     def explained(self) -> NDArray:
-        """(c,) share of the mean square of what is measured; 0 where nothing is."""
+        """(c,) R² without centring; 0 where nothing is measured."""
         size = self.measured_rms
         return np.where(size > 0, 1 - (self.residual_rms / np.where(size > 0, size, 1.0)) ** 2, 0.0)
 
 
-# Mass, centre and inertia of a load in rows, with their 95 % intervals.
+def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = None) -> ResultPart:
+    """Return what a page says of a load; `views` are pictures by the direction of view.
 
-
-MILLI = 1e3
-
-
-@dataclass(frozen=True)
-class LoadRow:
-    """One number of the load.
-
-    Attributes:
-        name: what it is.
-        unit: of all numbers.
-        value: of the physically consistent body.
-        alone: by the data alone; NaN where they do not determine it.
-        half: half of the 95 % interval about it.
-        note: what else to know.
+    Raises:
+        IdentifiedFileError: the section is malformed.
     """
-
-    name: str
-    unit: str
-    value: float
-    alone: float
-    half: float
-    note: str = ""
-
-    @property
-    def cells(self) -> tuple[str, str, str, str]:
-        """Of the table."""
-        alone = as_fine_as(self.alone, self.half) if np.isfinite(self.alone) else ""
-        half = f"± {significant(self.half, 2)} {self.unit}"
-        return self.name, f"{as_fine_as(self.value, self.half)} {self.unit}", f"{alone} {half}".strip(), self.note
-
-
-def load_rows(result: LoadResult) -> list[LoadRow]:
-    """Mass, centre, inertia about it in the axes of the tip link, principal moments; only the mass without a load."""
-    body, alone = result.possible, result.body
-    dof = result.estimate.dof
-    rows = [LoadRow("Mass", "kg", result.mass, alone.mass, float(half_width(alone.mass_error, dof[0])))]
-    if not result.is_loaded:
-        return rows
-    halves = MILLI * half_width(alone.center_errors, dof[1:STATIC])
-    centres = zip("xyz", MILLI * result.center, MILLI * alone.center, halves, strict=True)
-    rows += [LoadRow(f"Centre {axis}", "mm", value, own, half) for axis, value, own, half in centres]
-    if not knows_inertia(result):
-        return rows
-    upper, halves = np.triu_indices(3), half_width(alone.inertia_errors, result.inertia_freedom)
-    inertias = zip(LOAD_NAMES[STATIC:], body.inertia[upper], alone.inertia[upper], halves, strict=True)
-    rows += [LoadRow(name, "kg m²", value, own, half, "about the centre") for name, value, own, half in inertias]
-    moments = zip(body.moments, half_width(body.moment_errors, result.inertia_freedom), body.axes.T, strict=True)
-    rows += [
-        LoadRow(f"Principal moment {i}", "kg m²", moment, np.nan, half, _axis(result, i - 1, axis))
-        for i, (moment, half, axis) in enumerate(moments, 1)
-    ]
-    return rows
-
-
-def knows_inertia(result: LoadResult) -> bool:
-    """Whether motion showed it."""
-    return bool(np.isfinite(result.parameters).all()) and result.is_loaded
-
-
-def inertia_is_a_guess(result: LoadResult) -> bool:
-    """Whether the data leave every principal moment open by more than its size."""
-    return knows_inertia(result) and bool((result.possible.moment_errors > result.possible.moments).all())
-
-
-def _axis(result: LoadResult, number: int, axis: NDArray) -> str:
-    if any(number in pair for pair in result.possible.alike):
-        return "its axis is undetermined: another moment is too close to it"
-    return f"about ({', '.join(f'{c:.2f}' for c in axis)})".replace("-", "−")
-
-
-# What was found of a load and how sure it is, for those who read nothing else.
-
-
-POOR = 0.5
-"""R² below which a channel is named."""
-
-
-def _sentences(result: LoadResult, evidence: LoadEvidence) -> list[str]:
-    """Mass and centre, inertia, and R² of the load."""
-    mass, *rest = load_rows(result)
-    if np.isnan(mass.value):
-        return [
-            "These data do not show the mass of the load: the joints that gravity loads did not move, or did not turn "
-            "against gravity. Nothing follows for a controller."
-        ]
-    interval = result.confidence_intervals()[0]
-    low, high = (as_fine_as(value, mass.half) for value in interval)
-    if not result.is_loaded:
-        where = "lies below zero." if interval[1] < 0.0 else f"holds zero. Up to {high} kg may be there."
-        return [f"No load is shown at {result.frame}: the 95 % interval of its mass, {low} to {high} kg, {where}"]
-    centre = ", ".join(as_fine_as(row.value, row.half) for row in rest[:3])
-    found = [
-        f"The arm carries {as_fine_as(mass.value, mass.half)} kg (95 %: {low} to {high}) at {result.frame}, with the "
-        f"centre of mass at ({centre}) mm in that link's frame."
-    ]
-    if not knows_inertia(result):
-        found.append(
-            "Its inertia is not known: the arm stood still."
-            if result.n_load == STATIC
-            else "Its inertia is not determined."
-        )
-    elif inertia_is_a_guess(result):
-        found.append(
-            "The motion does not determine its inertia about the centre of mass: errors are larger than the moments, "
-            "and what is given is near to a ball of this mass. Turn the wrist faster, or weigh with a wrist sensor."
-        )
-    return [*found, _explained(result.channels, evidence)]
-
-
-def _tiles(result: LoadResult, evidence: LoadEvidence, conditioning: Condition) -> list[Tile]:
-    """The same in numbers."""
-    mass, *rest = load_rows(result)
-    half = f"± {significant(mass.half, 2)} kg, 95 % interval by the data alone"
-    found = [Tile("Mass", f"{as_fine_as(mass.value, mass.half)} kg", half)]
-    if result.is_loaded:
-        spread = max(row.half for row in rest[:3])
-        distance = 1e3 * np.linalg.norm(result.center)
-        note = f"of the centre of mass from the origin of {result.frame}; each coordinate ± {significant(spread, 2)} mm"
-        found.append(Tile("Distance", f"{fixed(distance, 0)} mm", f"{note} at most"))
-        explained = evidence.explained
-        lowest = result.channels[int(np.argmin(explained))]
-        note = f"uncentred, of what is measured; lowest {lowest}, {share(explained.min())}"
-        found.append(Tile("R² of the load", share(float(np.mean(explained))), note))
-    return [*found, conditioning.tile]
-
-
-def _explained(channels: Sequence[str], evidence: LoadEvidence) -> str:
-    shares = evidence.explained
-    poor = [name for name, value in zip(channels, shares, strict=True) if value < POOR]
-    text = (
-        f"R² of the load is {share(float(np.mean(shares)))}, of what is measured besides the arm itself, offsets, "
-        "bias and friction (uncentred, mean of the channels)"
+    load = mapping(document, "load", file_of(document))
+    condition = Condition(
+        number_of(load if "condition_number" in load else document, "condition_number"),
+        remedy="Turn the load against gravity about several axes, and move the wrist faster.",
     )
-    return f"{text}; less than half at {listed(poor)}." if poor else f"{text}."
+    low, high = numbers_of(document, load.get("interval") or {}, "mass", 2)
+    mass, half = number_of(load, "mass"), (high - low) / 2
+    shown = as_fine_as(mass, half)
+    tile = Tile("Mass", f"{shown} kg", f"± {significant(half, 2)} kg, 95 % interval by the data alone")
+    if not np.isfinite(mass):
+        sentence = (
+            "These data do not determine the mass of the load: no joint that gravity loads turned against gravity."
+        )
+        return ResultPart("Load", [sentence], [tile, condition.tile], [condition.section()])
+    interval = f"{as_fine_as(low, half)} to {as_fine_as(high, half)} kg"
+    frame = load.get("frame", "the tip")
+    if load.get("loaded") is False:
+        reason = "lies below zero" if high < 0 else "contains zero"
+        sentence = f"No load is measured at {frame}: the 95 % interval of its mass, {interval}, {reason}."
+        return ResultPart("Load", [sentence], [tile, condition.tile], [condition.section()])
+    centre = MILLI * numbers_of(document, load, "center", 3)
+    centre_half = MILLI * np.ptp(_centre_intervals(document, load), axis=1) / 2
+    coordinates = ", ".join(map(as_fine_as, centre, centre_half))
+    sentences = [
+        f"The arm carries {shown} kg (95 %: {interval}) at {frame}, with the centre of mass at ({coordinates}) mm in "
+        "the frame of that link.",
+        *_inertia_sentences(load),
+    ]
+    tiles = [
+        tile,
+        Tile(
+            "Centre of mass",
+            f"{brief(float(np.linalg.norm(centre)))} mm",
+            f"from the origin of {frame}; each coordinate to ± {significant(centre_half.max(), 2)} mm",
+        ),
+        condition.tile,
+    ]
+    figures = [Plot(picture, name) for name, picture in (views or {}).items()]
+    legend = {"dot uncompensated": "centre of mass with its 95 % region", "arrow": f"axes of {frame}"}
+    if load.get("principal"):
+        legend["ellipse"] = "ellipsoid of uniform density with this mass and inertia"
+        legend["thin ellipse"] = "others that the data allow"
+    section = Section(
+        "Load parameters",
+        [
+            f"In the frame of {frame}; inertia is about the centre of mass, along the axes of that frame. The values "
+            "are those of the physically consistent body that is nearest to the data, as in the file and the settings "
+            "for drivers. The intervals are by the data alone.",
+            _load_table(document, load),
+            *([Legend(legend), Figures(figures)] if figures else []),
+        ],
+    )
+    return ResultPart("Load", sentences, tiles, [section, condition.section()])
+
+
+def _centre_intervals(document: Mapping[str, Any], load: Mapping[str, Any]) -> NDArray:
+    """Return the 95 % intervals (3, 2) of the centre of mass, m; NaN: not known."""
+    rows = (load.get("interval") or {}).get("center") or [None] * 3
+    return np.array([numbers_of(document, {"center": row}, "center", 2) for row in rows])
+
+
+def _inertia_sentences(load: Mapping[str, Any]) -> list[str]:
+    """Return why the inertia is not known, or that it is a guess."""
+    principal = load.get("principal")
+    if not principal:
+        estimate = (load.get("estimate") or {}).get("parameters") or ()
+        known = len(estimate) > STATIC and estimate[STATIC] is not None
+        return [f"Its inertia is not {'determined' if known else 'known: the data do not determine it'}."]
+    moments, errors = (
+        np.array([value if value is not None else np.nan for value in principal[key]]) for key in ("moments", "std")
+    )
+    if not (errors > moments).all():
+        return []
+    return [
+        "The motion does not determine its inertia about the centre of mass: the errors exceed the moments, and the "
+        "values are near to those of a ball of this mass. Turn the wrist faster, or weigh with a wrist sensor."
+    ]
+
+
+def _load_table(document: Mapping[str, Any], load: Mapping[str, Any]) -> Table:
+    """Return mass, centre, inertia and principal moments with their 95 % intervals."""
+    interval = load.get("interval") or {}
+    rows = [_interval_row("Mass", "kg", number_of(load, "mass"), numbers_of(document, interval, "mass", 2))]
+    centre = numbers_of(document, load, "center", 3)
+    for axis, value, ends in zip("xyz", centre, _centre_intervals(document, load), strict=True):
+        rows.append(_interval_row(f"Centre {axis}", "mm", MILLI * value, MILLI * ends))
+    errors = numbers_of(document, load.get("std") or {}, "inertia", 6)
+    halves = half_width(errors, dof_of(document, load, "inertia"))
+    inertia = numbers_of(document, load, "inertia", 6)
+    for name, value, half in zip(LOAD_NAMES[STATIC:], inertia, halves, strict=True):
+        if np.isfinite(value):
+            rows.append((name, f"{as_fine_as(value, half)} kg m²", f"± {significant(half, 2)} kg m²", ""))
+    rows += _principal_rows(document, load)
+    return Table(("", "Value", "95 % interval", ""), rows, words=[3])
+
+
+def _interval_row(name: str, unit: str, value: float, ends: NDArray) -> tuple[str, str, str, str]:
+    half = np.ptp(ends) / 2
+    low, high = (as_fine_as(end, half) for end in ends)
+    known = np.isfinite(ends).all()
+    return name, f"{as_fine_as(value, half)} {unit}", f"{low} to {high} {unit}" if known else MISSING, ""
+
+
+def _principal_rows(document: Mapping[str, Any], load: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return the principal moments, with their axes where these are determined."""
+    principal = load.get("principal")
+    if not principal:
+        return []
+    halves = half_width(numbers_of(document, principal, "std", 3), dof_of(document, load, "inertia"))
+    rows = []
+    for k, (moment, half) in enumerate(zip(numbers_of(document, principal, "moments", 3), halves, strict=True)):
+        axis = ", ".join(f"{c:.2f}" for c in numbers_of(document, {"axis": principal["axes"][k]}, "axis", 3))
+        note = f"about ({axis})".replace("-", "−")
+        if any(k + 1 in pair for pair in principal.get("alike") or ()):
+            note = "axis undetermined: another moment is too close"
+        moment_text = f"{as_fine_as(moment, half)} kg m²"
+        rows.append((f"Principal moment {k + 1}", moment_text, f"± {significant(half, 2)} kg m²", note))
+    return rows
 
 
 def write_load_report(
     path: str | Path, result: LoadResult, evidence: LoadEvidence, drivers: Mapping[str, str] | None = None
 ) -> Path:
-    """Write the report of what was found of a load, and on which data.
-
-    The same input gives the same file: it holds no date.
+    """Write the report of a load identification.
 
     Args:
-        path: of the HTML file; folders are made.
-        result: of the identification.
-        evidence: the equations that were fitted.
-        drivers: texts of settings, by file name.
+        path: HTML file, whose folders are made.
+        result: result of the identification.
+        evidence: torque or wrench that was fitted.
+        drivers: texts of settings for drivers by file name.
 
     Raises:
         IdentificationError: the evidence has other channels than the result.
@@ -264,121 +240,94 @@ def write_load_report(
         raise IdentificationError(
             f"report: {evidence.measured.shape[1]} channels measured; expected {', '.join(result.channels)}"
         )
-    robot, static = result.robot, result.n_load == STATIC
-    conditioning = condition(
-        result.condition_number,
-        "more varied poses" if static else "faster and more varied motion",
-        "Turn the load against gravity about several axes." + ("" if static else " Move the wrist faster."),
-    )
-    return result_page(
-        "Load",
-        "Load identification",
-        robot,
-        sentences=_sentences(result, evidence),
-        tiles=_tiles(result, evidence, conditioning),
-        sections=[
-            _load_section(result),
-            _signal_section(result, evidence, static=static),
-            conditioning.section(*([Text("Remarks", "heading"), Bullets(result.remarks)] if result.remarks else [])),
-            _driver_section(drivers or {}),
-        ],
-        sources=result.sources,
-        settings=result.settings,
-    ).write(path)
+    document = result.document()
+    part = load_part(document, load_views(result))
+    tiles, sentences = list(part.tiles), list(part.sentences)
+    if result.is_loaded:
+        tiles.insert(-1, _explained_tile(result.channels, evidence))
+        sentences.append(_explained_sentence(result.channels, evidence))
+    *details, condition = part.sections
+    sections = [*details, _signal_section(result, evidence), condition, _driver_section(drivers or {})]
+    return result_page(document, ResultPart(part.title, sentences, tiles, sections)).write(path)
 
 
 def write_result_report(path: str | Path, result: LoadResult, *_: object) -> Path:
     """Write the report of a result with the equations that were fitted; see `write_load_report`."""
-    try:
+    drivers = {}
+    with suppress(IdentificationError):  # there is no load that a driver could be given
         drivers = driver_settings(result)
-    except IdentificationError:
-        drivers = {}
     return write_load_report(path, result, result.fitted, drivers)
 
 
-def _load_section(result: LoadResult) -> Section:
-    inertia = knows_inertia(result)
-    correlated = [f"{text[0].upper()}{text[1:]}." for text in map(str.strip, alike(result))] if inertia else []
-    legend = {"dot uncompensated": "centre of mass; shaded, where it is in 95 of 100 cases"}
-    if inertia:
-        legend["ellipse"] = "ellipsoid of uniform density with this mass and inertia"
-        legend["thin ellipse"] = "others that the data allow"
-    views = [Plot(picture, name) for name, picture in load_views(result).items()]
-    return Section(
-        "The load",
-        [
-            f"In the frame of {result.frame}{', inertia about the centre of mass along its axes' if inertia else ''}. "
-            "“Data alone” is the estimate without any prior, with its 95 % interval; the other column is the "
-            "physically consistent body nearest to it, which is what is written and handed to controllers.",
-            Table(("", "Consistent body", "Data alone", ""), [row.cells for row in load_rows(result)], words=[3]),
-            *map(Text, correlated),
-            *([Legend(legend | {"arrow": f"axes of {result.frame}"}), Figures(views)] if views else []),
-        ],
-    )
+def _explained_tile(channels: Sequence[str], evidence: LoadEvidence) -> Tile:
+    explained = evidence.explained
+    lowest = channels[int(np.argmin(explained))]
+    return Tile("R² of the load", share(explained.mean()), f"uncentred; lowest {lowest}, {share(explained.min())}")
 
 
-def _signal_section(result: LoadResult, evidence: LoadEvidence, *, static: bool) -> Section:
-    robot = result.robot
-    torques = tuple(result.channels) == tuple(robot.joint_names)
-    by_axis = dict(zip(AXES, UNITS, strict=True))
-    units = [unit.effort for unit in joint_units(robot)] if torques else [by_axis[name] for name in result.channels]
-    # some of all dwells, or the middle of the longest stretch of motion
-    rows = (
-        thinned(len(evidence.time))
-        if static
-        else np.arange(len(evidence.time))[shown_rows(evidence.time, evidence.recording)]
+def _explained_sentence(channels: Sequence[str], evidence: LoadEvidence) -> str:
+    poor = [name for name, value in zip(channels, evidence.explained, strict=True) if value < MIN_EXPLAINED]
+    text = (
+        f"R² of the load is {share(evidence.explained.mean())} (uncentred, mean of the channels) of what is measured "
+        "without the arm, offsets, bias and friction"
     )
-    shown = evidence.time[rows]
-    what = (
-        "Measured torque less that of the arm alone, and less what changed of offsets and friction"
-        if torques
-        else "Measured wrench less the bias of the sensor"
-    )
-    seconds, source = brief(float(shown[-1] - shown[0])), result.sources[int(evidence.recording[rows[0]])]
-    how = (
-        "Each point is a dwell."
-        if static
-        else f"{seconds} s from the middle of {source}, all through the same low-pass. Below is the error, magnified."
-    )
-    size, error = evidence.measured_rms, evidence.residual_rms
-    signals = [
-        (
-            name,
-            with_unit(size[c], unit),
-            with_unit(error[c], unit),
-            percent(error[c] / size[c]) if size[c] > 0 else MISSING,
-        )
-        for c, (name, unit) in enumerate(zip(result.channels, units, strict=True))
-    ]
-    others = [(name, significant(value), significant(error, 2)) for name, (value, error) in result.nuisance.items()]
+    return f"{text}; less than half at {listed(poor)}." if poor else f"{text}."
+
+
+def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
+    """Return measured and predicted torque or wrench of the load, the residuals, and what was estimated with it."""
+    robot, are_dwells = result.robot, result.n_load == STATIC
+    is_torque = tuple(result.channels) == tuple(robot.joint_names)
+    wrench_units = dict(zip(AXES, UNITS, strict=True))
+    units = [unit.effort for unit in joint_units(robot)] if is_torque else [wrench_units[c] for c in result.channels]
+    n_samples = len(evidence.time)
+    rows: slice | NDArray = rows_to_plot(evidence.time, evidence.recording)
+    how = f"The middle of {result.sources[int(evidence.recording[rows][0])]}, filtered by a low-pass."
+    if are_dwells:
+        rows, how = spread_indices(n_samples), "Each point is a dwell."
+    what = "torque minus that of the arm, offsets and friction" if is_torque else "wrench minus the bias of the sensor"
+    size, residual = evidence.measured_rms, evidence.residual_rms
+    relative = np.divide(residual, size, out=np.full(len(size), np.nan), where=size > 0)
+    nuisance = list(result.nuisance.values())
     return Section(
-        f"{'Torque' if torques else 'Wrench'} of the load",
+        f"{'Torque' if is_torque else 'Wrench'} of the load",
         [
-            f"{what}, compared with that of the load above. {how} Errors in the captions are RMS over all data.",
+            f"Measured {what}, and the prediction by the load. {how} The lower plot shows the residuals. Residuals in "
+            "the captions are RMS over all data.",
             Legend({"measured": "measured", "identified": "identified load"}),
             Figures(
                 prediction_panels(
                     result.channels,
                     units,
-                    1 + np.arange(len(evidence.time)) if static else evidence.time,
+                    1 + np.arange(n_samples) if are_dwells else evidence.time,
                     evidence.measured,
                     evidence.load,
                     rows=rows,
-                    quantity="torque" if torques else "wrench",
-                    rests=static,
+                    quantity="torque" if is_torque else "wrench",
+                    are_dwells=are_dwells,
                 )
             ),
-            Table(
-                ("Joint" if torques else "Axis", ("Measured", "RMS"), ("Residual", "RMS"), "Residual ÷ measured"),
-                signals,
+            Table.by_column(
+                "Joint" if is_torque else "Axis",
+                result.channels,
+                {
+                    ("Measured", "RMS"): list(map(with_unit, size, units)),
+                    ("Residual", "RMS"): list(map(with_unit, residual, units)),
+                    ("Relative residual", "over the measured RMS"): list(map(percent, relative)),
+                },
             ),
-            Table(("", "Value", "Standard error"), others, folded="Estimated with the load"),
+            Table.by_column(
+                "",
+                list(result.nuisance),
+                {"Value ± standard error": [plus_minus(value, error) for value, error in nuisance]},
+                folded="Estimated together with the load",
+            ),
         ],
     )
 
 
 def _driver_section(drivers: Mapping[str, str]) -> Section:
-    where = "The same texts are in the folder drivers next to this page. Each says in which frame it takes the numbers."
+    where = "The folder drivers next to this page has the same texts. Each says in which frame it takes the numbers."
     texts = [Folded(name, [Code(text)]) for name, text in drivers.items()]
-    none = Text("None: no load is known that a driver could be given.")
+    none = Text("None: there is no load that a driver could be given.")
     return Section("Settings for drivers", [where, *texts] if texts else [none])

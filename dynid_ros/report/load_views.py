@@ -1,4 +1,4 @@
-"""The load seen along the axes of the tip link: its centre and the ellipsoid that has its mass and inertia."""
+"""Views of a load along the axes of the tip link: its centre of mass and the ellipsoid with its mass and inertia."""
 
 from __future__ import annotations
 
@@ -12,33 +12,40 @@ from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.model.inertia import STATIC, central_moments
 from dynid_ros.report.drawing import LIGHT, plot_area, svg
 
-WIDTH, HEIGHT = 320, 320
+VIEW_SIZE = 320
 VIEWS = {"along x": (1, 2), "along y": (0, 2), "along z": (0, 1)}
-DRAWS = 40
-"""Ellipsoids that the data would allow as well."""
+"""Axes to the right and upward, by direction of view."""
+N_DRAWS = 40
+"""Ellipsoids drawn from the covariance of the estimate."""
 MARGIN = 0.2
-ARROW = 0.24
-"""Of half the width of the picture: the arrows of the frame fit into its margin."""
-TURN = np.linspace(0, 2 * np.pi, 121)
-CIRCLE = np.stack([np.cos(TURN), np.sin(TURN)])
+ARROW_FRACTION = 0.24
+"""Length of the arrows over half the width of the picture: they fit into its margin."""
+ANGLES = np.linspace(0, 2 * np.pi, 121)
+CIRCLE = np.stack([np.cos(ANGLES), np.sin(ANGLES)])
 
 
 def load_views(result: LoadResult) -> dict[str, str]:
-    """SVG of each view, by its direction; none without a load, nor along which part of its centre is undetermined."""
+    """Draw each view as SVG, by its direction.
+
+    A view is left out where a coordinate of the centre of mass in its plane is undetermined.
+    """
     known = np.isfinite(result.center)
     if not result.is_loaded or known.sum() < 2:
         return {}
-    centre, spread = np.where(known, result.center, 0.0), _center_covariance(result, known)
+    centre = np.where(known, result.center, 0.0)
+    spread = _centre_covariance(result, known)
     shape = _ellipsoid(result.parameters)
-    others = _others(result) if shape is not None else []
-    # Of the plane's ellipse: of both coordinates together, which have the degrees of freedom of the worse known.
+    others = _draw_ellipsoids(result) if shape is not None else []
+    # The ellipse in a plane is the region of two coordinates, with the degrees of freedom of the worse one.
     region = region_radius(2, float(result.estimate.dof[1:STATIC][known].min()))
     reach = np.sqrt(np.diag(spread)).max() * region
     if shape is not None:
         reach = max(reach, *(np.sqrt(np.diag(one)).max() for one in (shape, *others)))
-    lowest, highest = np.minimum(centre - reach, 0.0), np.maximum(centre + reach, 0.0)
-    middle, half = (lowest + highest) / 2, float((0.5 + MARGIN) * (highest - lowest).max())
-    found = {}
+    lowest = np.minimum(centre - reach, 0.0)
+    highest = np.maximum(centre + reach, 0.0)
+    middle = (lowest + highest) / 2
+    half = float((0.5 + MARGIN) * (highest - lowest).max())
+    views = {}
     for name, pair in VIEWS.items():
         plane = np.array(pair)
         if not known[plane].all():
@@ -50,7 +57,7 @@ def load_views(result: LoadResult) -> dict[str, str]:
             for k, towards in enumerate(plane):
                 ends = 1e3 * (middle[towards] + half * np.array([-1, 1]))
                 (axes.set_xlim, axes.set_ylim)[k](*ends)
-            _draw_frame(axes, ARROW * 1e3 * half, plane)
+            _draw_frame(axes, ARROW_FRACTION * 1e3 * half, plane)
             square = np.ix_(plane, plane)
             for other in others:
                 axes.plot(*_outline(centre[plane], other[square]), color=LIGHT["identified"], linewidth=0.5, alpha=0.3)
@@ -61,11 +68,12 @@ def load_views(result: LoadResult) -> dict[str, str]:
             axes.set_xlabel(f"{'xyz'[plane[0]]} (mm)")
             axes.set_ylabel(f"{'xyz'[plane[1]]} (mm)")
 
-        found[name] = svg(f"Load seen {name} of {result.frame}", WIDTH, HEIGHT, draw)
-    return found
+        views[name] = svg(f"Load seen {name} of {result.frame}", VIEW_SIZE, VIEW_SIZE, draw)
+    return views
 
 
 def _draw_frame(axes: Axes, length: float, plane: NDArray) -> None:
+    """Draw the origin and the two axes (2,) of the frame in the plane of the view."""
     arrow = {"arrowstyle": "->", "color": LIGHT["measured"], "linewidth": 1.4}
     for (x, y), label in zip(((length, 0.0), (0.0, length)), plane, strict=True):
         axes.annotate("", (x, y), (0, 0), arrowprops=arrow)
@@ -73,39 +81,35 @@ def _draw_frame(axes: Axes, length: float, plane: NDArray) -> None:
     axes.plot(0, 0, color=LIGHT["measured"], marker="o", markersize=4)
 
 
-def _center_covariance(result: LoadResult, known: NDArray) -> NDArray:
-    """(3, 3) of the centre, m², first order; zero of coordinates that are not known (3,)."""
+def _centre_covariance(result: LoadResult, known: NDArray) -> NDArray:
+    """Return the first-order covariance (3, 3) of the centre of mass, m²; zero for coordinates that are not `known`."""
     mass = result.mass
     slopes = np.column_stack([-result.center / mass, np.eye(3) / mass])[known]
-    own = np.flatnonzero([True, *known])
-    found = np.zeros((3, 3))
-    found[np.ix_(known, known)] = slopes[:, own] @ result.body.covariance[np.ix_(own, own)] @ slopes[:, own].T
-    return found
+    used = np.flatnonzero([True, *known])
+    covariance = np.zeros((3, 3))
+    covariance[np.ix_(known, known)] = slopes[:, used] @ result.body.covariance[np.ix_(used, used)] @ slopes[:, used].T
+    return covariance
 
 
 def _ellipsoid(parameters: NDArray) -> NDArray | None:
-    """(3, 3) matrix A of the surface xᵀ A⁻¹ x = 1 about the centre, of uniform density; None if inertia is unknown."""
+    """Return A (3, 3) of the surface xᵀ A⁻¹ x = 1 of a body of uniform density; None where the inertia is not known."""
     if not np.isfinite(parameters).all():
         return None
-    # Of uniform density, a principal second moment is m a² / 5.
+    # A body of uniform density with half axis a has the second moment m a² / 5.
     values, axes = np.linalg.eigh(5 * central_moments(parameters) / parameters[0])
     return (axes * np.maximum(values, 0.0)) @ axes.T
 
 
-def _others(result: LoadResult) -> list[NDArray]:
-    """As the data would allow: inertias about the centre drawn by their errors, what cannot exist cut off."""
+def _draw_ellipsoids(result: LoadResult) -> list[NDArray]:
+    """Return ellipsoids of parameters drawn from the covariance of the estimate; negative half axes become zero."""
     draws = np.random.default_rng(0).multivariate_normal(
-        np.zeros(10), result.body.covariance, size=DRAWS, method="svd", check_valid="ignore"
+        np.zeros(10), result.body.covariance, size=N_DRAWS, method="svd", check_valid="ignore"
     )
-    found = []
-    for draw in draws:
-        shape = _ellipsoid(result.parameters + draw) if result.parameters[0] + draw[0] > 0 else None
-        if shape is not None:
-            found.append(shape)
-    return found
+    possible = [result.parameters + draw for draw in draws if result.parameters[0] + draw[0] > 0]
+    return [shape for parameters in possible if (shape := _ellipsoid(parameters)) is not None]
 
 
 def _outline(centre: NDArray, matrix: NDArray) -> NDArray:
-    """(2, N) mm: the ellipse whose matrix is that of the shadow of an ellipsoid."""
+    """Return the outline (2, N), mm, of the ellipse with a `matrix` (2, 2) as of `_ellipsoid`."""
     values, axes = np.linalg.eigh(matrix)
     return 1e3 * (centre[:, None] + (axes * np.sqrt(np.maximum(values, 0.0))) @ CIRCLE)

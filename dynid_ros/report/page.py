@@ -1,6 +1,6 @@
-"""The one page: sections of sentences, tables and figures, in a file that needs nothing else.
+"""One HTML page: sections of sentences, tables and figures, in a file that needs no other file.
 
-A report is a `Page`; what stands in its sections is one of the parts below, or a text, which explains.
+A report is a `Page` of sections. A section consists of the parts below; a plain string in it is an explanation.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +16,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from dynid_ros import __version__
 from dynid_ros.estimation.estimate import ILL_CONDITIONED, WELL_CONDITIONED
 from dynid_ros.files import write_atomically
-from dynid_ros.identified.identified_file import RecordedJoints
-from dynid_ros.identified.validation import Validation
-from dynid_ros.model import RobotModel
 from dynid_ros.report.drawing import DARK, LIGHT
-from dynid_ros.report.formats import JointUnits, fixed, percent, significant, unbroken, with_unit
-
-UNKNOWN_VERSION = "of unknown version"
+from dynid_ros.report.formats import counted, significant, unbroken
 
 
 class Tile(NamedTuple):
-    """One number that counts, at the top of the page."""
+    """One important number at the top of the page, with its label and a note."""
 
     label: str
     value: str
@@ -35,26 +29,24 @@ class Tile(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell of a table with smaller lines below it; `truth` is the last of them."""
+    """A table cell with smaller lines below its text."""
 
     text: str
     below: Sequence[str] = ()
-    truth: str = ""
 
 
 class Plot(NamedTuple):
-    """A picture (SVG) with a caption above, its name in bold, and one below; `rms` of the error that it shows."""
+    """An SVG picture with its name and a note above it, and a caption below."""
 
     picture: str
     name: str = ""
     note: str = ""
     below: str = ""
-    rms: float = np.nan
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `style` is "plain", "bold" or "heading". A text that explains needs no `Text`."""
+    """A paragraph; `style` is "plain", "bold" or "heading"."""
 
     text: str
     style: str = "plain"
@@ -63,14 +55,14 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text.
+    """A table of text.
 
     Attributes:
-        columns: heading of each, with what stands small below it, as its unit.
-        rows: a cell for each column; the first names the row.
-        words: numbers of columns that hold words.
-        folded: what to open it by; empty: it is open.
-        unfolded: whether it is open at first all the same.
+        columns: headings, each with an optional second line such as the unit.
+        rows: one cell for each column; the first cell names the row.
+        words: indices of the columns that hold words, which may wrap.
+        folded: summary by which a reader opens the table; empty: the table is always open.
+        unfolded: whether a folded table is open at first.
     """
 
     columns: Sequence[str | tuple[str, str]]
@@ -80,27 +72,47 @@ class Table:
     unfolded: bool = False
     kind = "table"
 
+    @classmethod
+    def by_column(
+        cls,
+        heading: str,
+        names: Sequence[str],
+        columns: Mapping[Any, Sequence[Any]],
+        words: Collection[int] = (),
+        folded: str = "",
+    ) -> Table:
+        """Return a table declared by its columns.
+
+        Args:
+            heading: heading of the names.
+            names: first cells of the rows.
+            columns: cells by heading, as in the attributes of the class.
+            words: indices of the columns that hold words.
+            folded: summary by which a reader opens the table.
+        """
+        return cls((heading, *columns), list(zip(names, *columns.values(), strict=True)), words, folded)
+
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures side by side, as many as fit."""
+    """Figures side by side; `size` is "panel", "small", or "wide" for one figure over the whole width."""
 
     figures: Sequence[Plot]
-    small: bool = False
+    size: str = "panel"
     kind = "figures"
 
 
 @dataclass(frozen=True)
-class Beside:
-    """Figures and tables of different width side by side."""
+class SideBySide:
+    """Figures and tables of different width in one row."""
 
     parts: Sequence[Any]
-    kind = "beside"
+    kind = "side_by_side"
 
 
 @dataclass(frozen=True)
 class Legend:
-    """Meaning of each mark of the figures, by keys of `marks` in the template, and labels."""
+    """Labels of the marks in the figures, by the keys of `marks` in the template."""
 
     labels: Mapping[str, str]
     kind = "legend"
@@ -116,7 +128,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what is said of them."""
+    """Values by name."""
 
     facts: Mapping[str, str]
     kind = "facts"
@@ -124,7 +136,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Folded:
-    """Parts that open on request."""
+    """Parts that a reader opens by their summary."""
 
     summary: str
     parts: Sequence[Any]
@@ -141,7 +153,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Numbers that count, within a section."""
+    """Important numbers within a section."""
 
     tiles: Sequence[Tile]
     kind = "tiles"
@@ -157,14 +169,17 @@ class Links:
 
 @dataclass(frozen=True)
 class Section:
-    """Title and parts; `said` is its sentence at the top of the page, `passed` the verdict of a test, listed there.
+    """A titled section.
 
-    `anchor` is what links to it name.
+    Attributes:
+        title: heading.
+        parts: parts of this module, or explanations as strings.
+        passed: verdict of a test, which the top of the page lists; None: no test.
+        anchor: id for links to the section.
     """
 
     title: str
     parts: Sequence[Any]
-    said: str = ""
     passed: bool | None = None
     anchor: str = ""
 
@@ -174,15 +189,15 @@ class Page:
     """A report.
 
     Attributes:
-        title: of the window.
-        kind: of report, above the heading.
+        title: title of the window.
+        kind: kind of report, above the heading.
         heading: name of the robot.
-        sentences: what to know if nothing else is read.
-        tiles: the same in numbers.
-        sections: in order; None are left out.
-        version: of the program.
-        verdict: sentences in bold, before all others.
-        made: what was done.
+        sentences: result in words, for those who read nothing else.
+        tiles: result in numbers.
+        sections: sections in order; None is skipped.
+        version: version of the program that made the results.
+        verdict: bold sentence before all others; empty: none.
+        made: verb of the footer.
     """
 
     title: str
@@ -192,11 +207,11 @@ class Page:
     tiles: Sequence[Tile]
     sections: Sequence[Section | None]
     version: str = __version__
-    verdict: Sequence[str] = ()
+    verdict: str = ""
     made: str = "Identified"
 
     def write(self, path: str | Path) -> Path:
-        """Write the HTML file; folders are made. The same page gives the same file."""
+        """Write the HTML file and make its folders; equal pages give equal files, which hold no date."""
         shown = [section for section in self.sections if section is not None]
         return write_atomically(path, TEMPLATE.render(page=self, sections=shown).lstrip())
 
@@ -213,131 +228,43 @@ ENVIRONMENT.filters["unbroken"] = unbroken
 TEMPLATE = ENVIRONMENT.get_template("page.html.j2")
 
 
-# Sections that several reports have.
+@dataclass(frozen=True)
+class Condition:
+    """Condition number of an experiment and its grade.
 
-
-SETTINGS = {"True": "yes", "False": "no", "None": "none"}
-
-
-def source_section(
-    robot: RobotModel | RecordedJoints | SimpleNamespace, recordings: Sequence[str], settings: Mapping[str, Any]
-) -> Section:
-    """Robot, recordings and settings, as `identified.yaml` names them."""
-    given = [f"{name}: {SETTINGS.get(str(value), value)}" for name, value in settings.items()]
-    return Section(
-        "Robot and source",
-        [
-            Facts(
-                {
-                    **robot_facts(robot),
-                    "Joints": ", ".join(robot.joint_names),
-                    "Recordings": ", ".join(map(str, recordings)) or "not named",
-                    "Settings": ", ".join(given),
-                    "Fingerprints": fingerprints(robot),
-                }
-            )
-        ],
-    )
-
-
-def result_page(
-    what: str,
-    kind: str,
-    robot: RobotModel | RecordedJoints,
-    *,
-    sentences: Sequence[str],
-    tiles: Sequence[Tile],
-    sections: Sequence[Section | None],
-    sources: Sequence[str],
-    settings: Mapping[str, Any],
-    shown: Mapping[str, str] | None = None,
-) -> Page:
-    """Return the page of a result that was identified from `sources`; `shown` are settings in other words."""
-    own = source_section(robot, sources, {**settings, **(shown or {})})
-    return Page(f"{what} of {robot.name}", kind, robot.name, sentences, tiles, [*sections, own])
-
-
-def robot_facts(robot: RobotModel | RecordedJoints | SimpleNamespace) -> dict[str, str]:
-    """Return what the robot is, and where gravity acts on it; the name alone where there was no URDF."""
-    if not len(robot.gravity):
-        return {"Robot": f"{robot.name}, without URDF"}
-    gravity = ", ".join(significant(value, 6) for value in robot.gravity)
-    return {
-        "Robot": f"{robot.name}, from {robot.base} to {robot.tip}",
-        "Gravity": f"{gravity} m/s² along x, y, z of {robot.base}",
-    }
-
-
-def fingerprints(robot: RobotModel | RecordedJoints | SimpleNamespace) -> str:
-    """Return the first digits of its digests."""
-    if not robot.kinematics_sha256:
-        return "none"
-    urdf = f"URDF {robot.urdf_sha256[:16]}, " if robot.urdf_sha256 else ""
-    return f"{urdf}kinematics {robot.kinematics_sha256[:16]} (first digits of SHA-256)"
-
-
-def agreement_table(validation: Validation, units: Sequence[JointUnits] | None = None) -> Table:
-    """Return errors of predicted torque by joint; without units the heading names both."""
-    efforts = [unit.effort for unit in units] if units else [""] * len(validation.joint_names)
-    return Table(
-        (
-            "Joint",
-            ("Error", "RMS" if units else "RMS, N m or N"),
-            ("Error ÷ measured", "both RMS"),
-            ("R²", "1: all of it"),
-        ),
-        [
-            (name, with_unit(rms, effort).strip(), percent(relative), fixed(r2, 4))
-            for name, effort, rms, relative, r2 in zip(
-                validation.joint_names, efforts, validation.rms, validation.relative_rms, validation.r2, strict=True
-            )
-        ],
-    )
-
-
-def remarks_section(remarks: Sequence[str]) -> Section | None:
-    """Return the list, or nothing."""
-    return Section("Remarks of the identification", [Bullets(list(remarks))]) if remarks else None
-
-
-class Condition(NamedTuple):
-    """Grade of an experiment by its condition number, in a few words, in a paragraph, and as tile and section."""
+    Attributes:
+        number: condition number; NaN: not known, infinite: some parameters are undetermined.
+        n_weak: number of parameters with a large standard error; None: not known.
+        remedy: sentence on the motion that would lower a number that is not good.
+    """
 
     number: float
-    word: str
-    explanation: str
+    n_weak: int | None = None
+    remedy: str = "Let the joints turn further, in more varied poses of the other joints."
+
+    @property
+    def grade(self) -> str:
+        """Grade in words; a good number with weak parameters says so."""
+        if np.isnan(self.number):
+            return "not known"
+        if np.isinf(self.number):
+            return "some parameters are undetermined"
+        good = self.number < WELL_CONDITIONED
+        grade = "good" if good else "moderate" if self.number < ILL_CONDITIONED else "poor"
+        return f"{grade}; {counted(self.n_weak, 'parameter')} weakly determined" if self.n_weak else grade
 
     @property
     def tile(self) -> Tile:
-        """The number with the grade."""
-        return Tile("Condition number", significant(self.number), self.word)
+        """Tile with the number and its grade."""
+        return Tile("Condition number", "∞" if np.isinf(self.number) else significant(self.number), self.grade)
 
-    def section(self, *more: Any) -> Section:
-        """The number explained, and more parts."""
-        return Section(f"Condition number: {significant(self.number)}", [Text(self.explanation), *more])
-
-
-def condition(
-    number: float,
-    more: str = "more varied poses",
-    remedy: str = "Let the joints turn further, in more varied poses of the others.",
-) -> Condition:
-    """Grade the condition number of an experiment; `more` of what would help, and a sentence on what must be done."""
-    if not np.isfinite(number):
-        word, meaning = "not known", "The file holds no condition number."
-    elif number < WELL_CONDITIONED:
-        word = "the experiment distinguishes unknowns well"
-        meaning = "This experiment distinguishes all unknowns well."
-    elif number < ILL_CONDITIONED:
-        word = "the experiment distinguishes unknowns"
-        meaning = f"This experiment distinguishes the unknowns; {more} would narrow the intervals."
-    else:
-        word = "the experiment barely distinguishes unknowns"
-        meaning = f"This experiment barely distinguishes some unknowns: small sensor errors become large ones. {remedy}"
-    return Condition(
-        number,
-        word,
-        "The condition number is the standard error of the least certain combination of unknowns over that of the most "
-        f"certain one: 1 is ideal, up to {WELL_CONDITIONED:.0f} is good, above {ILL_CONDITIONED:.0f} is poor. "
-        f"{meaning}",
-    )
+    def section(self, *parts: Any) -> Section:
+        """Return the section that explains the number, followed by further parts."""
+        remedy = f" {self.remedy}" if self.number >= WELL_CONDITIONED else ""
+        explanation = (
+            "The condition number is the largest over the smallest singular value of the weighted regressor, whose "
+            "columns have unit norm: the standard error of the least certain combination of parameters over that of "
+            f"the most certain one. 1 is ideal, up to {WELL_CONDITIONED:.0f} is good, above {ILL_CONDITIONED:.0f} is "
+            f"poor. It says nothing of single parameters: small ones can be weak at any condition number.{remedy}"
+        )
+        return Section("Condition number", [Text(f"{self.tile.value}: {self.grade}."), explanation, *parts])

@@ -1,4 +1,4 @@
-"""Plots that several reports have: a row for each joint, and measured against predicted signals over time."""
+"""Draw the plots that several reports share: a row for each joint, and measured against predicted signals."""
 
 from __future__ import annotations
 
@@ -11,32 +11,37 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dynid_ros.report.drawing import LIGHT, WIDTH, label_axes, plot_area, svg, thinned
+from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, spread_indices, svg
 from dynid_ros.report.formats import with_unit
 from dynid_ros.report.page import Plot
 
-# Plots with a named row for each joint or parameter.
-
-
-ROW_WIDTH = 340
-ROW = 22
-LONGEST_NAME = 20
+ROW_PLOT_WIDTH = 340
+ROW_HEIGHT = 22
+MAX_NAME_LENGTH = 20
+SIGNAL_HEIGHT = 250
+RESIDUAL_HEIGHT = 62
+MAX_SIGNAL_SAMPLES = 360
+"""Largest number of samples in a plot over time; more are narrower than a line."""
+GAP_PERIODS = 1.5
+"""Sampling periods between two samples above which a gap separates them."""
 
 
 def rows_height(count: int) -> int:
-    """Height of a figure with that many rows."""
-    return ROW * count + 50
+    """Return the height of a figure with that many rows, page units."""
+    return ROW_HEIGHT * count + 50
 
 
-def row_axes(figure: Figure, names: Sequence[tuple[str, ...]], right: float = 12) -> Axes:
-    """Axes with a row for each name, the first on top, at y = 0, the next at 1.
+def row_axes(figure: Figure, names: Sequence[str], quantities: Sequence[str] = (), right: float = 12) -> Axes:
+    """Add axes that fill the figure, with a row for each name: the first on top, at y = 0, the next at y = 1.
 
     Args:
-        figure: filled by the axes.
-        names: joint, and what of the joint if it has several rows.
-        right: margin, in page units.
+        figure: empty figure.
+        names: joints or parameters, one for each row.
+        quantities: quantity of each row, printed after the name; empty: none.
+        right: right margin, page units.
     """
-    labels = [" ".join([_shortened(joint), *what]) for joint, *what in names]
+    shown = [name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…" for name in names]
+    labels = [f"{name} {what}" for name, what in zip(shown, quantities, strict=True)] if quantities else shown
     axes = plot_area(figure, left=10 + 6.2 * max(map(len, labels)), bottom=40, right=right, top=4)
     axes.set_yticks(np.arange(len(labels)), labels=labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -47,96 +52,69 @@ def row_axes(figure: Figure, names: Sequence[tuple[str, ...]], right: float = 12
     return axes
 
 
-def error_plot(names: Sequence[str], error: NDArray, label: str) -> str:
-    """Errors (N, rows) as points about a line at zero, thinned if many; `label` names them and their unit.
+def residual_plot(names: Sequence[str], residual: NDArray, label: str) -> str:
+    """Draw residuals (N, rows) as points in a row for each name, as SVG; `label` names the quantity and its unit.
 
-    Points are spread within their row, the same way each time, so that they do not hide each other.
+    Points are spread over the height of their row, so that they do not hide each other.
     """
-    some = thinned(len(error))
-    spread = 0.3 * np.sin(2.4 * np.arange(len(some)))
+    some = spread_indices(len(residual))
+    offset = 0.3 * np.sin(2.4 * np.arange(len(some)))
 
     def draw(figure: Figure) -> None:
-        axes = row_axes(figure, [(name,) for name in names])
+        axes = row_axes(figure, names)
         axes.axvline(0, color=LIGHT["line"], linewidth=1)
         for row in range(len(names)):
-            axes.plot(
-                error[some, row],
-                row + spread,
-                "o",
-                markersize=2.6,
-                markeredgewidth=0,
-                color=LIGHT["identified"],
-                alpha=0.55,
-            )
+            marker: dict[str, Any] = {
+                "markersize": 2.6,
+                "markeredgewidth": 0,
+                "color": LIGHT["identified"],
+                "alpha": 0.55,
+            }
+            axes.plot(residual[some, row], row + offset, "o", **marker)
         axes.set_xlabel(label)
 
-    return svg(label, ROW_WIDTH, rows_height(len(names)), draw)
+    return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)
 
 
-def interval_bars(axes: Axes, value: NDArray, half: NDArray) -> None:
-    """Values (rows,) as points with bars of half widths (rows,); none in a row of NaN."""
-    axes.errorbar(
-        value,
-        np.arange(len(value)),
-        xerr=half,
-        linestyle="none",
-        marker="o",
-        markersize=4,
-        color=LIGHT["identified"],
-        elinewidth=1.6,
-        capsize=3,
-        capthick=1.2,
-    )
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+def draw_intervals(axes: Axes, value: NDArray, half: NDArray) -> None:
+    """Draw values (rows,) with bars of half widths (rows,); a row of NaN stays empty."""
+    bar: dict[str, Any] = {"elinewidth": 1.6, "capsize": 3, "capthick": 1.2}
+    rows = np.arange(len(value))
+    axes.errorbar(value, rows, xerr=half, linestyle="none", marker="o", markersize=4, color=LIGHT["identified"], **bar)
 
 
 def draw_stick(axes: Axes, stick: NDArray, color: str, alpha: float = 1.0, width: float = 3.0) -> None:
-    """One pose (n + 1, 2), with a dot at each joint."""
-    axes.plot(
-        *stick.T,
-        color=color,
-        alpha=alpha,
-        linewidth=width,
-        solid_capstyle="round",
-        solid_joinstyle="round",
-        marker="o",
-        markersize=1.5 * width,
-        markeredgewidth=0,
-    )
+    """Draw one pose of an arm as a stick figure (n + 1, 2) with a dot at each joint."""
+    line: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "round", "linewidth": width}
+    axes.plot(*stick.T, color=color, alpha=alpha, marker="o", markersize=1.5 * width, markeredgewidth=0, **line)
 
 
-# A measured signal over time, what a model makes of it, and the error below.
+def split_at_gaps(time: NDArray, recording: NDArray | None = None) -> list[slice]:
+    """Return the rows of each contiguous part of the time stamps (N,), in order.
 
-
-HEIGHT, ERRORS = 250, 62
-LONGEST = 360
-"""Samples in a plot over time: more of them would be narrower than what they show."""
-
-
-def stretches(time: NDArray, part: NDArray | None = None) -> list[slice]:
-    """Return the rows (N,) without a gap between them, in order; `part` (N,) is of which recording they are."""
+    Args:
+        time: stamps, s.
+        recording: (N,) number of the recording of each sample; None: one recording.
+    """
     steps = np.diff(time)
-    cut = (steps < 0) | (steps > 1.5 * np.median(np.abs(steps))) if len(steps) else np.zeros(0, bool)
-    if part is not None:
-        cut |= np.diff(part) != 0
-    ends = np.flatnonzero(cut) + 1
+    is_gap = (steps < 0) | (steps > GAP_PERIODS * np.median(np.abs(steps))) if len(steps) else np.zeros(0, bool)
+    if recording is not None:
+        is_gap |= np.diff(recording) != 0
+    ends = np.flatnonzero(is_gap) + 1
     return [slice(int(first), int(last)) for first, last in zip([0, *ends], [*ends, len(time)], strict=True)]
 
 
-def shown_rows(time: NDArray, part: NDArray | None = None) -> slice:
-    """Return the middle of the longest stretch, no longer than can be shown."""
-    rows = max(stretches(time, part), key=lambda own: own.stop - own.start)
-    spare = max(rows.stop - rows.start - LONGEST, 0) // 2
-    return slice(rows.start + spare, min(rows.start + spare + LONGEST, rows.stop))
+def rows_to_plot(time: NDArray, recording: NDArray | None = None) -> slice:
+    """Return the middle of the longest contiguous part, at most `MAX_SIGNAL_SAMPLES` rows."""
+    rows = max(split_at_gaps(time, recording), key=lambda part: part.stop - part.start)
+    margin = max(rows.stop - rows.start - MAX_SIGNAL_SAMPLES, 0) // 2
+    return slice(rows.start + margin, min(rows.start + margin + MAX_SIGNAL_SAMPLES, rows.stop))
 
 
 def panel(name: str, picture: str, rms: float, unit: str, note: str = "") -> Plot:
-    """Return the figure of a joint with the RMS of measured less predicted values in its caption; NaN: none."""
-    error = f"residual {with_unit(rms, unit, 2)} RMS" if np.isfinite(rms) else "not predicted"
-    return Plot(picture, name, f"{note}, {error}" if note else error, rms=rms)
+    """Return the figure of a joint with the RMS residual in its caption; NaN: the joint is not predicted."""
+    residual = f"residual {with_unit(rms, unit, 2)} RMS" if np.isfinite(rms) else "not predicted"
+    return Plot(picture, name, f"{residual}, {note}" if note else residual)
 
 
 def prediction_panels(
@@ -149,27 +127,39 @@ def prediction_panels(
     rows: slice | NDArray,
     quantity: str = "torque",
     urdf: NDArray | None = None,
-    rests: bool = False,
+    are_dwells: bool = False,
 ) -> list[Plot]:
-    """Return a panel per joint with the `rows` of signals (N, n); the RMS is that of all rows, and without NaN."""
-    found = []
+    """Return one panel per joint that shows the `rows` of measured and predicted signals.
+
+    Args:
+        names: n joints or channels.
+        units: n units of the signals.
+        across: (N,) time stamps, s, or numbers of dwells.
+        measured: (N, n).
+        predicted: (N, n); NaN where there is no prediction.
+        rows: samples to draw. The RMS in the caption is that of all samples.
+        quantity: name of the signals.
+        urdf: (N, n) prediction by the URDF, for comparison.
+        are_dwells: whether the samples are dwells, drawn as points.
+    """
+    panels = []
     for j, (name, unit) in enumerate(zip(names, units, strict=True)):
         rms = float(np.sqrt(np.nanmean((measured[:, j] - predicted[:, j]) ** 2)))
-        note, other = "", None
+        note = ""
         if urdf is not None:
-            other = urdf[rows, j]
-            note = f"URDF off by {with_unit(float(np.sqrt(np.mean((measured[:, j] - urdf[:, j]) ** 2))), unit, 2)}"
+            urdf_rms = float(np.sqrt(np.mean((measured[:, j] - urdf[:, j]) ** 2)))
+            note = f"of the URDF {with_unit(urdf_rms, unit, 2)}"
         picture = prediction_plot(
             f"{quantity.capitalize()} of {name}, measured and predicted",
             f"{quantity} ({unit})",
             across[rows],
             measured[rows, j],
             predicted[rows, j],
-            urdf=other,
-            rests=rests,
+            urdf=None if urdf is None else urdf[rows, j],
+            are_dwells=are_dwells,
         )
-        found.append(panel(name, picture, rms, unit, note))
-    return found
+        panels.append(panel(name, picture, rms, unit, note))
+    return panels
 
 
 def prediction_plot(
@@ -180,25 +170,15 @@ def prediction_plot(
     predicted: NDArray,
     *,
     urdf: NDArray | None = None,
-    rests: bool = False,
+    are_dwells: bool = False,
 ) -> str:
-    """SVG of two signals.
-
-    Args:
-        label: of the picture.
-        quantity: with its unit, as in "torque (N m)".
-        across: (N,) s, or numbers of dwells.
-        measured: (N,).
-        predicted: (N,) by what was identified.
-        urdf: (N,) by the URDF, to compare with.
-        rests: the signals are those of dwells, each by itself: points, not lines.
-    """
-    large: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0} if rests else {}
+    """Draw measured and predicted signals (N,) above their difference, as SVG; arguments as for `prediction_panels`."""
+    large: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0} if are_dwells else {}
     small = large | {"markersize": 2.5}
 
     def draw(figure: Figure) -> None:
-        above = plot_area(figure, left=52, bottom=50 + ERRORS)
-        below = plot_area(figure, left=52, bottom=40, top=HEIGHT - 40 - ERRORS)
+        above = plot_area(figure, left=52, bottom=50 + RESIDUAL_HEIGHT)
+        below = plot_area(figure, left=52, bottom=40, top=SIGNAL_HEIGHT - 40 - RESIDUAL_HEIGHT)
         below.axhline(0, color=LIGHT["measured"], linewidth=0.8)
         if urdf is not None:
             above.plot(across, urdf, color=LIGHT["urdf"], linewidth=1.6, **small)
@@ -208,12 +188,12 @@ def prediction_plot(
         below.plot(across, measured - predicted, color=LIGHT["identified"], linewidth=1.0, **small)
         label_axes(above, "", quantity)
         above.tick_params(axis="x", length=0, labelbottom=False)
-        label_axes(below, "dwell" if rests else "time (s)", "error")
+        label_axes(below, "dwell" if are_dwells else "time (s)", "residual")
         below.yaxis.set_major_locator(MaxNLocator(3))
         for axes in (above, below):
-            if rests:
+            if are_dwells:
                 axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             else:
                 axes.margins(x=0)
 
-    return svg(label, WIDTH, HEIGHT, draw)
+    return svg(label, PANEL_WIDTH, SIGNAL_HEIGHT, draw)

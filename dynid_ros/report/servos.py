@@ -1,141 +1,68 @@
-"""The report of an identification of position servos."""
+"""Report of position servos: the section `servos` of `identified.yaml`, and the following error of a recording."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dynid_ros.identification.servo.servo_result import UNITS, ServoJoint, ServoResult
-from dynid_ros.identified.validation import Validation
+from dynid_ros.identification.servo.servo_result import UNITS, ServoResult
+from dynid_ros.identified.section import DOF
+from dynid_ros.identified.servos import IN_TORQUE_KEY
+from dynid_ros.identified.validation import Validation, validated
+from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.formats import MISSING, as_fine_as, counted, percent, plus_minus, significant
-from dynid_ros.report.page import (
-    Cell,
-    Figures,
-    Legend,
-    Plot,
-    Section,
-    Table,
-    Tile,
-    agreement_table,
-    condition,
-    remarks_section,
-    result_page,
-)
+from dynid_ros.report.formats import PRISMATIC, counted, percent, plus_minus, significant
+from dynid_ros.report.page import Condition, Figures, Legend, Plot, Section, Tile
 from dynid_ros.report.plots import panel, prediction_plot
+from dynid_ros.report.result_page import (
+    ResultPart,
+    entries_of,
+    half_width_of,
+    joint_table,
+    number_of,
+    result_page,
+    units_of,
+)
 
-SHOWN = 15.0
-"""s of a recording that are drawn."""
+SHOWN_DURATION_S = 15.0
 HEADINGS = {label: label.capitalize() for label in UNITS} | {"viscous": "Viscous and damping"}
 
 
-def write_servo_report(
-    path: str | Path, result: ServoResult, shown: Recording, validations: Sequence[Validation] = ()
-) -> Path:
-    """Write the report of what was found, how sure it is, and how the simulation follows a recording.
+def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> ResultPart:
+    """Return what a page says of servos.
 
-    The same input gives the same file: it holds no date.
+    Raises:
+        IdentifiedFileError: the section is malformed.
     """
-    known = [name for name, joint in result.joints.items() if joint.in_torque]
-    sections = [_table(result, torque=torque, prismatic=kind) for torque in (False, True) for kind in (False, True)]
-    sections += [
+    entries = entries_of(document, "servos")
+    units = units_of(document, robot)
+    known = [joint for joint, entry in entries.items() if entry.get(IN_TORQUE_KEY)]
+    over_gain, in_torque = ({label: (HEADINGS[label], pair[k]) for label, pair in UNITS.items()} for k in (0, 1))
+    sections: list[Section | None] = [
         Section(
-            "Following error",
+            "Parameters over the gain",
             [
-                f"{shown.source}: command less position, measured, and simulated from the commands alone.",
-                Legend({"measured": "measured", "identified": "simulated"}),
-                Figures(_panels(result, shown)),
-                *(agreement_table(one) for one in validations),
+                "All but the delay are divided by the gain of the joint, torque over position error. Inertia is the "
+                "mean of rotor and links in the recorded poses, gravity the largest in them. Intervals are 95 % "
+                "intervals; a dash means that the data do not determine the value.",
+                joint_table(document, "servos", over_gain, units),
             ],
-        ),
-        condition(result.condition_number).section(),
-        remarks_section(result.remarks),
+        )
     ]
-    return result_page(
-        "Servos",
-        "Identification of position servos",
-        result.robot,
-        sentences=[
-            f"Delay, inertia, damping and friction of {counted(len(result.joints), 'servo')} were found from commands "
-            f"and positions; {'all' if len(known) == len(result.joints) else len(known) or 'none'} of them in N m or N."
-        ],
-        tiles=_tiles(result),
-        sections=[section for section in sections if section is not None],
-        sources=result.sources,
-        settings=result.settings,
-    ).write(path)
-
-
-def _table(result: ServoResult, *, torque: bool, prismatic: bool) -> Section | None:
-    """Return the table of the joints of one kind, or nothing where no such joint has a number."""
-    joints = {name: joint for name, joint in result.joints.items() if result.is_prismatic(name) == prismatic}
-    labels = [label for label in UNITS if any(label in _estimates(joint, torque) for joint in joints.values())]
-    if not labels:
-        return None
-    effort = "N" if prismatic else "N m"
-    units = result.units(next(iter(joints)))
-    rows = []
-    for name, joint in joints.items():
-        cells: list[str | Cell] = []
-        for label in labels:
-            value, error = _estimates(joint, torque).get(label, (np.nan, np.nan))
-            half = joint.half(error)
-            cells.append(
-                Cell(as_fine_as(value, half), [f"± {as_fine_as(half, half)}"]) if np.isfinite(error) else MISSING
-            )
-        rows.append([name, *cells])
-    text = (
-        f"With the reference mass: gain, and all else in {effort}. Inertia is the mean of rotor and links in the "
-        "recorded poses, gravity the largest in them."
-        if torque
-        else "Everything but the delay is divided by the gain of the joint, torque per position error: times and "
-        f"{'positions' if prismatic else 'angles'}. Inertia is the mean of rotor and links in the recorded poses, "
-        "gravity the largest in them. Below each number is half its 95 % interval. A dash stands where the data do not "
-        "determine a number."
+    if known:
+        torque_entries = {joint: {**entries[joint][IN_TORQUE_KEY], DOF: entries[joint].get(DOF)} for joint in known}
+        derived = {**document, "servos": torque_entries}
+        text = "With the reference mass: the gain of each joint, and the parameters in N m or N."
+        sections.append(Section("Parameters in torque", [text, joint_table(derived, "servos", in_torque, units)]))
+    all_known = "all" if len(known) == len(entries) else len(known) or "none"
+    sentence = (
+        f"Delay, inertia, damping and friction of {counted(len(entries), 'servo')} were found from commands and "
+        f"positions; {all_known} of them in N m or N."
     )
-    return Section(
-        (f"In {effort}" if torque else "Over the gain") + (", prismatic joints" if prismatic else ""),
-        [text, Table(["Joint", *((HEADINGS[label], units[label][torque]) for label in labels)], rows)],
-    )
-
-
-def _estimates(joint: ServoJoint, torque: bool) -> dict[str, tuple[float, float]]:
-    return joint.in_torque if torque else joint.over_gain
-
-
-def _tiles(result: ServoResult) -> list[Tile]:
-    delays = {name: joint.over_gain["delay"] for name, joint in result.joints.items()}
-    slowest = max(delays, key=lambda name: np.nan_to_num(delays[name][0]))
-    value, error = delays[slowest]
-    half = 1e3 * result.joints[slowest].half(error)
-    found = [Tile("Longest delay", f"{plus_minus(1e3 * value, half)} ms", slowest)]
-    gains = {name: joint.in_torque["gain"] for name, joint in result.joints.items() if joint.in_torque}
-    if gains:
-        worst = max(result.joints[name].half(error) / value for name, (value, error) in gains.items())
-        found.append(Tile("Gain, worst joint", f"± {percent(worst)}", "95 % interval"))
-    for unit in ("rad", "m"):
-        errors = [joint.rms for name, joint in result.joints.items() if result.position_unit(name) == unit]
-        if errors:
-            left = f"{significant(1e3 * max(errors), 2)} m{unit}"
-            found.append(Tile("Simulated positions", left, "RMS error, worst joint"))
-    return [*found, condition(result.condition_number).tile]
-
-
-def _panels(result: ServoResult, shown: Recording) -> list[Plot]:
-    told, measured, simulated = result.simulate(shown)[0]
-    rate = (shown.n_samples - 1) / shown.duration
-    some = slice(0, max(int(SHOWN * rate), 2))
-    time = np.arange(len(told))[some] / rate
-    panels = []
-    for j, name in enumerate(result.model.robot.joint_names):
-        both = 1e3 * (told - measured)[some, j], 1e3 * (told - simulated)[some, j]
-        label = f"Following error of {name} over time, measured and simulated"
-        unit = f"m{result.position_unit(name)}"
-        picture = prediction_plot(label, f"error ({unit})", time, *both)
-        panels.append(panel(name, picture, float(np.sqrt(np.mean((both[0] - both[1]) ** 2))), unit))
-    return panels
+    return ResultPart("Servos", [sentence], _tiles(document, entries, known, units), sections)
 
 
 def write_result_report(
@@ -144,6 +71,60 @@ def write_result_report(
     recordings: Mapping[str, Sequence[Recording]],
     validations: Sequence[Validation],
 ) -> Path:
-    """Write the report of a result, which shows the first recording that was not fitted; see `write_servo_report`."""
+    """Write the report of a result, which shows how the simulation follows a recording, if possible an unseen one."""
     shown = (*recordings.get("validate", ()), *recordings["recordings"])[0]
-    return write_servo_report(path, result, shown, validations)
+    document = validated(result.document(), validations)
+    part = servo_part(document, result.robot)
+    condition = Condition(result.condition_number)
+    following = Section(
+        "Following error",
+        [
+            f"{shown.source}: command minus position, measured, and simulated from the commands alone. The lower plot "
+            "shows the residual.",
+            Legend({"measured": "measured", "identified": "simulated"}),
+            Figures(_following_panels(result, shown)),
+        ],
+    )
+    sections = [*part.sections, following, condition.section()]
+    return result_page(document, ResultPart(part.title, part.sentences, [*part.tiles, condition.tile], sections)).write(
+        path
+    )
+
+
+def _tiles(
+    document: Mapping[str, Any], entries: Mapping[str, dict], known: Sequence[str], units: Mapping[str, Any]
+) -> list[Tile]:
+    delays = {joint: np.nan_to_num(number_of(entry, "delay")) for joint, entry in entries.items()}
+    slowest = max(delays, key=lambda joint: delays[joint])
+    half = half_width_of(document, entries[slowest], "delay")
+    tiles = [Tile("Longest delay", f"{plus_minus(1e3 * delays[slowest], 1e3 * half)} ms", slowest)]
+    if known:
+        torque = {joint: {**entries[joint][IN_TORQUE_KEY], DOF: entries[joint].get(DOF)} for joint in known}
+        worst = max(half_width_of(document, one, "gain") / number_of(one, "gain") for one in torque.values())
+        tiles.append(Tile("Gain, worst joint", f"± {percent(worst)}", "95 % interval"))
+    for unit in ("mrad", "mm"):
+        residuals = [
+            number_of(entry, "residual_rms")
+            for joint, entry in entries.items()
+            if (units[joint] is PRISMATIC) == (unit == "mm")
+        ]
+        if residuals:
+            shown = f"{significant(1e3 * max(residuals), 2)} {unit}"
+            tiles.append(Tile("Residual of simulated positions", shown, "RMS, worst joint"))
+    return tiles
+
+
+def _following_panels(result: ServoResult, shown: Recording) -> list[Plot]:
+    command, measured, simulated = result.simulate(shown)[0]
+    rate = (shown.n_samples - 1) / shown.duration
+    rows = slice(0, max(int(SHOWN_DURATION_S * rate), 2))
+    time = np.arange(len(command))[rows] / rate
+    panels = []
+    for j, name in enumerate(result.model.robot.joint_names):
+        error = 1e3 * (command - measured)[rows, j]
+        predicted = 1e3 * (command - simulated)[rows, j]
+        label = f"Following error of {name} over time, measured and simulated"
+        unit = f"m{result.position_unit(name)}"
+        picture = prediction_plot(label, f"error ({unit})", time, error, predicted)
+        panels.append(panel(name, picture, float(np.sqrt(np.mean((error - predicted) ** 2))), unit))
+    return panels

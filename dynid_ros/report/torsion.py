@@ -1,154 +1,153 @@
-"""The report of an identification of torsion."""
+"""Report of torsion: the section `torsion` of `identified.yaml`, and the torsion of a recording over time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.flexible.torsion_identification import JointTorsion, TorsionResult
-from dynid_ros.identified.identified_file import RecordedJoints
-from dynid_ros.model import RobotModel
+from dynid_ros.identification.flexible.torsion_identification import TorsionResult
+from dynid_ros.identification.flexible.torsion_prediction import DISPLAY_UNITS
 from dynid_ros.recording import Recording
+from dynid_ros.report.drawing import spread_indices
 from dynid_ros.report.formats import listed, percent, plus_minus, significant, with_unit
-from dynid_ros.report.page import Cell, Figures, Legend, Section, Table, Tile, remarks_section, result_page
+from dynid_ros.report.page import Cell, Figures, Legend, Section, Table, Tile
 from dynid_ros.report.plots import panel, prediction_plot
-
-POINTS = 600
-
-
-def write_torsion_report(
-    path: str | Path,
-    robot: RobotModel | RecordedJoints,
-    result: TorsionResult,
-    fitted: Sequence[Recording],
-    unseen: Sequence[Recording] = (),
-) -> Path:
-    """Write the report of what was identified; it shows the first unseen recording, or the first fitted one.
-
-    The same input gives the same file: it holds no date.
-    """
-    shown, fresh = (*unseen, *fitted)[0], bool(unseen)
-    predicted, link = result.predict(shown), shown.link_position
-    measured = np.full_like(predicted, np.nan) if link is None else shown.position - link
-    errors, panels = {}, []
-    some = np.unique(np.linspace(0, len(shown.time) - 1, POINTS).astype(int))
-    for name in result.joints:
-        scale, unit = result.joints[name].display_unit
-        both = [scale * values[:, shown.joint_names.index(name)] for values in (measured, predicted)]
-        rms = float(np.sqrt(np.mean((both[0] - both[1]) ** 2)))
-        errors[name] = f"{rms:.1f} {unit}"
-        label = f"Torsion of {name} over time, measured and predicted"
-        picture = prediction_plot(label, f"torsion ({unit})", shown.time[some], both[0][some], both[1][some])
-        panels.append(panel(name, picture, rms, unit))
-    return result_page(
-        "Torsion",
-        "Torsion of joints",
-        robot,
-        sentences=_sentences(result, errors, fresh=fresh),
-        tiles=_tiles(result),
-        sections=[
-            Section(
-                "Joints",
-                [
-                    "Motor less link, from encoders on both sides. Below each stiffness is its 95 % interval, which "
-                    "counts how much the sets of terms that predict equally well differ. The delay is torsion per "
-                    "velocity: one encoder read later than the other, or viscous friction.",
-                    Table(COLUMNS, [_row(name, model) for name, model in result.joints.items()], words=[6]),
-                ],
-            ),
-            Section(
-                "Terms",
-                [
-                    "What torsion is made of: coefficients, mean of the sets that predict equally well, with 95 % "
-                    "intervals, and how much each makes of the torsion that was fitted.",
-                    Table(TERMS, [row for name, model in result.joints.items() for row in _terms(name, model)]),
-                ],
-            ),
-            Section(
-                "Torsion over time",
-                [
-                    f"{shown.source}{', which was not fitted' if fresh else ''}: measured, and predicted from the "
-                    "motors' positions and torques; zeros are those of the fit. Below is the error, magnified.",
-                    Legend({"measured": "measured", "identified": "predicted"}),
-                    Figures(panels),
-                ],
-            ),
-            remarks_section(result.remarks),
-        ],
-        sources=[recording.source for recording in fitted],
-        settings={"cutoff": f"{result.cutoff:.3g} Hz"},
-    ).write(path)
-
-
-COLUMNS = (
-    "Joint",
-    "Stiffness",
-    ("Torsion", "RMS"),
-    ("Residual of parts left out", "RMS"),
-    "White noise",
-    ("Delay", "ms"),
-    "Terms",
+from dynid_ros.report.result_page import (
+    ResultPart,
+    entries_of,
+    half_width_of,
+    number_of,
+    numbers_of,
+    result_page,
+    with_interval,
 )
 
-
-TERMS = ("Joint", "Term", ("Coefficient", "95 %"), "Unit", ("Part", "RMS"))
-
-
-def _terms(name: str, model: JointTorsion) -> Iterator[list[str]]:
-    scale, shown = model.display_unit
-    for label, unit, value, error, rms in model.estimates():
-        yield [name, label, plus_minus(value, float(half_width(error, model.dof))), unit, f"{scale * rms:.2g} {shown}"]
-    for ripple in model.ripples:
-        size, half = scale * ripple.amplitude, scale * float(half_width(ripple.error, model.dof))
-        label = f"ripple, {model.ripple_period(ripple)}"
-        yield [name, label, plus_minus(size, half), shown, f"{size / np.sqrt(2):.2g} {shown}"]
+MAX_TIME_POINTS = 600
 
 
-def _row(name: str, model: JointTorsion) -> list[str | Cell]:
-    low, high = model.stiffness.interval
-    scale, unit = model.display_unit
-    ends = f"{significant(low)} to {significant(high)}" if np.isfinite(high) else f"at least {significant(low)}"
-    return [
-        name,
-        Cell(
-            with_unit(model.stiffness.value, model.stiffness.unit) if model.stiffness.determined else "not determined",
-            [f"{ends} {model.stiffness.unit}"] if low > 0 else [],
-        ),
-        f"{scale * model.torsion_rms:.1f} {unit}",
-        f"{scale * model.held_out_rms:.1f} {unit}",
-        f"{scale * model.noise:.2g} {unit}",
-        f"{1e3 * model.delay:.2f}",
-        ", ".join(model.sets[0].terms) + (f"; {model.stiffness.reason}" if model.stiffness.reason else ""),
-    ]
+def torsion_part(document: Mapping[str, Any]) -> ResultPart:
+    """Return what a page says of torsion.
 
-
-def _sentences(result: TorsionResult, errors: Mapping[str, str], *, fresh: bool) -> list[str]:
-    known = [name for name, model in result.joints.items() if model.stiffness.determined]
-    return [
-        f"The stiffness of {listed(known)} is determined."
-        if known
-        else "These recordings determine no joint's stiffness.",
-        "Torsion is predicted from the motors alone, to "
-        + listed([f"{error} ({name})" for name, error in errors.items()])
-        + (" on a recording that was not fitted." if fresh else "; another recording would show how it predicts."),
-    ]
-
-
-def _tiles(result: TorsionResult) -> list[Tile]:
-    known = sum(model.stiffness.determined for model in result.joints.values())
-    residual = max(model.held_out_rms / model.torsion_rms for model in result.joints.values())
-    return [
-        Tile("Stiffness determined", f"{known} of {len(result.joints)}", "joints with a link encoder"),
-        Tile("Torsion residual, worst joint", percent(residual), "of parts of the record that were left out, RMS"),
-    ]
+    Raises:
+        IdentifiedFileError: the section is malformed.
+    """
+    entries = entries_of(document, "torsion")
+    known = [joint for joint, entry in entries.items() if np.isfinite(number_of(entry, "stiffness"))]
+    sentence = f"The stiffness of {listed(known)} is determined." if known else "No stiffness is determined."
+    ratios = [number_of(entry, "held_out_rms") / number_of(entry, "torsion_rms") for entry in entries.values()]
+    tiles = [Tile("Stiffness determined", f"{len(known)} of {len(entries)}", "joints with a link encoder")]
+    if np.isfinite(ratios).all():
+        note = "cross-validated RMS over the RMS of the torsion"
+        tiles.append(Tile("Torsion residual, worst joint", percent(max(ratios)), note))
+    return ResultPart(
+        "Torsion", [sentence], tiles, [_joint_section(document, entries), _term_section(document, entries)]
+    )
 
 
 def write_result_report(
     path: str | Path, result: TorsionResult, recordings: Mapping[str, Sequence[Recording]], _validations: object
 ) -> Path:
-    """Write the report of a result; see `write_torsion_report`."""
+    """Write the report of a result; it shows the first unseen recording, or else a fitted one."""
+    document = result.document()
+    part = torsion_part(document)
     unseen = recordings.get("validate", ())
-    return write_torsion_report(path, result.robot, result, recordings["recordings"], unseen)
+    shown = (*unseen, *recordings["recordings"])[0]
+    predicted = result.predict(shown)
+    link = shown.link_position
+    measured = np.full_like(predicted, np.nan) if link is None else shown.position - link
+    residuals, panels = {}, []
+    some = spread_indices(len(shown.time), MAX_TIME_POINTS)
+    for name in result.joints:
+        scale, unit = result.joints[name].display_unit
+        column = shown.joint_names.index(name)
+        both = (scale * measured[:, column], scale * predicted[:, column])
+        rms = float(np.sqrt(np.mean((both[0] - both[1]) ** 2)))
+        residuals[name] = f"{rms:.1f} {unit}"
+        label = f"Torsion of {name} over time, measured and predicted"
+        picture = prediction_plot(label, f"torsion ({unit})", shown.time[some], both[0][some], both[1][some])
+        panels.append(panel(name, picture, rms, unit))
+    where = "a recording that was not fitted" if unseen else "a fitted recording"
+    each = listed([f"{rms} ({name})" for name, rms in residuals.items()])
+    sentence = f"On {where}, the residual of the torsion predicted from the motors alone is {each} (RMS)."
+    section = Section(
+        "Torsion over time",
+        [
+            f"{shown.source}{', which was not fitted' if unseen else ''}: measured, and predicted from positions and "
+            "torques of the motors, with the zeros of the fit. The lower plot shows the residual.",
+            Legend({"measured": "measured", "identified": "predicted"}),
+            Figures(panels),
+        ],
+    )
+    whole = ResultPart(part.title, [*part.sentences, sentence], part.tiles, [*part.sections, section])
+    return result_page(document, whole).write(path)
+
+
+def _joint_section(document: Mapping[str, Any], entries: Mapping[str, dict]) -> Section:
+    def column(label: str) -> list[str]:
+        units = [_display_unit(entry) for entry in entries.values()]
+        numbers = [number_of(entry, label) for entry in entries.values()]
+        return [with_unit(scale * value, unit) for value, (scale, unit) in zip(numbers, units, strict=True)]
+
+    columns: dict[str | tuple[str, str], Sequence[str | Cell]] = {
+        "Stiffness": [_stiffness_cell(document, entry) for entry in entries.values()],
+        ("Torsion", "RMS"): column("torsion_rms"),
+        ("Cross-validated residual", "RMS"): column("held_out_rms"),
+        "White noise": column("noise"),
+        ("Delay", "ms"): [significant(1e3 * number_of(entry, "delay")) for entry in entries.values()],
+        "Terms": [_describe_terms(entry) for entry in entries.values()],
+    }
+    return Section(
+        "Joints",
+        [
+            "Torsion is motor minus link position, from encoders on both sides. The 95 % interval of a stiffness "
+            "allows for the differences between the sets of terms that predict equally well. The delay is torsion over "
+            "velocity: one encoder is read later than the other, or there is viscous friction.",
+            Table.by_column("Joint", list(entries), columns, words=[len(columns)]),
+        ],
+    )
+
+
+def _display_unit(entry: Mapping[str, Any]) -> tuple[float, str]:
+    """Return the factor and the unit in which torsion is displayed."""
+    return DISPLAY_UNITS[entry.get("prismatic") is True]
+
+
+def _stiffness_cell(document: Mapping[str, Any], entry: Mapping[str, Any]) -> Cell:
+    low, high = numbers_of(document, entry, "stiffness_interval", 2)
+    value = number_of(entry, "stiffness")
+    unit = "N/m" if entry.get("prismatic") is True else "N m/rad"
+    ends = f"{significant(low)} to {significant(high)}" if np.isfinite(high) else f"at least {significant(low)}"
+    text = with_unit(value, unit) if np.isfinite(value) else "not determined"
+    return Cell(text, [f"{ends} {unit}"] if low > 0 else [])
+
+
+def _describe_terms(entry: Mapping[str, Any]) -> str:
+    terms = ", ".join(map(str, entry.get("terms") or ()))
+    return f"{terms}; {entry['undecided']}" if entry.get("undecided") else terms
+
+
+def _term_section(document: Mapping[str, Any], entries: Mapping[str, dict]) -> Section | None:
+    """Return the coefficients of all terms in SI units, and what each contributes to the torsion."""
+    rows = []
+    for joint, entry in entries.items():
+        coefficients = {**entry, **(entry.get("coefficients") or {})}
+        scale, unit = _display_unit(entry)
+        for label in entry.get("coefficients") or ():
+            contribution = with_unit(scale * number_of(entry.get("part_rms") or {}, label), unit, 2)
+            rows.append((joint, str(label), with_interval(document, coefficients, label), contribution))
+        for ripple in entry.get("ripples") or ():
+            amplitude = scale * number_of(ripple, "amplitude")
+            half = scale * half_width_of(document, {**entry, "std": {"": ripple.get("std")}}, "")
+            per_turn = number_of(ripple, "per_turn")
+            period = f"period {2e3 * np.pi / per_turn:.3g} mm" if unit != "mdeg" else f"{per_turn:.1f} periods per turn"
+            contribution = with_unit(amplitude / np.sqrt(2), unit, 2)
+            rows.append((joint, f"ripple, {period}", f"{plus_minus(amplitude, half)} {unit}", contribution))
+    if not rows:
+        return None
+    explanation = (
+        "Coefficients in SI units with 95 % intervals: the mean of the sets of terms that predict equally well."
+    )
+    return Section("Terms", [explanation, Table(("Joint", "Term", "Coefficient", ("Contribution", "RMS")), rows)])

@@ -6,8 +6,8 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.demo.arm import place_of
-from dynid_ros.demo.guiding_act import Guided, GuidingVerdict
+from dynid_ros.demo.guiding_act import GuidedMotion, judge_guiding
+from dynid_ros.demo.hand import link_origins
 from dynid_ros.model import RobotModel
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
@@ -22,20 +22,17 @@ def fixture_guided():
     angle = sum(0.4 * np.clip(time - start, 0, 1) for start, _ in LED)
     position = np.stack([angle, 0.3 + 0 * time, -0.2 + 0 * time], axis=1)
     force = 20.0 * sum((time > start) & (time < end) for start, end in LED)
-    return Guided(LINK, time, position, force, LED)
+    return GuidedMotion(ROBOT, LINK, time, position, force, LED)
 
 
 def test_an_arm_that_goes_along_and_stays_passes(guided):
-    verdict = GuidingVerdict(ROBOT, guided)
-    reach = np.linalg.norm(place_of(ROBOT, LINK, guided.position)[0, :2])
-    assert verdict.passed, verdict.sentences()
-    np.testing.assert_allclose(verdict.ways, 2 * reach * np.sin(0.2), rtol=1e-2)
-    assert verdict.drifts.max() < 1e-9
-    assert verdict.watched == pytest.approx(2.2, abs=0.02)
-    assert verdict.sentences()[0].startswith("PASSED")
-    assert "20 N" in " ".join(verdict.sentences())
-    assert len(verdict.pictures) == 2
-    assert len(verdict.tiles()) == 3
+    act = judge_guiding(guided)
+    reach = np.linalg.norm(link_origins(ROBOT, LINK, guided.position)[0, :2])
+    assert act.passed, act.sentences
+    np.testing.assert_allclose(guided.distances, 2 * reach * np.sin(0.2), rtol=1e-2)
+    assert guided.drifts.max() < 1e-9
+    assert guided.shortest_rest == pytest.approx(2.2, abs=0.02)
+    assert len(act.pictures) == 2
 
 
 def drifting(guided):
@@ -49,11 +46,9 @@ def stuck(guided):
 
 
 def hurried(guided):
-    return replace(guided, time=guided.time / 3, led=[(start / 3, end / 3) for start, end in guided.led])
+    return replace(guided, time=guided.time / 3, leads=[(start / 3, end / 3) for start, end in guided.leads])
 
 
 @pytest.mark.parametrize("change", [drifting, stuck, hurried])
 def test_another_arm_fails(guided, change):
-    verdict = GuidingVerdict(ROBOT, change(guided))
-    assert not verdict.passed
-    assert verdict.sentences()[0].startswith("FAILED")
+    assert not judge_guiding(change(guided)).passed

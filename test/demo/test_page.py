@@ -1,13 +1,30 @@
-"""What an act has shown: numbers beside the truth, kept in a file."""
+"""Acts with their checks, kept in files, and the one page of the demo."""
 
 import json
 
 import numpy as np
 import pytest
+from html_page import Page, assert_readable
 
-from dynid_ros.demo.page import Act, Found
+from dynid_ros.demo.page import Act, Check, Comparison, before_after_plot, coverage_check, write_demo_report
 from dynid_ros.errors import DynidError
-from dynid_ros.report.page import Tile
+
+
+@pytest.mark.parametrize(
+    ("check", "passed", "bound"),
+    [
+        (Check("Mass", 0.5, 1.0, "%"), True, "at most 1 %"),
+        (Check("Mass", 1.5, 1.0, "%"), False, "at most 1 %"),
+        (Check("Lead", 20.0, 15.0, "cm", at_least=True), True, "at least 15 cm"),
+        (Check("Lead", 10.0, 15.0, "cm", at_least=True), False, "at least 15 cm"),
+        (Check("Mass", np.nan, 1.0), False, "at most 1"),
+        (Check("Mass", np.inf, 1.0), False, "at most 1"),
+    ],
+)
+def test_a_value_is_checked_against_its_bound(check, passed, bound):
+    assert check.passed is passed
+    assert check.bound == bound
+    assert ("FAILED" in str(check)) is not passed
 
 
 @pytest.mark.parametrize(
@@ -18,43 +35,74 @@ from dynid_ros.report.page import Tile
         (np.nan, np.nan, False, ("2.00", "–", "–", "–")),
     ],
 )
-def test_a_number_beside_the_truth(value, half, covered, cells):
-    row = Found("Mass", "kg", 2.0, value, half)
-    assert row.covered is covered
-    assert row.cells == cells
+def test_an_estimate_beside_the_truth(value, half, covered, cells):
+    row = Comparison("Mass", "kg", 2.0, value, half)
+    assert row.is_covered is covered
+    assert row.cells[:4] == cells
 
 
-class Weighed:
-    """A verdict."""
-
-    passed = True
-    rows = (Found("Mass", "kg", 2.0, np.float64(2.01), 0.02), Found("Gain", "", 1.0, np.nan, np.nan))
-    pictures = {"Mass": "<svg></svg>"}  # noqa: RUF012 - as a test writes it
-
-    def sentences(self):
-        return ["PASSED: all < good.", "Mass off by 0.5 %"]
-
-    def tiles(self):
-        return [Tile("Mass", "2.01 kg", "2 kg in truth")]
+def test_coverage_counts_determined_estimates_only():
+    rows = [Comparison("m", "kg", 2.0, value, 0.02) for value in (2.01, 1.95, np.nan)]
+    assert coverage_check(rows, 40.0).value == 50.0
+    assert not coverage_check(rows[2:], 40.0).passed
 
 
-def test_an_act_is_kept_and_read_again(tmp_path):
-    act = Act.of("A load", ["It is weighed."], Weighed(), [("report", "load/report.html")]).took(12.0)
-    again = Act.load(act.save(tmp_path / "new" / "load.json"))
-    assert act.passed
-    assert act.covered == 1
-    assert len(act.decided) == 1
-    assert again.text() == act.text() == "PASSED: all < good.\nMass off by 0.5 %"
-    assert again.seconds == 12.0
-    assert again.tiles == act.tiles
-    assert again.pages == (("report", "load/report.html"),)
-    assert again.rows[0] == act.rows[0]
-    assert np.isnan(again.rows[1].value)
+@pytest.fixture(name="acts")
+def fixture_acts():
+    picture = before_after_plot(["a", "b"], np.array([10.0, 5.0]), np.array([0.1, 0.2]), "error (%)")
+    good = Act(
+        "A load: weighed",
+        ("The arm moves & learns.",),
+        [Check("Mass, relative error", 0.5, 1.0, "%")],
+        [Comparison("Mass", "kg", 2.0, np.float64(2.01), 0.02), Comparison("Gain", "", 1.0, np.nan, np.nan)],
+        {"Orange: before": picture},
+        [("the report", "load/report.html")],
+        31.4,
+    )
+    many = [Comparison(f"k {i}", "", 1.0, 2.0, 0.1) for i in range(20)]
+    return {"load": good, "springs": Act("Springs", ("Hm.",), [Check("Stiffness", 9.0, 5.0, "%")], many)}
+
+
+def test_an_act_is_kept_and_read_again(tmp_path, acts):
+    act = acts["load"]
+    path = act.save(tmp_path / "new" / "load.json")
+    again = Act.load(path)
+    assert again.sentences == act.sentences == ["PASSED: A load: weighed", "Mass, relative error: 0.5 % (at most 1 %)"]
+    assert again.seconds == 31.4
+    assert again.comparisons[0] == act.comparisons[0]
+    assert np.isnan(again.comparisons[1].value)
+    kept = json.loads(path.read_text())
+    assert {"title", "passed", "sentences", "seconds"} <= set(kept)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"title": "A load"})])
 def test_a_file_of_something_else_is_refused(tmp_path, text):
     path = tmp_path / "load.json"
     path.write_text(text)
-    with pytest.raises(DynidError, match=r"load.json: not an act .* play that act again"):
+    with pytest.raises(DynidError, match=r"load\.json"):
         Act.load(path)
+
+
+def page(tmp_path, *arguments):
+    path = write_demo_report(tmp_path / "report.html", *arguments)
+    return path.read_text(), Page(path.read_text())
+
+
+def test_each_act_has_its_verdict_numbers_and_picture(tmp_path, acts):
+    text, parsed = page(tmp_path, acts)
+    assert_readable(parsed)
+    assert {"#load", "#springs", "load/report.html"} <= {value for name, value in parsed.attributes if name == "href"}
+    assert "1 of 2 acts passed; failed: Springs." in parsed.text
+    assert text.count("✓ passed") == text.count("✗ failed") == 2
+    for words in ("The arm moves & learns.", "contains the truth", "misses the truth", "undetermined"):
+        assert words in parsed.text
+    assert text.count("<details open>") == text.count("<details>") == 1, "long tables are closed at first"
+    assert "0 of 20 intervals contain it" in parsed.text
+    assert text == page(tmp_path, acts)[0]
+
+
+def test_all_passed_only_if_all_ended(tmp_path, acts):
+    good = {"load": acts["load"]}
+    assert "The act passed." in page(tmp_path, good)[0]
+    assert "All 2 acts passed." in page(tmp_path, {**good, "other": acts["load"]})[0]
+    assert "1 of 2 acts passed; not played to the end: links." in page(tmp_path, good, ("links",))[0]

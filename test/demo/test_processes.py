@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dynid_ros.demo.processes import LAST_LINES, ended, stop
+from dynid_ros.demo.processes import N_LOG_LINES, DemoProcess, stop
+from dynid_ros.errors import DynidError
 
 WAIT = "import time; time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); {WAIT}"
@@ -51,11 +52,18 @@ def test_a_module_goes_with_its_parent_even_if_that_is_killed(tmp_path, monkeypa
         time.sleep(0.05)
 
 
-def test_the_end_of_a_log_is_told(tmp_path, capsys):
-    log = tmp_path / "node.log"
-    log.write_text("".join(f"line {k}\n\n" for k in range(20)))
-    error = ended("node", 2, log)
-    assert str(error) == f"node node ended with exit code 2; see {log}"
+def test_a_node_that_ends_shows_the_end_of_its_log(tmp_path, capsys, monkeypatch):
+    (tmp_path / "failing.py").write_text(
+        "def main():\n    for k in range(20): print('line', k)\n    raise SystemExit(3)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path.cwd())]))
+    monkeypatch.setattr("dynid_ros.demo.processes.module_of", lambda name: name)
+    log = tmp_path / "logs" / "failing.log"
+    process = DemoProcess("failing", {"gain": 2.0}, log, namespace="/a", good=(0,), files=[Path("a.yaml")])
+    process.popen.wait()
+    assert process.popen.args[-7:] == ["--ros-args", "--params-file", "a.yaml", "-p", "gain:=2.0", "-r", "__ns:=/a"]
+    with pytest.raises(DynidError, match=f"node failing ended with exit code 3; see {log}"):
+        process.check()
     printed = capsys.readouterr().err.splitlines()
-    assert len(printed) == LAST_LINES + 1
+    assert len(printed) == N_LOG_LINES + 1
     assert printed[-1] == "  line 19"

@@ -8,10 +8,10 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dynid_ros.demo.processes import ForkedProcess
 from dynid_ros.nodes import module_of
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -27,7 +27,15 @@ ENDING = 60.0
 
 def _run(module: str, arguments: list[str], log: Path, domain: str) -> None:
     os.environ["ROS_DOMAIN_ID"] = domain  # that of the process which all are copies of may be another test's
-    ForkedProcess(module, arguments, log).run()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    with log.open("w") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)
+    sys.argv = [module, *arguments]
+    import_module(module).main()
 
 
 class NodeProcess:

@@ -45,7 +45,7 @@ def test_the_motion_keeps_to_limits_in_pinocchio(job):
     torque = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
     assert np.all(np.abs(torque) <= LIMITS.torque)
     used = np.abs(torque).max(axis=0) / LIMITS.torque
-    np.testing.assert_allclose(job.design.use.parts["torque"], used, rtol=1e-3)
+    np.testing.assert_allclose(job.design.use.fractions["torque"], used, rtol=1e-3)
 
 
 def test_the_motion_keeps_clear_of_the_table(job):
@@ -54,7 +54,7 @@ def test_the_motion_keeps_clear_of_the_table(job):
     points = np.linspace(frames[:, 1], frames[:, 2], 50).reshape(-1, 3)
     outside = np.linalg.norm(np.maximum(np.abs(points - TABLE.centre) - TABLE.half, 0.0), axis=1)
     assert outside.min() >= 0.05
-    nearest = min(a.room for a in job.design.use.approaches if a.names == "'link_2' and obstacle 'table'")
+    nearest = min(a.margin for a in job.design.use.approaches if a.names == "'link_2' and obstacle 'table'")
     assert outside.min() == pytest.approx(0.05 + nearest, abs=2e-3)
 
 
@@ -68,11 +68,11 @@ def test_files_and_summary(job):
     summary = job.summary()
     for words in (
         "1 period of frequencies from 0.2 to 0.4 Hz",
-        "limits: position the description's; velocity the description's; acceleration given; jerk given; torque given",
+        "limits: position from the URDF; velocity from the URDF; acceleration given; jerk given; torque given",
         "used of the limits: position",
         "not checked: Cables",
-        "not checked: No shape is known of base_link",
-        "not checked: Torques are predicted from the masses of the description, without friction",
+        "not checked: The shapes of base_link",
+        "not checked: Torques are predicted from the masses of the URDF, without friction",
         f"wrote {', '.join(map(str, job.files))}",
     ):
         assert words in summary
@@ -164,8 +164,8 @@ def test_a_second_interrupt_ends_the_program():
 def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):
     robot = RobotModel.from_urdf(re.sub("<inertial>.*?</inertial>", "", planar_arm.urdf()))
     job = excite("fourier", robot, MotionLimits.of(robot, 4.0), Workspace(robot), tmp_path, starts=0, **QUICK)
-    assert "not checked: No torque is predicted: the description of the robot has no masses." in job.summary()
-    assert "torque" not in job.design.use.parts
+    assert "not checked: No torque is predicted: the URDF has no masses." in job.summary()
+    assert "torque" not in job.design.use.fractions
 
 
 @pytest.mark.slow

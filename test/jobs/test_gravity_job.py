@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from gravity_experiment import demo_recording, demo_robot, planned_recording
 
-from dynid_ros.demo.gravity_act import write_gravity_demonstration
+from dynid_ros.demo.drop_test import DropTest
+from dynid_ros.demo.gravity_act import judge_gravity
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import gravity_moments
@@ -78,12 +79,12 @@ def test_demonstration_passes_when_the_arm_floats_and_fails_when_it_falls(tmp_pa
     falling = still + np.outer(time, [0, 0.2, 0.1, 0, 0, 0])
     truth = SimulatedArm(demo_robot()).truth
     assert_gravity_is_found(job, truth)
-    passed = write_gravity_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, still + 1e-4))
-    assert passed.passed, passed.sentences()
-    assert len(passed.rows) == 10
-    assert len(passed.pictures) == 2
+    act = judge_gravity(demo_robot(), truth, tmp_path, DropTest(time, falling, still + 1e-4))
+    assert act.passed, act.sentences
+    assert len(act.comparisons) == 10
+    assert len(act.pictures) == 2
     assert (tmp_path / "drop.png").read_bytes().startswith(b"\x89PNG")
-    assert not write_gravity_demonstration(demo_robot(), truth, tmp_path, (time, falling), (time, falling)).passed
+    assert not judge_gravity(demo_robot(), truth, tmp_path, DropTest(time, falling, falling)).passed
 
 
 def _with_torque(recording, torque):

@@ -81,24 +81,21 @@ def bias_section(joints, bias):
     return {"bias": {joint: float(value) for joint, value in zip(joints, bias)}}
 """
 REPORT = """
-from dynid_ros.report.page import Section, Table, Tile, agreement_table, result_page
+from dynid_ros.identified.validation import validated
+from dynid_ros.report.page import Section, Table, Tile
+from dynid_ros.report.result_page import ResultPart, result_page
 
 
 def write_result_report(path, result, recordings, validations):
-    rows = [(name, f"{value:.3f}") for name, value in zip(result.robot.joint_names, result.parameters)]
-    return result_page(
+    bias = [f"{value:.3f}" for value in result.parameters]
+    table = Table.by_column("Joint", result.robot.joint_names, {("Bias", "N m"): bias})
+    part = ResultPart(
         "Bias",
-        "Identification of bias",
-        result.robot,
-        sentences=[f"The bias of {len(rows)} joints was identified."],
-        tiles=[Tile("Joints", str(len(rows)), "with a bias")],
-        sections=[
-            Section("Bias", ["The middle of all torques.", Table(("Joint", ("Bias", "N m")), rows)]),
-            Section("Validation", [agreement_table(one) for one in validations]),
-        ],
-        sources=result.sources,
-        settings=result.settings,
-    ).write(path)
+        [f"The bias of {len(result.parameters)} joints was identified."],
+        [Tile("Joints", str(len(result.parameters)), "with a bias")],
+        [Section("Bias", ["The middle of all torques.", table])],
+    )
+    return result_page(validated(result.document(), validations), part).write(path)
 """
 NODE = '''"""Node that turns a recording into the bias of each joint."""
 

@@ -15,13 +15,13 @@ from helpers.waiting import wait
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-VERDICTS = (
-    "the arm floats",
-    "the arm is led by the hand",
-    "the links are found",
-    "the load is known",
-    "the torque sensors are calibrated",
-    "the springs are found",
+TITLES = (
+    "Gravity: the arm floats",
+    "Hand guiding: the arm is led, and stays where it is left",
+    "Links: masses, inertias and friction",
+    "A load: weighed in motion, and carried",
+    "Torque sensors: calibrated in place",
+    "Flexible joints: springs, seen by a camera",
 )
 FILES = (
     "gravity/identified.yaml",
@@ -129,10 +129,9 @@ def test_demo_passes(tmp_path):
     ended = subprocess.run([*DEMO, output], capture_output=True, text=True, timeout=880, env=elsewhere(), check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert not left_over(output)
-    for verdict in VERDICTS:
-        assert f"PASSED: {verdict}" in ended.stdout
+    for title in TITLES:
+        assert f"PASSED: {title}" in ended.stdout
     assert "live: " in ended.stdout
-    assert "Put down: noticed" in ended.stdout
     page = (output / "report.html").read_text()
     assert "All 6 acts passed" in page
     for file in FILES:
@@ -140,7 +139,6 @@ def test_demo_passes(tmp_path):
     for file in re.findall(r'href="([^"#]+)"', page):
         assert (output / file).exists(), file
     assert page.count("<svg") >= 8
-    assert "hold the true value" in (output / "links/report.html").read_text()
     assert not [
         f"{log.name}: {line}"
         for log in (output / "logs").iterdir()

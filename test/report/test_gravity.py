@@ -49,12 +49,13 @@ def test_shows_the_numbers_of_the_document(plain, robot, document):
             half = t.ppf(0.975, entry["degrees_of_freedom"][label]) * entry["std"][label]
             decimals = 1 - int(np.floor(np.log10(half)))
             assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
-    for joint in document["friction"].values():
-        for label in ("torque_positive", "torque_negative"):
-            decimals = 2 - int(np.floor(np.log10(abs(joint[label]))))
-            assert f" {shown(joint[label], decimals)} " in plain.text
-    assert f"Condition number: {document['condition_number']:.2f}" in plain.text
-    assert "all 3 joints that gravity loads were identified from 128 poses at rest" in plain.text
+    for entry in document["friction"].values():
+        for side, label in (("+", "torque_positive"), ("−", "torque_negative")):
+            half = t.ppf(0.975, entry["degrees_of_freedom"][label]) * entry["std"][label]
+            decimals = 1 - int(np.floor(np.log10(half)))
+            assert f"{side}: {shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
+    assert f"Condition number {document['condition_number']:.2f} good" in plain.text
+    assert "3 of the 3 joints that gravity loads were identified from 128 poses at rest" in plain.text
     assert "gravity never loads waist" in plain.text
     assert "waist gravity never loads it" in plain.text
     for word in ("run_1.mcap", "estimator: global", "torque_offset: yes", "−9.80665", robot.urdf_sha256[:16]):
@@ -63,31 +64,21 @@ def test_shows_the_numbers_of_the_document(plain, robot, document):
 
 def test_residuals_are_those_of_the_fit(plain, robot, result):
     for joint, rms in zip(robot.joint_names, result.residual_rms, strict=True):
-        assert f"{joint} {rms:.4f} N m" in plain.text  # the noise is 0.02, its third digit the fourth decimal
+        assert f"{joint} {rms:.4f} " in plain.text  # the noise is 0.02, its third digit the fourth decimal
 
 
 def test_one_panel_per_rotation(plain, arm):
     for joint in arm.names:
-        assert f"{joint} rotation 1 of 2, residual 0.0" in plain.text
-        assert f"{joint} rotation 2 of 2, residual 0.0" in plain.text
+        assert f"{joint} residual 0.0" in plain.text
+    assert plain.text.count("rotation 2 of 2") == 4
     assert "turns alone" not in plain.text
 
 
-def test_needs_no_network_and_is_well_formed(markup):
+def test_needs_no_network_and_follows_the_theme(markup):
     assert_self_contained(Page(markup))
-
-
-def test_style_sheet_loads_nothing(markup):
-    assert "http" not in markup
-    assert "@import" not in markup
-    assert re.findall(r"url\((?!#)", markup) == []
-    assert "prefers-color-scheme: dark" in markup
-    assert '<meta name="viewport"' in markup
-    assert '<meta charset="utf-8">' in markup
-
-
-def test_pictures_follow_the_theme(markup):
     assert_themed(Page(markup))
+    assert re.findall(r"url\((?!#)", markup) == []
+    assert '<meta charset="utf-8">' in markup
 
 
 def test_same_input_same_file(tmp_path, robot, document, samples, markup):
@@ -114,20 +105,20 @@ def test_joint_that_is_not_observable_shows_its_reason_and_no_number(read, arm, 
     document = GravityIdentification(robot).fit_samples(samples).document()
     page = read(robot, document, samples)
     assert "1 of the 3 joints that gravity loads were identified" in page.text
-    assert "those of elbow and wrist could not be" in page.text, "the elbow's moment includes the wrist's"
+    assert "gravity of elbow and wrist is not known" in page.text, "the elbow's moment includes the wrist's"
     for joint in ("elbow", "wrist"):
         assert f"{joint} {document['gravity'][joint]['reason']}" in page.text
         assert f"{joint} not identified" in page.text
         assert f"{joint} – – –" in page.text, "no residual where there is no prediction"
-    assert "elbow rotation 1 of 2, not predicted" in page.text
+    assert "elbow not predicted, rotation 1 of 2" in page.text
 
 
 def test_no_joint_is_identified(read, robot, document, samples):
     for joint in ("shoulder", "elbow", "wrist"):
         document["gravity"][joint] = {"n_x": None, "n_y": None, "observable": False, "reason": f"because of {joint}"}
     page = read(robot, document, samples)
-    assert "No joint's gravity parameters could be identified" in page.text
-    assert "off by" not in page.text
+    assert "0 of the 3 joints that gravity loads were identified" in page.text
+    assert "residual of the predicted torque" not in page.text
     assert "because of elbow" in page.text
 
 
@@ -136,10 +127,10 @@ def test_validations(read, plain, arm, robot, samples):
     validation = result.validate_samples(arm.experiment(seed=1, noise=0.05), "run_2.mcap")
     assert "Validation" not in plain.text
     page = read(robot, result.document() | {"validation": [validation.document()]}, samples)
-    assert "Validation Predicted against measured torque" in page.text
+    assert "Validation Residuals on recordings that were not fitted" in page.text
     assert "On 1 recording not used to fit" in page.text
     for joint, rms, r2 in zip(robot.joint_names, validation.rms, validation.r2, strict=True):
-        assert re.search(rf"run_2.mcap .*{joint} {rms:.4f} N m [\d.]+ % {r2:.4f}", page.text)
+        assert re.search(rf"run_2.mcap .*{joint} {rms:.4f} [\d.]+ % {r2:.4f}", page.text)
 
 
 def test_recording_without_rotations(read, arm, robot):
@@ -148,8 +139,8 @@ def test_recording_without_rotations(read, arm, robot):
     document = GravityIdentification(robot).fit_samples(samples).document()
     page = read(robot, document, samples)
     assert "No joint turns alone in the recordings" in page.text
-    assert "shoulder 300 of 500 samples, residual" in page.text
-    assert "waist 300 of 500" not in page.text
+    assert "N m RMS, 300 of 500 samples" in page.text
+    assert page.text.count("300 of 500 samples") == 3, "gravity never loads the waist"
 
 
 def test_slow_motion(read, arm, robot):
@@ -160,8 +151,8 @@ def test_slow_motion(read, arm, robot):
     document = GravityIdentification(robot).fit_samples(samples).document()
     page = read(robot, document, samples)
     assert "200 stretches of slow motion" in page.text
-    assert "Viscous friction N m s/rad" in page.text
-    assert page.text.count(" 2.50 ") == 4
+    assert "Viscous N m s/rad" in page.text
+    assert len(re.findall(r" 2\.50?0?0?0? ± 0", page.text)) == 4
 
 
 def test_prismatic_joint_has_its_own_units(tmp_path, arm):
@@ -177,24 +168,25 @@ def test_prismatic_joint_has_its_own_units(tmp_path, arm):
     samples = arm.samples(q, torque + rng.normal(0, 0.05, q.shape), np.zeros_like(q))
     document = GravityIdentification(robot, torque_offset=False, torque_gain_error=0.0).fit_samples(samples).document()
     page = Page(write_gravity_report(tmp_path / "r.html", robot, document, samples).read_text(encoding="utf-8"))
-    assert re.search(r"lift mass 1[12]\.\d+ ± 0\.00\d+ kg", page.text)
+    assert re.search(r"lift 1[12]\.\d+ ± 0\.00\d+", page.text)
+    assert "prismatic: mass, kg" in page.text
     assert "position (mm)" in page.text
     assert "torque (N)" in page.text
-    assert "measured − predicted (N or N m)" in page.text
+    assert "measured − predicted torque (N or N m)" in page.text
 
 
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (3.0, "distinguishes unknowns well"),
-        (100.0, "distinguishes unknowns"),
-        (4000.0, "barely distinguishes"),
+        (3.0, "good"),
+        (99.0, "moderate"),
+        (4000.0, "poor"),
         (None, "not known"),
     ],
 )
 def test_condition_number_is_explained(read, robot, document, samples, number, words):
     page = read(robot, document | {"condition_number": number}, samples)
-    assert re.search(rf"Condition number \S+ [^.]*{words}", page.text)
+    assert re.search(rf"Condition number \S+ {words}", page.text)
 
 
 def noisy(arm, samples, **rms):
@@ -206,15 +198,15 @@ def noisy(arm, samples, **rms):
 def test_one_verdict_from_all_that_counts(read, arm, robot, document, samples):
     largest = np.abs(arm.gravity_torque(samples.position)).max()
     result = GravityIdentification(robot).fit_samples(samples)
-    for error, words in ((0.02, "Good enough to compensate gravity."), (0.2, "off by more than 5.0 % of the arm's")):
+    for error, words in ((0.02, "Good enough to compensate gravity."), (0.2, "the residual exceeds 5.0 %")):
         other = noisy(arm, arm.experiment(seed=1), elbow=error * largest)
         validations = [result.validate_samples(other, "run_2").document()]
         page = read(robot, document | {"validation": validations}, samples)
         assert words in page.text
         assert page.text.count("ood enough to compensate") == 1
-        said = re.search(r"off by at most ([\d.]+) % of the arm's largest gravity torque", page.text)
+        said = re.search(r"at most ([\d.]+) % of the largest gravity torque of the arm", page.text)
         assert float(said[1]) == pytest.approx(100 * error, rel=0.2)
-    assert "Good on the data that it was fitted to; try it on another recording" in read(robot, document, samples).text
+    assert "Good on the fitted data; validate it on another recording" in read(robot, document, samples).text
     document["gravity"]["wrist"] = {"n_x": None, "n_y": None, "observable": False, "reason": "it did not turn"}
     assert (
         "Not good enough to compensate gravity: gravity of wrist is not known." in read(robot, document, samples).text
@@ -226,7 +218,7 @@ def test_a_joint_without_gravity_is_told_apart(read, arm, robot, document, sampl
     other = noisy(arm, arm.experiment(seed=1), waist=7.0)
     page = read(robot, document | {"validation": [result.validate_samples(other, "run_2").document()]}, samples)
     assert re.search(r"Gravity hardly loads waist \((6|7)\.\d N m\)", page.text)
-    assert float(re.search(r"off by at most ([\d.]+) %", page.text)[1]) < 5
+    assert float(re.search(r"torque is at most ([\d.]+) %", page.text)[1]) < 5
 
 
 def broken(document, change):

@@ -7,8 +7,8 @@ import pytest
 from scipy.signal import lfilter
 
 from dynid_ros.report.link_quality import LinkQuality, ResidualCorrelation, TorqueComparison
-from dynid_ros.report.links import correlation_meaning
-from dynid_ros.report.plots import stretches
+from dynid_ros.report.links import correlation_sentences
+from dynid_ros.report.plots import split_at_gaps
 from dynid_ros.signals import LowPass, Motion
 
 RATE, CUTOFF = 200.0, 7.0
@@ -28,10 +28,10 @@ def filtered_noise(seconds, joints=40):
 
 
 def test_filtered_white_noise_lies_in_the_band():
-    correlation = ResidualCorrelation.of(CUTOFF, [filtered_noise(120)])
+    correlation = ResidualCorrelation.from_comparisons(CUTOFF, [filtered_noise(120)])
     inside = np.abs(correlation.values - correlation.noise[:, None])[5:] < correlation.band
     assert 0.93 < inside.mean() < 0.97, "of 40 joints; lags next to zero vary less"
-    assert correlation.like_noise.mean() > 0.8
+    assert correlation.is_noise.mean() > 0.8
     assert np.nanmedian(correlation.memory) < 0.15
 
 
@@ -40,9 +40,9 @@ def test_errors_with_a_memory_are_seen():
     time = step * np.arange(20000)
     decay = np.exp(-step / time_constant)
     error = lfilter([1.0], [1.0, -decay], np.random.default_rng(1).normal(size=(len(time), 1)), axis=0)
-    correlation = ResidualCorrelation.of(CUTOFF, [comparison(error, time)])
+    correlation = ResidualCorrelation.from_comparisons(CUTOFF, [comparison(error, time)])
     assert correlation.values[:, 0] == pytest.approx(np.exp(-correlation.lag / time_constant), abs=0.05)
-    assert not correlation.like_noise[0]
+    assert not correlation.is_noise[0]
     assert correlation.memory[0] > 1.0
 
 
@@ -51,13 +51,16 @@ def test_gaps_are_not_crossed():
     time = np.concatenate([step * np.arange(length), 100 + step * np.arange(length)])
     error = np.tile(np.sin(2 * np.pi * np.arange(length) / 57)[:, None], (2, 1))
     whole = comparison(error, time)
-    assert [(rows.start, rows.stop) for rows in stretches(time)] == [(0, length), (length, 2 * length)]
-    both, one = (ResidualCorrelation.of(CUTOFF, [part]) for part in (whole, comparison(error[:length], time[:length])))
+    assert [(rows.start, rows.stop) for rows in split_at_gaps(time)] == [(0, length), (length, 2 * length)]
+    both, one = (
+        ResidualCorrelation.from_comparisons(CUTOFF, [part])
+        for part in (whole, comparison(error[:length], time[:length]))
+    )
     assert both.values == pytest.approx(one.values, abs=1e-9)
 
 
 def test_joint_without_error_is_no_number():
-    correlation = ResidualCorrelation.of(CUTOFF, [comparison(np.zeros((200, 1)), 0.035 * np.arange(200))])
+    correlation = ResidualCorrelation.from_comparisons(CUTOFF, [comparison(np.zeros((200, 1)), 0.035 * np.arange(200))])
     assert np.isnan(correlation.values).all()
 
 
@@ -65,11 +68,11 @@ def test_intervals_are_called_narrow_where_errors_outlast_the_stretches():
     time = 0.035 * np.arange(2000)
     rng = np.random.default_rng(2)
     slow = np.repeat(rng.normal(size=(2000 // 40, 1)), 40, axis=0)  # stays for 1.4 s
-    correlation = ResidualCorrelation.of(CUTOFF, [comparison(slow, time)])
-    short, long = (" ".join(correlation_meaning(correlation, ["elbow"], stretch)) for stretch in (0.5, 60.0))
-    assert "errors of elbow stay correlated for longer" in short
+    correlation = ResidualCorrelation.from_comparisons(CUTOFF, [comparison(slow, time)])
+    short, long = (" ".join(correlation_sentences(correlation, ["elbow"], stretch)) for stretch in (0.5, 60.0))
+    assert "residuals of elbow stay correlated for longer" in short
     assert "too narrow" not in long
-    assert "not noise of the sensors" in long
+    assert "not sensor noise" in long
 
 
 def test_repeated_motion_is_noticed():
@@ -85,14 +88,14 @@ def test_repeated_motion_is_noticed():
         return comparison(rng.normal(size=(600, 3)), time, f"run {seed}", position)
 
     joints = ("a", "b", "c")
-    assert LinkQuality.of(joints, [run(0)], [run(0)]).repeated
-    assert not LinkQuality.of(joints, [run(0)], [run(1)]).repeated
-    assert not LinkQuality.of(joints, [run(0)], []).repeated
+    assert LinkQuality.from_comparisons(joints, [run(0)], [run(0)]).repeats_fit
+    assert not LinkQuality.from_comparisons(joints, [run(0)], [run(1)]).repeats_fit
+    assert not LinkQuality.from_comparisons(joints, [run(0)], []).repeats_fit
 
 
 def test_lags_of_a_fast_recording_are_as_many_as_its_correlations():
     """At 10 kHz two seconds are more lags than the low-pass is usually computed for."""
     error = np.random.default_rng(0).normal(size=(1200, 2))
     fast = replace(comparison(error, 0.02 * np.arange(1200)), rate=10_000.0)
-    correlation = ResidualCorrelation.of(CUTOFF, [fast])
+    correlation = ResidualCorrelation.from_comparisons(CUTOFF, [fast])
     assert len(correlation.noise) == len(correlation.values) == len(correlation.lag)

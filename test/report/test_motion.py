@@ -17,7 +17,7 @@ from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import brief, significant
-from dynid_ros.report.motion import DesignedMotion, limit_sources, not_checked, write_design_report
+from dynid_ros.report.motion import DesignedMotion, limit_sources, unchecked, write_design_report
 from dynid_ros.report.motion_plots import PathViews
 from dynid_ros.report.motion_use import MotionUse
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
@@ -61,11 +61,11 @@ def fixture_problem(tmp_path_factory):
 
 def test_verdict_and_plan(problem):
     plan, text = problem.plan, problem.page.text
-    assert "A periodic motion of all joints, for 5.0 s: to show the base parameters of links and joints." in text
+    assert "A periodic motion of all joints, 5.0 s long, to determine base parameters of links and joints." in text
     assert f"Condition number {significant(plan.condition_number)}" in text
     assert plan.summary().splitlines()[1] in text
     assert "harmonics: 3" in text
-    assert "Is it enough?" in text
+    assert "Assessment" in text
     assert "by its condition number" in text
     assert f"Search, {plan.starts} start" in text
     assert "Designed with dynid_ros" in text
@@ -107,12 +107,12 @@ def test_distances_are_those_of_the_links(problem):
     assert use.time[np.argmin(height)] == pytest.approx(found.time)
     text = problem.page.text
     assert f"'link_3' and the floor {1000 * height.min():.0f} mm" in text
-    steady = [a.steady for a in use.approaches]
+    steady = [a.is_constant for a in use.approaches]
     assert steady == sorted(steady)
 
 
 def test_surroundings_are_drawn_where_they_are(problem):
-    views = PathViews.of(problem.design.use)
+    views = PathViews.from_use(problem.design.use)
     np.testing.assert_allclose(views.boxes["table <b>"].min(axis=0), TABLE.lower)
     np.testing.assert_allclose(views.boxes["table <b>"].max(axis=0), TABLE.upper)
     np.testing.assert_allclose(views.walls.max(axis=0), [2, 2, 2])
@@ -120,7 +120,7 @@ def test_surroundings_are_drawn_where_they_are(problem):
     lengths = np.linalg.norm(np.diff(views.sticks, axis=1), axis=2)
     np.testing.assert_allclose(lengths[:, [0, 2]], [[0.3, 0.4]] * len(lengths), atol=1e-12)
     assert problem.page.text.count("table <b>") >= 2
-    assert "box that the links stay in" in problem.page.text
+    assert "box that contains the links" in problem.page.text
     assert "(-2, -2, -2) to (2, 2, 2) m" in problem.page.text
 
 
@@ -128,7 +128,7 @@ def test_an_arm_on_a_wall_is_drawn_upright():
     robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=(-9.8, 0.0, 0.0))
     q = np.linspace([-1, -1, -1], [1, 1, 1], 3)
     trajectory = Trajectory(robot.joint_names, [0, 1, 2], q, 0 * q, 0 * q)
-    views = PathViews.of(MotionUse(robot, LIMITS, Workspace(robot), trajectory))
+    views = PathViews.from_use(MotionUse(robot, LIMITS, Workspace(robot), trajectory))
     np.testing.assert_allclose(views.frame @ [1.0, 0.0, 0.0], [0, 0, 1], atol=1e-12)
     assert np.linalg.det(views.frame) == pytest.approx(1.0)
     # The first link lies along the base's z, which is level here.
@@ -138,12 +138,12 @@ def test_an_arm_on_a_wall_is_drawn_upright():
 
 def test_what_was_not_checked(problem):
     said = " ".join(problem.design.not_checked)
-    for words in ("Cables", "No shape is known of base_link", "without friction", "Jerk is not limited"):
+    for words in ("Cables", "The shapes of base_link", "without friction", "Jerk is not limited"):
         assert words in said
     assert "obstacles" not in said
     assert all(sentence in problem.page.text for sentence in problem.design.not_checked)
-    said = not_checked(ROBOT, LIMITS, Workspace(ROBOT))
-    assert "No obstacles are known: tables, walls, fixtures and people are not looked at." in said
+    said = list(unchecked(ROBOT, LIMITS, Workspace(ROBOT)))
+    assert "No obstacles are known: tables, walls, fixtures and people are not considered." in said
     assert "No floor is known." in said
     assert any("with clearance 0 they are not kept apart" in sentence for sentence in said)
 
@@ -155,25 +155,34 @@ def test_what_bodies_and_torques_leave_open():
     room = Workspace(robot, 0.0, 0.1)
     room.bodies, room.exempt = bodies, ("'link_1' and the floor",)
     limits = MotionLimits.of(robot, 4.0, jerk_limits=50)
-    said = not_checked(robot, limits, room)
-    assert "It is not known where finger are: they are not looked at." in said
-    assert "These are too near in every pose, and not kept apart: 'link_1' and the floor." in said
-    assert "No torque is predicted for joint_3: the description of the robot has no mass there." in said
+    said = list(unchecked(robot, limits, room))
+    assert "The places of finger are not known: they are not considered." in said
+    assert "These pairs are too near in every pose, and not kept apart: 'link_1' and the floor." in said
+    assert "No torque is predicted for joint_3: the URDF has no mass there." in said
     free = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf(effort=0.0)), 4.0, torque_limits=[math.nan, 9, 9])
-    assert "No torque limit is known of joint_1." in not_checked(ROBOT, free, room)
+    assert "No torque limit is known of joint_1." in list(unchecked(ROBOT, free, room))
 
 
 def test_where_limits_come_from():
     limits = MotionLimits.of(ROBOT, 4.0, velocity_limits=[1, math.nan, math.nan], position_lower=-1, jerk_limits=9)
     assert limit_sources(ROBOT, limits) == {
         "position": "given",
-        "velocity": "the description's, given for joint_1",
+        "velocity": "from the URDF, given for joint_1",
         "acceleration": "given",
         "jerk": "given",
-        "torque": "the description's",
+        "torque": "from the URDF",
     }
     bare = RobotModel.from_urdf(planar_arm.urdf(effort=0.0))
     assert limit_sources(bare, MotionLimits.of(bare, 4.0))["torque"] == "none"
+
+
+def test_weak_parameters_do_not_stand_beside_a_plain_good_grade(problem, tmp_path):
+    weak = MotionQuality.of(ROBOT, *problem.plan.trajectory.at(np.arange(0, 5, 0.02)), noise=100.0, limits=LIMITS)
+    assert weak.weak
+    page = written(tmp_path, replace(problem.design, quality=weak))
+    number = len(weak.weak)
+    assert f"base parameters, {number} of them weakly." in page.text
+    assert re.search(rf"Condition number \S+ (good|moderate|poor); {number} parameters? weakly determined", page.text)
 
 
 def test_other_motions_hostile_names_and_no_verdict(tmp_path):
@@ -190,8 +199,8 @@ def test_other_motions_hostile_names_and_no_verdict(tmp_path):
     )
     page = written(tmp_path, design)
     for words in (
-        "The arm dwells in pose after pose",
-        "It was not judged: too few",
+        "The arm dwells in a set of poses",
+        "The motion was not judged: too few",
         "run <i>",
         HOSTILE,
         "Nothing was kept apart",

@@ -10,7 +10,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import ServoIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.recording import CommandSeries
-from dynid_ros.report.servos import write_servo_report
+from dynid_ros.report.servos import write_result_report
 
 CENTER = (0.2, 0.0, 0.03)
 MASS = 0.25
@@ -207,8 +207,9 @@ def test_a_slide_has_newtons_and_metres(tmp_path):
     assert "N/m" in summary
     assert "rad" not in summary
     assert "N m" not in summary.replace("N m or N", "")
-    page = write_servo_report(tmp_path / "report.html", result, recordings[0], [validation]).read_text()
-    assert "In N, prismatic joints" in page
+    shown = {"recordings": recordings[:1]}
+    page = write_result_report(tmp_path / "report.html", result, shown, [validation]).read_text()
+    assert "Parameters in torque" in page
     assert "N m/rad" not in page
     assert "mrad" not in page
 
