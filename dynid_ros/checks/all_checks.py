@@ -1,16 +1,18 @@
-"""All checks of a recording, in order."""
+"""All checks of recordings, in order."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
-from dynid_ros.checks.channels import check_channels
-from dynid_ros.checks.finding import Finding
+import dynid_ros.checks
+from dynid_ros.checks.finding import RECORDING_CHECKS, CheckSettings, Finding
 from dynid_ros.checks.model_faults import check_model
-from dynid_ros.checks.motion import check_motion, check_position_steps, check_steps, check_values
 from dynid_ros.checks.moving_hand import check_hand
-from dynid_ros.checks.torque_stretches import check_torque_stretches
+from dynid_ros.checks.too_little_motion import check_motion
 from dynid_ros.recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -41,16 +43,10 @@ def check(
     recordings = [recording] if isinstance(recording, Recording) else list(recording)
     if robot is not None:
         recordings = [part.select(robot.joint_names) for part in recordings]
-    findings: list[Finding] = []
-    for part in recordings:
-        findings += [
-            *check_steps(part, motion),
-            *check_channels(part),
-            *check_torque_stretches(part),
-            *check_position_steps(part),
-        ]
-        if robot is not None:
-            findings += check_values(part, robot)
+    settings = CheckSettings(robot, motion)
+    _import_checks(tuple(dynid_ros.checks.__path__))
+    functions = [function for _, function in sorted(RECORDING_CHECKS, key=lambda registered: registered[0])]
+    findings = [finding for part in recordings for function in functions for finding in function(part, settings)]
     if robot is not None:
         if motion:
             findings += check_motion(recordings, robot)
@@ -59,3 +55,10 @@ def check(
         if not any(finding.severity == "error" for finding in findings):
             findings += check_model(recordings, robot, undecided)
     return findings
+
+
+@cache
+def _import_checks(path: tuple[str, ...]) -> None:
+    """Import all modules of the package, which registers their checks."""
+    for module in iter_modules(path):
+        import_module(f"dynid_ros.checks.{module.name}")

@@ -2,71 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from dynid_ros.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from dynid_ros.model import RobotModel
+
+# Kinds of faults that several modules report; the others stand in their modules. docs/checks.md describes each.
 MISSING: Final = "missing torque"
 CONSTANT: Final = "constant channel"
 CLIPPED: Final = "clipped channel"
-VELOCITY: Final = "velocity"
-
+REPEATED_ROWS: Final = "repeated rows"
 ABSURD: Final = "absurd value"
-
-LITTLE_MOTION: Final = "too little motion"
-
 CURRENT: Final = "motor current"
 SIGN: Final = "wrong sign"
 COMPENSATED: Final = "gravity compensated"
-
 DIRECTION: Final = "gravity direction"
-
 SWAP: Final = "swapped joints"
-
 LAG: Final = "time lag"
-
 LOW_PASSED: Final = "low-passed"
-
 DRIFT: Final = "drift"
-
 LOAD_CHANGE: Final = "load change"
-
 OTHER_ROBOT: Final = "other robot"
 
-STAMPS: Final = "time stamps"
-
 Severity = Literal["error", "warning"]
-Kind = Literal[
-    "too short",
-    "cut off",
-    "time stamps",
-    "gaps",
-    "repeated rows",
-    "missing torque",
-    "constant channel",
-    "clipped channel",
-    "frozen torque",
-    "position step",
-    "velocity",
-    "beyond limits",
-    "absurd value",
-    "too little motion",
-    "moving hand",
-    "motor current",
-    "gravity compensated",
-    "gravity direction",
-    "wrong sign",
-    "swapped joints",
-    "position ratio",
-    "link origin",
-    "encoder zero",
-    "time lag",
-    "low-passed",
-    "drift",
-    "load change",
-    "falling torque",
-    "other robot",
-]
-"""Kinds of faults; docs/checks.md describes each."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +47,38 @@ class Finding:
     where: str
     message: str
     fix: str
-    kind: Kind
+    kind: str
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message}; {self.fix}"
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """What a check of a recording knows beside the recording.
+
+    Attributes:
+        robot: robot model whose joints the recording has, in this order; None: the recording is checked alone.
+        motion: whether the fit needs motion, as for inertias and friction.
+    """
+
+    robot: RobotModel | None = None
+    motion: bool = False
+
+
+RecordingCheck = Callable[[Recording, CheckSettings], Iterable[Finding]]
+RECORDING_CHECKS: list[tuple[int, RecordingCheck]] = []
+"""Checks of single recordings, with the rank by which they are sorted."""
+
+
+def recording_check(rank: int) -> Callable[[RecordingCheck], RecordingCheck]:
+    """Register a function as a check of single recordings, which `check` calls in the order of the ranks."""
+
+    def register(function: RecordingCheck) -> RecordingCheck:
+        RECORDING_CHECKS.append((rank, function))
+        return function
+
+    return register
 
 
 MIN_WARNING_GAIN = 0.5
@@ -110,7 +100,7 @@ class Explanation:
         severity: severity of the finding.
     """
 
-    kind: Kind
+    kind: str
     gain: float
     message: str
     fix: str
@@ -122,9 +112,6 @@ class Explanation:
         where = source
         if self.joints:
             noun = "joints" if len(self.joints) > 1 else "joint"
-            where = f"{source}, {noun} {_listed(self.joints)}"
+            names = " and ".join(f"'{name}'" for name in self.joints)
+            where = f"{source}, {noun} {names}"
         return Finding(self.severity, where, self.message, self.fix, self.kind)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return " and ".join(f"'{name}'" for name in names)

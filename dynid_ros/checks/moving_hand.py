@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dynid_ros.checks.finding import Finding
-from dynid_ros.checks.motion import REST
+from dynid_ros.checks.too_little_motion import MAX_REST_TRAVEL
 from dynid_ros.recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -64,4 +64,4 @@ def _carried_joints(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
             waiting.append(joint.child)
             if joint.type != "fixed" and joint.name not in (*robot.chain.mover_names, *robot.held):
                 prismatic = joint.type == "prismatic"
-                yield joint.name, REST[prismatic], "m" if prismatic else "rad"
+                yield joint.name, MAX_REST_TRAVEL[prismatic], "m" if prismatic else "rad"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.effort_convention import GravitySigns
-from dynid_ros.checks.finding import MIN_WARNING_GAIN, SIGN, SWAP, Explanation, Kind
+from dynid_ros.checks.finding import MIN_WARNING_GAIN, SIGN, SWAP, Explanation
 from dynid_ros.checks.torque_model import TorqueProblem, TorqueTerms, with_presliding
 
 RATIO: Final = "position ratio"
@@ -78,7 +78,7 @@ def _opposed(gravity: GravitySigns, signs: NDArray, channel: str) -> bool:
 class _Choice(NamedTuple):
     """Arrangement of the channels: their order (n,) and factors (n,), with the texts of each kind of channel."""
 
-    kind: Kind
+    kind: str
     texts: Mapping[str, tuple[str, str]]
     joints: tuple[int, ...]
     order: NDArray

@@ -9,58 +9,58 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.checks.finding import Finding
+from dynid_ros.checks.finding import CheckSettings, Finding, recording_check
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals.spectra import true_runs
 
 FROZEN: Final = "frozen torque"
 MIN_STRETCH_S = 0.05
-"""Shortest stretch, s; drops to zero may be shorter."""
+"""Shortest stretch of a torque that stands still; drops to zero may be shorter."""
 MIN_STRETCH_SAMPLES = 10
 """Smallest number of samples in a stretch; drops to zero may have fewer."""
 MIN_MOTION = 0.01
-"""The arm moves by more meanwhile, rad or m."""
+"""Smallest motion of the arm meanwhile, rad or m."""
 NEIGHBOURING_SAMPLES = 40
-"""Samples on each side that say how the channel varies there."""
-ORDER, ZIGZAG = 3, 0.5
-"""Noise is what the differences of this order show; they are noise where more of them turn back."""
-BY_CHANCE = 1e-8
-"""A stretch is of noise that stood still if noise repeats itself so long with less probability."""
-FEWEST_STEPS = 2.5
-"""Steps of the sensor, and half a one for rounding, that noise must span to be known."""
-JUMP, TURN = 4.0, 3
-"""With less noise: after a stretch the torque jumps by more than so many of its typical steps, and no joint that could
-make it jump turns back, starts or stops within so many samples."""
+"""Number of samples on each side that show how the channel varies there."""
+NOISE_ORDER = 3
+"""Order of the differences that show the noise."""
+MIN_ALTERNATING_SHARE = 0.5
+"""Smallest share of these differences that change sign, for noise."""
+MAX_PROBABILITY = 1e-8
+"""Largest probability that noise repeats one value for so long, for a stretch that stands still by a fault."""
+MIN_NOISE_STEPS = 2.5
+"""Smallest range of the noise, in steps of the sensor: two, and a half for rounding."""
+MIN_JUMP_RATIO = 4.0
+"""Smallest jump after a stretch without noise, as a multiple of the typical step."""
+REVERSAL_SAMPLES = 3
+"""Number of samples about the end of a stretch within which a joint that reverses, starts or stops explains a jump."""
 MIN_DROP_STEPS = 8.0
-"""Drops to zero come from torques so many typical steps away."""
+"""Smallest torque beside a drop to zero, in typical steps."""
 MIN_DROPS = 3
-"""So many drops to zero are not by chance."""
+"""Smallest number of drops to zero that are not by chance."""
 MIN_DROP_FRACTION = 0.02
-"""They come from torques beyond this part of the joint's largest."""
+"""Smallest torque beside a drop to zero, as a fraction of the joint's largest."""
 
 
-def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
-    """A warning for each joint whose torque stands still while the arm moves, or drops to zero."""
+@recording_check(rank=30)
+def check_torque_stretches(recording: Recording, _settings: CheckSettings) -> Iterator[Finding]:
+    """Yield a warning for each joint whose torque stands still while the arm moves, or drops to zero."""
     if recording.n_samples < 2 * NEIGHBOURING_SAMPLES:
         return
     for j, joint in enumerate(recording.joint_names):
         torque = recording.torque[:, j]
         if not np.isfinite(torque).any() or np.nanmin(torque) == np.nanmax(torque):
             continue
-        where = f"{recording.source}, joint '{joint}'"
-        drops = _drops(recording, torque)
-        # An extreme is a limit, judged elsewhere.
-        limits = np.nanmin(torque), np.nanmax(torque)
-        runs = [] if drops else [(a, b + 1) for a, b in true_runs(np.diff(torque) == 0) if torque[a] not in limits]
-        resolution = _resolution(torque)
-        frozen = [run for run in runs if _is_frozen(recording, j, resolution, *run)]
+        drops = _find_drops(recording, torque)
+        frozen = [] if drops else _find_frozen(recording, j)
         for stretches, what in ((drops, "falls to exactly 0"), (frozen, "stands still")):
             if stretches:
                 samples = sum(last - first for first, last in stretches)
+                plural = "es" if len(stretches) > 1 else ""
                 yield Finding(
                     "warning",
-                    where,
-                    f"its torque {what} in {len(stretches)} stretch{'es' * (len(stretches) > 1)}, {samples} samples "
+                    f"{recording.source}, joint '{joint}'",
+                    f"its torque {what} in {len(stretches)} stretch{plural}, {samples} samples "
                     f"({100 * samples / len(torque):.2g} %) while the arm moves, first at "
                     f"t = {recording.time[stretches[0][0]]:.3f} s",
                     "the sensor or its connection fails for moments: mend it, or leave these samples out",
@@ -68,13 +68,25 @@ def check_torque_stretches(recording: Recording) -> Iterator[Finding]:
                 )
 
 
+def _find_frozen(recording: Recording, j: int) -> list[tuple[int, int]]:
+    """Return the stretches, first sample and end, in which joint j's torque stands still by a fault."""
+    torque = recording.torque[:, j]
+    steps = np.abs(np.diff(torque))
+    resolution = float(np.min(steps[steps > 0]))
+    # An extreme is a limit, which `check_channels` judges.
+    limits = np.nanmin(torque), np.nanmax(torque)
+    stretches = [(first, last + 1) for first, last in true_runs(steps == 0) if torque[first] not in limits]
+    return [stretch for stretch in stretches if _is_frozen(recording, j, resolution, *stretch)]
+
+
 def _is_frozen(recording: Recording, j: int, resolution: float, first: int, last: int) -> bool:
-    """Whether joint j's torque, in steps of `resolution` N m, stands still from one sample to another by a fault."""
+    """Return whether joint j's torque, in steps of `resolution` N m, stands still from one sample to another."""
     if last - first < MIN_STRETCH_SAMPLES or recording.time[last - 1] - recording.time[first] < MIN_STRETCH_S:
         return False
-    torque, position = recording.torque[:, j], recording.position[first:last]
+    torque = recording.torque[:, j]
+    position = recording.position[first:last]
     moved = np.ptp(position, axis=0)
-    # A row that only comes again is no news of this channel.
+    # A repeated row shows nothing about this channel.
     fresh = np.count_nonzero(np.any(np.diff(position, axis=0) != 0, axis=1)) >= MIN_STRETCH_SAMPLES // 2
     if not fresh or moved.max() < MIN_MOTION:
         return False
@@ -82,63 +94,55 @@ def _is_frozen(recording: Recording, j: int, resolution: float, first: int, last
     around = [values for values in around if len(values) > NEIGHBOURING_SAMPLES // 4 and np.isfinite(values).all()]
     if not around:
         return False
-    if max(_chance(values, resolution, last - first) for values in around) < BY_CHANCE:
+    if max(_repetition_probability(values, resolution, last - first) for values in around) < MAX_PROBABILITY:
         return True
-    # Little noise, or none: then it stood still if it jumps afterwards, but not because a joint turns back.
+    # Without noise, a torque stood still if it jumps afterwards, but not because a joint reverses.
     steps = np.abs(np.concatenate([np.diff(values) for values in around]))
     if last == len(torque) or not np.any(steps):
         return False
-    near = np.diff(recording.position[max(first, last - TURN) : last + TURN], axis=0)
-    turns = (near.min(axis=0) * near.max(axis=0) <= 0) & (near.min(axis=0) < near.max(axis=0))
-    quiet = not turns[j] if moved[j] > MIN_MOTION else not turns.any()
-    # Not for a sample alone, after which it rests as before.
+    near = np.diff(recording.position[max(first, last - REVERSAL_SAMPLES) : last + REVERSAL_SAMPLES], axis=0)
+    reverses = (near.min(axis=0) * near.max(axis=0) <= 0) & (near.min(axis=0) < near.max(axis=0))
+    steady = not reverses[j] if moved[j] > MIN_MOTION else not reverses.any()
+    # A single sample after which the torque rests as before is no jump.
     jump = np.min(np.abs(torque[last : last + 2] - torque[first]))
-    return bool(quiet and jump > JUMP * np.median(steps[steps > 0]))
+    return bool(steady and jump > MIN_JUMP_RATIO * np.median(steps[steps > 0]))
 
 
-def _resolution(torque: NDArray) -> float:
-    """Return the smallest step of a torque (N,) that is not constant, N m."""
-    steps = np.abs(np.diff(torque))
-    return float(np.min(steps[steps > 0]))
+def _repetition_probability(values: NDArray, resolution: float, length: int) -> float:
+    """Return the probability that a channel with the noise of these values (N,) repeats one value so often.
 
-
-def _chance(values: NDArray, resolution: float, length: int) -> float:
-    """Probability that a channel with the noise of these values repeats one value so often; 1 without noise.
-
-    Whatever the mean, independent Gaussian noise rounds to the same value with erf(resolution / (2 sqrt(2) sigma)) at
-    most.
+    Whatever the mean, independent Gaussian noise rounds to the same value with a probability of at most
+    erf(resolution / (2 sqrt(2) sigma)). The probability is 1 without noise.
     """
     steps = np.diff(values)
     # Noise below the resolution shows only where the mean lies between two steps of the sensor.
-    if np.ptp(values) < FEWEST_STEPS * resolution:
+    if np.ptp(values) < MIN_NOISE_STEPS * resolution:
         return 1.0
-    high = np.diff(steps, ORDER - 1)
-    if np.mean(high[1:] * high[:-1] < 0) < ZIGZAG:
+    differences = np.diff(steps, NOISE_ORDER - 1)
+    if np.mean(differences[1:] * differences[:-1] < 0) < MIN_ALTERNATING_SHARE:
         return 1.0
-    sigma = np.median(np.abs(high)) / 0.6745 / np.sqrt(comb(2 * ORDER, ORDER))
+    sigma = np.median(np.abs(differences)) / 0.6745 / np.sqrt(comb(2 * NOISE_ORDER, NOISE_ORDER))
     if not sigma:
         return 1.0
-    # Values that the sensor gives several times are one.
+    # A value that the sensor holds for several samples counts once.
     held = len(values) / (1 + np.count_nonzero(steps))
     return float(erf(resolution / (2 * np.sqrt(2) * sigma)) ** (length / held))
 
 
-def _drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:
-    """Stretches of exact zeros between torques far from zero, while the arm moves; none if there are few."""
+def _find_drops(recording: Recording, torque: NDArray) -> list[tuple[int, int]]:
+    """Return the stretches of exact zeros between torques far from zero, while the arm moves, if there are enough."""
     zero = torque == 0
     if not zero.any() or zero.all():
         return []
     steps = np.abs(np.diff(torque[~zero]))
     typical = float(np.nanmedian(steps[steps > 0])) if np.any(steps > 0) else 0.0
     far = max(MIN_DROP_STEPS * typical, MIN_DROP_FRACTION * float(np.nanmax(np.abs(torque))))
-    found = []
+    drops = []
     for first, last in true_runs(zero):
         around = [torque[k] for k in (first - 1, last) if 0 <= k < len(torque)]
-        # Not where it passes through zero.
-        if not (min(around) > far or max(around) < -far):
-            continue
+        passes_through = not (min(around) > far or max(around) < -far)
         near = slice(max(0, first - NEIGHBOURING_SAMPLES), last + NEIGHBOURING_SAMPLES)
-        if np.ptp(recording.position[near], axis=0).max() > MIN_MOTION:
-            found.append((int(first), int(last)))
-    long = any(last - first >= MIN_STRETCH_SAMPLES for first, last in found)
-    return found if len(found) >= MIN_DROPS or long else []
+        if not passes_through and np.ptp(recording.position[near], axis=0).max() > MIN_MOTION:
+            drops.append((int(first), int(last)))
+    long = any(last - first >= MIN_STRETCH_SAMPLES for first, last in drops)
+    return drops if len(drops) >= MIN_DROPS or long else []

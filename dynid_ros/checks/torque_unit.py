@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.finding import CURRENT, MIN_WARNING_GAIN, Explanation, Finding
-from dynid_ros.checks.motion import torque_scale
+from dynid_ros.checks.impossible_values import torque_scale
 from dynid_ros.checks.motion_samples import MotionSamples
 from dynid_ros.checks.torque_model import TorqueProblem
 
@@ -71,7 +71,8 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
         size = f"{recorded[j] / limits[j]:.2g} times its effort limit of {limits[j]:g} {unit} in the URDF"
         if beyond_limit[j] <= MAX_LIMIT_RATIO:
             size = f"more than {OTHER_JOINTS_RATIO:g} times the {largest:.3g} {unit} of every other joint"
-        guess = _unit_name(recorded[j] / max(needed[j], np.finfo(float).tiny), float(limits[j]))
+        ratio = recorded[j] / needed[j] if needed[j] > 0.0 else np.inf
+        guess = _unit_name(float(ratio), float(limits[j]))
         yield Finding(
             "error" if alone or beyond_limit[j] > ERROR_LIMIT_RATIO else "warning",
             f"{source}, joint '{joint}'",

@@ -6,7 +6,6 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.checks import torque_stretches
 from dynid_ros.recording import Recording, check
 
 RATE = 200
@@ -113,12 +112,3 @@ def test_a_resting_joint_whose_current_is_below_the_resolution_does_not_stand_st
     torque[3000, 2] = -9e-3
     found = check(replace(clean, position=position, torque=torque))
     assert [finding.kind for finding in found] == []
-
-
-def test_the_step_of_a_coarse_sensor_is_sought_once_per_joint(clean, monkeypatch):
-    """Long recordings of coarse sensors hold thousands of stretches."""
-    sought = []
-    resolution = torque_stretches._resolution
-    monkeypatch.setattr(torque_stretches, "_resolution", lambda torque: sought.append(1) or resolution(torque))
-    check(with_torque(clean, np.round(clean.torque * 2) / 2))
-    assert 1 <= len(sought) <= 3

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.checks.channels import check_channels
-from dynid_ros.checks.finding import CLIPPED, CONSTANT
+from dynid_ros.checks.finding import CLIPPED, CONSTANT, CheckSettings
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.static_samples import (
     DIFFERENCE,
@@ -186,7 +186,7 @@ class TorqueSensorCalibration:
         weighed = ~GravityModel(self.robot).unobservable_axes()
         # Velocities do not matter here.
         still = replace(recording, velocity=np.full_like(recording.velocity, np.nan))
-        for finding in check_channels(still):
+        for finding in check_channels(still, CheckSettings()):
             joints = [
                 joint
                 for joint, loaded in zip(self.robot.joint_names, weighed, strict=True)

@@ -1,14 +1,15 @@
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import planar_arm
 import pytest
 from scipy.interpolate import CubicSpline
 
-from dynid_ros.checks.finding import Kind
+import dynid_ros.checks
+from dynid_ros.checks import all_checks, finding
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Finding, Recording, check
@@ -161,5 +162,32 @@ def test_positions_in_degrees(clean, robot):
 
 
 def test_every_kind_is_documented():
+    """Kinds are the constants of type Final in the modules of the checks."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `([a-z -]+)` \|", page, re.MULTILINE)) == set(get_args(Kind))
+    sources = [path.read_text(encoding="utf-8") for path in Path(finding.__file__).parent.glob("*.py")]
+    kinds = re.findall(r'^[A-Z_]+: Final = "([a-z -]+)"', "\n".join(sources), re.MULTILINE)
+    assert set(re.findall(r"^\| `([a-z -]+)` \|", page, re.MULTILINE)) == set(kinds)
+
+
+TOY_CHECK = '''
+from dynid_ros.checks.finding import Finding, recording_check
+
+@recording_check(rank=100)
+def check_round_numbers(recording, settings):
+    """Yield a warning for a recording of exactly five samples."""
+    if recording.n_samples == 5:
+        yield Finding("warning", recording.source, "it has five samples", "record another number", "toy")
+'''
+
+
+def test_a_new_check_is_one_file(tmp_path, monkeypatch):
+    (tmp_path / "toy_check.py").write_text(TOY_CHECK, encoding="utf-8")
+    monkeypatch.setattr(dynid_ros.checks, "__path__", [*dynid_ros.checks.__path__, str(tmp_path)])
+    monkeypatch.setattr(finding, "RECORDING_CHECKS", registered := list(finding.RECORDING_CHECKS))
+    monkeypatch.setattr(all_checks, "RECORDING_CHECKS", registered)
+    time = np.arange(5) / 10
+    position = np.zeros((5, 3))
+    five = Recording(planar_arm.JOINTS, time, position, position, position + 1.0, source="run")
+    assert [found.kind for found in check(five)] == ["too short", "toy"]
+    assert [found.kind for found in check(five.slice(slice(0, 4)))] == ["too short"]
+    del sys.modules["dynid_ros.checks.toy_check"]

@@ -4,7 +4,8 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.checks.motion import check_values
+from dynid_ros.checks.finding import CheckSettings
+from dynid_ros.checks.impossible_values import check_values
 from dynid_ros.model import RobotModel
 from dynid_ros.model.chain import JointLimits
 from dynid_ros.recording import Recording
@@ -25,7 +26,9 @@ def clean():
 
 
 def found(recording, robot):
-    return [(finding.severity, finding.kind, finding.where) for finding in check_values(recording, robot)]
+    return [
+        (finding.severity, finding.kind, finding.where) for finding in check_values(recording, CheckSettings(robot))
+    ]
 
 
 def test_sound_values_pass(clean, robot):
@@ -51,7 +54,7 @@ def test_a_joint_whose_urdf_gives_no_range_is_beyond_nothing(clean, robot):
 
 def test_torques_far_above_what_a_urdf_of_placeholders_needs(clean, robot):
     light = RobotModel(robot.chain, 1e-5 * robot.parameters, robot.gravity)
-    finding = next(check_values(clean, light))
+    finding = next(check_values(clean, CheckSettings(light)))
     assert (finding.severity, finding.kind) == ("error", "absurd value")
     assert "% of the samples: far more than an arm as light as the URDF's needs" in finding.message
     assert "the URDF has masses in place of unknown ones" in finding.fix
@@ -68,7 +71,7 @@ def test_positions_in_degrees_of_joints_without_limits(clean, robot):
 def test_a_wrapping_encoder(clean, robot):
     position = clean.position.copy()
     position[500:, 1] -= 2 * np.pi
-    (finding,) = check_values(replace(clean, position=position), robot)
+    (finding,) = check_values(replace(clean, position=position), CheckSettings(robot))
     assert (finding.severity, finding.kind, finding.where) == ("error", "absurd value", "run, joint 'joint_2'")
     assert "jumps 1 times" in finding.message
     assert "t = 4.990 s" in finding.message
@@ -98,7 +101,7 @@ def test_to_and_fro_is_no_glitch_if_it_is_slow_or_small(clean, robot, step, size
 def test_wild_torques(clean, robot, sign):
     torque = clean.torque.copy()
     torque[700, 2] = sign * 1e6
-    (finding,) = check_values(replace(clean, torque=torque), robot)
+    (finding,) = check_values(replace(clean, torque=torque), CheckSettings(robot))
     assert (finding.severity, finding.kind, finding.where) == ("error", "absurd value", "run, joint 'joint_3'")
     assert f"its torque is {sign * 1e6:.4g} at t = 7.000 s" in finding.message
 

@@ -2,7 +2,7 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.checks.motion import check_motion
+from dynid_ros.checks.too_little_motion import check_motion
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, check
 

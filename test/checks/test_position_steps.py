@@ -6,7 +6,8 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.checks.motion import check_position_steps
+from dynid_ros.checks.finding import CheckSettings
+from dynid_ros.checks.position_steps import check_position_steps
 from dynid_ros.recording import Recording, check
 
 RATE = 200
@@ -68,7 +69,7 @@ def test_the_worst_of_a_shaking_stretch_is_no_step(clean, order):
     position = clean.position.copy()
     shake = 0.005 * np.linspace(0.3, 1.0, 80) * (-1.0) ** (np.arange(80) // 2)
     position[2000:2080, 0] += shake[::order]
-    assert list(check_position_steps(replace(clean, position=position))) == []
+    assert list(check_position_steps(replace(clean, position=position), CheckSettings())) == []
 
 
 @pytest.mark.parametrize("late", [1, 2])
@@ -78,7 +79,7 @@ def test_samples_of_one_joint_that_were_read_late_are_no_step(clean, late):
     position = clean.position.copy()
     for row in rng.choice(np.arange(100, N - 100), 40, replace=False):
         position[row : row + late, 2] -= 0.9 * (position[row : row + late, 2] - position[row - 1 : row - 1 + late, 2])
-    assert list(check_position_steps(replace(clean, position=position))) == []
+    assert list(check_position_steps(replace(clean, position=position), CheckSettings())) == []
 
 
 def fine(clean):
@@ -92,7 +93,7 @@ def test_a_joint_that_was_not_read_once_and_goes_on_a_sample_later_is_no_step(cl
     position = it.position.copy()
     for row in (900, 1500, 2300):
         position[row:, 2] = np.concatenate([position[row - 1 : row, 2], position[row:-1, 2]])
-    assert list(check_position_steps(replace(it, position=position))) == []
+    assert list(check_position_steps(replace(it, position=position), CheckSettings())) == []
 
 
 def test_joints_that_lose_a_sample_together_are_no_step(clean):
@@ -101,4 +102,4 @@ def test_joints_that_lose_a_sample_together_are_no_step(clean):
     position = it.position.copy()
     for joint in (1, 2):
         position[1500:-1, joint] = position[1501:, joint]
-    assert list(check_position_steps(replace(it, position=position))) == []
+    assert list(check_position_steps(replace(it, position=position), CheckSettings())) == []

@@ -1,0 +1,96 @@
+"""Faults of the readings of a force/torque sensor."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid_ros.checks.wrench_sensor import check_wrench, require_sound
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording import Recording, WrenchSeries
+
+TIME = np.arange(0.0, 10.0, 0.01)
+MOTION = np.sin(TIME)[:, None] * np.ones(2)
+RECORDING = Recording(("a", "b"), TIME, MOTION, MOTION, MOTION)
+
+
+def sound(rate: float = 100.0) -> WrenchSeries:
+    time = np.arange(0.0, 10.0, 1 / rate)
+    shape = 10 * np.sin(np.outer(time, [1.0, 1.3, 0.7, 2.0, 0.4, 1.1]))
+    values = np.round(shape + np.random.default_rng(0).normal(0, 0.05, shape.shape), 2)
+    return WrenchSeries(time, values[:, :3], values[:, 3:], "tool0")
+
+
+def changed(column: int, rows: slice, value: float) -> WrenchSeries:
+    series = sound()
+    values = np.hstack([series.force, series.torque])
+    values[rows, column] = value
+    return replace(series, force=values[:, :3], torque=values[:, 3:])
+
+
+def findings(series: WrenchSeries, **settings: object) -> list[str]:
+    return [
+        f"{one.severity}, {one.kind}: {one.message}" for one in check_wrench(series, RECORDING, "run, /ft", **settings)
+    ]
+
+
+@pytest.mark.parametrize("rate", [20.0, 100.0, 500.0])
+def test_sound_readings_have_no_faults(rate):
+    assert findings(sound(rate)) == []
+    assert findings(sound(rate), sensor_range=np.full(6, 50.0)) == []
+    require_sound(sound(rate), RECORDING, "run, /ft")
+
+
+def test_sensor_slower_than_its_topic_is_sound():
+    series = sound(20.0)
+    repeated = WrenchSeries(TIME[:1000], np.repeat(series.force, 5, axis=0), np.repeat(series.torque, 5, axis=0))
+    assert findings(repeated) == []
+
+
+def test_stuck_at_an_extreme():
+    series = sound()
+    high = replace(series, force=np.minimum(series.force, 8.0))
+    assert findings(high)[0].startswith("error, clipped channel: force x is saturated: ")
+    low = replace(series, torque=np.maximum(series.torque, -7.0))
+    assert "torque x is saturated" in findings(low)[0]
+    assert "at -7" in findings(low)[0]
+
+
+def test_beyond_the_range_that_is_given():
+    assert findings(sound(), sensor_range=[100, 100, 100, 100, 9, 100])[0].startswith(
+        "error, clipped channel: torque y is saturated: "
+    )
+
+
+def test_frozen_while_the_arm_moves():
+    series = sound()
+    rows = slice(300, 350)
+    force, torque = series.force.copy(), series.torque.copy()
+    force[rows], torque[rows] = force[300], torque[300]
+    stuck = replace(series, force=force, torque=torque)
+    assert "stay the same from 3.000 to 3.490 s while the arm moves" in findings(stuck)[0]
+    still = replace(RECORDING, position=np.zeros_like(MOTION))
+    assert list(check_wrench(stuck, still, "run")) == []
+    dead = replace(series, force=0 * force, torque=0 * torque)
+    assert findings(dead) == ["error, constant channel: all its readings are the same"]
+    assert findings(changed(4, slice(None), 0.0)) == ["error, constant channel: torque y is 0 in all readings"]
+
+
+def test_readings_that_are_missing():
+    assert findings(changed(1, slice(100, 120), np.nan)) == [
+        "warning, missing torque: 20 of 1000 readings are not finite, first at t = 1.000 s"
+    ]
+    require_sound(changed(1, slice(100, 120), np.nan), RECORDING, "run, /ft")
+    with pytest.raises(RecordingError, match="run, /ft: 0 finite readings of 1000 are too few"):
+        require_sound(changed(1, slice(None), np.nan), RECORDING, "run, /ft")
+    empty = WrenchSeries(np.empty(0), np.empty((0, 3)), np.empty((0, 3)))
+    assert "0 finite readings of 0" in findings(empty)[0]
+
+
+def test_clocks_that_do_not_fit():
+    series = sound()
+    assert "time does not increase" in findings(replace(series, time=series.time[::-1]))[0]
+    for away in (1e9, -1e9, 10.0, -10.0):
+        assert "are not of the time of the joint states" in findings(replace(series, time=series.time + away))[0]
+    for aside in (5.0, -5.0):
+        assert findings(replace(series, time=series.time + aside)) == []
