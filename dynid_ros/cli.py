@@ -18,33 +18,34 @@ from dynid_ros.errors import DynidError
 from dynid_ros.interrupts import INTERRUPTED, interruptible
 
 COMMANDS = {
-    "demo": "a simulated arm: excite, record, identify, compensate, over real ROS 2",
+    "demo": "demonstrate all on a simulated arm: excite, record, identify, compensate, over ROS 2",
     "excite": "design the motion to record, or judge one",
     "check": "look for faults in a recording before anything is fitted to it",
-    "identify": "recordings in, identified.yaml and report.html out",
-    "fleet": "many arms and recordings: identified job by job, resumed, compared",
-    "export": "the identified arm for controllers and simulators: C, URDF, MJCF, SDF, Isaac Lab",
-    "validate": "measured and predicted torque, or torsion, of every recorded sample",
-    "view": "a recording in the viewer of Rerun, with predicted torque",
-    "report": "report.html anew from an identified.yaml",
+    "identify": "identify parameters from recordings: identified.yaml and report.html",
+    "fleet": "identify many arms from many recordings, and compare them",
+    "export": "write the identified arm for other programs: C, URDF, MJCF, SDF, Isaac Lab",
+    "validate": "compare measured and predicted torque, or torsion, of every recorded sample",
+    "view": "show a recording in the viewer of Rerun, with predicted torque",
+    "report": "write report.html from an identified.yaml",
     "node": "run a node of ROS 2, as `ros2 run dynid_ros` does",
 }
-"""Modules of `dynid_ros.commands`, and what they do; here, since none is imported to list them."""
-BAD_INPUT, BROKEN = 2, 1
+"""Purposes of the modules of `dynid_ros.commands`; listing them imports none."""
+EXIT_BAD_INPUT = 2
+EXIT_BROKEN = 1
 
 
 class UsageError(DynidError):
-    """Options that do not exist, are missing, or have no such value."""
+    """Options that do not exist, are missing, or have a wrong value."""
 
 
 class Parser(ArgumentParser):
-    """Reports in one line what is wrong; a command's options are added by `module`, or `add`, when it is chosen.
+    """Parser with errors of one line, whose options are added when its command is chosen.
 
     Args:
-        arguments: of `ArgumentParser`.
-        module: its `add` adds the options; "": `add` does.
-        add: adds the options, for which it may import numerics; None: they are added by hand.
-        settings: of `ArgumentParser`.
+        arguments: arguments of `ArgumentParser`.
+        module: module whose `add` adds the options; "": `add` does.
+        add: function that adds the options and may import numerics; None: they are added by hand.
+        settings: keywords of `ArgumentParser`.
     """
 
     def __init__(
@@ -53,12 +54,13 @@ class Parser(ArgumentParser):
         settings.setdefault("allow_abbrev", False)  # a half-typed option is a mistake
         super().__init__(*arguments, **settings)
         self._add = (lambda parser: import_module(module).add(parser)) if module else add
-        # So that lists such as -1,-2 are values as -1 is, not options.
+        # Lists such as -1,-2 are values, as -1 is, not options.
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf)")
 
     def build(self) -> None:
         """Add the options, once."""
-        add, self._add = self._add, None
+        add = self._add
+        self._add = None
         if add:
             add(self)
 
@@ -68,7 +70,7 @@ class Parser(ArgumentParser):
         return super().parse_known_args(*arguments, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raise, as all that refuses bad input does."""
+        """Raise an error of one line."""
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
@@ -82,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with interruptible() as started:
             options = _parser().parse_args(given or ["--help"])
-            # imported here: Ctrl-C ends that too, which takes seconds
+            # Imported here: Ctrl-C also ends the import, which takes seconds.
             only_document_on_stdout = import_module("dynid_ros.commands.answers").only_document_on_stdout
             started()
             files = import_module("dynid_ros.files")
@@ -93,16 +95,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 answer = options.command(options)
     except DynidError as error:
         print(f"dynid: error: {' '.join(str(error).split())}", file=sys.stderr)
-        _end(words, error, BAD_INPUT, as_json)
+        _end(words, error, EXIT_BAD_INPUT, as_json)
     except BaseException as error:
         if any(isinstance(part, KeyboardInterrupt) for part in _causes(error)):
             _end(words, KeyboardInterrupt(), INTERRUPTED, as_json)
         if not (as_json and isinstance(error, Exception)):
             raise
         traceback.print_exc()
-        _end(words, error, BROKEN, as_json)
+        _end(words, error, EXIT_BROKEN, as_json)
     else:
-        if text := answer.details if getattr(options, "verbose", False) and answer.details else answer.text:
+        if text := answer.screen.full() if getattr(options, "verbose", False) else answer.screen.text():
             print(text, file=sys.stderr if as_json else sys.stdout)
         if as_json:
             print(answer.as_json(words))
@@ -110,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _complete() -> None:
-    """Answer the shell, which asks what may follow, and end; without the library argcomplete do nothing."""
+    """Complete the command line for the shell and end; without the library argcomplete do nothing."""
     try:
         argcomplete = import_module("argcomplete")
     except ModuleNotFoundError:
@@ -125,7 +127,7 @@ def _complete() -> None:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and those during which it was raised: a library makes another one of an interrupt."""
+    """Yield the error and its causes: a library may turn an interrupt into another error."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from dynid_ros.errors import DynidError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MAX_DECIMALS = 7
 MAX_NOTEBOOK_ROWS = 12
 """Maximum number of table rows in a notebook."""
 ROW = 0.25
@@ -94,6 +96,36 @@ class Plotted(Displayed):
             axes.invert_yaxis()
             axes.set_xlabel(unit)
         return figure
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> list[str]:
+    """Return the lines of a table for a terminal, heads first; columns are right-aligned but for those of `left`."""
+    lines = [list(heads), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+
+    def aligned(line: Sequence[str]) -> str:
+        cells = (
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    return [aligned(line) for line in lines]
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction in percent with two significant digits, as in 7.7 %."""
+    return f"{100 * fraction:.2g} %" if fraction < 1 else f"{100 * fraction:.0f} %"
+
+
+def as_fine_as(value: float, half_width: float) -> str:
+    """Return a value rounded like half of its interval with two significant digits; a dash if it is not finite."""
+    if not math.isfinite(value):
+        return "–"
+    if not (math.isfinite(half_width) and half_width > 0):
+        return f"{value:.5g}"
+    decimals = min(1 - math.floor(math.log10(half_width)), MAX_DECIMALS)
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"
 
 
 def _row(cell: str, texts: Sequence[str]) -> str:

@@ -1,8 +1,10 @@
-"""`dynid` in this process: exit code, and what it says."""
+"""`dynid` in this process: its commands, exit codes and output."""
+
+import argparse
 
 import pytest
 
-from dynid_ros.cli import main
+from dynid_ros.cli import _parser, main
 from dynid_ros.files.share import share_path
 
 URDF = str(share_path("config/demo_arm.urdf"))
@@ -22,3 +24,13 @@ def refused(capsys, *arguments):
     assert err.startswith("dynid: error: ")
     assert len(err.strip().splitlines()) == 1
     return err
+
+
+def commands(parser=None, words=()):
+    """Return the parsers of all commands by their words, with their options."""
+    parser = parser or _parser()
+    parser.build()
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        return {" ".join(words): parser}
+    return {n: p for name, child in below[0].choices.items() for n, p in commands(child, (*words, name)).items()}

@@ -125,7 +125,7 @@ def test_the_tip_that_was_found_is_said(bag, tmp_path, capsys):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(share_path("config/demo_arm.urdf").read_text().replace("</robot>", hand))
     code, out, err = run(capsys, "check", "--urdf", urdf, "--recording", bag)
-    assert (code, "nothing to report" in out) == (0, True)
+    assert (code, "no fault found" in out) == (0, True)
     assert "the arm ends at link 'link_6', its flange" in err
     assert "slide" in err
 

@@ -65,7 +65,7 @@ def written(folder):
 
 
 def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_done_again(folder, quick, capsys):
-    code, out, err = run(capsys, *FLEET, "--json")
+    code, out, err = run(capsys, *FLEET, "--json", "--verbose")
     answer = json.loads(out)
     assert (code, answer["exit_code"]) == (2, 2)
     assert f"not done: two: {folder}/none.npz does not exist; give a rosbag2 folder" in err.replace("\n", " ")

@@ -1,6 +1,5 @@
 """`--json` of every command: one document on stdout and nothing else, errors too, the same exit codes."""
 
-import argparse
 import json
 import os
 import re
@@ -16,31 +15,18 @@ import pytest
 import servo_arms
 import torque_sensor_bench as bench
 import weighed_loads
-from command_line import URDF, run
+from command_line import URDF, commands, run
 from gravity_experiment import planned_recording
 from test_cli_links import QUICK, planar_recording
 from torsion_recordings import flexible_joint
 
-from dynid_ros import cli
 from dynid_ros.commands import demo
 from dynid_ros.commands.answers import as_json, schema
 
 GRAVITY = [str(value) for value in bench.GRAVITY]
 
 
-def leaves(parser, words=()):
-    """Commands that do something, by their words."""
-    parser.build()
-    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not below:
-        return {" ".join(words): parser}
-    found = {}
-    for name, child in below[0].choices.items():
-        found |= leaves(child, (*words, name))
-    return found
-
-
-COMMANDS = leaves(cli._parser())
+COMMANDS = commands()
 COMMANDS.pop("node")  # a node goes on until it is told to end; what it says is on its topics
 
 

@@ -42,9 +42,9 @@ def fixture_no_report(monkeypatch):
 
 
 def test_a_load_is_weighed(weigh, capsys):
-    code, out, err = weigh(capsys, "--json", "--tip", "link_6")
+    code, out, err = weigh(capsys, "--json", "--tip", "link_6", "--verbose")
     assert code == 0
-    assert "Load at link_6" in err
+    assert "The load at link_6 weighs" in err
     assert f"wrote settings for drivers into {weigh.folder / 'out' / 'drivers'}" in err
     load = load_identified(weigh.folder / "out" / "identified.yaml")["load"]
     assert load.items() >= json.loads(out)["load"].items()
@@ -93,7 +93,7 @@ def test_static_less_a_tare(weigh, capsys, no_report):
         (("--model", "{model}", "--unloaded", "{unloaded}"), "--model and --unloaded both give"),
         (("--model", "{model}", "--tip", "link_5"), "arm.yaml is of robot 'demo_arm' with joints"),
         (("--model", "{model}", "--tip", "hand"), "hand"),
-        (("--model", "{model}", "--tare", "{model}"), "no load to subtract"),
+        (("--model", "{model}", "--tare", "{model}"), "no section 'load'"),
         (("--unloaded", "{loaded}x"), "does not exist"),
     ],
 )

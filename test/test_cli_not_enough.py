@@ -24,7 +24,7 @@ def test_links_of_a_short_recording(friction, tmp_path, monkeypatch, capsys):
     link_experiment.record(PLANAR, TRUTH).slice(slice(0, 200)).write_npz("run.npz")
     link_experiment.record(PLANAR, TRUTH, seed=1).write_npz("other.npz")
     given = ("--urdf", "arm.urdf", "--recording", "run.npz", "--validate", "other.npz", "--friction", friction)
-    code, out, err = run(capsys, "identify", "links", *given, "--output", "out", "--json")
+    code, out, err = run(capsys, "identify", "links", *given, "--output", "out", "--json", "--verbose")
     assert code == 1, err
     answer = json.loads(out)
     assert answer["exit_code"] == 1
@@ -80,7 +80,7 @@ def test_gravity_that_is_not_known_is_not_validated(tmp_path, capsys):
     whole.slice(slice(0, whole.n_samples // 4)).write_npz(tmp_path / "run.npz")
     whole.write_npz(tmp_path / "other.npz")
     given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--validate", tmp_path / "other.npz")
-    code, out, _ = run(capsys, "identify", "gravity", *given, "--output", tmp_path)
+    code, out, _ = run(capsys, "identify", "gravity", *given, "--output", tmp_path, "--verbose")
     assert code == 1
     assert "nan" not in out
     (line,) = [line for line in out.splitlines() if line.startswith("no validation of")]

@@ -40,7 +40,7 @@ def test_with_a_mass_and_a_recording_to_compare_with(files, tmp_path, capsys):
     )
     assert code == 0, err
     assert "N m/rad" in out
-    assert "RMS [rad]" in out
+    assert "unseen following error (other) is predicted within" in out
     document = load_identified(tmp_path / "out" / "identified.yaml")
     assert document["servos"]["lift"]["in_torque"]["gain"] > 10
     assert document["source"]["settings"]["reference_center"] == list(CENTER)

@@ -1,4 +1,4 @@
-"""What a command answers: text for people; with `--json` one document on stdout for programs, the text on stderr."""
+"""Answer of a command: text for people; with `--json` one document on stdout and the text on stderr."""
 
 from __future__ import annotations
 
@@ -9,29 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from dynid_ros.checks.finding import Finding
+from dynid_ros.jobs.screen import Screen
 
 VERSIONS: Mapping[str, int] = {}
-"""Versions of documents, by the name of their schema, where a key went or means something else; the others are 1."""
-ERROR = "error"
-
-
-class Job(Protocol):
-    """What is done."""
-
-    @property
-    def files(self) -> Mapping[str, Path]:
-        """That were written, by what they are."""
-
-    def summary(self) -> str:
-        """Lines of text."""
-
-    def document(self) -> dict:
-        """Plain data."""
+"""Versions of documents by the name of their schema, if a key was removed or changed its meaning; the others are 1."""
+ERROR_SCHEMA = "error"
 
 
 @dataclass(frozen=True)
@@ -39,29 +26,32 @@ class Answer:
     """Text, data and exit code of a command.
 
     Attributes:
-        text: lines for people.
-        document: for programs.
-        files: that were written, by what they are.
-        code: exit code; 0: all is well, 1: it is not, and the text says what.
-        details: all lines, for `--verbose`; empty: `text` has all.
-        kind: of document, where a command has several; added to the name of its schema.
+        screen: lines for people.
+        document: data for programs.
+        files: written files by name.
+        code: exit code; 0: success, 1: the result is incomplete or not good enough, as the screen says.
+        kind: kind of document of a command with several, added to the name of its schema.
     """
 
-    text: str
+    screen: Screen
     document: Mapping[str, Any]
     files: Mapping[str, Path] = field(default_factory=dict)
     code: int = 0
     kind: str = ""
-    details: str = ""
 
     @classmethod
-    def of(cls, job: Job) -> Answer:
-        """What a job left; all is not well where it did not find all that it should."""
+    def of(cls, job: Any) -> Answer:
+        """Return the answer of a job with `files`, `document` and `screen`, or `summary` if that is short.
+
+        The exit code is 1 if the job has `missing` parameters.
+        """
         missing = tuple(getattr(job, "missing", ()))
-        return cls(job.summary(), {**job.document(), "missing": list(missing)}, job.files, int(bool(missing)))
+        document = {**job.document(), "missing": list(missing)}
+        screen = job.screen() if hasattr(job, "screen") else Screen.from_lines(job.summary())
+        return cls(screen, document, job.files, int(bool(missing)))
 
     def as_json(self, command: str) -> str:
-        """The document, with what all documents have."""
+        """Return the document with the keys that all documents have."""
         files = {name: str(path) for name, path in self.files.items()}
         common = {
             "schema": schema(f"{command} {self.kind}"),
@@ -73,31 +63,31 @@ class Answer:
 
 
 def error_as_json(command: str, error: BaseException, code: int) -> str:
-    """The document of a command that failed."""
+    """Return the document of a command that failed."""
     text = " ".join(str(error).split()) or type(error).__name__
-    common = {"schema": schema(ERROR), "command": command, "exit_code": code}
+    common = {"schema": schema(ERROR_SCHEMA), "command": command, "exit_code": code}
     return as_json({**common, "error": text, "kind": type(error).__name__})
 
 
 def schema(words: str) -> str:
-    """Name and version of the document of a command, such as dynid-identify-links/1."""
+    """Return name and version of the document of a command, such as dynid-identify-links/1."""
     name = "-".join(["dynid", *words.split()])
     return f"{name}/{VERSIONS.get(name, 1)}"
 
 
 def finding_document(finding: Finding) -> dict[str, str]:
-    """A finding as data."""
+    """Return a finding as plain data."""
     return {name: getattr(finding, name) for name in ("severity", "kind", "where", "message", "fix")}
 
 
 def as_json(document: object) -> str:
-    """JSON (RFC 8259): numbers that it cannot write, infinite or none, are null."""
+    """Return JSON (RFC 8259); NaN and infinite numbers are null."""
     return json.dumps(_plain(document), ensure_ascii=False, indent=1, allow_nan=False)
 
 
 @contextmanager
 def only_document_on_stdout() -> Iterator[None]:
-    """Send what is printed meanwhile to stderr, by other processes too."""
+    """Redirect stdout to stderr, of this process and of its children."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1)

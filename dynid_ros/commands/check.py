@@ -1,7 +1,9 @@
-"""`dynid check`: faults of recordings, before anything is fitted to them."""
+"""`dynid check`: search for faults in recordings before anything is fitted to them."""
 
 import argparse
+from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from dynid_ros.commands.answers import Answer, finding_document
 from dynid_ros.commands.options import add_output, add_recordings, add_robot
@@ -9,13 +11,14 @@ from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import read_recordings, read_robot
 from dynid_ros.jobs.load_change import check_with_load
 from dynid_ros.jobs.progress import progress
+from dynid_ros.jobs.screen import Screen
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction_terms import friction_terms
 from dynid_ros.recording import Recording
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the options of the command."""
     add_robot(parser)
     add_recordings(parser, required=False)
     parser.add_argument(
@@ -24,14 +27,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         const=True,
         type=Path,
         metavar="TRAJECTORY",
-        help="also ask whether the motion shows what links and friction need, and how well; of a planned "
-        "trajectory.yaml, without recordings. Exit code 1 where that is not enough",
+        help="planned trajectory.yaml to judge; without a value, judge the motion of the recordings; exit code 1: it "
+        "does not show all parameters of links and friction",
     )
     parser.add_argument(
         "--friction",
         metavar="TERMS",
-        help="with --motion: terms that it must show, as those of identify links; default: auto, what cannot be chosen "
-        "is said",
+        help="friction terms that the motion must excite, as in identify links, with --motion (default: auto, terms "
+        "that cannot be chosen are named)",
     )
     add_output(parser)
     parser.set_defaults(command=_check)
@@ -40,14 +43,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _check(options: argparse.Namespace) -> Answer:
     robot = read_robot(options)
     if options.friction and not options.motion:
-        raise TrajectoryError("--friction is of what a motion must show; give --motion with it")
+        raise TrajectoryError("--friction lists the terms that the motion must excite, so it needs --motion")
     if isinstance(options.motion, Path):
         if options.recording:
             raise TrajectoryError(f"--motion {options.motion} is a planned motion; give it or recordings")
         with progress(1) as step:
             step("judging the motion")
-            text, motion = _judged(robot, options.motion, options.friction)
-        return Answer(text, {"motion": motion}, code=0 if motion["enough"] else 1)
+            planned = judge_for_check(robot, options.motion, options.friction)
+        return Answer(planned.screen, {"motion": planned.document}, code=0 if planned.enough else 1)
     if not options.recording:
         raise RecordingError("nothing to check; give --recording, or a planned motion by --motion TRAJECTORY")
     recordings = read_recordings(options, robot, options.recording)
@@ -55,36 +58,62 @@ def _check(options: argparse.Namespace) -> Answer:
         step("looking for faults in the recordings")
         undecided: list[str] = []
         findings = check_with_load(recordings, robot, bool(options.motion), undecided)
-        faulty = any(finding.severity == "error" for finding in findings)
-        samples = sum(recording.n_samples for recording in recordings)
-        document: dict = {
-            "recordings": [recording.source for recording in recordings],
-            "samples": samples,
-            "findings": [finding_document(finding) for finding in findings],
-            "undecided": undecided,
-        }
-        lines = [f"{finding.severity}: {finding}" for finding in findings]
-        lines += [] if findings else [f"{samples} samples, nothing to report"]
-        lines += [f"undecided, as it would not show in this motion: {subject}" for subject in undecided]
-        if options.motion and not faulty:
+        is_faulty = any(finding.severity == "error" for finding in findings)
+        judged: JudgedMotion | None = None
+        if options.motion and not is_faulty:
             step("judging the motion")
-            text, document["motion"] = _judged(robot, recordings, options.friction)
-            lines.append(text)
-            faulty = not document["motion"].get("enough", False)
-    return Answer("\n".join(lines), document, code=1 if faulty else 0)
+            judged = judge_for_check(robot, recordings, options.friction)
+    samples = sum(recording.n_samples for recording in recordings)
+    document: dict = {
+        "recordings": [recording.source for recording in recordings],
+        "samples": samples,
+        "findings": [finding_document(finding) for finding in findings],
+        "undecided": undecided,
+    }
+    rows = []
+    for finding in findings:
+        rows += [f"{finding.severity}: {finding.where}: {finding.message}", f"  {finding.fix}"]
+    names = ", ".join(Path(recording.source).stem for recording in recordings)
+    seconds = sum(recording.duration for recording in recordings)
+    counts = Counter(finding.severity for finding in findings)
+    faults = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in counts.items())
+    verdict = [f"{robot.name}: {faults or 'no fault found'} in {names} ({seconds:.0f} s, {samples} samples)"]
+    remarks = [f"{len(undecided)} kinds of fault would not show in this motion: {'; '.join(undecided)}"]
+    screen = Screen(verdict, rows, remarks if undecided else ())
+    if judged is not None:
+        document["motion"] = judged.document
+        motion = judged.screen
+        screen = Screen([*verdict, *motion.verdict], [*rows, *motion.table], [*motion.remarks, *screen.remarks])
+    is_good = not is_faulty and (judged is None or judged.enough)
+    return Answer(screen, document, code=0 if is_good else 1)
 
 
-def _judged(robot: RobotModel, source: list[Recording] | Path, friction: str | None) -> tuple[str, dict]:
-    from dynid_ros.jobs.judging import judge, unseen_friction  # noqa: PLC0415  # only --motion needs it
+class JudgedMotion(NamedTuple):
+    """Verdict on a motion.
+
+    Attributes:
+        screen: verdict, table by joint and remarks.
+        document: plain data.
+        enough: whether the motion shows all parameters, and the friction terms that were given.
+    """
+
+    screen: Screen
+    document: dict
+    enough: bool
+
+
+def judge_for_check(robot: RobotModel, source: list[Recording] | Path, friction: str | None) -> JudgedMotion:
+    """Judge recordings, or a planned motion; recordings that cannot be judged are not enough."""
+    from dynid_ros.jobs.judging import judge, quality_screen, unseen_friction  # noqa: PLC0415  # only --motion needs it
 
     terms = friction_terms(friction or "auto")
     try:
-        quality, unseen = judge(robot, source), unseen_friction(robot, source, terms)
+        quality = judge(robot, source)
+        unseen = unseen_friction(robot, source, terms)
     except DynidError as error:
         if isinstance(source, Path):
             raise
-        return f"the motion was not judged: {error}", {"not_judged": str(error)}
-    document = quality.as_dict() | {"unseen_friction": unseen}
-    if friction and unseen:
-        document["enough"] = False
-    return "\n".join([quality.summary(), *unseen]), document
+        return JudgedMotion(Screen([f"the motion was not judged: {error}"]), {"not_judged": str(error)}, False)
+    enough = quality.enough and not (friction and unseen)
+    document = quality.as_dict() | {"unseen_friction": unseen, "enough": enough}
+    return JudgedMotion(quality_screen(quality, unseen), document, enough)

@@ -1,4 +1,4 @@
-"""`dynid excite`: the motion to record, designed within limits and workspace, or judged."""
+"""`dynid excite`: design the motion to record within limits and workspace, or judge a motion."""
 
 import argparse
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
     CLEARANCE,
-    COUNTS,
     FLEXIBLE,
     FLOOR_HEIGHT,
     KINDS,
+    MAX_COUNTS,
     PRIOR,
     MotionSettings,
     flexible_prior,
@@ -26,7 +26,7 @@ from dynid_ros.jobs.experiments import (
     surroundings,
 )
 from dynid_ros.jobs.inputs import joint_values, read_recordings, read_robot
-from dynid_ros.jobs.judging import judge, unseen_friction
+from dynid_ros.jobs.judging import judge, quality_screen, unseen_friction
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction_terms import JointFriction, friction_terms
@@ -34,75 +34,91 @@ from dynid_ros.recording import Recording
 from dynid_ros.settings import Setting, settings_of
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
-LIMITS = {
-    "acceleration_limits": "rad/s^2 (m/s^2); default: the URDF's (1.2), else needed, or --joint-limits; 2 suits most",
-    "velocity_limits": "rad/s (m/s); default: the URDF's",
-    "position_lower": "rad (m); default: the URDF's",
-    "position_upper": "rad (m); default: the URDF's",
-    "jerk_limits": "rad/s^3 (m/s^3); default: none",
-    "torque_limits": "N m (N); default: the URDF's",
+LIMIT_HELPS = {
+    "acceleration_limits": "acceleration limits, rad/s^2 (m/s^2); 2 suits most (default: those of URDF 1.2, if any)",
+    "velocity_limits": "velocity limits, rad/s (m/s) (default: the URDF's)",
+    "position_lower": "lower position limits, rad (m) (default: the URDF's)",
+    "position_upper": "upper position limits, rad (m) (default: the URDF's)",
+    "jerk_limits": "jerk limits, rad/s^3 (m/s^3) (default: none)",
+    "torque_limits": "torque limits, N m (N) (default: the URDF's)",
 }
-WRITTEN = ("trajectory", "trajectory_csv", "plan", "report")
+FILE_NAMES = ("trajectory", "trajectory_csv", "plan", "report")
 SETTINGS = {each.name: each for each in settings_of(MotionSettings) if each.name not in (*PRIOR, "offsets")}
-SEARCHED = ("fourier", FLEXIBLE)
-PER_JOINT = tuple(name for name, each in SETTINGS.items() if each.is_numbers and name != "frequencies")
+SEARCHED_MOTIONS = ("fourier", FLEXIBLE)
+SETTINGS_PER_JOINT = tuple(name for name, each in SETTINGS.items() if each.is_numbers and name != "frequencies")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the options of the command."""
     parser.description = (
         "Design a motion that shows the parameters of an arm, within limits and workspace; or, with "
         "--judge, say whether a motion is enough. Values per joint: one for all, one for each with commas between, or "
         "joint=value,joint=value."
     )
     add_robot(parser)
-    parser.add_argument(
-        "--motion", choices=(*KINDS, FLEXIBLE), default="fourier", help="%(default)s: all joints at once, for links"
+    method = parser.add_argument_group("method")
+    method.add_argument(
+        "--motion",
+        choices=(*KINDS, FLEXIBLE),
+        default="fourier",
+        help="kind of motion (default: %(default)s, all joints at once, for links)",
     )
-    parser.add_argument("--target", choices=("links", "gravity", "load"), help="what to show; default: by the motion")
-    parser.add_argument(
-        "--rate", type=float, metavar="HZ", help="samples in trajectory.csv; default: knots at uneven times"
+    method.add_argument(
+        "--target", choices=("links", "gravity", "load"), help="parameters to show (default: by the kind of motion)"
+    )
+    method.add_argument(
+        "--rate", type=float, metavar="HZ", help="samples per second in trajectory.csv (default: knots at uneven times)"
     )
     limits = parser.add_argument_group("limits, per joint")
-    for name, what in LIMITS.items():
+    for name, what in LIMIT_HELPS.items():
         limits.add_argument(_option(name), metavar="V", help=what)
     limits.add_argument(
         "--joint-limits",
         type=Path,
         metavar="FILE",
-        help="joint_limits.yaml of MoveIt, in place of limits that are not given; default: the URDF's",
+        help="joint_limits.yaml of MoveIt, in place of limits that are not given (default: the URDF's)",
     )
     _add_surroundings(parser.add_argument_group("workspace"))
-    settings = parser.add_argument_group("settings of the motion", "by default those of its kind")
+    settings = parser.add_argument_group("settings of the motion", "defaults are those of its kind")
     for each in SETTINGS.values():
         _add_setting(settings, each)
     add_scheduler(
         settings,
-        "address of a scheduler of dask.distributed, whose workers search; --workers: how many (fourier, flexible)",
+        "address of a scheduler of dask.distributed, whose workers search (fourier, flexible)",
     )
     settings.add_argument(
         "--friction",
         metavar="TERMS",
-        help="terms of friction to show too, as those of identify links: slow reversals with rests follow, at several "
-        "speeds (fourier); with --judge: that must be shown",
+        help="friction terms to show too, as in identify links: slow reversals with rests follow, at several speeds "
+        "(fourier); with --judge: terms that must be shown",
     )
-    flexible = parser.add_argument_group("flexible joints", "what is known beforehand, 30 % off if need be; per joint")
-    flexible.add_argument("--model", type=Path, metavar="FILE", help="identified.yaml of flexible joints")
+    flexible = parser.add_argument_group(
+        "flexible joints", "values by joint that are known beforehand; an error of 30 % is fine"
+    )
+    flexible.add_argument(
+        "--model", type=Path, metavar="FILE", help="identified.yaml of flexible joints (default: none)"
+    )
     for each in settings_of(MotionSettings):
         if each.name in PRIOR:
-            _add_setting(flexible, each, "; default: as in --model")
-    flexible.add_argument("--held", metavar="JOINT=Q", help="joints that brakes hold, with commas between, and where")
+            _add_setting(flexible, each, " (default: as in --model)")
+    flexible.add_argument(
+        "--held", metavar="JOINT=Q", help="joints that brakes hold and their positions, with commas between"
+    )
     others = parser.add_argument_group("recordings")
     others.add_argument(
-        "--recorded", action="append", type=Path, default=[], metavar="R", help="fourier: adds to it; repeatable"
+        "--recorded",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="R",
+        help="recording that a fourier motion adds to; repeatable",
     )
     others.add_argument(
         "--judge",
         nargs="+",
         type=Path,
         metavar="R",
-        help="design nothing; say whether these recordings, or a planned trajectory.yaml, show the target. "
-        "Exit code 1: not enough",
+        help="recordings, or a planned trajectory.yaml, to judge instead of a new motion; exit code 1: not enough",
     )
     add_reading(others)
     add_effort(parser, calibration=False)
@@ -111,7 +127,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_setting(group: argparse._ArgumentGroup, setting: Setting, otherwise: str = "") -> None:
-    """Add an option without a default: each motion has its own."""
+    """Add the option of a setting, which each kind of motion has a default for."""
     owners = owners_of(setting.name)
     text = setting.description.partition("; nan:")[0].partition("; default:")[0]
     kind: dict[str, Any] = {"metavar": setting.symbol or "V"}
@@ -119,35 +135,54 @@ def _add_setting(group: argparse._ArgumentGroup, setting: Setting, otherwise: st
         kind = {"choices": setting.choices}
     elif setting.is_number:
         kind = {"metavar": "N", "type": int if isinstance(setting.default, int) else float}
-    text += ", per joint" if setting.name in PER_JOINT else ""
+    text += ", per joint" if setting.name in SETTINGS_PER_JOINT else ""
     text += f" ({', '.join(owners)})" if owners else ""
+    if not setting.is_numbers and setting.default is not None:
+        otherwise = f" (default: {setting.default})"
     group.add_argument(_option(setting.name), help=text + otherwise, **kind)
 
 
 def _add_surroundings(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--floor-height", type=float, default=FLOOR_HEIGHT, help="m (%(default)s); -inf: no floor")
     group.add_argument(
-        "--clearance", type=float, default=CLEARANCE, help="least distance between things, m (%(default)s)"
+        "--floor-height",
+        type=float,
+        default=FLOOR_HEIGHT,
+        metavar="M",
+        help="height of the floor in the base frame, m; -inf: no floor (default: %(default)s)",
+    )
+    group.add_argument(
+        "--clearance",
+        type=float,
+        default=CLEARANCE,
+        metavar="M",
+        help="distance that is kept, m (default: %(default)s)",
     )
     group.add_argument(
         "--box",
         type=float,
         nargs=6,
         metavar=("X", "Y", "Z", "X", "Y", "Z"),
-        help="lower and upper corner of where the links may be, base frame, m; -inf, inf: open",
+        help="box that the links stay in: lower and upper corner in the base frame, m; -inf, inf: unlimited",
     )
-    group.add_argument("--obstacles", type=Path, action="append", default=[], metavar="FILE", help="YAML; repeatable")
     group.add_argument(
-        "--mesh-directory", type=Path, action="append", default=[], metavar="DIR", help="where packages lie; repeatable"
+        "--obstacles", type=Path, action="append", default=[], metavar="FILE", help="YAML file of obstacles; repeatable"
+    )
+    group.add_argument(
+        "--mesh-directory",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder with the packages of meshes; repeatable",
     )
     group.add_argument(
         "--allowed-pairs",
         action="append",
         default=[],
         metavar="LINK:LINK",
-        help="links that may touch, several pairs with commas between; repeatable",
+        help="pairs of links that may touch, with commas between; repeatable",
     )
-    group.add_argument("--skip-meshes", action="store_true", help="take links whose mesh cannot be read for lines")
+    group.add_argument("--skip-meshes", action="store_true", help="represent links whose mesh cannot be read by lines")
 
 
 def _excite(options: argparse.Namespace) -> Answer:
@@ -160,10 +195,10 @@ def _excite(options: argparse.Namespace) -> Answer:
             raise TrajectoryError(f"{_option(name)} is missing; without it no motion can be designed (or give --judge)")
     if options.scheduler is None:
         return _design(options, robot)
-    if options.motion not in SEARCHED:
-        raise TrajectoryError(f"--scheduler is for motions that are searched for: {' and '.join(SEARCHED)}")
+    if options.motion not in SEARCHED_MOTIONS:
+        raise TrajectoryError(f"--scheduler is for motions that are searched for: {' and '.join(SEARCHED_MOTIONS)}")
     with scheduler_cluster(options) as workers:
-        options.workers = options.workers or min(workers.workers, COUNTS["workers"])
+        options.workers = options.workers or min(workers.workers, MAX_COUNTS["workers"])
         return _design(options, robot, executor=workers.executor)
 
 
@@ -193,15 +228,16 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
         friction=_friction(options),
         rate=options.rate,
         frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
-        **_per_joint(options, robot, PER_JOINT),
+        **_per_joint(options, robot, SETTINGS_PER_JOINT),
         **{name: getattr(options, name) for name, each in SETTINGS.items() if not each.is_numbers},
         **settings,
     )
-    return Answer(job.summary(), job.document(), dict(zip(WRITTEN, job.files, strict=True)))
+    files = dict(zip(FILE_NAMES, job.files, strict=True))
+    return Answer(job.screen(), job.document(), files)
 
 
 def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | None:
-    """What is known of flexible joints; None for other motions."""
+    """Return prior values of flexible joints; None for other motions."""
     given = _per_joint(options, robot, PRIOR)
     if options.motion != FLEXIBLE:
         names = [name for name in (*PRIOR, "model", "held") if getattr(options, name) is not None]
@@ -212,17 +248,19 @@ def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | N
 
 
 def _friction(options: argparse.Namespace) -> JointFriction | None:
-    """Terms that the motion must show; None: not given."""
+    """Return the friction terms that the motion must show; None: not given."""
     if options.friction is None:
         return None
     terms = friction_terms(options.friction)
     if terms == "auto":
-        raise TrajectoryError("--friction is auto; give the terms that are to be shown, as in sliding_length=0.001")
+        raise TrajectoryError(
+            "--friction is auto; give the terms that the motion must show, as in sliding_length=0.001"
+        )
     return terms
 
 
 def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
-    """The verdict on a motion; code 1: it is not enough."""
+    """Judge a motion; exit code 1: it does not show all parameters."""
     source: Trajectory | list[Recording]
     if len(options.judge) == 1 and options.judge[0].suffix in (".yaml", ".yml"):
         source = Trajectory.read(options.judge[0])
@@ -238,16 +276,16 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
         unseen = [] if terms is None else unseen_friction(robot, source, terms)
     document = quality.as_dict() if terms is None else quality.as_dict() | {"unseen_friction": unseen}
     code = 0 if quality.enough and not unseen else 1
-    return Answer("\n".join([quality.summary(), *unseen]), document, code=code, kind="judge")
+    return Answer(quality_screen(quality, unseen), document, code=code, kind="judge")
 
 
 def _limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:
-    given = {name: value for name, value in _per_joint(options, robot, LIMITS).items() if value is not None}
+    given = {name: value for name, value in _per_joint(options, robot, LIMIT_HELPS).items() if value is not None}
     return MotionLimits.of(robot, **given, joint_limits=options.joint_limits)
 
 
 def _per_joint(options: argparse.Namespace, robot: RobotModel, names: Iterable[str]) -> dict[str, NDArray | None]:
-    """Values of options, as they were given; None: not given."""
+    """Return the values of options by joint; None: not given."""
     return {
         name: None if (text := getattr(options, name)) is None else joint_values(text, robot.joint_names, _option(name))
         for name in names

@@ -1,4 +1,4 @@
-"""`dynid export`: an `identified.yaml` for controllers, simulators and other programs."""
+"""`dynid export`: write an `identified.yaml` for controllers, simulators and other programs."""
 
 import argparse
 from pathlib import Path
@@ -11,8 +11,10 @@ from dynid_ros.jobs.inputs import read_recordings, read_robot_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
-    parser.description = "Says what the target cannot hold of the model, and the error that this makes."
+    """Add the options of the command."""
+    parser.description = (
+        "Write the model for another program, and say what its format cannot hold and the error of that."
+    )
     add_robot(parser)
     add_recordings(parser, required=False)
     method = parser.add_argument_group("method")

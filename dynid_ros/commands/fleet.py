@@ -1,4 +1,4 @@
-"""`dynid fleet`: many arms and many recordings, as the jobs of `dynid identify`, in one table."""
+"""`dynid fleet`: identify many arms from many recordings, and compare them in one table."""
 
 import argparse
 import os
@@ -17,21 +17,28 @@ from dynid_ros.fleet.fleet_file import FLEET_FILES, FleetJob, read_fleet
 from dynid_ros.fleet.fleet_run import run_jobs
 from dynid_ros.fleet.fleet_table import FleetTable
 from dynid_ros.jobs.kinds import KINDS
+from dynid_ros.jobs.screen import Screen
 
-OPTIONS = {"recordings": "recording"}
-"""Keys that have another name than the option."""
-OWN = ("output", "json", "verbose", "help")
+OPTION_NAMES = {"recordings": "recording"}
+"""Options by keys of another name."""
+REFUSED_KEYS = ("output", "json", "verbose", "help")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the options of the command."""
     parser.description = (
-        "Identify many arms from many recordings, as `dynid identify` does, and compare them. What is done and has not "
-        "changed is not done again; others go on when one fails. Exit code 2: a job could not be done; 1: recordings "
-        "do not determine all. See docs/fleet.md."
+        "Identify many arms from many recordings, as `dynid identify` does, and compare them. Jobs that are done and "
+        "whose inputs have not changed are skipped; the others continue when one fails. Exit code 2: a job failed; 1: "
+        "recordings do not determine all parameters. See docs/fleet.md."
     )
-    parser.add_argument("fleet", type=Path, metavar="FILE", help="YAML: the arms, their recordings and settings")
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="jobs at a time; 0: one per core or worker")
+    parser.add_argument("fleet", type=Path, metavar="FILE", help="YAML file of the arms, their recordings and settings")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of jobs at a time (default: 0, one per core or worker)",
+    )
     add_scheduler(parser, "address of a scheduler of dask.distributed, whose workers do the jobs")
     add_output(parser, "folder for a folder per job, table.csv and fleet.yaml")
     parser.set_defaults(command=partial(_fleet, _Options(type(parser))))
@@ -46,11 +53,11 @@ def _fleet(parse: Callable[..., argparse.Namespace], options: argparse.Namespace
     with protected(inputs):
         writable_folder(output, *FLEET_FILES)
         with locked_folder(output):
-            return _done(options, jobs, output)
+            return _run_and_compare(options, jobs, output)
 
 
-def _done(options: argparse.Namespace, jobs: Sequence[FleetJob], output: Path) -> Answer:
-    """Do the jobs and compare what they found."""
+def _run_and_compare(options: argparse.Namespace, jobs: Sequence[FleetJob], output: Path) -> Answer:
+    """Run the jobs and compare their results."""
     if options.scheduler is not None:
         with scheduler_cluster(options) as dask:
             outcomes = run_jobs(jobs, dask.executor, options.workers or dask.workers)
@@ -63,27 +70,28 @@ def _done(options: argparse.Namespace, jobs: Sequence[FleetJob], output: Path) -
             processes.shutdown(cancel_futures=True)
     table = FleetTable(outcomes, output)
     table.write()
-    return Answer(table.summary(), table.document(), table.files, table.code)
+    return Answer(Screen.from_lines(table.summary()), table.document(), table.files, table.code)
 
 
 class _Options:
-    """Makes options of `dynid identify` of keys and values.
+    """Converter of keys and values to options of `dynid identify`.
 
     Args:
         make: class of parsers.
     """
 
     def __init__(self, make: Callable[..., Any]) -> None:
-        self._make, self._parsers = make, dict[str, Any]()
+        self._make = make
+        self._parsers: dict[str, Any] = {}
 
     def __call__(self, kind: str, values: Mapping[str, Any], output: Path) -> argparse.Namespace:
-        """Raises `DynidError` where one is unknown, missing or has no such value."""
+        """Return the options; raise `DynidError` if a key is unknown or missing, or has no such value."""
         parser = self._parser(kind)
         words = [f"--output={output}"]
         for key, value in values.items():
-            if key in OWN or not isinstance(key, str):
+            if key in REFUSED_KEYS or not isinstance(key, str):
                 raise FleetError(f"unknown key '{key}'")
-            words += _words(parser, OPTIONS.get(key, key), value)
+            words += _words(parser, OPTION_NAMES.get(key, key), value)
         options, unknown = parser.parse_known_args(words)
         if unknown:
             name = unknown[0].lstrip("-").partition("=")[0].replace("-", "_")
@@ -102,8 +110,9 @@ class _Options:
 
 
 def _words(parser: argparse.ArgumentParser, key: str, value: Any) -> list[str]:
-    """A key and its value as on the command line; a list stands for an option that is repeated, or takes several."""
-    option, default = f"--{key.replace('_', '-')}", parser.get_default(key)
+    """Return a key and its value as on the command line; a list repeats its option, or gives it several values."""
+    option = f"--{key.replace('_', '-')}"
+    default = parser.get_default(key)
     if isinstance(value, bool):
         return [] if value is default else [option if value else option.replace("--", "--no-", 1)]
     if isinstance(value, Mapping):

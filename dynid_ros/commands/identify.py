@@ -47,7 +47,7 @@ def add_kind(name: str, parser: argparse.ArgumentParser) -> None:
         method.add_argument(f"--{file.name}", type=Path, metavar="FILE", help=file.help)
     add_settings(method, kind.settings())
     special.add(parser, recordings, method)
-    add_output(parser, f"folder for {' and '.join(kind.writes)}")
+    add_output(parser, f"folder for {', '.join(kind.writes)}")
     parser.set_defaults(command=partial(_identify, name))
 
 

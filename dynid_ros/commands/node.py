@@ -1,4 +1,4 @@
-"""`dynid node`: the nodes of ROS 2, where no `ros2 run` finds them because pip or uv installed this package."""
+"""`dynid node`: run a ROS 2 node that pip or uv installed, which `ros2 run` does not find."""
 
 import argparse
 import sys
@@ -7,17 +7,18 @@ from importlib import import_module
 import dynid_ros.nodes
 from dynid_ros.commands.answers import Answer
 from dynid_ros.interrupts import uninterruptible
+from dynid_ros.jobs.screen import Screen
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the options of the command."""
     parser.description = f"Run a node of ROS 2: {', '.join(dynid_ros.nodes.NAMES)}. Its parameters: docs/parameters.md."
-    parser.add_argument("name", choices=dynid_ros.nodes.NAMES, metavar="NAME")
+    parser.add_argument("name", choices=dynid_ros.nodes.NAMES, metavar="NAME", help="name of the node")
     parser.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,
         metavar="...",
-        help="for ROS, as in --ros-args --params-file FILE -p acceleration_limits:=[2.0] -r __ns:=/left",
+        help="arguments for ROS, as in --ros-args --params-file FILE -p acceleration_limits:=[2.0] -r __ns:=/left",
     )
     parser.set_defaults(command=_node)
 
@@ -27,4 +28,4 @@ def _node(options: argparse.Namespace) -> Answer:
     sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
     uninterruptible()  # a node ends in its own way, however often it is asked
     import_module(dynid_ros.nodes.module_of(options.name)).main()
-    return Answer("", {})
+    return Answer(Screen(()), {})

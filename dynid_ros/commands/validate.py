@@ -1,6 +1,7 @@
-"""`dynid validate`: an `identified.yaml` compared with a recording."""
+"""`dynid validate`: compare the prediction of an `identified.yaml` with a recording."""
 
 import argparse
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from dynid_ros.jobs.prediction import predict, predict_torsion
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the options of the command."""
     parser.description = (
-        "The torque of every recorded sample, measured and as the model in identified.yaml predicts it; of a file of "
-        "--torsion motor less link position, for which --urdf is not needed."
+        "Compare the torque of every recorded sample with that of an identified.yaml; for a file of --torsion, "
+        "motor minus link position, without --urdf."
     )
     add_robot(parser, required=False)
     add_link_states(add_recordings(parser))
@@ -51,5 +52,6 @@ def _validate(options: argparse.Namespace) -> Answer:
     except ModuleNotFoundError as error:
         raise ModelError(f"--simulate needs {error.name}, which is not installed: pip install {error.name}") from error
     distance = simulated.simulate_recording(options.model, robot, recording)
-    text = f"{job.summary()}\n{distance.summary()}"
-    return Answer(text, {**job.document(), "simulation": distance.document()}, job.files)
+    screen = job.screen()
+    screen = replace(screen, table=[*screen.table, *distance.summary().splitlines()])
+    return Answer(screen, {**job.document(), "simulation": distance.document()}, job.files)

@@ -1,4 +1,4 @@
-"""`dynid view`: a recording in the viewer of Rerun, with the torque that a model predicts."""
+"""`dynid view`: show a recording in the viewer of Rerun, with the torque that a model predicts."""
 
 import argparse
 from pathlib import Path
@@ -8,12 +8,13 @@ from dynid_ros.commands.options import add_output, add_recordings, add_robot
 from dynid_ros.errors import RecordingError
 from dynid_ros.jobs.inputs import read_recordings, read_robot, read_robot_of
 from dynid_ros.jobs.prediction import view
+from dynid_ros.jobs.screen import Screen
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add its options."""
+    """Add the options of the command."""
     parser.description = (
-        "Positions, velocities, commands and torques of a recording, and the arm as it moves, in the viewer of Rerun "
+        "Show positions, velocities, commands and torques of a recording, and the moving arm, in the viewer of Rerun "
         "(pip install rerun-sdk)."
     )
     add_robot(parser)
@@ -29,4 +30,8 @@ def _view(options: argparse.Namespace) -> Answer:
         raise RecordingError(f"view shows one recording, not {len(options.recording)}; run it once for each")
     robot = read_robot(options) if options.model is None else read_robot_of(options)
     (recording,) = read_recordings(options, robot, options.recording)
-    return Answer.of(view(robot, recording, options.model, options.output))
+    document = {"recording": recording.source}
+    file = view(robot, recording, options.model, options.output)
+    if file is None:
+        return Answer(Screen([f"{recording.source} is in the viewer"]), document)
+    return Answer(Screen([f"to open it: rerun {file}"], files=[file]), document, {"view": file})

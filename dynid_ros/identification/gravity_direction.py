@@ -41,8 +41,8 @@ def direction_setting() -> Any:
     """Return the setting."""
     return setting(
         GIVEN,
-        "direction of gravity: given, by gravity; estimated, along with the rest, whose intervals count it; imu, by "
-        "the sensor_msgs/Imu in the recordings",
+        "direction of gravity: given, by gravity; estimated, along with the rest, whose intervals count it; imu, from "
+        "sensor_msgs/Imu in the recordings",
         choices=DIRECTION_SOURCES,
     )
 
@@ -317,7 +317,7 @@ MAX_GRAVITY_DIFFERENCE_M_S2 = 0.5
 
 def imu_topic_setting() -> Any:
     """Return the setting."""
-    return setting("", "with gravity_direction imu: topic of the recordings; default: the only one", symbol="TOPIC")
+    return setting("", "topic of the IMU, for gravity_direction imu; default: the only one", symbol="TOPIC")
 
 
 def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str) -> GravityDirection:

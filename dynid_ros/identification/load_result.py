@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from dynid_ros.display import percent
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.estimation.rank import half_inverse
@@ -19,6 +20,7 @@ from dynid_ros.identification.result import LEVEL, Result
 from dynid_ros.identification.wrench_frame import AXES, TURN, UNITS
 from dynid_ros.identified.load import load_section
 from dynid_ros.identified.section import as_number
+from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, skew, transformed
 from dynid_ros.model.payload import ball
@@ -179,14 +181,35 @@ class LoadResult(Result):
             known[STATIC:] = np.nan
         return known
 
-    def summary(self) -> str:
-        """Mass, centre, principal moments with their 95 % intervals, and remarks."""
-        return load_summary(self)
-
     @property
     def names(self) -> tuple[str, ...]:
         """Names (10,) of `parameters`."""
         return LOAD_NAMES
+
+    def verdict(self, validations: Sequence[Validation] = ()) -> str:
+        """Say how heavy the load is, how sure that is, and how much of the signal it explains."""
+        low, high = self.confidence_intervals()[0]
+        left = np.linalg.norm(self.residual_rms) / np.linalg.norm(self.signal_rms)
+        if validations:  # many joints hardly feel the load, so its signal counts as a whole
+            unseen = validations[0]
+            left = np.linalg.norm(unseen.rms) / np.linalg.norm(unseen.rms / unseen.relative_rms)
+        agreement = f"{percent(left)} of the {'unseen' if validations else 'fitted'} signal is left"
+        if not self.is_loaded:
+            return f"No load is shown at {self.frame}; {agreement}."
+        mass = self.mass if np.isfinite(self.mass) else self.body.mass
+        return f"The load at {self.frame} weighs {mass:.3f} kg (95 %: {low:.3f} to {high:.3f}); {agreement}."
+
+    def joint_table(self, _validations: Sequence[Validation] = ()) -> list[str]:
+        """Return mass, centre and principal moments with their 95 % intervals, and the bias of a wrist sensor."""
+        return [*_body_lines(self), *_bias_lines(self)]
+
+    def further_lines(self) -> list[str]:
+        """Return the residual of each channel beside the fitted signal."""
+        rms = "  ".join(
+            f"{channel} {value:.3g}/{size:.3g}"
+            for channel, value, size in zip(self.channels, self.residual_rms, self.signal_rms, strict=True)
+        )
+        return [f"  residual/load RMS: {rms} ({self.n_samples} samples, condition {self.condition_number:.3g})"]
 
     def _line(self) -> str:
         return f"{self.mass:.4g} kg at {self.frame}, condition {self.condition_number:.3g}"
@@ -223,27 +246,21 @@ def section_of_load(result: LoadResult) -> dict:
     )
 
 
-def load_summary(result: LoadResult) -> str:
-    """Mass, centre, principal moments with their 95 % intervals, residuals, and remarks."""
+def _body_lines(result: LoadResult) -> list[str]:
+    """Return lines on mass, centre and principal moments with their 95 % intervals."""
     low, high = result.confidence_intervals()[0]
-    lines = [f"Load at {result.frame}: {result.n_samples} samples, condition {result.condition_number:.3g}"]
     if np.isnan(result.body.mass):
-        lines.append("  mass      not shown by these data")
+        lines = ["  mass      not shown by these data"]
     else:
         mass = result.mass if np.isfinite(result.mass) else result.body.mass  # known, though its place is not
-        lines.append(f"  mass      {mass:9.4f} kg       95 %: {low:.4f} to {high:.4f}")
+        lines = [f"  mass      {mass:9.4f} kg       95 %: {low:.4f} to {high:.4f}"]
     if result.is_loaded:
         lines += _center_and_moments(result)
     elif high < 0.0:
         lines.append("  no load is shown: the interval of the mass lies below zero")
     elif np.isfinite(high):
         lines.append(f"  no load is shown: the interval of the mass holds zero; up to {high:.3g} kg may be there")
-    rms = "  ".join(
-        f"{channel} {value:.3g}/{size:.3g}"
-        for channel, value, size in zip(result.channels, result.residual_rms, result.signal_rms, strict=True)
-    )
-    lines += [f"  residual/load RMS: {rms}", *_bias_lines(result)]
-    return "\n".join([*lines, *(f"  {remark}" for remark in result.remarks)])
+    return lines
 
 
 def sensor_biases(result: LoadResult) -> Iterator[dict[str, tuple[float, float, float]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.display import Plotted
+from dynid_ros.display import Plotted, percent
 from dynid_ros.estimation.estimate import interval
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.section import DOF, as_number
@@ -27,8 +27,8 @@ class Result(Plotted):
     """Estimates of an identification with their covariance.
 
     A child is a dataclass that has, as fields or properties, those that are declared below. A child whose intervals do
-    not follow from one covariance overrides `standard_errors` and `confidence_intervals`. It writes its sections in
-    `sections` and its sentences in `summary`.
+    not follow from one covariance overrides `standard_errors` and `confidence_intervals`. Its sections
+    are in `sections`, its sentences in `verdict`, `joint_table`, `further_lines` and `notes`.
     """
 
     VALIDATION: ClassVar[str] = "validation"
@@ -122,8 +122,45 @@ class Result(Plotted):
         """Return the arm's content with that of this result added."""
         raise NotImplementedError
 
+    def summary(self) -> str:
+        """Return all lines for people: verdict, table by joint, further estimates and remarks."""
+        return "\n".join([*self.verdict().splitlines(), *self.joint_table(), *self.further_lines(), *self.notes()])
+
+    def verdict(self, validations: Sequence[Validation] = ()) -> str:
+        """Return one or two lines on how good the result is."""
+        agreement = unseen_agreement(validations)
+        return f"{self._line()}{f'; {agreement}' if agreement else ''}."
+
+    def joint_table(self, validations: Sequence[Validation] = ()) -> list[str]:
+        """Return the lines of a table by joint, heads first; it leaves out what the data do not determine."""
+        return [line for one in validations[:1] for line in one.table().splitlines()]
+
+    def further_lines(self) -> list[str]:
+        """Return lines of the summary on estimates that the table by joint does not hold."""
+        return []
+
+    def notes(self) -> list[str]:
+        """Return the remarks in order of importance."""
+        return list(self.remarks)
+
     def _line(self) -> str:
         return f"{self.robot.name}, {len(self.names)} parameters, condition {self.condition_number:.3g}"
 
     def _table(self) -> dict[str, Sequence]:
         return parameter_table(self.robot, self.names, self.parameters, self)
+
+    def _table_of(self, owners: Sequence[str], units: Sequence[str]) -> dict[str, Sequence]:
+        """Return the table of estimates (k,) whose joints and units do not follow from their names."""
+        low, high = self.confidence_intervals().T
+        numbers = {"value": self.parameters, "std": self.standard_errors, "low": low, "high": high}
+        columns = {title: values.tolist() for title, values in numbers.items()}
+        return {"parameter": self.names, "of": owners, "unit": units, **columns}
+
+
+def unseen_agreement(validations: Sequence[Validation]) -> str:
+    """Return words on how well recordings that were not fitted are predicted; empty: there are none."""
+    relative = [error for one in validations for error in getattr(one, "relative_rms", ()) if np.isfinite(error)]
+    if not relative:
+        return ""
+    names = ", ".join(Path(one.recording).stem for one in validations)
+    return f"unseen torque ({names}) is predicted within {percent(max(relative))} of the RMS of each joint"

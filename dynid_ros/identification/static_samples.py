@@ -96,8 +96,10 @@ class SampleRules:
     minimum_dwell: float = 0.25
     settle_time: float = 0.1
     minimum_approach: float = 0.005
-    slow_velocity: float = setting(0.5, "fastest joint in a slow sample", unit="rad/s or m/s", above=0)
-    slow_acceleration: float = setting(0.5, "largest in a slow sample", unit="per s^2", above=0)
+    slow_velocity: float = setting(
+        0.5, "speed of the fastest joint up to which a sample counts as slow", unit="rad/s or m/s", above=0
+    )
+    slow_acceleration: float = setting(0.5, "acceleration up to which a sample counts as slow", unit="per s^2", above=0)
     block: float = 0.1
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""From an arm and its limits to a motion that shows its parameters: the files of the motion and its report."""
+"""Design of a motion within limits and workspace: the motion, its verdict, its files and its report."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from dynid_ros.jobs.experiments import (
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.progress import progress, search_progress
+from dynid_ros.jobs.screen import Screen
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import Recording
@@ -39,19 +40,18 @@ from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 from dynid_ros.trajectories.limits import describe_weak_joints
 
 WRITTEN_FILES = ("trajectory.yaml", "trajectory.csv", "plan.yaml", "report.html")
-
-MOST_RATE_HZ = 10_000.0
+MAX_RATE_HZ = 10_000.0
 
 
 @dataclass(frozen=True)
 class ExciteJob:
-    """What the job leaves: the motion, its files and what the sanity check found in what is recorded.
+    """Result of the design of a motion: the motion, findings, files.
 
     Attributes:
-        design: the motion and what is known of it.
-        findings: in the recordings that it adds to.
-        files: as they were written.
-        hints: what keeps the arm from moving far, where the motion is not enough.
+        design: motion with its use of the limits and its quality.
+        findings: findings of the sanity check in the recordings that the motion adds to.
+        files: written files.
+        hints: sentences on what keeps the arm from moving far.
     """
 
     design: DesignedMotion
@@ -59,26 +59,26 @@ class ExciteJob:
     files: tuple[Path, ...]
     hints: tuple[str, ...] = ()
 
-    def summary(self) -> str:
-        """The plan, what it uses of its limits, what it determines, what was not checked, and where the files are."""
+    def screen(self) -> Screen:
+        """Return the plan and its verdict, the motion of each joint, and what the plan does not cover."""
         design = self.design
-        lines = [design.plan.summary(), f"limits: {design.limit_sources}", *design.use.lines()]
-        if design.recorded:
-            lines.append(f"recorded before: {', '.join(design.recorded)}; {design.before()}")
-        if design.quality is None:
-            lines.append(f"not judged: {design.not_judged}")
-        else:
-            own = "by itself it determines" if design.recorded else "it determines"
-            lines += [f"{own}: {line}" for line in design.quality.summary().splitlines()[:2]]
-            if not design.quality.enough:
-                lines.append(f"what is weak and what would help: {self.files[-1]}")
-        lines += [f"warning: {sentence}" for sentence in self._warnings()]
-        lines += [f"not checked: {sentence}" for sentence in design.not_checked]
-        lines.append(f"wrote {', '.join(map(str, self.files))}")
-        return "\n".join(lines)
+        head, *motion = design.plan.lines
+        quality = design.quality
+        prefix = "by itself it determines" if design.recorded else "it determines"
+        verdict = [f"not judged: {design.not_judged}"]
+        if quality is not None:
+            verdict = [f"{prefix}: {line}" for line in quality.summary().splitlines()[:2]]
+        before = [f"recorded before: {', '.join(design.recorded)}; {design.before()}"] if design.recorded else []
+        weak = [] if quality is None or quality.enough else [f"weak parameters and what would help: {self.files[-1]}"]
+        warnings = [*(design.plan.warnings or ()), *self._warnings()]
+        remarks = [*(f"warning: {warning}" for warning in warnings), *weak, *before]
+        remarks += [f"not checked: {sentence}" for sentence in design.not_checked]
+        remarks.append(f"limits: {design.limit_sources}")
+        names = f"{design.robot.name}: {design.kind} motion for {design.target}, {head}"
+        return Screen([names, *verdict], [*motion, *design.use.lines()], remarks, self.files)
 
     def document(self) -> dict:
-        """The plan, how well it shows its target, and what was not checked."""
+        """Return the plan, how well it shows its target, and what was not checked, as plain data."""
         design = self.design
         return {
             "motion": design.kind,
@@ -93,8 +93,8 @@ class ExciteJob:
         }
 
     def _warnings(self) -> list[str]:
-        said = self.design.plan.summary()
-        return [*map(str, self.findings), *(hint for hint in self.hints if hint not in said)]
+        summary = self.design.plan.summary()
+        return [*map(str, self.findings), *(hint for hint in self.hints if hint not in summary)]
 
 
 def excite(
@@ -115,26 +115,26 @@ def excite(
     """Plan a motion and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
 
     Args:
-        kind: of motion, key of `experiments.KINDS`, or "flexible".
+        kind: kind of motion, key of `experiments.KINDS`, or "flexible".
         robot: the arm.
-        limits: what the joints may do.
-        workspace: where the links may be.
-        output: the folder.
-        target: what it is to show; None: what that kind usually shows.
-        recorded: what the motion is to add to.
-        joints: of a flexible motion: what is known of them.
-        held: of a flexible motion: (n,) positions of joints that brakes hold, NaN for the others; None: all move.
-        friction: of a Fourier motion: terms of all joints, which a second part shows; None: there is none.
-        rate: of the samples in trajectory.csv, Hz; None: the knots, at uneven times, to be joined by quintics.
-        settings: of the experiment, see `make_experiment`; of a flexible motion those of a Fourier motion.
+        limits: limits of the joints.
+        workspace: space of the links.
+        output: folder of the files.
+        target: parameters to show; None: the usual ones of that kind.
+        recorded: recordings that the motion adds to.
+        joints: prior values of flexible joints, for a flexible motion.
+        held: positions (n,) of joints that brakes hold, NaN for the others, for a flexible motion; None: all move.
+        friction: friction terms that a second part of a Fourier motion shows; None: there is no second part.
+        rate: samples per second in trajectory.csv, Hz; None: the knots, at uneven times, to be joined by quintics.
+        settings: settings of the experiment, see `make_experiment`; a flexible motion has those of a Fourier motion.
 
     Raises:
         RecordingError: the sanity check found an error in a recording.
         TrajectoryError: a setting makes no sense, or no motion keeps to limits and workspace.
     """
     output = writable_folder(output, *WRITTEN_FILES)
-    if rate is not None and not 0 < rate <= MOST_RATE_HZ:
-        raise TrajectoryError(f"rate is {rate:g} Hz; expected more than 0 and at most {MOST_RATE_HZ:g}")
+    if rate is not None and not 0 < rate <= MAX_RATE_HZ:
+        raise TrajectoryError(f"rate is {rate:g} Hz; expected more than 0 and at most {MAX_RATE_HZ:g}")
     findings = checked(recorded, robot, motion=True) if recorded else ()
     experiment: Experiment
     if kind == FLEXIBLE:
@@ -143,24 +143,26 @@ def excite(
         experiment = flexible_motion(robot, limits, workspace, joints, held, **settings)
     else:
         experiment = make_experiment(kind, robot, limits, workspace, target, **settings)
-    known = None
+    information = None
     if recorded:
         source = experiment.information if isinstance(experiment, FourierExcitation) else None
         if not isinstance(source, TorqueInformation):
             raise TrajectoryError(f"only a fourier motion adds to what is recorded, not {kind}")
-        known = recorded_information(source, recorded)
-        experiment = make_experiment(kind, robot, limits, workspace, target, known=known, **settings)
+        information = recorded_information(source, recorded)
+        experiment = make_experiment(kind, robot, limits, workspace, target, known=information, **settings)
     if friction is not None and kind != "fourier":
         raise TrajectoryError(f"friction is shown after a fourier motion, not {kind}")
-    plan = _planned(experiment)
+    plan = _plan(experiment)
     if friction is not None:
         plan = with_friction(plan, experiment, robot, friction, **settings)
+    quality = None
     if kind == FLEXIBLE:
-        target, quality, not_judged = FLEXIBLE, None, "quality is that of rigid arms; see the condition number above"
+        target = FLEXIBLE
+        not_judged = "quality is that of rigid arms; see the condition number above"
     else:
         target = target or KINDS[kind].target
         bounds = {"limits": limits, "allowed": workspace.allowed}
-        quality, not_judged = _judged(robot, plan, target, settings.get("noise"), **bounds)
+        quality, not_judged = _judge(robot, plan, target, settings.get("noise"), **bounds)
     design = DesignedMotion(
         robot,
         limits,
@@ -168,15 +170,15 @@ def excite(
         plan,
         kind,
         target,
-        _said({"motion": kind, "target": target, **settings}),
+        _as_text({"motion": kind, "target": target, **settings}),
         quality,
         not_judged,
         tuple(recording.source for recording in recorded),
-        np.inf if known is None else Condition().value(known),
+        np.inf if information is None else Condition().value(information),
     )
-    weak = quality is not None and not quality.enough
-    hints = experiment.hints() if weak else [*describe_weak_joints(robot, limits), *workspace.crowded]
-    return ExciteJob(design, findings, _written(design, output, rate), tuple(hints))
+    is_weak = quality is not None and not quality.enough
+    hints = experiment.hints() if is_weak else [*describe_weak_joints(robot, limits), *workspace.crowded]
+    return ExciteJob(design, findings, _write(design, output, rate), tuple(hints))
 
 
 def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings: Mapping[str, Any]) -> None:
@@ -184,14 +186,14 @@ def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings:
         raise TrajectoryError(
             f"a flexible motion shows flexible joints, not {target}"
             if target
-            else "a flexible motion needs to know about the joints; give their stiffness and motor_inertia"
+            else "a flexible motion needs prior values of the joints; give their stiffness and motor_inertia"
         )
     for name, value in settings.items():
         if value is not None and name not in KINDS["fourier"].settings:
             raise TrajectoryError(f"motion {FLEXIBLE} has no setting {name}")
 
 
-def _planned(experiment: Experiment) -> Plan:
+def _plan(experiment: Experiment) -> Plan:
     if isinstance(experiment, FourierExcitation):
         with search_progress() as report:
             return experiment.plan(report)
@@ -200,10 +202,10 @@ def _planned(experiment: Experiment) -> Plan:
         return experiment.plan()
 
 
-def _judged(
+def _judge(
     robot: RobotModel, plan: Plan, target: str, noise: ArrayLike | None, **bounds: Any
 ) -> tuple[MotionQuality | None, str]:
-    """What the motion excites, or why that is not known."""
+    """Return the quality of the motion, or None and why it cannot be judged."""
     with progress(1) as step:
         step("judging the motion")
         try:
@@ -213,11 +215,11 @@ def _judged(
 
 
 @all_or_none()
-def _written(design: DesignedMotion, output: Path, rate: float | None) -> tuple[Path, ...]:
+def _write(design: DesignedMotion, output: Path, rate: float | None) -> tuple[Path, ...]:
     trajectory = design.plan.trajectory
     table = trajectory
     if rate is not None:
-        # After the end the arm rests, so that the last sample may be later than the end.
+        # The arm rests after the end, so the last sample may be later than the end.
         time = np.arange(np.ceil(trajectory.duration * rate) + 1) / rate
         table = Trajectory(trajectory.joint_names, time, *trajectory.at(time))
     plan = {**design.plan.as_dict(), "not_checked": design.not_checked}
@@ -231,8 +233,8 @@ def _written(design: DesignedMotion, output: Path, rate: float | None) -> tuple[
         )
 
 
-def _said(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Settings that were given, as text."""
+def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings that were given as text."""
     return {
         name: ", ".join(f"{entry:g}" for entry in np.ravel(value)) if isinstance(value, np.ndarray) else str(value)
         for name, value in settings.items()

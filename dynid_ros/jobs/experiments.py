@@ -1,4 +1,4 @@
-"""Experiments by name, from settings as a user gives them."""
+"""Experiments by name, made from the settings of commands and nodes."""
 
 from __future__ import annotations
 
@@ -31,41 +31,40 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.settings import setting
 from dynid_ros.trajectories import MotionLimits, Workspace
 
-# A motion for flexible joints, from what is known of them beforehand: an earlier `identified.yaml`, or arguments.
-
+# Motions for flexible joints, designed with prior values from an `identified.yaml` or from arguments.
 
 FLEXIBLE = "flexible"
-HARMONICS = 8
+FLEXIBLE_HARMONICS = 8
 MIN_TRAVEL_RAD = 0.1
 """Amplitude of a sine at the base frequency with the largest acceleration: all harmonics together move a fifth."""
 MIN_DURATION_S = 10.0
 """Shortest flexible motion. Its period is repeated as often: one period of some tenths of a second shows nothing."""
 PRIOR = ("stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous")
-"""Values of `FlexibleJoints` that a file has."""
+"""Values of `FlexibleJoints` that a file may hold."""
 
 
 def flexible_prior(robot: RobotModel, given: Mapping[str, NDArray | None], path: Path | None = None) -> FlexibleJoints:
-    """What is known of the joints.
+    """Return prior values of the joints.
 
     Args:
         robot: the arm.
-        given: (1,) or (n,) values by name, as in `FlexibleJoints`; None: as in the file, or none.
-        path: `identified.yaml` of an identification of flexible joints; None: all is given.
+        given: values (1,) or (n,) by name, as in `FlexibleJoints`; None: the value of the file, if it has one.
+        path: `identified.yaml` of an identification of flexible joints; None: there is no file.
 
     Raises:
         IdentifiedFileError: of another robot, without flexible joints, or with a stiffness that was not determined.
         TrajectoryError: no stiffness or no motor inertia.
     """
-    found = {name: value for name, value in given.items() if value is not None}
+    values = {name: value for name, value in given.items() if value is not None}
     if path is not None:
-        found = {**joint_parameters(load_identified(path), robot, set(PRIOR) - set(found)), **found}
-    missing = [name for name in ("stiffness", "motor_inertia") if name not in found]
+        values = {**joint_parameters(load_identified(path), robot, set(PRIOR) - set(values)), **values}
+    missing = [name for name in ("stiffness", "motor_inertia") if name not in values]
     if missing:
         raise TrajectoryError(
             f"{' and '.join(missing)} of the joints {'is' if len(missing) == 1 else 'are'} not known; give values, of "
             "30 % if need be, or an identified.yaml of flexible joints"
         )
-    return FlexibleJoints(**found)
+    return FlexibleJoints(**values)
 
 
 def flexible_motion(
@@ -76,20 +75,22 @@ def flexible_motion(
     held: NDArray | None = None,
     **settings: Any,
 ) -> FourierExcitation:
-    """Design of a motion of the motors; None among settings: not given.
+    """Return the design of a motion of the motors.
+
+    The default base frequency puts harmonics on both sides of the resonances in the middle of the joints' ranges, but
+    is low enough for the acceleration limits to allow a motion of `MIN_TRAVEL_RAD`. The period is repeated until the
+    motion lasts `MIN_DURATION_S`.
 
     Args:
         robot: the arm.
-        limits: of the motors.
-        workspace: where the links may be.
-        joints: what is known of them.
-        held: (n,) positions of joints that brakes hold, NaN for those that move; None: all move.
-        settings: of `flexible_excitation`; without a `base_frequency` one is taken by which the harmonics lie on both
-            sides of the resonances in the middle of the joints' ranges, or as low as the acceleration limits need for
-            a motion of `MIN_TRAVEL_RAD`. The period is repeated until the motion lasts `MIN_DURATION_S`.
+        limits: limits of the motors.
+        workspace: space of the links.
+        joints: prior values of the joints.
+        held: positions (n,) of joints that brakes hold, NaN for joints that move; None: all move.
+        settings: settings of `flexible_excitation`; None: the default.
     """
     given = {name: value for name, value in settings.items() if value is not None}
-    harmonics = given.setdefault("harmonics", HARMONICS)
+    harmonics = given.setdefault("harmonics", FLEXIBLE_HARMONICS)
     names = robot.joint_names
     still = {} if held is None else {n: float(v) for n, v in zip(names, held, strict=True) if np.isfinite(v)}
     if "base_frequency" not in given:
@@ -106,15 +107,12 @@ def flexible_motion(
     return flexible_excitation(robot, limits, joints, workspace, held=still or None, **given)
 
 
-# What is recorded already, for a motion that adds to it.
-
-
 def recorded_information(source: InformationSource, recordings: Sequence[Recording]) -> NDArray:
-    """Information (p, p) of the recordings: of the motion as the identification of links sees it, integrated over time.
+    """Return the information (p, p) of recordings, with the filters of the identification of links, over time.
 
     Args:
-        source: what is asked for.
-        recordings: of the arm, with torques.
+        source: model of the information.
+        recordings: recordings of the arm, with torques.
 
     Raises:
         IdentificationError: a recording holds no motion or no torque.
@@ -125,11 +123,12 @@ def recorded_information(source: InformationSource, recordings: Sequence[Recordi
     return np.sum([source.over_time(segment.time, *segment.motion) for segment in segments], axis=0)
 
 
-# The workspace of an arm, from its URDF and the files of what stands around it.
+# The workspace of an arm, from its URDF and from files of obstacles.
 
-
-FLOOR_HEIGHT, CLEARANCE = 0.0, 0.05
-"""Defaults, m: the arm stands on something, and is kept away from what it might touch."""
+FLOOR_HEIGHT = 0.0
+"""Default height of the floor, m: the base of an arm is mounted on one."""
+CLEARANCE = 0.05
+"""Default distance between links, and to obstacles, m."""
 
 
 def surroundings(
@@ -145,23 +144,23 @@ def surroundings(
     srdf: Path | None = None,
     allowed: Sequence[str] = (),
 ) -> Workspace:
-    """Where the links, with their shapes, may be.
+    """Return the workspace of the links, with their shapes.
 
     Args:
         robot: the arm.
-        urdf: its file; meshes with relative paths are looked for in its folder.
+        urdf: its file; relative paths of meshes start in its folder.
         floor_height: lowest height of a moving link, m.
         clearance: smallest distance, m.
         box: lower and then upper corner, six numbers, m; None: no box.
         obstacles: YAML files, see `read_obstacles`.
-        mesh_directories: where to look for meshes besides.
-        skip_meshes: take a link whose mesh cannot be read for a line.
-        srdf: which links may touch, see `allowed_pairs`; None: none says.
-        allowed: pairs of links that may touch too, each written as link:link.
+        mesh_directories: further folders of meshes.
+        skip_meshes: represent a link whose mesh cannot be read by a line.
+        srdf: file with the links that may touch, see `allowed_pairs`; None: there is no such file.
+        allowed: further pairs of links that may touch, each written as link:link.
 
     Raises:
         CollisionError: a mesh, an SRDF or a file of obstacles cannot be read.
-        TrajectoryError: the arm has no room at all.
+        TrajectoryError: no pose of the arm is allowed.
     """
     try:
         bodies = Bodies.of(robot, [urdf.parent, *mesh_directories], skip_meshes, srdf=srdf, allowed=allowed)
@@ -173,13 +172,13 @@ def surroundings(
 
 
 class Kind(NamedTuple):
-    """A kind of experiment.
+    """Kind of experiment.
 
     Attributes:
-        make: its class.
-        target: what it shows unless given otherwise.
-        targets: what it can show.
-        settings: that it takes, by name.
+        make: class of the experiment.
+        target: default target.
+        targets: targets that it can show.
+        settings: names of its settings.
     """
 
     make: Callable[..., Experiment]
@@ -188,91 +187,102 @@ class Kind(NamedTuple):
     settings: tuple[str, ...]
 
 
-GUARDS = ("position_margin", "speed_fraction", "travel_speed_fraction", "torque_fraction")
+LIMIT_FRACTIONS = ("position_margin", "speed_fraction", "travel_speed_fraction", "torque_fraction")
 SERIES = ("base_frequency", "harmonics", "periods", "criterion", "noise", "known")
 SEARCH = ("design_time", "workers", "executor", "seed", "starts")
 SINGLE = ("motion", "joints", "pose")
-COUNTS = {"workers": 64} | dict.fromkeys(
+MAX_COUNTS = {"workers": 64} | dict.fromkeys(
     ("steps", "poses_per_joint", "cycles", "repeats", "count", "harmonics", "periods"), 1000
 )
-"""Largest numbers of what takes memory or time each; no experiment needs as many."""
+"""Upper bounds of counts that take memory or time; no experiment needs as many."""
 KINDS = {
-    "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *GUARDS)),
+    "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *LIMIT_FRACTIONS)),
     "static_rotation": Kind(
-        StaticRotation, "gravity", ("gravity",), ("steps", "dwell", "approach", "sweep", "poses_per_joint", *GUARDS)
+        StaticRotation,
+        "gravity",
+        ("gravity",),
+        ("steps", "dwell", "approach", "sweep", "poses_per_joint", *LIMIT_FRACTIONS),
     ),
     "joint_by_joint": Kind(
-        JointByJoint, "links", ("links",), ("steps", "dwell", "frequencies", "cycles", "amplitude", *SINGLE, *GUARDS)
+        JointByJoint,
+        "links",
+        ("links",),
+        ("steps", "dwell", "frequencies", "cycles", "amplitude", *SINGLE, *LIMIT_FRACTIONS),
     ),
-    "payload": Kind(PayloadMotion, "load", ("load",), ("dwell", "reach", "repeats", "pose", *GUARDS)),
-    "poses": Kind(PoseSet, "gravity", ("gravity", "load"), ("count", "dwell", "approach", "seed", "offsets", *GUARDS)),
+    "payload": Kind(PayloadMotion, "load", ("load",), ("dwell", "reach", "repeats", "pose", *LIMIT_FRACTIONS)),
+    "poses": Kind(
+        PoseSet, "gravity", ("gravity", "load"), ("count", "dwell", "approach", "seed", "offsets", *LIMIT_FRACTIONS)
+    ),
 }
 
 
 @dataclass(frozen=True)
 class MotionSettings:
-    """Settings of motions, by the names in `KINDS` and `PRIOR`; who takes none of them has those of each experiment."""
+    """Settings of motions, by the names in `KINDS` and `PRIOR`."""
 
-    steps: int = setting(7, "dwells per rotation, or of a joint, in each direction")
+    steps: int = setting(7, "number of dwells per rotation, or of a joint, in each direction")
     dwell: float = setting(0.5, "dwell at each step or pose", unit="s")
-    approach: Sequence[float] = setting((0.05,), "distance from which each joint comes to a dwell, rad (m)")
-    sweep: float = setting(6.28, "largest range of a rotation", unit="rad")
-    poses_per_joint: int = setting(1, "rotations of each joint, with different poses of the others")
+    approach: Sequence[float] = setting((0.05,), "distance from which each joint approaches a dwell, rad (m)")
+    sweep: float = setting(6.28, "range of a rotation", unit="rad")
+    poses_per_joint: int = setting(1, "number of rotations of each joint, with different poses of the others")
     base_frequency: float | None = setting(
         None,
-        "of the first harmonic, Hz; a period takes 1 / base_frequency; default: 0.05, less for slow joints, of "
-        "flexible joints by their resonances",
+        "frequency of the first harmonic, Hz; a period takes 1 / base_frequency; default: 0.05, less for slow joints, "
+        "by the resonances for flexible joints",
     )
-    harmonics: int = setting(10, "number of harmonics of the base frequency, at least 2")
-    periods: int = setting(1, "how often the period is repeated")
-    criterion: str = setting("determinant", f"what is minimised: {', '.join(CRITERIA)}", choices=CRITERIA)
+    harmonics: int = setting(10, "number of harmonics of the base frequency, at least 2; 8 suit flexible joints")
+    periods: int = setting(1, "number of periods")
+    criterion: str = setting("determinant", f"criterion that is minimised: {', '.join(CRITERIA)}", choices=CRITERIA)
     noise: Sequence[float] = setting(
         (nan,), "standard deviation of the torques' noise, N m (N); nan: in proportion to their limits"
     )
-    design_time: float = setting(30.0, "time for the search, s; 0: the best of a few random motions")
+    design_time: float = setting(30.0, "duration of the search, s; 0: the best of a few random motions")
     starts: int = setting(
-        0, "searches at most, each from another motion, with which the motion is the same again; 0: as time allows"
+        0, "number of searches, each from another motion, which makes the result reproducible; 0: as time allows"
     )
-    workers: int = setting(0, "processes that search; 0: one per core, up to 4")
-    stiffness: Sequence[float] = setting((nan,), "of the springs, N m/rad (N/m); nan: as in flexible_file")
-    motor_inertia: Sequence[float] = setting((nan,), "seen from the links, kg m^2 (kg); nan: as in flexible_file")
-    motor_viscous: Sequence[float] = setting((nan,), "on the motors' side, N m s/rad (N s/m); nan: as in flexible_file")
-    coulomb: Sequence[float] = setting((nan,), "on the links' side, N m (N); nan: as in flexible_file")
+    workers: int = setting(0, "number of processes that search; 0: one per core, up to 4")
+    stiffness: Sequence[float] = setting((nan,), "stiffness of the springs, N m/rad (N/m); nan: as in flexible_file")
+    motor_inertia: Sequence[float] = setting(
+        (nan,), "inertia of the motors, seen from the links, kg m^2 (kg); nan: as in flexible_file"
+    )
+    motor_viscous: Sequence[float] = setting(
+        (nan,), "viscous friction of the motors, N m s/rad (N s/m); nan: as in flexible_file"
+    )
+    coulomb: Sequence[float] = setting((nan,), "Coulomb friction of the links, N m (N); nan: as in flexible_file")
     viscous: Sequence[float] = setting(
         (nan,),
-        "on the links' side, N m s/rad (N s/m), which, but for Coulomb friction, alone keeps a resonance finite; nan: "
-        "as in flexible_file",
+        "viscous friction of the links, N m s/rad (N s/m), which keeps resonances finite; nan: as in flexible_file",
     )
-    seed: int = setting(0, "of the random numbers; another one gives another motion")
+    seed: int = setting(0, "seed of the random search; another one gives another motion")
     frequencies: Sequence[float] = setting(
-        (0.1, 0.4), "of the sines, Hz; each joint moves at each of them", symbol="HZ"
+        (0.1, 0.4), "frequencies of the sines, Hz; each joint moves at each of them", symbol="HZ"
     )
-    cycles: int = setting(3, "of each sine at full amplitude")
-    amplitude: float = setting(0.9, "largest part of what is free for a joint that is used, up to 1")
-    reach: float = setting(1.57, "largest angle of the tool to either side", unit="rad")
-    repeats: int = setting(2, "how often the tool turns about each of its axes")
-    count: int = setting(15, "how many poses are visited")
+    cycles: int = setting(3, "number of cycles of each sine at full amplitude")
+    amplitude: float = setting(0.9, "fraction of the free range of a joint that is used, up to 1")
+    reach: float = setting(1.57, "angle of the tool to either side", unit="rad")
+    repeats: int = setting(2, "number of turns of the tool about each of its axes")
+    count: int = setting(15, "number of poses")
     offsets: bool = setting(
         True,
-        "whether torque offsets must be distinguished from gravity",
-        off="take the torque sensors as zeroed: poses need not distinguish offsets from gravity",
+        "distinguish torque offsets from gravity",
+        off="do not distinguish torque offsets from gravity; assume that the sensors were zeroed",
     )
     position_margin: Sequence[float] = setting(
         (nan,), "distance kept from position limits, rad (m); nan: 0.05, or a tenth of the range where that is less"
     )
-    speed_fraction: float = setting(0.5, "part of the velocity limits used in the motion")
+    speed_fraction: float = setting(0.5, "fraction of the velocity limits used in the motion")
     travel_speed_fraction: float = setting(
-        0.25, "part of the velocity limits used on the way to it and between its parts"
+        0.25, "fraction of the velocity limits used on the way to it and between its parts"
     )
-    torque_fraction: float = setting(0.8, "part of the torque limits that the nominal model may use")
+    torque_fraction: float = setting(0.8, "fraction of the torque limits that the nominal model may use")
 
 
 def owners_of(name: str) -> tuple[str, ...]:
-    """Return the kinds of motion that have a setting; none: all."""
+    """Return the kinds of motion that have a setting; empty: all have it."""
     owners = [kind for kind, described in KINDS.items() if name in described.settings]
     if name in PRIOR or name in (*SERIES, *SEARCH):
         owners.insert(1 if owners else 0, FLEXIBLE)
-    return () if name in GUARDS else tuple(owners)
+    return () if name in LIMIT_FRACTIONS else tuple(owners)
 
 
 def make_experiment(
@@ -283,16 +293,16 @@ def make_experiment(
     target: str | None = None,
     **settings: Any,
 ) -> Experiment:
-    """An experiment with the settings that are given, and its own defaults for the others.
+    """Return an experiment with the given settings, and its own defaults for the others.
 
     Args:
         kind: key of `KINDS`.
         robot: the arm.
-        limits: what the joints may do.
-        workspace: where the links may be.
-        target: what it is to show; None: what that kind usually shows.
-        settings: by name; None: not given. Joints move one by one in steps where `steps` or `dwell` are given and no
-            `motion`; `known` goes to a Fourier motion.
+        limits: limits of the joints.
+        workspace: space of the links.
+        target: parameters to show; None: the default of the kind.
+        settings: values by name; None: the default. Joints move one by one in steps if `steps` or `dwell` is given and
+            `motion` is not; `known` belongs to a Fourier motion.
 
     Raises:
         TrajectoryError: a setting or target that this kind does not have, or that makes no sense.
@@ -307,8 +317,8 @@ def make_experiment(
         if name not in chosen.settings:
             others = ", ".join(other for other, owner in KINDS.items() if name in owner.settings)
             raise TrajectoryError(f"motion {kind} has no setting {name}, which is one of {others or 'no motion'}")
-        if name in COUNTS and value > COUNTS[name]:
-            raise TrajectoryError(f"{name} is {value}; expected at most {COUNTS[name]}")
+        if name in MAX_COUNTS and value > MAX_COUNTS[name]:
+            raise TrajectoryError(f"{name} is {value}; expected at most {MAX_COUNTS[name]}")
     if len(chosen.targets) > 1:
         given["target"] = target or chosen.target
     if chosen.make is JointByJoint and {"steps", "dwell"} & set(given):
@@ -320,47 +330,49 @@ def make_experiment(
     return chosen.make(robot, limits, workspace, **given)
 
 
-USUAL, SLOWEST = 0.05, 0.01
-"""Hz, of the first harmonic of a motion of all joints, and as low as slow joints make it."""
-TRAVELLED = 0.5
-"""Part of its range, or of a turn, that each joint must be able to go by the first harmonic alone."""
+DEFAULT_BASE_FREQUENCY_HZ = 0.05
+MIN_BASE_FREQUENCY_HZ = 0.01
+MIN_TRAVEL_OF_RANGE = 0.5
+"""Fraction of its range, or of a turn, that the first harmonic alone must move each joint by."""
 
 
 def usual_base_frequency(limits: MotionLimits, speed_fraction: float) -> float:
-    """Hz, at which no joint is too slow to get about: else a period only shows its friction.
+    """Return the base frequency, Hz, at which each joint can travel far: a slow joint would only show its friction.
 
     Args:
-        limits: what the joints may do.
-        speed_fraction: part of their velocity that is used.
+        limits: limits of the joints.
+        speed_fraction: fraction of their velocity that is used.
     """
     turn = np.array([2 * np.pi if unit == "rad" else np.inf for unit in limits.units])
-    way = TRAVELLED * np.minimum(limits.upper - limits.lower, turn)
-    # A sine of speed v and frequency f goes v / (pi f) from end to end.
-    slowest = float(np.min(speed_fraction * limits.velocity / (np.pi * way)))
-    return USUAL if slowest >= USUAL else max(float(f"{slowest:.2g}"), SLOWEST)
+    travel = MIN_TRAVEL_OF_RANGE * np.minimum(limits.upper - limits.lower, turn)
+    # A sine of speed v and frequency f travels v / (pi f) from end to end.
+    slowest = float(np.min(speed_fraction * limits.velocity / (np.pi * travel)))
+    if slowest >= DEFAULT_BASE_FREQUENCY_HZ:
+        return DEFAULT_BASE_FREQUENCY_HZ
+    return max(float(f"{slowest:.2g}"), MIN_BASE_FREQUENCY_HZ)
 
 
-NARROW = 0.25
-"""Part of what is free for a joint that shows friction which depends on no angle."""
+REVERSAL_AMPLITUDE = 0.25
+"""Fraction of the free range that reversals use to show friction that does not depend on the angle."""
 
 
 def with_friction(
     plan: Plan, experiment: Experiment, robot: RobotModel, friction: JointFriction, **settings: Any
 ) -> Plan:
-    """A plan, and after it what shows the terms of friction; see `show_friction`.
+    """Return a plan with a second part that shows friction terms, see `show_friction`.
 
     Args:
-        plan: of the experiment.
-        experiment: gives limits and workspace.
+        plan: plan of the experiment.
+        experiment: experiment with limits and workspace.
         robot: the arm.
-        friction: terms of all joints.
-        settings: those of the experiment, of which margins and fractions hold.
+        friction: friction terms of all joints.
+        settings: settings of the experiment, whose margins and fractions are used.
 
     Raises:
         TrajectoryError: a term cannot be shown within the limits.
     """
-    guards = {name: value for name, value in settings.items() if name in GUARDS and value is not None}
-    amplitude = 1.0 if friction.harmonics or friction.spring else NARROW
+    guards = {name: value for name, value in settings.items() if name in LIMIT_FRACTIONS and value is not None}
+    amplitude = 1.0 if friction.harmonics or friction.spring else REVERSAL_AMPLITUDE
     reversals = JointByJoint(
         robot, experiment.limits, experiment.workspace, motion=REVERSALS, amplitude=amplitude, **guards
     )

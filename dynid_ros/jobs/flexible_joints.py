@@ -1,4 +1,4 @@
-"""From recordings to `identified.yaml` and `report.html`: links, springs and motors of an arm with flexible joints."""
+"""Flexible joints: inputs of cameras, single joints of an arm, and the estimators that `run` calls."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from dynid_ros.recording.mocap_exports import read_mocap
 from dynid_ros.recording.recording import add_poses
 from dynid_ros.settings import setting, settings_of
 
-# What cameras saw of the links, from recordings, files and what a user says of the markers.
+# Link positions that cameras recorded, and the links that carry the markers.
 
 
 class CameraFiles(NamedTuple):
     """Exports of a camera system.
 
     Attributes:
-        paths: one for each recording, in the same order.
-        unit: of length, where a file names none.
-        rate: Hz, in place of a file's.
+        paths: one file for each recording, in the same order.
+        unit: unit of length in files that name none.
+        rate: frame rate, Hz, in place of that in the file.
     """
 
     paths: Sequence[Path]
@@ -50,7 +50,7 @@ class CameraFiles(NamedTuple):
 
 
 def with_camera_files(recordings: Sequence[Recording], files: CameraFiles) -> list[Recording]:
-    """The recordings with what the files hold.
+    """Return the recordings with the poses of the files.
 
     Raises:
         MocapError: not one file for each recording.
@@ -66,44 +66,41 @@ def with_camera_files(recordings: Sequence[Recording], files: CameraFiles) -> li
 
 
 def marker_links(texts: Sequence[str]) -> dict[str, str | None] | None:
-    """Links by marker or body, from texts such as "/hand/pose=link_6"; without a link: to be found. None: no texts.
+    """Return links by marker or body from texts such as "/hand/pose=link_6"; a link of None is to be found.
 
     Raises:
-        MocapError: a text without a name, or a name that stands twice.
+        MocapError: a text without a name, or a name that is given twice.
     """
-    found: dict[str, str | None] = {}
+    links: dict[str, str | None] = {}
     for text in texts:
         name, _, link = text.partition("=")
-        if not name or name in found:
+        if not name or name in links:
             raise MocapError(f"markers: '{text}' {'names nothing' if not name else 'comes twice'}; expected TOPIC=LINK")
-        found[name] = link or None
-    return found or None
+        links[name] = link or None
+    return links or None
 
 
-# One joint of an arm, the others held by their brakes, as recordings show it.
-
-
-HELD = {"revolute": float(np.deg2rad(1.0)), "prismatic": 1e-3}
-"""Way up to which a joint counts as held, rad or m."""
+MAX_HELD_TRAVEL = {"revolute": float(np.deg2rad(1.0)), "prismatic": 1e-3}
+"""Travel up to which a joint counts as held, rad or m."""
 
 
 def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording]) -> RobotModel:
-    """The arm with all joints but one held where the recordings have them.
+    """Return the arm with all joints but one held at their mean recorded positions.
 
     Args:
         robot: the arm.
-        joint: that moves.
-        recordings: with all joints of the arm.
+        joint: joint that moves.
+        recordings: recordings with all joints of the arm.
 
     Raises:
         ModelError: the arm has no such joint.
-        RecordingError: a joint is missing, or moved though it is to be held.
+        RecordingError: a joint is missing, or a joint moves that should be held.
     """
     positions = np.concatenate([recording.select(robot.joint_names).position for recording in recordings])
     held = locked(robot, [joint], positions.mean(axis=0))
-    for name, kind, way in zip(robot.joint_names, robot.joint_types, np.ptp(positions, axis=0), strict=True):
-        if name != joint and way > HELD[kind]:
-            shown = f"{np.rad2deg(way):.2g}°" if kind == "revolute" else f"{1e3 * way:.2g} mm"
+    for name, kind, travel in zip(robot.joint_names, robot.joint_types, np.ptp(positions, axis=0), strict=True):
+        if name != joint and travel > MAX_HELD_TRAVEL[kind]:
+            shown = f"{np.rad2deg(travel):.2g}°" if kind == "revolute" else f"{1e3 * travel:.2g} mm"
             raise RecordingError(
                 f"{', '.join(recording.source for recording in recordings)}: joint '{name}' moves by {shown} while "
                 f"only '{joint}' should; hold it with its brake, or identify all joints together"
@@ -116,14 +113,14 @@ Markers = dict[str, str | None] | None
 
 @dataclass(frozen=True)
 class FlexibleSettings:
-    """What is found in recordings of flexible joints, besides the settings of `FlexibleJointIdentification`."""
+    """Settings of a run for flexible joints, in addition to those of `FlexibleJointIdentification`."""
 
-    joint: str = setting("", "this one alone, the others held by their brakes; default: all", symbol="J")
-    repeats: bool = setting(False, "each recording alone too: mean and variation")
+    joint: str = setting("", "joint that alone moves, the others held by their brakes; default: all", symbol="J")
+    repeats: bool = setting(False, "fit each recording alone too, for mean and variation")
     torsion: bool = setting(
         False,
-        "torsion and stiffness alone, from link encoders on the motors' clock: without a URDF, or for a motion too "
-        "slow to distinguish motor from link; needs no dynamics, determines none",
+        "identify torsion and stiffness alone, from link encoders on the motors' clock: without a URDF, or for a "
+        "motion too slow to distinguish motor from link",
     )
 
 
@@ -176,7 +173,7 @@ class FlexibleRun:
             raise IdentificationError("repeats: there is only one recording; give each repetition as one of its own")
         joint = self.settings.joint
         arm = single_joint(self.robot, joint, recordings) if joint else self.robot
-        markers = _on_links(self.markers, self.robot, arm)
+        markers = _map_markers(self.markers, self.robot, arm)
         has_poses_only = all(recording.link_position is None and recording.poses for recording in recordings)
         mocap = markers is not None or has_poses_only if self.mocap is None else self.mocap
         cameras = [_camera(arm, recording, markers, mocap=mocap) for recording in recordings]
@@ -241,7 +238,7 @@ def choose_run(
 
 
 def repeated(repeats: Sequence[FlexibleResult]) -> list[tuple[str, float, float]]:
-    """Name, mean and coefficient of variation of each parameter (Lightcap and Banks 2007, table I)."""
+    """Return name, mean and coefficient of variation of each parameter (Lightcap and Banks 2007, table I)."""
     table = np.array([result.parameters for result in repeats])
     mean = table.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -253,9 +250,9 @@ def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap:
     if mocap:
         return mocap_links(robot, recording, markers)
     if recording.link_position is None or np.isnan(recording.link_position).all():
-        seen = f"it has poses of {', '.join(recording.poses)}: " if recording.poses else ""
+        poses = f"it has poses of {', '.join(recording.poses)}: " if recording.poses else ""
         raise MocapError(
-            f"{recording.source}: nothing determines where the links are; {seen}give them with --mocap, a camera's "
+            f"{recording.source}: nothing determines where the links are; {poses}give them with --mocap, a camera's "
             "file with --mocap-file, or record encoders behind the gears as link_position"
         )
     return None
@@ -264,10 +261,10 @@ def _camera(robot: RobotModel, recording: Recording, markers: Markers, *, mocap:
 def _first_fit(
     identification: FlexibleJointIdentification, recordings: Sequence[Recording], links: list, laws: Sequence[str]
 ) -> tuple[FlexibleJointIdentification, FlexibleResult]:
-    """Return the fit with the first of the laws that explains the torques: a linear one may not, where springs stiffen.
+    """Return the fit with the first law that explains the torques: a linear law may fail for stiffening springs.
 
     Raises:
-        IdentificationError: no law explains them; the error is that of the first.
+        IdentificationError: no law explains the torques; the error is that of the first law.
     """
     first = None
     for law in laws:
@@ -291,7 +288,7 @@ def _by_law(
     springs: list[MeasuredSpring],
     noise: np.ndarray,
 ) -> tuple[FlexibleJointIdentification, FlexibleResult, list[MeasuredSpring]]:
-    """Return the fit with the law that suits each joint, and why it does."""
+    """Return the fit with the best law for each joint, with the reasons as remarks."""
     fitted = str(identification.spring)
     laws = {spring.joint: fitted if spring.fit is None else spring.fit.law for spring in springs}
     reasons = tuple(_reason(spring) for spring in springs)
@@ -314,12 +311,13 @@ def _reason(spring: MeasuredSpring) -> str:
     return f"{spring.joint}: spring {spring.fit.law}: torque of parts left out is off by {errors}, beyond noise"
 
 
-def _on_links(found: Markers, robot: RobotModel, arm: RobotModel) -> Markers:
-    """Links by marker; a link that a held joint moves is part of the one before it."""
-    if found is None or arm is robot:
-        return found
-    part, carrier = {}, arm.base
+def _map_markers(markers: Markers, robot: RobotModel, arm: RobotModel) -> Markers:
+    """Return links by marker in an arm with held joints, whose links are part of the link before them."""
+    if markers is None or arm is robot:
+        return markers
+    part = {}
+    carrier = arm.base
     for name in (robot.base, *robot.link_names):
         carrier = name if name in (arm.base, *arm.link_names) else carrier
         part[name] = carrier
-    return {marker: None if link is None else part.get(link, link) for marker, link in found.items()}
+    return {marker: None if link is None else part.get(link, link) for marker, link in markers.items()}

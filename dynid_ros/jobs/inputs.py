@@ -1,4 +1,4 @@
-"""The sanity check, before anything is fitted."""
+"""Inputs of commands: robot and recordings from options, and the sanity check before anything is fitted."""
 
 import argparse
 import sys
@@ -25,17 +25,17 @@ from dynid_ros.recording.effort import EffortConvention
 
 
 def read_robot(options: argparse.Namespace) -> RobotModel:
-    """The arm; where its tip was not named and is not the only leaf, stderr says what it is.
+    """Read the arm; stderr names its tip if that was not given and is not the only leaf.
 
-    With a file `options.model` whose gravity was found, not configured, gravity is as there.
+    Gravity is that of the file `options.model` if it was estimated there.
     """
     if getattr(options, "model", None) is not None:
         options.gravity = gravity_of(load_identified(options.model), options.gravity, STANDARD_GRAVITY)
     held = held_positions(options.hold)
     if options.dh is not None:
         robot = RobotModel.from_dh(options.dh, options.gravity)
-        named = held or options.srdf or options.group
-        if named or options.base not in (None, robot.base) or options.tip not in (None, robot.tip):
+        names_links = held or options.srdf or options.group
+        if names_links or options.base not in (None, robot.base) or options.tip not in (None, robot.tip):
             raise ModelError(
                 f"{options.dh}: a DH table has no links to name; leave out --base, --tip, --hold, --srdf and --group"
             )
@@ -58,12 +58,12 @@ def read_robot(options: argparse.Namespace) -> RobotModel:
 
 
 def given_robot(options: argparse.Namespace) -> RobotModel | None:
-    """The arm, if one is given."""
+    """Read the arm, if one is given."""
     return None if options.urdf is None and options.dh is None else read_robot(options)
 
 
 def read_robot_of(options: argparse.Namespace) -> RobotModel:
-    """The arm that the file `options.model` is of, where the options say nothing else."""
+    """Read the arm; base, tip and held joints are those of the file `options.model` unless they are given."""
     section = load_identified(options.model)["robot"]
     if not options.group:
         options.base = options.base or section.get("base")
@@ -81,16 +81,22 @@ def read_recordings(
     residual: bool = False,
     readings: bool = False,
 ) -> list[Recording]:
-    """Recordings of the arm's joints; without a URDF of those given, or else of all that the first has.
+    """Read recordings of the arm's joints; without an arm, of the given joints or of those of the first recording.
 
-    Where `residual` is true, what a driver's own compensation leaves of the torque is what is wanted; where `readings`
-    is, currents as they were read.
+    Args:
+        options: options of the command.
+        robot: the arm; None: it is not known.
+        paths: recordings.
+        joint_names: joints where there is no arm; None: all joints of the first recording.
+        residual: take torques as they are left by a driver that compensates for gravity.
+        readings: take currents as they were read.
     """
     names = joint_names if robot is None else robot.joint_names
     gains = _motor_gains(options, names)
     kind = getattr(options, "effort_convention", "torque")  # servos have no torque
     convention = EffortConvention(kind, gains, residual=residual, readings=readings)
-    calibration, sensors = getattr(options, "torque_sensors", None), None
+    calibration = getattr(options, "torque_sensors", None)
+    sensors = None
     if calibration is not None:
         if robot is None:
             raise RecordingError("--torque-sensors needs --urdf: a calibration is of one arm")
@@ -130,10 +136,10 @@ def checked(
     """Run the sanity check on recordings that belong together; an error stops here, warnings are returned.
 
     Args:
-        recordings: all that are fitted together.
-        robot: the arm; None: look only for what needs no model, as torques in other units than N m do.
+        recordings: recordings that are fitted together.
+        robot: the arm; None: leave out the checks that need a model, for torques in other units than N m.
         motion: whether the fit needs motion, see `check`.
-        torque: False: torques are not used, and not looked at.
+        torque: whether torques are used.
 
     Raises:
         RecordingError: the first error found.
@@ -150,26 +156,26 @@ def checked(
 
 
 def check_apart(fitted: Sequence[Recording], unseen: Sequence[Recording]) -> None:
-    """Refuse to judge by what was fitted.
+    """Refuse to validate on a recording that is fitted.
 
     Raises:
         RecordingError: a recording is in both.
     """
-    for other in unseen:
-        if any(np.array_equal(other.position, own.position) for own in fitted):
+    for recording in unseen:
+        if any(np.array_equal(recording.position, other.position) for other in fitted):
             raise RecordingError(
-                f"{other.source}: it is to be fitted and to be validated on, which would only show how well it was "
+                f"{recording.source}: it is to be fitted and to be validated on, which would only show how well it was "
                 "fitted; validate on another recording"
             )
 
 
 def joint_values(text: str, joint_names: Sequence[str], what: str) -> NDArray:
-    """Values (1,) for all joints or (n,): numbers with commas between, or `joint=value` for some of them.
+    """Parse values (1,) for all joints or (n,): numbers with commas between, or `joint=value` for some of them.
 
-    A joint that is not named has NaN, which stands for what holds without the setting.
+    A joint that is not named has NaN, which means the default.
 
     Raises:
-        TrajectoryError: something is no number, no joint, or is given twice.
+        TrajectoryError: a word is not a number, names an unknown joint, or repeats a joint.
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not any("=" in word for word in words):
@@ -178,7 +184,9 @@ def joint_values(text: str, joint_names: Sequence[str], what: str) -> NDArray:
     for word in words:
         name, _, value = (part.strip() for part in word.rpartition("="))
         if name not in joint_names:
-            raise TrajectoryError(f"{what}: '{word}' names no joint; expected joint=value of {', '.join(joint_names)}")
+            raise TrajectoryError(
+                f"{what}: '{word}' names an unknown joint; expected joint=value of {', '.join(joint_names)}"
+            )
         if not np.isnan(values[joint_names.index(name)]):
             raise TrajectoryError(f"{what}: joint '{name}' is given twice")
         values[joint_names.index(name)] = _number(value, what)
@@ -190,6 +198,6 @@ def _number(text: str, what: str) -> float:
         return float(text)
     except ValueError as error:
         raise TrajectoryError(
-            f"{what}: '{text}' is no number; expected one for all joints, one for each with commas between, or "
+            f"{what}: '{text}' is not a number; expected one for all joints, one for each with commas between, or "
             "joint=value"
         ) from error

@@ -1,4 +1,4 @@
-"""Is a motion enough? Recordings or a planned trajectory in, an answer out."""
+"""Judgement of a motion: which parameters recordings or a planned trajectory determine, and how well."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.display import text_table
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.least_squares import solve_grouped
 from dynid_ros.estimation.normal_equations import WeightedProblem
@@ -21,6 +22,7 @@ from dynid_ros.information.friction_needs import UnseenTerm, describe_unseen_ter
 from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns, checked_noise
+from dynid_ros.jobs.screen import Screen
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
@@ -29,8 +31,8 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.limits import MotionLimits
 
-RATE = 100.0
-"""Samples per second that a recording of a planned trajectory is taken to have."""
+PLANNED_RATE_HZ = 100.0
+"""Sample rate that a recording of a planned trajectory is assumed to have."""
 
 
 def judge(
@@ -40,25 +42,25 @@ def judge(
     *,
     friction: FrictionModel | JointFriction | None = None,
     noise: ArrayLike | None = None,
-    rate: float = RATE,
+    rate: float = PLANNED_RATE_HZ,
     limits: MotionLimits | None = None,
     allowed: Callable[[NDArray], NDArray] | None = None,
 ) -> MotionQuality:
-    """What torques recorded during a motion determine, or would.
+    """Return how well the torques of a motion determine the parameters.
 
-    Recordings go through the filters and the selection of samples of the identification that they are for, and the
-    noise of their torques is that of its residuals, as if it were white before the low-pass.
+    Recordings pass the filters and the selection of samples of the identification that they are for. The noise of
+    their torques is that of its residuals, assumed to be white before the low-pass.
 
     Args:
         robot: the arm.
-        source: recordings, or a planned trajectory, or a file of one.
-        model: what is to be identified: "links", "gravity" or "load".
-        friction: terms of the joints; None: see `torque_columns.FRICTION`.
-        noise: standard deviation of an equation, independent of others, one or (n,), N m or N; None: of the residuals,
-            and 1 for a trajectory.
-        rate: samples per second of what will be recorded of a trajectory.
-        limits: what the joints might do; None: see `usual_limits`.
-        allowed: returns of positions (N, n) whether the arm may be there, (N,) bool.
+        source: recordings, a planned trajectory, or the file of a trajectory.
+        model: parameters to identify: "links", "gravity" or "load".
+        friction: friction terms of the joints; None: see `torque_columns.FRICTION`.
+        noise: standard deviation of one equation, one number or (n,), N m or N; None: of the residuals, and 1 for a
+            trajectory.
+        rate: sample rate at which a trajectory will be recorded, Hz.
+        limits: limits of the joints; None: see `usual_limits`.
+        allowed: function of positions (N, n) that returns (N,) bool, whether the arm may take them.
 
     Raises:
         TrajectoryError: the file is not a trajectory, lacks a joint or does not move; a setting makes no sense.
@@ -84,15 +86,15 @@ def unseen_friction(
     source: Sequence[Recording] | Trajectory | Path,
     friction: JointFriction | Literal["auto"] = "auto",
 ) -> list[str]:
-    """Friction terms that a motion cannot show: of those given, or of each that is tried where they are chosen.
+    """Return the friction terms that a motion cannot show, of the given ones or of all that a choice would try.
 
     Args:
         robot: the arm.
-        source: recordings, as the identification of links sees them, or a planned trajectory, or a file of one.
-        friction: of all joints.
+        source: recordings, a planned trajectory, or the file of a trajectory.
+        friction: friction terms of all joints.
 
     Returns:
-        Sentences, each with the motion that would show the term.
+        Sentences with the terms and the motions that would show them.
 
     Raises:
         TrajectoryError: the file is not a trajectory, or it lacks a joint.
@@ -102,7 +104,7 @@ def unseen_friction(
     if isinstance(source, Path):
         source = Trajectory.read(source)
     if isinstance(source, Trajectory):
-        plan = source.select(robot.joint_names).sample(RATE)
+        plan = source.select(robot.joint_names).sample(PLANNED_RATE_HZ)
         stretches: list[Sequence[NDArray]] = [(plan.position, plan.velocity, plan.acceleration)]
     else:
         chosen = [recording.select(robot.joint_names) for recording in source]
@@ -112,18 +114,40 @@ def unseen_friction(
         return describe_unseen_terms(unseen_terms(robot, FrictionModel(friction, (), robot.parameters), stretches))
     speeds = np.concatenate([velocity for _, velocity, _ in stretches])
     menus = friction_menus(robot, np.sqrt(np.mean(speeds**2, axis=0)))
-    found: list[UnseenTerm] = []
+    unseen: list[UnseenTerm] = []
     for step in range(max(len(menu.steps) for menu in menus)):
         joints = [
             replace(menu.first, **menu.steps[step][-1]) if step < len(menu.steps) else menu.first for menu in menus
         ]
-        found += unseen_terms(robot, FrictionModel(joints, (), robot.parameters), stretches)
-    return describe_unseen_terms(found)
+        unseen += unseen_terms(robot, FrictionModel(joints, (), robot.parameters), stretches)
+    return describe_unseen_terms(unseen)
+
+
+def quality_screen(quality: MotionQuality, unseen: Sequence[str] = ()) -> Screen:
+    """Return the verdict on a motion, noise and prediction error by joint, and what is missing or would help."""
+    motion = quality.motion
+    duration = "" if motion.rate is None else f", {motion.samples / motion.rate:.0f} s"
+    verdict = quality.summary().splitlines()[0]
+    numbers = (
+        f"The motion determines {quality.rank} of {quality.full_rank} combinations of parameters; condition number "
+        f"{quality.condition_number:.3g} ({motion.samples} samples{duration})."
+    )
+    noise = ["not known" if quality.assumed_noise else f"{value:.3g}" for value in quality.noise]
+    errors = [f"{value:.2g}" if np.isfinite(value) else "not determined" for value in quality.prediction]
+    ranks = [str(rank) for rank in quality.joint_ranks]
+    rows = list(zip(motion.limits.joint_names, noise, errors, ranks, strict=True))
+    heads = ("joint", "torque noise [N m, N]", "error of predicted torque", "combinations")
+    lists = {"missing": quality.missing, "weak": [str(parameter) for parameter in quality.weak]}
+    remarks = [f"{len(some)} {name}: {'; '.join(some)}" for name, some in lists.items() if some]
+    remarks += [*unseen, *(f"what would help: {advice}" for advice in quality.advice)]
+    if quality.columns.hidden:
+        remarks.append(f"no motion of this arm shows {', '.join(quality.columns.hidden)}")
+    return Screen([verdict, numbers], text_table(heads, rows), remarks)
 
 
 @dataclass(frozen=True)
 class _Judgement:
-    """Settings as those of `judge`."""
+    """Judgement with the settings of `judge`."""
 
     columns: TorqueColumns
     noise: ArrayLike | None
@@ -131,11 +155,11 @@ class _Judgement:
     allowed: Callable[[NDArray], NDArray] | None
 
     def trajectory(self, trajectory: Trajectory, rate: float) -> MotionQuality:
-        """Of the samples of a plan."""
+        """Judge the samples of a plan."""
         motion = trajectory.sample(rate)
         samples = (motion.position, motion.velocity, motion.acceleration)
         if self.columns.model == GRAVITY:
-            # Its dwells, as a recording of it would be cut; torques are not known.
+            # Cut dwells as in a recording; torques are not known.
             ideal = Recording(motion.joint_names, motion.time, *samples[:2], np.zeros_like(motion.position))
             settings = self if self.noise is not None else replace(self, noise=np.ones(len(motion.joint_names)))
             quality = settings.dwells(GravityIdentification(self.columns.robot).extract(ideal))
@@ -145,11 +169,11 @@ class _Judgement:
         )
 
     def dwells(self, samples: Samples) -> MotionQuality:
-        """Of dwells; the direction that one was reached from stands for a velocity."""
+        """Judge dwells; the direction of the approach replaces the velocity."""
         if not len(samples):
             raise IdentificationError(
-                f"no dwells: the joints never rest for {SampleRules().minimum_dwell:g} s all at once, as gravity needs "
-                "it; record dwells in varied poses"
+                f"no dwells: gravity needs rests of all joints for {SampleRules().minimum_dwell:g} s; record dwells in "
+                "varied poses"
             )
         motion = samples.position, samples.direction, np.zeros_like(samples.position)
         noise = self.noise
@@ -161,8 +185,9 @@ class _Judgement:
         return MotionQuality.from_columns(self.columns, *motion, noise=noise, limits=self.limits, allowed=self.allowed)
 
     def motion(self, recordings: Sequence[Recording]) -> MotionQuality:
-        """Through the filters of the identification of links."""
-        columns, robot = self.columns, self.columns.robot
+        """Judge recordings with the filters of the identification of links."""
+        columns = self.columns
+        robot = columns.robot
         equations: LinkEquations[LinkColumns] = LinkEquations(LinkSignals.choose(recordings), recordings)
         stretches = [segment.motion for segment in equations.segments]
         seconds = sum(len(segment.time) / segment.rate for segment in equations.segments)
@@ -170,9 +195,9 @@ class _Judgement:
         motion = MotionCoverage.from_stretches(robot, stretches, size, size / seconds, self.limits)
         noise = checked_noise(robot, self.noise)
         if columns.model == LOAD:
-            # Torque as recorded holds the arm too: nothing is fitted, and its noise is not known.
-            every = sum(len(segment.time) for segment in equations.segments)
-            information = np.sum([columns.information(stretch) for stretch in stretches], axis=0) * size / every
+            # The recorded torque includes the arm: without a fit its noise is not known.
+            count = sum(len(segment.time) for segment in equations.segments)
+            information = np.sum([columns.information(stretch) for stretch in stretches], axis=0) * size / count
             assumed = self.noise is None
             return MotionQuality.from_information(
                 columns, motion, noise, information, self.allowed, assumed_noise=assumed
@@ -183,7 +208,7 @@ class _Judgement:
         problem = WeightedProblem(equations.factors(whole), chosen)
         if self.noise is None:
             noise = problem.weighted()[1] * equations.noise_factor
-        # Of columns that links and joints share, one is kept.
+        # Keep one of the columns that links and joints share.
         drives = robot.parameters.size + np.arange(len(chosen) - whole.n_inertial)
         kept = np.searchsorted([*whole.base.columns, *drives], columns.base.columns)
         matrices = (problem.joint(j)[0][:, kept] for j in range(robot.n_joints))

@@ -28,42 +28,42 @@ from dynid_ros.recording import Recording
 from dynid_ros.report.load import LoadEvidence
 from dynid_ros.settings import check, setting
 
-ACTS_ON: dict[str, Convention] = {"sensor": "load_on_sensor", "load": "sensor_on_load"}
-"""Who feels the wrench that a sensor reads."""
+WRENCH_CONVENTIONS: dict[str, Convention] = {"sensor": "load_on_sensor", "load": "sensor_on_load"}
+"""Convention by the body that the measured wrench acts on."""
 
 
 @dataclass(frozen=True)
 class LoadSettings:
-    """How a load is weighed, whatever asks for it."""
+    """Settings of a load identification, of commands and nodes."""
 
     source: str = setting(
         "torque",
-        "what weighs the load: torque, of the joints; wrench, a sensor at the wrist, whose link is the tip, which "
-        "needs no model of the arm",
+        "source of the weight: torque, of the joints; wrench, of a sensor at the wrist, whose link is the tip; needs "
+        "no model of the arm",
         choices=("torque", "wrench"),
     )
-    static: bool = setting(False, "from dwells: mass and centre, no inertia")
+    static: bool = setting(False, "use dwells only: mass and centre of mass, no inertia")
     torque_gain_error: float = setting(
         0.01,
         "standard deviation of the relative error of each joint's torque gain, which no residual shows",
         least=0,
         symbol="S",
     )
-    wrench_topic: str = setting("", "of the sensor in the recording; default: the only one", symbol="T")
+    wrench_topic: str = setting("", "topic of the wrench sensor; default: the only one", symbol="T")
     wrench_frame: str = setting(
-        "", "whose axes wrenches are in: sensor or base; default: by their frame_id", choices=("sensor", "base")
+        "", "axes of the wrenches: sensor or base; default: by their frame_id", choices=("sensor", "base")
     )
     wrench_acts_on: str = setting(
         "sensor",
-        "who feels the wrench: sensor, so that a load at rest reads its weight downward; or load, upward",
-        choices=tuple(ACTS_ON),
+        "body that the wrench acts on: sensor, so that a load at rest reads its weight downward; or load, upward",
+        choices=tuple(WRENCH_CONVENTIONS),
     )
     wrench_gain_error: float = setting(
-        0.005, "standard deviation of the relative error of each axis' gain", least=0, symbol="S"
+        0.005, "standard deviation of the relative error of the gain of each axis", least=0, symbol="S"
     )
     joint_deflection: float = setting(
         0.001,
-        "RMS over the joints of how far its torque twists each joint at most, rad; for source wrench",
+        "deflection of a joint by its largest torque, RMS over the joints, rad; for source wrench",
         least=0,
         symbol="D",
     )
@@ -103,7 +103,7 @@ class LoadRun:
 
     @property
     def checks(self) -> Checks:
-        """Sanity check of the loaded recordings; compensated torques say nothing of the arm."""
+        """Sanity check of the loaded recordings; compensated torques do not depend on the arm."""
         is_of_arm = self.settings.source == "torque" and self.declared is None
         return Checks(motion=not self.settings.static, torque=is_of_arm)
 
@@ -168,7 +168,7 @@ class LoadRun:
         sensor = WrenchSource(
             topic=settings.wrench_topic or None,
             frame=cast(Frame | None, settings.wrench_frame or None),
-            convention=ACTS_ON[settings.wrench_acts_on],
+            convention=WRENCH_CONVENTIONS[settings.wrench_acts_on],
             gain_error=settings.wrench_gain_error,
             joint_deflection=settings.joint_deflection,
         )
@@ -192,7 +192,7 @@ class LoadRun:
 
 
 def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
-    """The arm of an `identified.yaml`, and the file's content.
+    """Read the arm of an `identified.yaml`, and the content of the file.
 
     Raises:
         IdentifiedFileError: of another robot, or not of a link identification.
@@ -206,15 +206,16 @@ def read_arm(path: Path, robot: RobotModel) -> tuple[KnownArm, dict]:
 
 
 def read_tare(path: Path, robot: RobotModel) -> LoadResult:
-    """The load of an `identified.yaml`, by the data alone, to subtract from another.
+    """Read the load of an `identified.yaml` by the data alone, to subtract it from another.
 
-    Errors of its parameters are taken to be independent of each other, which the file does not say.
+    The errors of its parameters are assumed to be independent: the file holds no correlations.
 
     Raises:
         IdentifiedFileError: of another robot, or without a load whose mass is known.
     """
     values, errors, dof, recordings = load_estimate(load_identified(path), robot)
-    names, unknown = LOAD_NAMES[: len(values)], np.full(len(values), np.nan)
+    names = LOAD_NAMES[: len(values)]
+    unknown = np.full(len(values), np.nan)
     return LoadResult(
         robot=robot,
         estimate=BaseEstimate(names, names, values, np.diag(np.nan_to_num(errors) ** 2), unknown, dof),
@@ -230,7 +231,7 @@ def read_tare(path: Path, robot: RobotModel) -> LoadResult:
 
 
 DRIVERS = "drivers"
-"""Folder of the settings for drivers, in that of the result."""
+"""Folder of the settings for drivers, inside the folder of the result."""
 
 
 def write_driver_settings(result: LoadResult, output: Path) -> Extras:

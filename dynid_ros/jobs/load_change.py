@@ -16,13 +16,13 @@ from dynid_ros.recording import Recording
 def check_with_load(
     recordings: Sequence[Recording], robot: RobotModel, motion: bool = False, undecided: list[str] | None = None
 ) -> list[Finding]:
-    """Return the findings of all checks; a change of the load replaces the drift that it looks like.
+    """Return the findings of all checks; a change of load replaces the drift that it resembles.
 
     Args:
-        recordings: all that are to be fitted together.
+        recordings: recordings that are to be fitted together.
         robot: the arm as it is mounted.
         motion: whether the fit needs motion.
-        undecided: gets the faults that would not show in these recordings; None: nobody asks.
+        undecided: list that receives the faults that would not show in these recordings.
     """
     findings = check(recordings, robot, motion, undecided)
     if any(finding.severity == "error" for finding in findings):
@@ -34,9 +34,9 @@ def check_with_load(
 
 
 def load_change(recordings: Sequence[Recording], robot: RobotModel) -> Finding | None:
-    """Return an error where no one load explains the torques, by the equations of the links; None: one does.
+    """Return an error if no single load explains the torques; None: one does.
 
-    Recordings from which links cannot be identified, as poses at rest, show no change.
+    Recordings that do not identify links, such as poses at rest, show no change.
     """
     try:
         LinkIdentification(robot, estimator="weighted").fit(*recordings)

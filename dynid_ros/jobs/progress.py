@@ -1,4 +1,4 @@
-"""Where a long job is, on a terminal."""
+"""Progress of a long job on a terminal."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ if TYPE_CHECKING:
     from dynid_ros.excitation.fourier_search import Candidate
     from dynid_ros.excitation.parallel_search import Progress
 
-TICK = 0.5
-"""s between two drawings of a line."""
+REDRAW_PERIOD_S = 0.5
 
 
 @contextmanager
 def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says which step runs, for how long, and how long it will; nothing without a terminal.
+    """Show on stderr which step runs, for how long, and how long it will take; nothing without a terminal.
 
-    Who watches already, as a node does, gets the same. Yields a function to call with what begins.
+    A watch that exists already, as in a node, follows the steps too. Yields a function that begins a step by its name.
     """
     bar = tqdm(total=n_steps, disable=None, leave=False, bar_format="{desc} {elapsed}")
     with watching(watched() or Watch()) as watch, bar as line, _ticking(line, watch):
-        begun = count(1)
+        numbers = count(1)
 
-        def step(what: str) -> None:
-            watch.begin(what, next(begun), n_steps)
+        def step(name: str) -> None:
+            watch.begin(name, next(numbers), n_steps)
             _draw(line, watch)
 
         yield step
@@ -46,11 +45,11 @@ def _draw(line: tqdm, watch: Watch) -> None:
 
 @contextmanager
 def _ticking(line: tqdm, watch: Watch) -> Iterator[None]:
-    """Draw the line anew every now and then: a step may take minutes, and is not to look dead."""
+    """Redraw the line periodically, so that a step of minutes is seen to run."""
     ended = threading.Event()
 
     def tick() -> None:
-        while not ended.wait(TICK):
+        while not ended.wait(REDRAW_PERIOD_S):
             _draw(line, watch)
 
     if line.disable:
@@ -67,11 +66,10 @@ def _ticking(line: tqdm, watch: Watch) -> Iterator[None]:
 
 @contextmanager
 def search_progress() -> Iterator[Progress]:
-    """A line on stderr that says how far a search for a motion is, and how good the best motion so far.
+    """Show on stderr how far the search for a motion is, and how good its best motion is.
 
-    Ctrl-C ends the search with the best motion so far; pressed once more, it ends the program at once.
-
-    Yields what to hand to the search.
+    Ctrl-C ends the search with the best motion so far; a second Ctrl-C ends the program at once. Yields the function
+    that the search calls.
     """
     from dynid_ros.excitation.parallel_search import Enough  # noqa: PLC0415  # only searches need it
 
@@ -81,7 +79,7 @@ def search_progress() -> Iterator[Progress]:
     ):
 
         def report(part: float, best: Candidate) -> None:
-            line.set_description_str(_told(best), refresh=False)
+            line.set_description_str(_candidate_text(best), refresh=False)
             line.update(100 * part - line.n)
             line.refresh()
             if interrupted.is_set():
@@ -90,7 +88,7 @@ def search_progress() -> Iterator[Progress]:
         yield report
 
 
-def _told(best: Candidate) -> str:
+def _candidate_text(best: Candidate) -> str:
     if best.is_feasible:
         return f"best so far: {best.value:.4g} (Ctrl-C takes it)"
     return f"none keeps to all limits yet; the nearest exceeds {best.obstacle}"
@@ -98,7 +96,7 @@ def _told(best: Candidate) -> str:
 
 @contextmanager
 def _first_interrupt() -> Iterator[threading.Event]:
-    """An event that is set by the first SIGINT; the second does what the first would have done."""
+    """Yield an event that the first SIGINT sets; the second one has the usual effect."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted  # only the main thread may handle signals

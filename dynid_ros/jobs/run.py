@@ -15,6 +15,7 @@ from dynid_ros.identified.validation import Validation
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.kinds import KINDS, UNLOADED, VALIDATED, Checks, Kind
 from dynid_ros.jobs.progress import progress
+from dynid_ros.jobs.screen import Screen
 from dynid_ros.recording import Recording
 
 RecordingsByRole = Mapping[str, Sequence[Recording]]
@@ -42,7 +43,9 @@ class IdentificationRun:
     """Result of an identification run: estimates, files, findings, validations.
 
     Attributes:
+        kind: key of `KINDS`.
         result: result of the estimator.
+        recorded_s: duration of all fitted recordings, s.
         files: written files by name: "identified", "report" and more.
         findings: findings of the sanity check.
         validations: agreement with recordings that were not fitted.
@@ -50,7 +53,9 @@ class IdentificationRun:
         extras: further files.
     """
 
+    kind: str
     result: Any
+    recorded_s: float
     files: Mapping[str, Path]
     findings: tuple[Finding, ...]
     validations: tuple[Any, ...] = ()
@@ -86,6 +91,20 @@ class IdentificationRun:
         lines += [f"warning: {warning}" for warning in self.warnings]
         lines += [f"not enough: {missing}" for missing in self.missing]
         return "\n".join([*lines, *self.extras.remarks, f"wrote {', '.join(map(str, self.files.values()))}"])
+
+    def screen(self) -> Screen:
+        """Return what was identified, how good it is, a table by joint, remarks and files."""
+        result = self.result
+        names = ", ".join(Path(source).stem for source in result.sources)
+        verdict = [f"{result.robot.name}: {self.kind} identified from {names} ({self.recorded_s:.0f} s)"]
+        verdict += result.verdict(self.validations).splitlines()
+        remarks = [f"not enough: {missing}" for missing in self.missing]
+        remarks += [f"warning: {warning}" for warning in self.warnings]
+        remarks += [self.unvalidated] if self.unvalidated else []
+        remarks += [note for note in result.notes() if note not in self.missing]
+        remarks += self.extras.remarks
+        table = result.joint_table(self.validations)
+        return Screen(verdict, table, remarks, list(self.files.values()), details=self.summary())
 
     def document(self) -> dict:
         """Return the content of `identified.yaml` as far as it was identified here, and the warnings."""
@@ -124,6 +143,7 @@ def run(kind: str, estimator: Any, recordings: RecordingsByRole, output: str | P
         else:
             findings = checked(fitted["recordings"], None)
         step(table.step)
+        recorded_s = sum(recording.duration for some in fitted.values() for recording in some)
         result = estimator.fit(fitted.pop("recordings"), **fitted)
         if not is_mounted_as_given:  # torques agree with the model only under the gravity that was found
             findings = _check(table, estimator, result.robot, recordings, unseen)
@@ -137,7 +157,7 @@ def run(kind: str, estimator: Any, recordings: RecordingsByRole, output: str | P
         report = table.load("report")(output / "report.html", result, recordings, validations)
     files = {"identified": identified, **extras.files, "report": report}
     unvalidated = _unvalidated(result, compared) if unseen else ""
-    return IdentificationRun(result, files, findings, validations, unvalidated, extras)
+    return IdentificationRun(kind, result, recorded_s, files, findings, validations, unvalidated, extras)
 
 
 def _check(

@@ -16,7 +16,7 @@ from dynid_ros.jobs.kinds import KINDS
 from dynid_ros.jobs.load import read_arm
 from dynid_ros.jobs.run import IdentificationRun
 from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
-from dynid_ros.nodes.identification.live_load import HIGHEST_RATE, LiveLoad, LoadPublisher
+from dynid_ros.nodes.identification.live_load import MAX_RATE_HZ, LiveLoad, LoadPublisher
 from dynid_ros.nodes.shared.diagnostics import Diagnostics
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
@@ -90,7 +90,7 @@ class LoadIdentificationNode(IdentificationNode):
         return super()._convention()
 
     def _take(self, job: IdentificationRun) -> None:
-        if not self.load.tell(job.result):
+        if not self.load.publish(job.result):
             topic = self.settings.load_topic
             self.get_logger().warning(f"nothing is published on {topic}: the mass is not determined well enough")
 
@@ -110,7 +110,7 @@ class LoadIdentificationNode(IdentificationNode):
             "load",
             arm,
             forgetting=forgetting,
-            max_rate=HIGHEST_RATE,
+            max_rate=MAX_RATE_HZ,
             torque_gain_error=settings.torque_gain_error,
         )
 

@@ -148,7 +148,7 @@ def _watch(path: Path, robot: RobotModel) -> None:
 
 
 def _page(path: Path, _robot: RobotModel) -> None:
-    page = report_file(path, path.with_suffix(".html")).report.read_text()
+    page = report_file(path, path.with_suffix(".html")).read_text()
     require("Traceback" not in page and "NoneType" not in page, "a page of Python's words")
     require("<script>x" not in page, "a page that runs what a file says")
 

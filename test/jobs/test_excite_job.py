@@ -65,7 +65,7 @@ def test_files_and_summary(job):
     assert plan["not_checked"] == job.design.not_checked
     header = job.files[1].read_text().splitlines()[0]
     assert header.startswith("t,joint_1_position,joint_2_position,joint_3_position,joint_1_velocity")
-    summary = job.summary()
+    summary = job.screen().full()
     for words in (
         "1 period of frequencies from 0.2 to 0.4 Hz",
         "limits: position from the URDF; velocity from the URDF; acceleration given; jerk given; torque given",
@@ -113,7 +113,7 @@ def test_what_is_recorded_already_makes_the_next_motion_worth_more(tmp_path):
     assert added < 0.7 * alone
     assert np.exp(np.mean(np.log(added_errors / alone_errors))) < 1
     assert job.design.plan.condition_number == pytest.approx(added, rel=0.05)
-    summary = job.summary()
+    summary = job.screen().full()
     assert re.search(
         r"recorded before: run_0; parameters undetermined alone, condition number [\d.]+ with this motion", summary
     )
@@ -164,7 +164,7 @@ def test_a_second_interrupt_ends_the_program():
 def test_an_arm_without_masses_is_planned_for_and_it_is_said(tmp_path):
     robot = RobotModel.from_urdf(re.sub("<inertial>.*?</inertial>", "", planar_arm.urdf()))
     job = excite("fourier", robot, MotionLimits.of(robot, 4.0), Workspace(robot), tmp_path, starts=0, **QUICK)
-    assert "not checked: No torque is predicted: the URDF has no masses." in job.summary()
+    assert "not checked: No torque is predicted: the URDF has no masses." in job.screen().full()
     assert "torque" not in job.design.use.fractions
 
 

@@ -110,7 +110,7 @@ def test_bad_input_is_refused(tmp_path):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, motor_inertia=None))
     with pytest.raises(IdentifiedFileError, match="is of robot 'pa10_joint_2'"):
         flexible_prior(pa10.single_joint_robot(3), {}, identified(tmp_path))
-    with pytest.raises(TrajectoryError, match="needs to know about the joints"):
+    with pytest.raises(TrajectoryError, match="needs prior values of the joints"):
         excite("flexible", FLEXIBLE_MOTION_ROBOT, FLEXIBLE_MOTION_LIMITS, WORKSPACE, tmp_path)
     with pytest.raises(TrajectoryError, match="shows flexible joints, not links"):
         excite(

@@ -30,11 +30,11 @@ def test_values(text, values):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("fast", "--x: 'fast' is no number; expected one for all joints"),
-        ("wrist=1", "--x: 'wrist=1' names no joint; expected joint=value of base, elbow, a=b"),
-        ("base=1,2", "--x: '2' names no joint"),
+        ("fast", "--x: 'fast' is not a number; expected one for all joints"),
+        ("wrist=1", "--x: 'wrist=1' names an unknown joint; expected joint=value of base, elbow, a=b"),
+        ("base=1,2", "--x: '2' names an unknown joint"),
         ("base=1,base=2", "--x: joint 'base' is given twice"),
-        ("base=", "--x: '' is no number"),
+        ("base=", "--x: '' is not a number"),
     ],
 )
 def test_refusals(text, words):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import weighed_loads as known
 import yaml
@@ -105,3 +106,15 @@ def test_a_mass_that_is_not_shown_is_null_and_warned_of(tmp_path, no_report):
 def test_faults_of_a_recording_stop_it(tmp_path):
     with pytest.raises(RecordingError, match="at rest"):
         weigh(tmp_path, [known.resting().slice(slice(0, 50))])
+
+
+def test_a_recording_that_was_not_fitted_is_predicted(tmp_path, no_report):
+    estimator = LoadRun(ROBOT, LoadSettings(), model=known.arm().save(tmp_path / "model.yaml"))
+    unseen = replace(known.at_work(5.0), source="unseen")
+    recordings = {"recordings": [EXPERIMENT.loaded], "validate": [unseen]}
+    job = run("load", estimator, recordings, tmp_path / "out")
+    (validation,) = job.validations
+    assert validation.recording == "unseen"
+    assert np.linalg.norm(validation.rms) < 0.2 * np.linalg.norm(validation.rms / validation.relative_rms)
+    assert load_identified(job.identified)["load"]["validation"][0]["recording"] == "unseen"
+    assert len(job.screen().text().splitlines()) <= 25

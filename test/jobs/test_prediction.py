@@ -49,8 +49,8 @@ def test_every_sample_measured_as_recorded_and_predicted_to_its_noise(model, tmp
         error = columns[f"{joint}_predicted"] - UNSEEN.torque[:, j]
         assert np.sqrt(np.mean(error[20:-20] ** 2)) < 1.2 * NOISE
     assert job.validation.r2 == pytest.approx(result().validate(UNSEEN).r2)
-    assert "low-pass" in job.summary()
-    assert "R²" in job.summary()
+    assert "low-pass" in job.screen().full()
+    assert "R²" in job.screen().full()
     assert job.document()["rms"]["joint_1"] < 1.2 * NOISE
 
 
@@ -80,7 +80,7 @@ def test_a_gap_and_what_was_not_measured_are_nan(model, tmp_path):
     assert np.sqrt(np.mean(error[np.r_[20:480, 520:880]] ** 2)) < 1.2 * NOISE
     assert np.isnan(job.validation.rms[1])
     assert job.validation.rms[0] < 5 * NOISE
-    assert "sample by sample, nothing filtered: run_1: no torque of joint(s) joint_2" in job.summary()
+    assert "sample by sample, nothing filtered: run_1: no torque of joint(s) joint_2" in job.screen().full()
 
 
 def test_poses_at_rest_are_compared_as_well(model, tmp_path):
@@ -95,7 +95,7 @@ def test_a_gravity_model_predicts_gravity_and_friction(tmp_path):
     robot, recording = demo_robot(), planned_recording(1)
     model = GravityIdentification(robot).fit(planned_recording()).save(tmp_path / "identified.yaml")
     job = predict(model, robot, recording, tmp_path / "pred.csv")
-    assert "gravity and friction" in job.summary()
+    assert "gravity and friction" in job.screen().full()
     _, columns = read(job.predicted)
     assert len(columns["t"]) == recording.n_samples
     # These two carry most; of the others, what their sensors are off by in this recording is a large part.
@@ -121,14 +121,14 @@ def test_joints_that_a_gravity_model_does_not_know_are_nan(tmp_path):
     _, columns = read(job.predicted)
     assert np.isnan(columns["joint_5_predicted"]).all()
     assert np.isfinite(columns["joint_6_predicted"]).all()
-    assert "joint_5: no prediction, it never moved" in job.summary()
+    assert "joint_5: no prediction, it never moved" in job.screen().full()
     assert np.isnan(job.validation.rms[4])
 
 
 def test_faults_of_the_recording_are_told(model, tmp_path):
     swapped = replace(UNSEEN, position=UNSEEN.position[:, [0, 2, 1]], velocity=UNSEEN.velocity[:, [0, 2, 1]])
     job = predict(model, ROBOT, swapped, tmp_path / "pred.csv")
-    assert "error in the recording: run_1" in job.summary()
+    assert "error in the recording: run_1" in job.screen().full()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class Screen(io.StringIO):
 def test_a_step_that_takes_long_is_drawn_again(monkeypatch, terminal):
     screen = Screen(terminal)
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr(own, "TICK", 0.01)
+    monkeypatch.setattr(own, "REDRAW_PERIOD_S", 0.01)
     with own.progress(2) as step:
         step("fitting")
         deadline = time.monotonic() + (10.0 if terminal else 0.1)

@@ -228,25 +228,29 @@ class FlexibleJointIdentification:
     robot: RobotModel
     spring: str | Mapping[str, str] = setting(
         "linear",
-        f"law of all springs: {', '.join(SPRINGS)}; auto: for each joint the one that predicts best what was left out",
+        f"law of all springs: {', '.join(SPRINGS)}; auto: the one that predicts held-out samples best, for each joint",
         choices=(*SPRINGS, AUTO),
         read=str,  # programs may give one by joint, so `_springs` checks it
     )
     motor_terms: Sequence[str] = setting(
         (AUTO,),
-        f"of the motors' torques, some of {', '.join(MOTOR_TERMS)}; auto: the first two, and dry friction where the "
-        "torques show it",
+        f"terms of the motors' torques, some of {', '.join(MOTOR_TERMS)}; auto: the first two, and dry friction "
+        "where the torques show it",
         symbol="TERMS",
     )
     zero: bool = setting(True, "estimate a constant between each link and its motor", offered=False)
     clock: str = setting(
         "auto",
-        "of the links' sensor: own: its offset is estimated; same: as the motors'; auto: own for cameras",
+        "clock of the links' sensor: own, its offset is estimated; same, that of the motors; auto, own for cameras",
         choices=CLOCKS,
     )
-    drift: bool = setting(False, "estimate a drift of that clock too")
+    drift: bool = setting(False, "estimate a drift of the clock of the links' sensor too")
     band: float | None = setting(
-        None, "highest frequency that is compared; default: chosen from the motion", unit="Hz", above=0, symbol="HZ"
+        None,
+        "frequency up to which signals are compared; default: chosen from the motion",
+        unit="Hz",
+        above=0,
+        symbol="HZ",
     )
 
     def __post_init__(self) -> None:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import text_table
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width
 from dynid_ros.identification.flexible.flexible_parameters import Combination, JointParameters, Layout
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction, predict
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
-from dynid_ros.identification.result import LEVEL, Result
+from dynid_ros.identification.result import LEVEL, Result, unseen_agreement
 from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS, flexible_joint_entry
 from dynid_ros.identified.links import base_parameters_section
 from dynid_ros.identified.section import as_number
@@ -235,36 +236,40 @@ class FlexibleResult(Result):
             self.resonances[i],
         )
 
-    def summary(self) -> str:
-        """Text: one line per joint, sums, clocks, remarks."""
-        terms_shown = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
-        heads = [f"{symbol} [{unit}]" for _, (symbol, unit) in terms_shown]
-        lines = [f"{'joint':<14}{''.join(f'{head:>22}' for head in heads)}{'Hz':>7}"]
-        terms = [self.term(name) for name, _ in terms_shown]
-        for i, joint in enumerate(self.joint_names):
-            cells = [value_text(term.values[i], term.standard_errors[i]) for term in terms]
-            row = "".join(f"{cell:>22}" for cell in cells)
-            lines.append(f"{joint:<14}{row}{self.resonances[i]:>7.2f}")
-        prismatic = [
-            joint
-            for joint, kind in zip(self.joint_names, self.layout.robot.joint_types, strict=True)
-            if kind == "prismatic"
+    def verdict(self, validations: Sequence[Validation] = ()) -> str:
+        """Say which springs are determined, and how well torque is predicted."""
+        known = int(np.count_nonzero(self.term("stiffness").decided))
+        agreement = unseen_agreement(validations) or f"condition number {self.condition_number:.3g}"
+        return f"The stiffness of {known} of {len(self.joint_names)} joints is determined; {agreement}."
+
+    def joint_table(self, _validations: Sequence[Validation] = ()) -> list[str]:
+        """Return springs, motors and friction with half 95 % intervals, and the resonance, by joint."""
+        shown = [(name, head) for name, head in HEADS.items() if f"{name} {self.joint_names[0]}" in self.names]
+        terms = [self.term(name) for name, _ in shown]
+        rows = [
+            [joint, *(value_text(t.values[i], t.standard_errors[i]) for t in terms), f"{self.resonances[i]:.2f}"]
+            for i, joint in enumerate(self.joint_names)
         ]
-        if prismatic:
-            units = ", ".join(f"{symbol} [{prismatic_unit(unit)}]" for _, (symbol, unit) in terms_shown)
+        lines = text_table(["joint", *(f"{symbol} [{unit}]" for _, (symbol, unit) in shown), "Hz"], rows)
+        slides = zip(self.joint_names, self.robot.joint_types, strict=True)
+        if prismatic := [joint for joint, kind in slides if kind == "prismatic"]:
+            units = ", ".join(f"{symbol} [{prismatic_unit(unit)}]" for _, (symbol, unit) in shown)
             lines.append(f"units of {', '.join(prismatic)}: {units}")
-        lines += ["", *(f"{s.expression} = {value_text(s.value, s.standard_error)}" for s in self.sums), ""]
-        for run in self.runs:
-            if run.clock_offset:
-                lines.append(
-                    f"{run.source}: clock of the links' sensor {1e3 * run.clock_offset:+.3f} "
-                    f"± {1e3 * half_width(run.clock_offset_error):.3f} ms"
-                )
-        lines += self.remarks
+        return lines
+
+    def further_lines(self) -> list[str]:
+        """Return sums of parameters, offsets of clocks and repetitions."""
+        lines = [f"{s.expression} = {value_text(s.value, s.standard_error)}" for s in self.sums]
+        lines += [
+            f"{run.source}: clock of the links' sensor {1e3 * run.clock_offset:+.3f} "
+            f"± {1e3 * half_width(run.clock_offset_error):.3f} ms"
+            for run in self.runs
+            if run.clock_offset
+        ]
         if self.repeats:
             lines.append(f"{len(self.sources)} recordings, each alone: mean and coefficient of variation")
             lines += [f"  {name:<32}{mean:>12.5g}{variation:>10.2%}" for name, mean, variation in self.repeats]
-        return "\n".join(lines)
+        return lines
 
 
 def value_text(value: float, error: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import percent, text_table
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.spring_fit import Stiffness, white_noise
 from dynid_ros.identification.flexible.torsion_choice import (
@@ -177,10 +178,31 @@ class TorsionResult(TorsionModels, Result):
         document = super().document()
         return {key: value for key, value in document.items() if key not in ("condition_number", DOF)}
 
-    def summary(self) -> str:
-        """Return the result as text, joint by joint."""
-        lines = [line for model in self.joints.values() for line in model.lines()]
-        return "\n".join([*lines, *self.remarks])
+    def further_lines(self) -> list[str]:
+        """Return the terms and ripples of the torsion, joint by joint."""
+        return [line for model in self.joints.values() for line in model.lines()]
+
+    def verdict(self, validations: Sequence[Any] = ()) -> str:
+        """Say which stiffnesses are determined, and what the prediction leaves of the torsion."""
+        known = sum(model.stiffness.determined for model in self.joints.values())
+        left = [model.held_out_rms / model.torsion_rms for model in self.joints.values()]
+        for one in validations:
+            left = list(one.residual_rms / one.torsion_rms)
+        kind = "unseen" if validations else "held-out"
+        return (
+            f"The stiffness of {known} of {len(self.joints)} joints is determined; {kind} torsion is predicted within "
+            f"{percent(np.nanmax(left))} of its RMS."
+        )
+
+    def joint_table(self, _validations: Sequence[Any] = ()) -> list[str]:
+        """Return stiffness, torsion, held-out residual, noise and delay by joint."""
+        rows = []
+        for name, model in self.joints.items():
+            scale, unit = model.display_unit
+            sizes = (f"{scale * size:.3g} {unit}" for size in (model.torsion_rms, model.held_out_rms, model.noise))
+            stiffness = f"{model.stiffness.value:.4g}" if model.stiffness.determined else "not determined"
+            rows.append([name, stiffness, *sizes, f"{1e3 * model.delay:.2f} ms"])
+        return text_table(("joint", "stiffness", "torsion RMS", "held-out residual", "noise", "delay"), rows)
 
     def _estimates(self) -> list[tuple[str, str, float, float, float]]:
         return [row for model in self.joints.values() for row in model.estimates()]
@@ -189,17 +211,8 @@ class TorsionResult(TorsionModels, Result):
         return f"{len(self.joints)} joints, {len(self.names)} coefficients"
 
     def _table(self) -> dict[str, Sequence]:
-        low, high = self.confidence_intervals().T
-        rows = [(joint, unit) for joint, model in self.joints.items() for _, unit, *_ in model.estimates()]
-        return {
-            "parameter": self.names,
-            "of": [joint for joint, _ in rows],
-            "unit": [unit for _, unit in rows],
-            "value": self.parameters.tolist(),
-            "std": self.standard_errors.tolist(),
-            "low": low.tolist(),
-            "high": high.tolist(),
-        }
+        owners = [joint for joint, model in self.joints.items() for _ in model.estimates()]
+        return self._table_of(owners, [unit for _, unit, *_ in self._estimates()])
 
 
 CHOICE_RATE_HZ = 50.0

@@ -76,14 +76,14 @@ class GravityIdentification:
 
     robot: RobotModel
     estimator: str = setting(
-        "global", "global: all torques of all poses at once; recursive: from tip to base", choices=ESTIMATORS
+        "global", "method: global, all torques of all poses at once; recursive, from tip to base", choices=ESTIMATORS
     )
     torque_offset: bool = setting(
         True,
-        "estimate a constant torque sensor offset per joint; else they are zeroed",
-        off="take the torque sensors as zeroed: estimate no offsets",
+        "estimate a constant torque-sensor offset per joint; false: the sensors were zeroed",
+        off="do not estimate torque-sensor offsets; assume that the sensors were zeroed",
     )
-    samples: str = setting("static", "static: dwells; slow: slow motion; both", choices=KINDS)
+    samples: str = setting("static", "samples to fit: static, dwells; slow, slow motion; both", choices=KINDS)
     own_torque_only: bool = False
     torque_gain_error: float = setting(
         0.01,

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import percent, text_table
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.estimation.rank import within
 from dynid_ros.identification.gravity_direction import turn_torques
-from dynid_ros.identification.result import LEVEL, Result
+from dynid_ros.identification.result import LEVEL, Result, unseen_agreement
 from dynid_ros.identification.static_samples import SampleRules, Samples, extract_samples
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
@@ -267,28 +268,34 @@ class GravityResult(Result):
         values[unknown], errors[unknown] = np.nan, np.nan
         return values, errors
 
-    def summary(self) -> str:
-        """Table of moments with 95 % intervals, torque besides gravity by direction, and what is not observable."""
+    def verdict(self, validations: Sequence[Validation] = ()) -> str:
+        """Say which joints are observable, and how well torque is predicted."""
+        loaded = [state for state in self.observability.values() if not state.torque_free]
+        known = sum(state.observable for state in loaded)
+        largest = np.abs(self.samples.torque).max(axis=0)
+        worst = float(np.max(self.residual_rms / np.where(largest > 0, largest, np.nan), initial=0.0))
+        fit = f"the fitted torque is explained within {percent(worst)} of the largest of each joint"
+        observable = "all" if known == len(loaded) else f"{known} of {len(loaded)}"
+        return f"Gravity of {observable} joints that it loads is observable; {unseen_agreement(validations) or fit}."
+
+    def joint_table(self, _validations: Sequence[Validation] = ()) -> list[str]:
+        """Return moments with 95 % intervals, torque besides gravity by direction, and residual."""
         half = half_width(1.0, self._pick(self.gravity.names, self.dof))
         value, error = self.parameters, self.standard_errors
-        friction = self.friction_torque()[0]
-        lines = [
-            f"Gravity parameters of {self.robot.name} from {len(self.samples)} samples "
-            f"({self.settings['estimator']}, condition {self.condition_number:.3g})",
-            f"{'joint':<24}{'n_x [kg m]':>22}{'n_y [kg m]':>22}{'moving up':>11}{'and down':>10}{'rms [N m]':>11}",
-        ]
+        rows = []
         for i, joint in enumerate(self.robot.joint_names):
-            state = self.observability[joint]
-            entries = [f"{value[c]:+.4f} ± {half[c] * error[c]:.4f}" for c in columns_of(self.gravity, i)]
-            if not state.observable:
-                entries = ["not observable"]
-            cells = "".join(f"{entry:>22}" for entry in entries + [""] * (2 - len(entries)))
-            upwards, downwards = ("–" if np.isnan(torque) else f"{torque:+.3f}" for torque in friction[i])
-            lines.append(f"{joint:<24}{cells}{upwards:>11}{downwards:>10}{self.residual_rms[i]:>11.3f}")
-        lines += [f"  {joint}: {state.reason}" for joint, state in self.observability.items() if not state.observable]
-        lines += [] if self.direction is None else [str(self.direction)]
-        lines += [f"warning: {remark}" for remark in self.remarks]
-        return "\n".join(lines)
+            moments = [f"{value[c]:+.4f} ± {half[c] * error[c]:.4f}" for c in columns_of(self.gravity, i)]
+            if not self.observability[joint].observable:
+                moments = ["not observable"]
+            friction = ("–" if np.isnan(torque) else f"{torque:+.3f}" for torque in self.friction_torque()[0][i])
+            rows.append([joint, *[*moments, ""][:2], *friction, f"{self.residual_rms[i]:.3f}"])
+        return text_table(("joint", "n_x [kg m]", "n_y [kg m]", "moving up", "and down", "rms [N m]"), rows)
+
+    def notes(self) -> list[str]:
+        """Return the remarks, then why joints are not observable."""
+        direction = [] if self.direction is None else [str(self.direction)]
+        reasons = [f"{joint}: {state.reason}" for joint, state in self.observability.items() if not state.observable]
+        return [*direction, *self.remarks, *reasons]
 
     def _table(self) -> dict[str, Sequence]:
         return parameter_table(self.robot, self.gravity.names, self.parameters, self)

@@ -32,7 +32,7 @@ from dynid_ros.identification.links.link_estimators import (
     estimate_base_parameters,
     estimate_links,
 )
-from dynid_ros.identification.links.link_result import LinkResult, what_is_open
+from dynid_ros.identification.links.link_result import LinkResult, undetermined_remarks
 from dynid_ros.identification.links.link_structure import (
     EQUATIONS,
     LinkData,
@@ -94,27 +94,27 @@ class LinkIdentification:
     robot: RobotModel
     friction: FrictionModel | JointFriction | Literal["auto"] = setting(
         "auto",
-        "of all joints: auto, chosen for each by how well it predicts samples left out; none; or some of "
+        "friction terms of all joints: auto, chosen for each by the prediction of held-out samples; none; or some of "
         f"{', '.join(FRICTION_TERMS)} with commas between, as in coulomb,viscous,stribeck_velocity=0.1",
         symbol="TERMS",
         read=friction_terms,
     )
     coupled: Sequence[tuple[str, str]] = setting(
-        (), "joints of one motor; default: found where friction is chosen", parts=("A", "B")
+        (), "pair of joints that one motor drives; default: found where friction is chosen", parts=("A", "B")
     )
     estimator: str = setting(
         "consistent",
-        "consistent: physically consistent links, regularised towards the URDF's; weighted (by each joint's noise), "
-        "ordinary, huber: least squares; others: of the papers, see docs/links.md",
+        "estimator: consistent, physically consistent links regularised towards the URDF; weighted (by the noise of "
+        "each joint), ordinary, huber, least squares; others of papers, see docs/links.md",
         choices=ESTIMATORS,
     )
     equations: str = setting(
         "filtered",
-        "filtered: all through one low-pass; integral: without accelerations, needs friction that is given",
+        "equations: filtered, all signals through one low-pass; integral, without accelerations, needs friction terms",
         choices=EQUATIONS,
     )
     prior_weight: float | None = setting(
-        None, "of the URDF's links in consistent and ridge; default: by cross-validation, 10", above=0, symbol="W"
+        None, "weight of the URDF's links; default: chosen by cross-validation; 10 for ridge", above=0, symbol="W"
     )
     errors: str = setting("robust", "what standard errors allow for", choices=ERROR_KINDS, offered=False)
     torque_gain_error: float = setting(
@@ -125,7 +125,7 @@ class LinkIdentification:
     )
     torque_filter: DriverFilter | str | None = setting(
         AUTO,
-        "what the driver did to the torque: auto, a low-pass where one surely cut the motion; none; or some of "
+        "filter of the driver on the torque: auto, a low-pass where one surely cut the motion; none; or some of "
         "cutoff=HZ, order=N, delay=S, zero_phase with commas between",
         symbol="FILTER",
         read=driver_filter,
@@ -133,10 +133,14 @@ class LinkIdentification:
     gravity_direction: str = direction_setting()
     imu_topic: str = imu_topic_setting()
     cutoff: float | None = setting(
-        None, "low-pass of torques and equations; default: from the motion", unit="Hz", least=0, symbol="HZ"
+        None,
+        "cutoff frequency of torques and equations; default: chosen from the motion",
+        unit="Hz",
+        least=0,
+        symbol="HZ",
     )
     motion_cutoff: float | None = setting(
-        None, "low-pass of the positions; default: from the motion", unit="Hz", least=0, symbol="HZ"
+        None, "cutoff frequency of the positions; default: chosen from the motion", unit="Hz", least=0, symbol="HZ"
     )
 
     def __post_init__(self) -> None:
@@ -287,7 +291,7 @@ class LinkIdentification:
                 *structure.remarks,
                 *weight_remark,
                 *base.remarks,
-                *what_is_open(structure.base, base.estimate),
+                *undetermined_remarks(structure.base, base.estimate),
             ),
             scores=links.weight.scores,
             direction=direction,

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.display import as_fine_as, percent, text_table
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, BaseEstimate, half_width
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
-from dynid_ros.identification.result import LEVEL, Result
-from dynid_ros.identified.friction import dry_torques, format_of, friction_section
+from dynid_ros.identification.result import LEVEL, Result, unseen_agreement
+from dynid_ros.identified.friction import format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import FORMATS
@@ -93,7 +94,7 @@ def drives_in_links(base: BaseParameters) -> list[str]:
     return [name for name, of_link, shared in zip(base.names, links, combined, strict=True) if shared and not of_link]
 
 
-def what_is_open(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
+def undetermined_remarks(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
     """Sentences on what no motion, and what this motion, does not show."""
     found = []
     if shared := drives_in_links(base):
@@ -239,41 +240,92 @@ class LinkResult(Result):
         """
         return validate(self.model, *read_all([recording], self.robot.joint_names))
 
-    def summary(self) -> str:
-        """Tables of joints and base parameters, and what is not identifiable."""
-        joints = self.robot.joint_names
-        width = max(len("joint"), *(len(joint) for joint in joints)) + 2
-        lines = [
-            f"Links of {self.robot.name}: {self.base.rank} base parameters of {len(self.base.names)} parameters, "
-            f"{self.n_samples} samples, condition {self.condition_number:.3g}",
-            f"{'joint':<{width}}{'torque':>9}{'residual':>10}{'explained':>11}{'by URDF':>9}   friction",
-            f"{'':<{width}}{'[N m rms]':>9}{'[N m rms]':>10}",
+    def further_lines(self) -> list[str]:
+        """Return a table of the base parameters with half 95 % intervals and the values of the URDF."""
+        estimate = self.base_parameters
+        half = half_width(estimate.standard_errors, estimate.dof)
+        columns = zip(estimate.values, half, estimate.nominal, estimate.expressions, strict=True)
+        rows = [
+            (as_fine_as(value, error), f"{error:.2g}", f"{nominal:.5g}", expression)
+            for value, error, nominal, expression in columns
         ]
-        own, estimate = self.friction_coefficients, self.base_parameters
+        return text_table(("estimate", "± 95 %", "URDF", "base parameter"), rows, left=(3,))
+
+    def verdict(self, validations: Sequence[Validation] = ()) -> str:
+        """Say how well torque is predicted, and how far the URDF is off."""
+        if self.missing:
+            count = int(np.isnan(self.base_parameters.values).sum())
+            return f"The links are not known: {count} of {self.base.rank} base parameters are not determined."
+        worst = float(np.max(self.residual_rms / self.torque_rms))
+        agreement = (
+            unseen_agreement(validations) or f"the fitted torque is explained within {percent(worst)} of its RMS"
+        )
+        urdf = self.urdf_residual_rms / self.torque_rms
+        good = np.abs(self.base_parameters.relative_standard_errors) <= MAX_RELATIVE_ERROR
+        ends = f"{percent(urdf.min())} to {percent(urdf.max())}"
+        return (
+            f"{agreement[0].upper()}{agreement[1:]}; the URDF is off by {ends}.\n"
+            f"{np.count_nonzero(good)} of {len(good)} parameters are known to {percent(MAX_RELATIVE_ERROR)} or better; "
+            f"condition number {self.condition_number:.3g}."
+        )
+
+    def joint_table(self, validations: Sequence[Validation] = ()) -> list[str]:
+        """Return torque, prediction error on the first unseen recording (else on the fitted ones) and friction."""
+        error = validations[0].rms if validations else self.residual_rms
+        torque = error / validations[0].relative_rms if validations else self.torque_rms
+        r2 = validations[0].r2 if validations else self.r_squared
+        units = ["N" if prismatic else "N m" for prismatic in self.robot.chain.prismatic]
+        rows = [
+            (
+                joint,
+                f"{torque[i]:.3g} {units[i]}",
+                f"{error[i]:.3g}",
+                percent(error[i] / torque[i]),
+                f"{r2[i]:.3f}",
+                self._friction_words(i),
+            )
+            for i, joint in enumerate(self.robot.joint_names)
+        ]
+        kind = "unseen" if validations else "fitted"
+        return text_table(("joint", "torque RMS", f"error, {kind}", "", "R²", "friction"), rows, left=(0, 5))
+
+    def _friction_words(self, joint: int) -> str:
+        """Return the friction of a joint in a few words: dry and viscous torque, and the names of other terms."""
+        prismatic = self.robot.chain.prismatic[joint]
+        units = {"coulomb": "N" if prismatic else "N m", "viscous": "N s/m" if prismatic else "N m s/rad"}
+        values = self._joint_terms(joint)
+        words = [
+            f"{values[term]:.2g} {unit} {'dry' if term == 'coulomb' else ''}".rstrip()
+            for term, unit in units.items()
+            if term in values
+        ]
+        others = [term.replace("_", " ") for term in values if term not in (*units, "offset", "rotor_inertia")]
+        return ", ".join([*words, *others]) or "none determined"
+
+    def _joint_terms(self, joint: int) -> dict[str, float]:
+        """Return the friction coefficients of a joint that the data determine, by term."""
+        estimate = self.base_parameters
         unknown = {name for name, value in zip(estimate.names, estimate.values, strict=True) if np.isnan(value)}
         unknown |= set(drives_in_links(self.base))
-        keys = dict(zip(own, self.friction.keys(self.robot.n_joints), strict=True))
-        for i, joint in enumerate(joints):
-            mine = {term: own[name] for name, (term, owners) in keys.items() if i == owners[-1] and name not in unknown}
-            both = [f"{value:+.3g}" for value, *_ in dry_torques(mine, joint, estimate).values()]
-            printed = [
-                f"{term} {v:.3g}" for term, v in mine.items() if not (both and term.startswith(("coulomb", "offset")))
-            ]
-            shapes = self.model.joints[i].shapes
-            terms = ", ".join([*(["dry and offset " + " and ".join(both)] if both else []), *printed, *shapes])
-            lines.append(
-                f"{joint:<{width}}{self.torque_rms[i]:>9.3f}{self.residual_rms[i]:>10.3f}"
-                f"{self.r_squared[i]:>10.1%} {self.urdf_r_squared[i]:>8.1%}   {terms}"
+        coefficients = self.friction_coefficients
+        keys = zip(coefficients, self.friction.keys(self.robot.n_joints), strict=True)
+        return {
+            term: coefficients[name] for name, (term, owners) in keys if joint == owners[-1] and name not in unknown
+        }
+
+    def notes(self) -> list[str]:
+        """Return the remarks in order of importance: parameters, URDF, then choices of friction and filters."""
+        parameters = undetermined_remarks(self.base, self.base_parameters)
+        choices = [remark for remark in self.remarks if remark not in parameters]
+        choices.sort(key=lambda remark: remark.startswith("friction of ") or " Hz" in remark)
+        weak = self.base_parameters.relative_standard_errors > MAX_RELATIVE_ERROR
+        if weak.any():
+            parameters[-1] = (
+                f"{np.count_nonzero(weak)} parameters are weakly determined and hardly act on the torques above; "
+                "`dynid excite --recorded` plans a motion that shows them"
             )
-        half = half_width(estimate.standard_errors, estimate.dof)
-        lines.append(f"{'estimate':>12} {'± 95 %':>10} {'URDF':>10}   base parameter")
-        for value, error, nominal, expression in zip(
-            estimate.values, half, estimate.nominal, estimate.expressions, strict=True
-        ):
-            lines.append(f"{value:>12.5g} {error:>10.2g} {nominal:>10.5g}   {expression}")
-        lines += [] if self.direction is None else [str(self.direction)]
-        lines += [f"  {remark}" for remark in (*self.remarks, *self.urdf_remarks)]
-        return "\n".join(lines)
+        direction = [] if self.direction is None else [str(self.direction)]
+        return [*direction, *self.urdf_remarks, *parameters, *choices]
 
     def _line(self) -> str:
         found = f"{self.base.rank} base parameters, condition {self.condition_number:.3g}"

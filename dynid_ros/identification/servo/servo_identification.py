@@ -80,17 +80,19 @@ class ServoIdentification:
 
     robot: RobotModel
     between_commands: str = setting(
-        "hold", "what a servo does until the next command: hold the last, or go straight on", choices=("hold", "line")
+        "hold",
+        "motion of a servo until the next command: hold the last one, or a line to the next",
+        choices=("hold", "line"),
     )
     error_derivative: bool = setting(
-        False, "the derivative gain acts on the error, not on the measured velocity, and is sought"
+        False, "estimate a derivative gain that acts on the error, not on the measured velocity"
     )
-    longest_delay: float = setting(0.15, "longest delay of the command that is looked for", unit="s", above=0)
+    longest_delay: float = setting(0.15, "delay of the command up to which the search goes", unit="s", above=0)
     reference_mass: float | None = setting(
-        None, "weight of what is attached in the recordings with mass; default: nothing is", unit="kg", symbol="KG"
+        None, "mass that is attached in the recordings with mass; default: none", unit="kg", symbol="KG"
     )
     reference_center: ArrayLike | None = setting(
-        None, "its centre in the tip link's frame", unit="m", parts=("X", "Y", "Z")
+        None, "centre of the reference mass in the frame of the tip link", unit="m", parts=("X", "Y", "Z")
     )
 
     def __post_init__(self) -> None:

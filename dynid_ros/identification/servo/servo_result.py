@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import text_table
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width, jackknife_covariance, left_out_steps
 from dynid_ros.estimation.identifiability import Identifiability
-from dynid_ros.identification.result import Result
+from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal
 from dynid_ros.identification.servo.servo_runs import (
     ARMATURE,
@@ -244,17 +245,9 @@ class ServoResult(Result):
         return rows
 
     def _table(self) -> dict[str, Sequence]:
-        low, high = self.confidence_intervals().T
-        rows = self._estimates()
-        return {
-            "parameter": self.names,
-            "of": [joint for joint, *_ in rows],
-            "unit": [unit for _, _, unit, *_ in rows],
-            "value": self.parameters.tolist(),
-            "std": self.standard_errors.tolist(),
-            "low": low.tolist(),
-            "high": high.tolist(),
-        }
+        return self._table_of(
+            [joint for joint, *_ in self._estimates()], [unit for _, _, unit, *_ in self._estimates()]
+        )
 
     def is_prismatic(self, joint: str) -> bool:
         """Return whether a joint that moved is prismatic."""
@@ -308,25 +301,43 @@ class ServoResult(Result):
                 )
         return tuple(found)
 
-    def summary(self) -> str:
-        """A line for each joint and number, with 95 % intervals."""
+    def verdict(self, validations: Sequence[Validation] = ()) -> str:
+        """Say how well positions are simulated, and whether gains are known."""
+        gains = sum(bool(joint.in_torque) for joint in self.joints.values())
+        worst = max(self.joints, key=lambda name: self.joints[name].rms)
+        agreement = unseen_agreement(validations).replace("torque", "following error")
+        fit = f"simulated positions are within {self.joints[worst].rms:.2g} {self.position_unit(worst)} of the measured"
+        return f"The gains of {gains} of {len(self.joints)} servos are known; {agreement or fit}."
+
+    def joint_table(self, _validations: Sequence[Validation] = ()) -> list[str]:
+        """Return the estimates by joint, over its gain where that is not known; undetermined ones are a dash."""
+        labels = list(dict.fromkeys(label for joint in self.joints.values() for label in joint.over_gain))
+        if any(joint.in_torque for joint in self.joints.values()):
+            labels.insert(0, "gain")
+        rows = []
+        for name, joint in self.joints.items():
+            estimates = joint.in_torque or joint.over_gain
+            cells = []
+            for label in labels:
+                value, error = estimates.get(label, (np.nan, np.nan))
+                unit = self.units(name)[label][bool(joint.in_torque)]
+                cells.append(f"{value:.3g} {unit}".rstrip() if np.isfinite(error) else "–")
+            rows.append([name, f"{joint.rms:.2g} {self.position_unit(name)}", *cells])
+        return text_table(("joint", "position RMS", *labels), rows)
+
+    def further_lines(self) -> list[str]:
+        """Return each estimate with half of its 95 % interval, and reasons for undetermined ones."""
         lines = []
         for name, joint in self.joints.items():
-            lines.append(
-                f"{name}: simulated positions within {joint.rms:.2g} {self.position_unit(name)} RMS of the measured"
-            )
             units = self.units(name)
-            for which, kind in ((joint.over_gain, 0), (joint.in_torque, 1)):
-                for label, (value, error) in which.items():
+            for estimates, kind in ((joint.over_gain, 0), (joint.in_torque, 1)):
+                for label, (value, error) in estimates.items():
+                    over = "" if kind or label == "delay" else " / gain"
                     if np.isfinite(error):
-                        over = "" if kind or label == "delay" else " / gain"
-                        lines.append(
-                            f"  {label + over:<16} {value:>11.5g} ± {joint.half(error):<9.2g} {units[label][kind]}"
-                        )
-            lines += [
-                f"  {label}: not determined, {why}" for label, why in joint.undetermined.items() if label != "gain"
-            ]
-        return "\n".join([*lines, *self.remarks])
+                        half = joint.half(error)
+                        lines.append(f"{name}: {label}{over} {value:.5g} ± {half:.2g} {units[label][kind]}")
+            lines += [f"{name}: {label} not determined, {why}" for label, why in joint.undetermined.items()]
+        return lines
 
     def validate(self, other: Recording) -> Validation:
         """Following errors of another recording, command less position, simulated against measured; rad or m.

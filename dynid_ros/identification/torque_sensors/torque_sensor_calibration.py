@@ -77,21 +77,24 @@ class TorqueSensorCalibration:
 
     robot: RobotModel
     reference_mass: float | None = setting(
-        None, "weight of what is attached; default: nothing is", unit="kg", symbol="KG"
+        None, "mass that is attached in the recordings with mass; default: none", unit="kg", symbol="KG"
     )
     reference_center: ArrayLike | None = setting(
-        None, "its centre in the tip link's frame; default: estimated", unit="m", parts=("X", "Y", "Z")
+        None,
+        "centre of the reference mass in the frame of the tip link; default: estimated",
+        unit="m",
+        parts=("X", "Y", "Z"),
     )
     gravity: KnownGravity | None = None
     estimate_positions: bool = setting(
         False,
-        "gains and offsets of the position sensors are unknown too; needs several poses of each joint's neighbours",
+        "estimate gains and offsets of the position sensors too; needs several poses of each joint's neighbours",
     )
     rules: SampleRules = field(default_factory=SampleRules)
     gain_range: tuple[float, float] = setting(
         GAIN_RANGE,
-        "lowest and highest gain that a sensor may have, N m per unit of the reading; others are refused; of readings "
-        "that are no N m, such as currents, that of all motors",
+        "gains that a sensor may have, lowest and highest, N m per unit of the reading; others are refused; give those "
+        "of all motors where readings are currents",
         parts=("LOWEST", "HIGHEST"),
     )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid_ros.display import percent, text_table
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.result import Result
+from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.static_samples import SampleRules, static_samples, with_known_torque
 from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
     NullDirection,
@@ -217,42 +219,66 @@ class TorqueSensorResult(Result):
         unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
         return validate_torque(recording.source, self.joint_names, samples.torque, predicted, unit)
 
-    def summary(self) -> str:
-        """Table of gains and offsets with 95 % intervals, and what is not determined and why."""
+    @property
+    def _labels(self) -> list[str]:
+        """Columns of the table: gain and offset, and those of the position sensors if they were unknown."""
+        return list(DEFAULTS) if self.model.positions else list(DEFAULTS)[:2]
+
+    def verdict(self, validations: Sequence[Validation] = ()) -> str:
+        """Say which gains are determined, and how well."""
+        errors = half_width(1.0, self.fit.dof) * self.per_joint("gain")[1] / np.abs(self.gain)
+        known = np.isfinite(errors)
+        worst = f" to ± {percent(np.max(errors[known]))} or better (95 %)" if known.any() else ""
+        agreement = unseen_agreement(validations)
+        end = f"; {agreement}" if agreement else ""
+        text = f"The gains of {np.count_nonzero(known)} of {len(known)} torque sensors are determined{worst}{end}."
+        if self.motor_gains is None:
+            return text
+        gains = ", ".join("?" if gain is None else f"{gain:.5g}" for gain in self.motor_gains)
+        return f"{text}\nmotor_gains: [{gains}]"
+
+    def joint_table(self, _validations: Sequence[Validation] = ()) -> list[str]:
+        """Return gains and offsets with half 95 % intervals, and residuals, by joint."""
         half = half_width(1.0, self.fit.dof)
-        labels = list(DEFAULTS) if self.model.positions else list(DEFAULTS)[:2]
-        open_ = f", {self.nullity} combination(s) open" if self.nullity else ""
-        lines = [
-            f"Torque sensors of {self.model.robot.name} from {len(self.model.samples)} samples "
-            f"(condition {self.condition_number:.3g}{open_})",
-            f"{'joint':<24}" + "".join(f"{label.replace('_', ' '):>26}" for label in labels) + f"{'rms':>11}",
-        ]
-        columns = [self.per_joint(label) for label in labels]
-        for j, joint in enumerate(self.joint_names):
-            cells = [
-                "not determined" if np.isnan(value[j]) else f"{value[j]:+.5g} ± {half * error[j]:.2g}"
-                for value, error in columns
+        columns = [self.per_joint(label) for label in self._labels]
+        rows = [
+            [
+                joint,
+                *(
+                    "not determined" if np.isnan(value[j]) else f"{value[j]:+.5g} ± {half * error[j]:.2g}"
+                    for value, error in columns
+                ),
+                f"{self.residual_rms[j]:.3g}",
             ]
-            lines.append(f"{joint:<24}" + "".join(f"{cell:>26}" for cell in cells) + f"{self.residual_rms[j]:>11.3g}")
-        in_table = {f"{label} {joint}" for label in labels for joint in self.joint_names}
-        known = [name for name in self.reasons if name in in_table]
-        for why in dict.fromkeys(self.reasons[name] for name in known):
-            lines.append(f"  {', '.join(name for name in known if self.reasons[name] == why)}: {why}")
+            for j, joint in enumerate(self.joint_names)
+        ]
+        return text_table(["joint", *(label.replace("_", " ") for label in self._labels), "rms"], rows)
+
+    def notes(self) -> list[str]:
+        """Return the remarks, and why gains and offsets are not determined."""
+        reasons: dict[str, list[str]] = {}
+        for name, reason in self.reasons.items():
+            reasons.setdefault(reason, []).append(name)
+        return [*self.remarks, *(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())]
+
+    def further_lines(self) -> list[str]:
+        """Return the centre of the reference mass, and unknowns that the data determine only together."""
+        half = half_width(1.0, self.fit.dof)
+        lines = []
         if self.model.mass is not None and self.model.mass.center is None:
             center, errors = self._pick(CENTER)
             cells = [
                 f"{axis} not determined" if np.isnan(c) else f"{axis} {c:+.4f} ± {half * e:.4f}"
                 for axis, c, e in zip("xyz", center, errors, strict=True)
             ]
-            lines.append(f"Centre of the mass in the frame of '{self.model.robot.tip}' [m]: {', '.join(cells)}")
-        for direction in self.freedoms:
-            if not in_table.isdisjoint(direction.changes):
-                lines.append(f"No reading changes if these change together: {direction}")
-        if self.motor_gains is not None:
-            gains = ", ".join("?" if gain is None else f"{gain:.5g}" for gain in self.motor_gains)
-            lines.append(f"motor_gains: [{gains}]" + "   # ?: not determined" * (None in self.motor_gains))
-        lines += [f"note: {remark}" for remark in self.remarks]
-        return "\n".join(lines)
+            lines.append(f"centre of the mass in the frame of '{self.robot.tip}' [m]: {', '.join(cells)}")
+        in_table = {f"{label} {joint}" for label in self._labels for joint in self.joint_names}
+        lines += [
+            f"no reading changes if these change together: {direction}"
+            for direction in self.freedoms
+            if not in_table.isdisjoint(direction.changes)
+        ]
+        return lines
 
     @property
     def motor_gains(self) -> list[float | None] | None:

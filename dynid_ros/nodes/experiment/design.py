@@ -16,8 +16,8 @@ from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.excitation.sequences import repeat_plan
 from dynid_ros.jobs.experiments import (
     FLEXIBLE,
-    GUARDS,
     KINDS,
+    LIMIT_FRACTIONS,
     PRIOR,
     MotionSettings,
     flexible_motion,
@@ -106,7 +106,7 @@ MOTION_PARAMETERS = tuple(
         ),
         *_settings("reach"),
         *(replace(parameter, name="turns", least=1) for parameter in _settings("repeats")),
-        *_settings("count", "offsets", *GUARDS),
+        *_settings("count", "offsets", *LIMIT_FRACTIONS),
         NodeParameter("trajectory_file", "", "YAML file to which ~/design writes the motion; empty: none"),
     )
 )

@@ -1,8 +1,7 @@
-"""What all nodes that identify from recordings share: `~/identify` and `~/cancel` in, `~/result` and files out.
+"""Base of the nodes that identify from recordings: `~/identify` and `~/cancel` in, `~/result` and files out.
 
-Latched: `~/result` (some ten lines of YAML: what it is worth and which files have all of it), `~/state` (a few lines to
-read: what is done now, for how long it still will be, what came of it), `~/progress` (part of all steps that is done, 0
-to 1).
+Latched topics: `~/result` (some ten lines of YAML: quality, warnings, files), `~/state` (a few lines for people: the
+step that runs and its remaining time, or the outcome), `~/progress` (fraction of all steps that is done, 0 to 1).
 """
 
 import time
@@ -21,6 +20,7 @@ from std_srvs.srv import Trigger
 from dynid_ros.errors import DynidError
 from dynid_ros.jobs.kinds import FITTED, KINDS
 from dynid_ros.jobs.run import IdentificationRun, run
+from dynid_ros.jobs.screen import MAX_REMARKS
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, read_values, setting_arguments
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
@@ -58,10 +58,8 @@ EFFORT_PARAMETERS = (
 )
 
 
-PROGRESS_PERIOD = 1.0
-"""Time between two messages on `~/state` and `~/progress` while it identifies, s."""
-SHOWN_WARNINGS = 6
-"""Warnings that `~/state` shows; the answer of `~/identify` and the report have all of them."""
+PROGRESS_PERIOD_S = 1.0
+"""Time between two messages on `~/state` and `~/progress` during an identification."""
 
 
 def parameters_of_kind(kind: str, *more: NodeParameter) -> tuple[NodeParameter, ...]:
@@ -98,7 +96,7 @@ def _brief_result(job: IdentificationRun, condition: str) -> dict[str, Any]:
 
 
 class IdentificationNode(Node):
-    """Identifies on request; the last result stays on `~/result` for whoever comes late.
+    """Node that identifies on request; the last result stays on `~/result` for late subscribers.
 
     Args:
         name: name of the node.
@@ -119,9 +117,10 @@ class IdentificationNode(Node):
         self._adjustable = [parameter for parameter in parameters if parameter.adjustable]
         self.bag = ""
         self._outcome: tuple[bytes, str] = (OK, "no identification yet")
-        self._condition = self._seconds = ""
+        self._condition = ""
+        self._seconds = ""
         self._since: float | None = None
-        self._followed: Watch | None = None
+        self._watch: Watch | None = None
         self._background = Background(self)
         self.create_subscription(String, self.settings.bag_topic, self._on_bag, LATCHED)
         self.result = self.create_publisher(String, "~/result", LATCHED)
@@ -129,8 +128,8 @@ class IdentificationNode(Node):
         self._progress = self.create_publisher(Float32, "~/progress", LATCHED)
         self._state.publish(String(data="idle"))
         self.create_service(Trigger, "~/cancel", answer(self, self.cancel))
-        self.create_timer(PROGRESS_PERIOD, self._publish_progress)
-        # so that a fit keeps nothing else waiting
+        self.create_timer(PROGRESS_PERIOD_S, self._publish_progress)
+        # A fit does not delay other callbacks.
         self.create_service(
             Trigger,
             "~/identify",
@@ -157,17 +156,18 @@ class IdentificationNode(Node):
         return EffortConvention(self.settings.effort_convention, gains)
 
     def chosen(self) -> SimpleNamespace:
-        """Values that the adjustable parameters have now."""
+        """Return the present values of the adjustable parameters."""
         return read_values(self, self._adjustable)
 
     async def identify(self) -> str:
-        """Read, fit, write; the answer is the summary."""
+        """Read recordings, fit, write files; return its verdict in one line."""
         if self._since is not None:
             raise DynidError(f"identifying for {time.monotonic() - self._since:.0f} s already; wait for its answer")
-        self._since, self._followed = time.monotonic(), Watch()
+        self._since = time.monotonic()
+        self._watch = Watch()
         self._publish_progress()
         try:
-            job = await self._background.result(partial(self._watched, self._followed))
+            job = await self._background.result(partial(self._watched, self._watch))
         except Exception as error:
             text = str(error)
             if not isinstance(error, DynidError):
@@ -176,13 +176,17 @@ class IdentificationNode(Node):
             self._state.publish(String(data=text))
             raise
         finally:
-            self._seconds, self._since, self._followed = f"{time.monotonic() - self._since:.1f}", None, None
+            self._seconds = f"{time.monotonic() - self._since:.1f}"
+            self._since = None
+            self._watch = None
         condition = getattr(job.result, "condition_number", None)
         self._condition = "" if condition is None else f"{condition:.3g}"
         self._outcome = (OK, "identified" if condition is None else f"identified, condition number {self._condition}")
         self.result.publish(String(data=brief_yaml(_brief_result(job, self._condition))))
+        screen = job.screen()
+        self.get_logger().info(screen.text())
         if not (missing := job.missing):
-            self._state.publish(String(data=self._answer(job)))
+            self._state.publish(String(data=screen.text()))
         self._progress.publish(Float32(data=1.0))
         self._take(job)
         if missing:
@@ -190,17 +194,18 @@ class IdentificationNode(Node):
             self._outcome = (ERROR, words)
             self._state.publish(String(data=words))
             raise DynidError(words)
-        return job.summary()
+        warnings = [f"Warning: {warning}." for warning in job.warnings[:MAX_REMARKS]]
+        return " ".join([*screen.verdict, *warnings, f"Results in {self.settings.output}."])
 
     def cancel(self) -> str:
-        """End the identification that runs; its next step sees it."""
-        if self._followed is None:
+        """End the running identification at its next step."""
+        if self._watch is None:
             raise DynidError("nothing to cancel: no identification runs")
-        self._followed.cancel()
+        self._watch.cancel()
         return "the identification ends without a result"
 
     def status(self) -> Status:
-        """What came of the last identification, or how long one has been running."""
+        """Return the outcome of the last identification, or how long one has been running."""
         chosen = self.chosen()
         values: dict[str, object] = {
             "recording": chosen.recording or self.bag,
@@ -209,30 +214,22 @@ class IdentificationNode(Node):
             "seconds": self._seconds,
         }
         if self._since is not None:
-            values["step"] = str(self._followed)
+            values["step"] = str(self._watch)
             return OK, f"identifying for {time.monotonic() - self._since:.1f} s", values
         return *self._outcome, values
 
     def _publish_progress(self) -> None:
-        if self._followed is not None:
-            self._state.publish(String(data=f"identifying: {self._followed}"))
-            self._progress.publish(Float32(data=self._followed.whole))
-
-    def _answer(self, job: IdentificationRun) -> str:
-        """What came of a job, in a few lines for a terminal."""
-        warnings = [f"warning: {finding}" for finding in job.findings]
-        if len(warnings) > SHOWN_WARNINGS:
-            warnings = [*warnings[:SHOWN_WARNINGS], f"and {len(warnings) - SHOWN_WARNINGS} more warnings"]
-        lines = [self._outcome[1], *warnings, f"in {self.settings.output}: identified.yaml, report.html"]
-        return "\n".join(lines)
+        if self._watch is not None:
+            self._state.publish(String(data=f"identifying: {self._watch}"))
+            self._progress.publish(Float32(data=self._watch.whole))
 
     def _watched(self, watch: Watch) -> IdentificationRun:
-        """The job; called in a thread of its own."""
+        """Run the identification under a watch, in a background thread."""
         with watching(watch):
             return self._identify()
 
     def _identify(self) -> IdentificationRun:
-        """Run the identification on the chosen recordings; called in a thread of its own."""
+        """Run the identification on the chosen recordings, in a background thread."""
         chosen = self.chosen()
         paths = {FITTED.name: self._fitted(chosen)}
         for role in KINDS[self.kind].roles:
@@ -245,7 +242,7 @@ class IdentificationNode(Node):
         """Return the recordings to fit: the chosen ones, or the recorder's last bag.
 
         Raises:
-            DynidError: there is none.
+            DynidError: no recording was chosen or announced.
         """
         path = chosen.recording or self.bag
         if not path:
@@ -256,7 +253,7 @@ class IdentificationNode(Node):
         return [path, *filter(None, chosen.more_recordings)]
 
     def _take(self, job: IdentificationRun) -> None:
-        """What becomes of a job, besides `~/result`."""
+        """Use the result; called after it was published on `~/result`."""
 
     def _read(self, path: str) -> Recording:
         return Recording.read(

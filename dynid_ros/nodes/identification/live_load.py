@@ -1,4 +1,4 @@
-"""The load that an arm carries, learnt from `joint_states` while it moves."""
+"""On-line identification of the load from `joint_states` while the arm moves."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ from dynid_ros.recording.effort import EffortConvention
 MAX_CHANGES = 100
 """Latest changes of the load that an estimate lists."""
 
-# The load that an arm carries on a latched topic, for those who reckon with it.
-
 
 class LoadPublisher:
-    """Tells of loads that are decided, and of nothing else.
+    """Publisher of loads that the data determine, on a latched topic.
 
     Args:
-        node: that publishes.
-        topic: of `InertiaStamped`.
-        frame: the tip link, in which all numbers are.
-        largest_error: half width of the mass's 95 % interval over the mass, up to which a load is determined.
-        smallest_load: mass, kg, below which the whole interval must be for there to be no load.
+        node: node that publishes.
+        topic: topic of `InertiaStamped`.
+        frame: tip link, whose frame the numbers refer to.
+        largest_error: half of the mass's 95 % interval over the mass, up to which a load is determined.
+        smallest_load: mass, kg; if the whole interval is below it, the arm carries no load.
 
     Attributes:
-        mass: kg, as published last; None: nothing was.
+        mass: mass that was published last, kg; None: nothing was published.
     """
 
     def __init__(self, node: Node, topic: str, frame: str, *, largest_error: float, smallest_load: float) -> None:
         self.mass: float | None = None
-        self._node, self._frame = node, frame
-        self._largest_error, self._smallest_load = largest_error, smallest_load
+        self._node = node
+        self._frame = frame
+        self._largest_error = largest_error
+        self._smallest_load = smallest_load
         self._publisher = node.create_publisher(InertiaStamped, topic, LATCHED)
 
-    def tell(self, result: LoadResult) -> bool:
-        """Publish the load, or that there is none, if the data determine it; returns whether they do."""
+    def publish(self, result: LoadResult) -> bool:
+        """Publish the load, or a mass of zero, if the data determine it; return whether they do."""
         low, high = result.confidence_intervals()[0]
         if high < self._smallest_load:
-            self.tell_none()
+            self.publish_no_load()
             return True
         if not (low > 0 and high - low < 2 * self._largest_error * result.mass):
             return False
@@ -64,16 +64,16 @@ class LoadPublisher:
         message = self._message(body.mass)
         inertia = message.inertia
         inertia.com.x, inertia.com.y, inertia.com.z = map(float, body.center)
-        # NaN where it is not known: at rest no inertia shows.
+        # NaN where the inertia is not known, as from samples at rest.
         inertia.ixx, inertia.ixy, inertia.ixz, inertia.iyy, inertia.iyz, inertia.izz = map(
             float, body.inertia[np.triu_indices(3)]
         )
-        self._publish(message)
+        self._send(message)
         return True
 
-    def tell_none(self) -> None:
+    def publish_no_load(self) -> None:
         """Publish a mass of zero."""
-        self._publish(self._message(0.0))
+        self._send(self._message(0.0))
 
     def _message(self, mass: float) -> InertiaStamped:
         message = InertiaStamped()
@@ -82,30 +82,30 @@ class LoadPublisher:
         message.inertia.m = mass
         return message
 
-    def _publish(self, message: InertiaStamped) -> None:
+    def _send(self, message: InertiaStamped) -> None:
         self.mass = message.inertia.m
         self._publisher.publish(message)
 
 
-JOINT_STATES = ("sensor_msgs/msg/JointState",)
-DISCOVERY_PERIOD = 0.2
-POLL_PERIOD = 0.02
-"""s between looks at the queue; to be called back for each message costs more than all that is done with it."""
-HIGHEST_RATE = 250.0
-"""Largest rate of the means of joint states that an identification begun here takes up, Hz."""
-LOWEST_RATE = 0.001
+JOINT_STATE_TYPES = ("sensor_msgs/msg/JointState",)
+DISCOVERY_PERIOD_S = 0.2
+POLL_PERIOD_S = 0.02
+"""Period of reading the queue: a callback for each message would cost more than its evaluation."""
+MAX_RATE_HZ = 250.0
+"""Rate of the means of joint states that the identification takes up at most."""
+MIN_PUBLISH_RATE_HZ = 0.001
 WARNING_PERIOD_S = 5.0
-GONE = 0.7
-"""Part of the load published last that a change must take away for nothing to be left of it."""
+MIN_DROPPED_FRACTION = 0.7
+"""Fraction of the published load from which on a drop leaves no load."""
 
 
 class LiveLoad:
-    """Feeds an on-line identification from `joint_states` and says what it knows.
+    """On-line identification that is fed from `joint_states` and publishes its estimates.
 
-    Messages wait in a deep queue, so that none is lost while an estimate is computed. Those without joints of the arm
-    are of a gripper and are passed over. Each estimate is on `~/estimate` (YAML): section `load` of `identified.yaml`,
-    with the `time` (s) that it is of and all `changes` of the load that were noticed. `begin` makes the identification,
-    at the start and whenever the clock is set back.
+    Messages wait in a deep queue, so that none is lost while an estimate is computed. Messages without joints of the
+    arm belong to a gripper and are ignored. `~/estimate` (YAML) holds the section `load` of `identified.yaml`, its
+    `time` (s) and all `changes` of the load that were noticed. `begin` makes the identification, at the start and
+    whenever the clock is set back.
     """
 
     def __init__(
@@ -116,32 +116,37 @@ class LiveLoad:
         publisher: LoadPublisher,
         publish_rate: float,
     ) -> None:
-        if not LOWEST_RATE <= publish_rate <= HIGHEST_RATE:
+        if not MIN_PUBLISH_RATE_HZ <= publish_rate <= MAX_RATE_HZ:
             raise DynidError(
-                f"parameter publish_rate is {publish_rate}; expected {LOWEST_RATE:g} to {HIGHEST_RATE:g} estimates per "
-                "second"
+                f"parameter publish_rate is {publish_rate}; expected {MIN_PUBLISH_RATE_HZ:g} to {MAX_RATE_HZ:g} "
+                "estimates per second"
             )
-        self._node, self._begin, self._publisher = node, begin, publisher
+        self._node = node
+        self._begin = begin
+        self._publisher = publisher
         self.identification = begin()
         self._states = TorqueSamples(node, self.identification.robot.joint_names, convention, anew=True)
-        self._samples, self._counted = 0, (time.monotonic(), 0)
-        self._event, self._latest = "none", "not known yet"
-        self._condition, self._decided = math.nan, False
+        self._samples = 0
+        self._counted = (time.monotonic(), 0)
+        self._event = "none"
+        self._latest = "not known yet"
+        self._condition = math.nan
+        self._decided = False
         self._changes: deque[dict[str, float]] = deque(maxlen=MAX_CHANGES)
         self._estimates = node.create_publisher(String, "~/estimate", 10)
-        self._topic = RawSubscription(node, "joint_states", JOINT_STATES, self._on_message)
-        steady_timer(node, DISCOVERY_PERIOD, self._topic.update)
-        steady_timer(node, POLL_PERIOD, self._topic.drain)
-        steady_timer(node, 1.0 / publish_rate, self.look)
+        self._topic = RawSubscription(node, "joint_states", JOINT_STATE_TYPES, self._on_message)
+        steady_timer(node, DISCOVERY_PERIOD_S, self._topic.update)
+        steady_timer(node, POLL_PERIOD_S, self._topic.drain)
+        steady_timer(node, 1.0 / publish_rate, self.publish_estimate)
 
-    def look(self) -> None:
-        """Publish the load as it is known now; an estimate that fails is refused with a line in the log."""
+    def publish_estimate(self) -> None:
+        """Publish the present estimate; a failed estimate is one line in the log."""
         if not self.identification.n_equations:
             return
         self._decided = False
         try:
-            self._publish_estimate()
-        except Exception as error:  # the node goes on to learn, whatever an estimate fails at
+            self._estimate()
+        except Exception as error:  # the node continues to collect samples
             self._latest = f"not known: {error}"
             self._node.get_logger().warning(
                 f"joint_states: no load is published at this moment: {error} ({type(error).__name__}); it is estimated "
@@ -149,19 +154,19 @@ class LiveLoad:
                 throttle_duration_sec=WARNING_PERIOD_S,
             )
 
-    def _publish_estimate(self) -> None:
+    def _estimate(self) -> None:
         """Estimate the load, and publish it on both topics."""
         estimate = self.identification.estimate()
         self._condition = estimate.condition_number
         result = estimate.load()
-        # Early samples may be near to no body that can exist, which raises here.
+        # Early samples may not allow any physically consistent body: that raises here.
         document = {
             "time": self._states.stamp(estimate.time),
             **section_of_load(result),
             "changes": list(self._changes),
         }
-        self._latest = _in_words(result)
-        self._decided = self._publisher.tell(result)
+        self._latest = _describe_load(result)
+        self._decided = self._publisher.publish(result)
         self._estimates.publish(String(data=yaml.safe_dump(document, sort_keys=False)))
 
     def status(self) -> Status:
@@ -190,26 +195,27 @@ class LiveLoad:
         if sample is None:
             return
         if self._states.was_set_back:
-            self._node.get_logger().warning("the load is learnt anew")
+            self._node.get_logger().warning("the identification of the load starts again")
             self.identification = self._begin()
         self._samples += 1
         change = self.identification.sample(*sample)
         if change is not None:
-            self._tell_change(change)
+            self._record_change(change)
 
-    def _tell_change(self, change: LoadChange) -> None:
-        seconds, noticed = self._states.stamp(change.time), self._states.stamp(change.noticed)
+    def _record_change(self, change: LoadChange) -> None:
+        seconds = self._states.stamp(change.time)
+        noticed = self._states.stamp(change.noticed)
         self._changes.append({"time": seconds, "noticed": noticed, "mass": change.mass})
         what = "picked up" if change.mass > 0 else "dropped"
         late = change.noticed - change.time
         self._event = f"{what} about {abs(change.mass):.2g} kg at {seconds:.3f} s"
         self._node.get_logger().info(f"{self._event}, noticed {late:.2f} s later")
         carried = self._publisher.mass
-        if carried and -change.mass > GONE * carried:
-            self._publisher.tell_none()
+        if carried and -change.mass > MIN_DROPPED_FRACTION * carried:
+            self._publisher.publish_no_load()
 
 
-def _in_words(result: LoadResult) -> str:
+def _describe_load(result: LoadResult) -> str:
     low, high = result.confidence_intervals()[0]
     if not math.isfinite(low):
         return "not shown yet"

@@ -64,15 +64,14 @@ def test_shares_explained(result):
 
 def test_summary_is_a_page_that_can_be_read(result):
     lines = result.summary().splitlines()
-    assert lines[0].startswith(f"Links of {result.robot.name}: {result.base.rank} base parameters of ")
+    assert lines[0].startswith("The fitted torque is explained within ")
     for joint in result.robot.joint_names:
-        (line,) = [line for line in lines if line.startswith(joint)]
-        assert line.count("%") == 2
-        assert "dry and offset " in line
-        assert all(shape in line for shape in result.model.joints[result.robot.joint_names.index(joint)].shapes)
+        (line,) = [line for line in lines if line.startswith(f"{joint} ")]
+        assert line.count("%") == 1
+        assert " dry, " in line
     for expression in result.base.expressions:
-        assert sum(line.endswith(f"   {expression}") for line in lines) == 1
-    assert all(any(remark in line for line in lines) for remark in result.remarks)
+        assert sum(line.endswith(f"  {expression}") for line in lines) == 1
+    assert all(any(remark in line for line in lines) for remark in result.notes())
     assert "array" not in result.summary()
 
 
