@@ -32,12 +32,12 @@ from benchmarks.base_columns import PINNED, robot_of
 from dynid_ros.collision import Bodies
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
-from dynid_ros.excitation.fourier_excitation import WEAK
+from dynid_ros.excitation.fourier_excitation import MAX_CONDITION_NUMBER
 from dynid_ros.trajectories import Trajectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from coal_room import CoalRoom
-from random_workspaces import KINDS, RandomWorkspace, draw
+from helpers.coal_room import CoalRoom
+from helpers.random_workspaces import KINDS, RandomWorkspace, draw
 
 SHARE, CLEAN = 0.95, 1.0
 POSES, CHUNK, ENOUGH = 4096, 64, 8
@@ -179,7 +179,7 @@ def report(possible: list[Answer], impossible: list[Answer]) -> None:
             quartiles = ", ".join(f"{value:.1f}" for value in np.percentile(numbers, (0, 25, 50, 75, 100)))
             print(
                 f"condition number, {robot}: least, quartiles, most of {len(numbers)}: {quartiles}; "
-                f"{sum(number <= WEAK for number in numbers)} up to {WEAK:g}"
+                f"{sum(number <= MAX_CONDITION_NUMBER for number in numbers)} up to {MAX_CONDITION_NUMBER:g}"
             )
     refused = [found for found in impossible if found.refusal]
     named = sum(found.rightly for found in refused)

@@ -140,7 +140,7 @@ def timeless(document: Any) -> Any:
 
 def information() -> Iterator[Case]:
     """What motions tell: of an arm that moves, and of one whose joints are still."""
-    from judged_motions import RATE, motion, ur10  # noqa: PLC0415
+    from helpers.judged_motions import RATE, motion, ur10  # noqa: PLC0415
 
     robot = ur10()
     for label, still in (("all joints", ()), ("three still", (0, 1, 2))):

@@ -10,7 +10,7 @@ import planar_arm
 import pytest
 import yaml
 from flexible_link import RESONANCE
-from mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
+from helpers.mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
 from numerical_gradient import numerical_gradient
 from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf

@@ -4,8 +4,8 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
+from helpers.mujoco_room import DEMO_ARM, check_demo_arm
 from helpers.plan_facts import entries
-from mujoco_room import DEMO_ARM, check_demo_arm
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.joint_by_joint import JointByJoint

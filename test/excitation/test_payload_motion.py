@@ -6,8 +6,8 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
+from helpers.mujoco_room import DEMO_ARM, check_demo_arm
 from helpers.plan_facts import entries
-from mujoco_room import DEMO_ARM, check_demo_arm
 from pinocchio_arm import PinocchioArm
 from scipy.spatial.transform import Rotation
 

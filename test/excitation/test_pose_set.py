@@ -6,7 +6,7 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
-from mujoco_room import DEMO_ARM, check_demo_arm
+from helpers.mujoco_room import DEMO_ARM, check_demo_arm
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import TrajectoryError

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coal_room import CoalRoom
-from random_workspaces import draw
+from helpers.coal_room import CoalRoom
+from helpers.random_workspaces import draw
 
 from dynid_ros.collision import Bodies
 from dynid_ros.errors import TrajectoryError

@@ -3,7 +3,7 @@
 import numpy as np
 import planar_arm
 import pytest
-from mujoco_room import DEMO_ARM, check_demo_arm
+from helpers.mujoco_room import DEMO_ARM, check_demo_arm
 
 from dynid_ros.errors import IdentificationError, TrajectoryError
 from dynid_ros.excitation import FourierExcitation, StaticRotation

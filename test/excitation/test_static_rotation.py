@@ -7,8 +7,8 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
+from helpers.mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
 from helpers.plan_facts import entries
-from mujoco_room import DEMO_ARM, DEMO_SPEEDS, check_demo_arm
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import StaticRotation

@@ -4,7 +4,7 @@ import numpy as np
 import paper_arms
 import planar_arm
 import pytest
-from mujoco_room import DEMO_ARM
+from helpers.mujoco_room import DEMO_ARM
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import TrajectoryError

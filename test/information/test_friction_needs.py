@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from judged_motions import motion, planar, ur10
+from helpers.judged_motions import motion, planar, ur10
 
 from dynid_ros.information.friction_needs import describe_unseen_terms, own_gravity, unseen_terms
 from dynid_ros.model.friction import FrictionModel, JointFriction

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from judged_motions import RATE, followed, motion, ur10
+from helpers.judged_motions import RATE, followed, motion, ur10
 
 from dynid_ros.information.motion_quality import MotionQuality
 

@@ -4,7 +4,7 @@ import numpy as np
 import planar_arm
 import pytest
 import yaml
-from judged_motions import RATE, followed, motion, planar, ur10
+from helpers.judged_motions import RATE, followed, motion, planar, ur10
 from paper_arms import cosine_motion, cylindrical_robot
 from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.random_workspaces import RandomWorkspace
 from pinocchio_arm import PinocchioArm
-from random_workspaces import RandomWorkspace
 
 FAR = 20.0
 """Side of the boxes that stand for a floor and for the sides of a box, m."""

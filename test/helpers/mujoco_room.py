@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-DEMO_ARM = Path(__file__).parents[1] / "config" / "demo_arm.urdf"
+DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 DEMO_SPEEDS = np.array([1.5, 1.5, 2.0, 3.0, 3.0, 3.0])
 
 
