@@ -25,13 +25,13 @@ MIN_COLUMN_REMAINDER = 0.05
 With less, the standard error of the term is more than twenty times as large.
 """
 MIN_SATURATION_REMAINDER = 0.02
-"""The same for viscous friction that saturates: real excitation leaves 0.03 to 0.1, and 0.1 and more of other terms."""
+"""Smallest remainder for saturating viscous friction; real excitation leaves 0.03 to 0.1, of others more."""
 MAX_STANDSTILL_RANGE = 0.01
-"""Range of a joint that stands still, rad or m; such a joint shows none of its parameters."""
+"""Largest range of a joint at standstill, rad or m; such a joint shows none of its parameters."""
 MAX_NOISE_OF_RMS_VELOCITY = 0.1
 """Velocity that noise or a filter may cause, relative to a joint's RMS velocity."""
 PARALLEL_TOLERANCE = 1e-6
-"""Difference of a cosine from one up to which an axis is parallel to gravity."""
+"""Largest difference of a cosine from one for an axis that is parallel to gravity."""
 
 
 @dataclass(frozen=True)

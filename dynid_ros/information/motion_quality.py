@@ -107,7 +107,7 @@ class MotionQuality:
         limits: MotionLimits | None = None,
         allowed: Callable[[NDArray], NDArray] | None = None,
     ) -> MotionQuality:
-        """Assess samples (N, n) of a motion.
+        """Judge samples (N, n) of a motion.
 
         Args:
             robot: the arm.
@@ -141,7 +141,7 @@ class MotionQuality:
         limits: MotionLimits | None = None,
         allowed: Callable[[NDArray], NDArray] | None = None,
     ) -> MotionQuality:
-        """Assess samples (N, n) of a motion for the parameters of `columns`; see `of`."""
+        """Judge samples (N, n) of a motion for the parameters of `columns`; see `of`."""
         motion = joint_samples(columns.robot.joint_names, q=q, qd=qd, qdd=qdd)
         coverage = MotionCoverage.from_stretches(columns.robot, [motion], len(motion[0]), rate, limits)
         deviations = checked_noise(columns.robot, noise)
@@ -159,7 +159,7 @@ class MotionQuality:
         *,
         assumed_noise: bool = False,
     ) -> MotionQuality:
-        """Assess a motion by its normal equations.
+        """Judge a motion by its normal equations.
 
         Args:
             columns: parameters.

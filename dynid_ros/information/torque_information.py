@@ -126,7 +126,7 @@ class TorqueColumns:
         return self.friction.regressor(qd, qdd, q, load, memory)
 
     def information(self, motion: Sequence[NDArray]) -> NDArray:
-        """Sum the normal equations (n, k, k) of each joint's torque for q, qd and qdd, (N, n) each, in blocks."""
+        """Accumulate the normal equations (n, k, k) of each torque for q, qd and qdd, (N, n) each, in blocks."""
         total = np.zeros((self.robot.n_joints, self.size, self.size))
         for block in blocks(len(motion[0])):
             rows = self.rows(*(x[block] for x in motion))
