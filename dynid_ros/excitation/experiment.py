@@ -257,6 +257,11 @@ class Experiment:
         return hints
 
 
+def format_range(low: float, high: float, unit: str) -> str:
+    """Format a range of positions in degrees or m."""
+    return " to ".join(f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in (low, high))
+
+
 def require(*settings: tuple[str, object, object, str]) -> None:
     """Raise for the first setting (name, value, whether it is valid, description of valid values) that is not valid.
 

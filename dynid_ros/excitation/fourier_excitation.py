@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import Experiment, Plan, require
+from dynid_ros.excitation.experiment import Experiment, Plan, format_range, require
 from dynid_ros.excitation.fourier_search import MotionSearch
 from dynid_ros.excitation.parallel_search import Progress, SearchResult, find_best_motion
 from dynid_ros.information.criteria import CRITERIA, Condition
@@ -215,8 +215,8 @@ class FourierExcitation(Experiment):
         ]
         peaks = zip(series.joint_names, self.limits.units, *series.peaks(), strict=True)
         for name, unit, low, high, speed, acceleration in peaks:
-            ends = [f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in (low, high)]
-            lines.append(f"{name}: {' to '.join(ends)}, up to {speed:.2f} {unit}/s and {acceleration:.2f} {unit}/s²")
+            span = format_range(low, high, unit)
+            lines.append(f"{name}: {span}, up to {speed:.2f} {unit}/s and {acceleration:.2f} {unit}/s²")
         if not condition_number <= MAX_CONDITION_NUMBER:
             remedy = "let joints move further (limits, base_frequency), or give more design_time"
             hint = "; ".join(self.hints()) or remedy

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import Experiment, Plan, require
+from dynid_ros.excitation.experiment import Experiment, Plan, format_range, require
 from dynid_ros.files import read_text
 from dynid_ros.trajectories import fourier
 from dynid_ros.trajectories.fourier import FourierSeries
@@ -57,18 +57,14 @@ class GivenMotion(Experiment):
             self.check(motion)
         except TrajectoryError as error:
             raise TrajectoryError(f"the motion in '{self.path}' is not safe: {error}") from error
-        ends = zip(motion.position.min(axis=0), motion.position.max(axis=0), strict=True)
-        ranges = [
-            " to ".join(f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in lower_upper)
-            for unit, lower_upper in zip(self.limits.units, ends, strict=True)
-        ]
+        ranges = zip(names, motion.position.min(axis=0), motion.position.max(axis=0), self.limits.units, strict=True)
         return Plan(
             trajectory=motion,
             format="dynid-given-motion/1",
             facts={"source": str(self.path)},
             lines=(
                 f"{motion.duration:.1f} s, from {self.path}",
-                *(f"{name}: {span}" for name, span in zip(names, ranges, strict=True)),
+                *(f"{name}: {format_range(low, high, unit)}" for name, low, high, unit in ranges),
             ),
             warnings=self.workspace_and_torque.warnings,
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.experiment import DOWN, UP, Dwell, Experiment, Plan, require
+from dynid_ros.excitation.experiment import DOWN, UP, Dwell, Experiment, Plan, format_range, require
 from dynid_ros.trajectories.connection import Connection
 from dynid_ros.trajectories.sinusoids import sinusoid, widest_swing
 from dynid_ros.trajectories.trajectory import PEAK_VELOCITY, Trajectory
@@ -146,8 +146,7 @@ class JointByJoint(Experiment):
 
     def _describe_move(self, joint: str, frequency: float | None, centre: float, amplitude: float) -> str:
         unit = self.limits.units[self.limits.joint_names.index(joint)]
-        ends = np.array([centre - amplitude, centre + amplitude])
-        span = " to ".join(f"{np.rad2deg(end):.0f}°" if unit == "rad" else f"{end:.3f} m" for end in ends)
+        span = format_range(centre - amplitude, centre + amplitude, unit)
         return f"{joint}: {span} {DESCRIPTIONS.get(self.motion) or f'at {frequency:g} Hz'}"
 
     def _hold_pose(self) -> NDArray:
