@@ -129,15 +129,3 @@ def test_one_is_what_a_function_may_take():
             np.abs(motion.acceleration) / LIMITS.acceleration,
         ]
         assert np.max(used) == pytest.approx(1.0)
-
-
-def test_gradient():
-    space = basis()
-    rng = np.random.default_rng(1)
-    weights = MotionWithJerk(*rng.standard_normal((4, 40, 3)))
-
-    def value(vector):
-        return sum(float(np.sum(a * b)) for a, b in zip(weights, space.motion(vector), strict=True))
-
-    vector = rng.standard_normal(space.size)
-    np.testing.assert_allclose(space.gradient(weights), numerical_gradient(value, vector), rtol=1e-6)
