@@ -300,7 +300,7 @@ class ExcitationNode(Node):
     def _on_halt(self, reason: str) -> None:
         self._set_state(f"stopped: {reason}")
         if reason != REQUESTED:
-            self.get_logger().error(f"motion stopped: {reason}")
+            self.get_logger().error(f"The motion was stopped: {reason}")
 
     def _on_rest(self, stopped: bool) -> None:
         if not stopped:

@@ -139,7 +139,8 @@ class ExternalTorqueNode(Node):
         recording = self._sensors.correct(
             Recording.read(path, joint_names=self.monitor.joint_names, effort_convention=convention)
         )
-        self.get_logger().info(f"calibrating thresholds by {path}, {recording.time[-1] - recording.time[0]:.0f} s")
+        duration = recording.time[-1] - recording.time[0]
+        self.get_logger().info(f"The thresholds are calibrated from {duration:.0f} s of {path}.")
         speed = recording.velocity
         self.monitor.calibrate(
             recording.time, recording.position, speed if np.isfinite(speed).all() else None, recording.torque
@@ -154,7 +155,7 @@ class ExternalTorqueNode(Node):
         if latest.contact and not (before and before.contact):
             self._alarms += 1
             self._since = time.monotonic()
-            self.get_logger().warning(f"contact at {', '.join(latest.contact)}", throttle_duration_sec=1.0)
+            self.get_logger().warning(f"There is contact at {', '.join(latest.contact)}.", throttle_duration_sec=1.0)
         names = list(self.monitor.joint_names)
         self._torques.publish(JointState(header=message.header, name=names, effort=latest.torque))
         self._thresholds.publish(JointState(header=message.header, name=names, effort=latest.threshold))

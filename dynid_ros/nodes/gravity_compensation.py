@@ -87,7 +87,7 @@ def guard_transitions(node: LifecycleNode) -> None:
         try:
             return change(request, response)
         except RuntimeError as error:
-            node.get_logger().error(f"transition refused: {error}")
+            node.get_logger().error(f"The transition was refused: {error}")
             response.success = False
             return response
 
@@ -253,7 +253,7 @@ class GravityCompensation(LifecycleNode):
     def _autostart(self) -> None:
         if waits := self._missing():
             self.get_logger().warning(
-                f"autostart waits: {waits}", throttle_duration_sec=REMINDER_PERIOD_S, skip_first=True
+                f"The autostart waits: {waits}.", throttle_duration_sec=REMINDER_PERIOD_S, skip_first=True
             )
             return
         self._autostart_timer.cancel()
@@ -269,7 +269,7 @@ class GravityCompensation(LifecycleNode):
     def _on_description(self) -> None:
         if self._loop is not None:
             self.get_logger().warning(
-                "another URDF came on robot_description; the model in force stays until ~/reload or a new configuration"
+                "Another URDF arrived on robot_description; the model in force stays until ~/reload or configure."
             )
         else:
             self._start_again()

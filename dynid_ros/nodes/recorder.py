@@ -161,7 +161,7 @@ class Recorder(Node):
             self._bag = None
             if bag is not None:
                 bag.close()
-                self.get_logger().info(f"closed {bag.path}")
+                self.get_logger().info(f"The bag {bag.path} is closed.")
 
     def destroy_node(self) -> None:
         """Close a running recording, then destroy the node."""
@@ -198,8 +198,8 @@ class Recorder(Node):
     def _drain(self) -> None:
         if self._time.look():
             self.get_logger().warning(
-                f"this computer's clock was set by {self._time.jump:+.3f} s since the start of the recording; times of "
-                "reception continue without the jump"
+                f"This computer's clock was set by {self._time.jump:+.3f} s since the start of the recording; times of "
+                "reception continue without the jump."
             )
         for topic in self._topics:
             topic.drain()
@@ -219,7 +219,7 @@ class Recorder(Node):
     def _fail(self, error: RecordingError) -> None:
         self._bag = None
         self._failure = str(error)
-        self.get_logger().error(f"recording stopped: {error}")
+        self.get_logger().error(f"The recording has stopped: {error}")
 
     @locked
     def _discover(self) -> None:

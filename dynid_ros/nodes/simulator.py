@@ -135,7 +135,7 @@ class SimulatorNode(Node):
         backlog = now - self._stamp
         if not 0 <= backlog < MAX_BACKLOG_S * 1e9:
             self._lost += abs(backlog) / 1e9
-            self.get_logger().warning(f"{backlog / 1e9:.3f} s behind the clock; the simulation continues from now")
+            self.get_logger().warning(f"The simulation is {backlog / 1e9:.3f} s late and continues from now.")
             self._stamp = now - self._period
         for _ in range(max(2, round(MAX_CATCH_UP_S * self.settings.rate))):
             if self._stamp + self._period > now:

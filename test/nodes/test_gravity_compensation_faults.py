@@ -431,7 +431,7 @@ def test_another_urdf_while_active_changes_nothing(bench, capfd):
         answer = bench.reload()
         assert not answer.success
         assert "the model in force stays" in answer.message
-    assert capfd.readouterr().err.count("another URDF came on robot_description; the model in force stays") == 2
+    assert capfd.readouterr().err.count("URDF arrived on robot_description; the model in force stays") == 2
     goes_on(bench)
 
 

@@ -270,7 +270,7 @@ def test_live_states_that_come_in_another_order_are_no_clock_that_was_set_back(s
     expected = parts[0].n_samples + parts[2].n_samples
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == expected)
     assert bench.node.live.identification.estimate().time < 1.5
-    assert "its clock was set back by 1.5 s" in capfd.readouterr().err
+    assert "was set back by 1.5 s" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

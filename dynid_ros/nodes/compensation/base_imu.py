@@ -61,8 +61,8 @@ class CompensationImu(Listener):
         idle = [name for name, free in zip(model.robot.joint_names, model.unobservable_axes(), strict=True) if free]
         if self.topic and idle:
             node.get_logger().warning(
-                f"gravity loaded {', '.join(idle)} in no pose when the arm was identified, and does as the base tilts: "
-                "what they carry is taken from the links of model_file, or from the URDF"
+                f"Gravity did not load {', '.join(idle)} when the arm was identified, but does when the base tilts: "
+                "their torque follows from the links of model_file, or from the URDF."
             )
 
     def tilting(self, gravity: LoadedGravity) -> LoadedGravity:
@@ -119,7 +119,7 @@ class CompensationImu(Listener):
         self.base.add_sample(time.monotonic(), acceleration, self._gravity_by_orientation(message))
         if (source := self.base.source) != self._source:
             self._source = source
-            self._node.get_logger().info(f"gravity follows the base by the IMU on {self.topic}: {source}")
+            self._node.get_logger().info(f"Gravity follows the base by the IMU on {self.topic}: {source}.")
 
     def _mount(self, frame: str) -> None:
         self._frame = frame

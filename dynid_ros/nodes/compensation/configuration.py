@@ -30,9 +30,8 @@ from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint
+from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint, ReadModel
 from dynid_ros.nodes.compensation.loop import CompensationLoop
-from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
 from dynid_ros.nodes.shared.diagnostics import robot_name
@@ -371,13 +370,13 @@ def _commands(
     order = [name for name in settings.controller_joints if name]
     missing = [name for name in joints.names if order and name not in order]
     if missing:
-        node.get_logger().warning(f"controller_joints lacks {', '.join(missing)}: no compensation there")
+        node.get_logger().warning(f"controller_joints lacks {', '.join(missing)}, which are not compensated.")
     if controller is not None:
         order = _checked_joints(route.refusal(controller), controller, joints, order)
         if controller.follows_trajectories and not controller.command_timeout:
             node.get_logger().warning(
                 f"controller '{controller.name}' keeps the effort of a process that was killed; set its cmd_timeout "
-                "to 0.5 s or so, above its constraints.goal_time"
+                "to about 0.5 s, above its constraints.goal_time."
             )
     topic = settings.command_topic or f"{settings.controller or route.CONTROLLER}/{route.TOPIC}"
     return route(node, topic, joints.names, order)

@@ -17,9 +17,16 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from dynid_ros.control import CarriedLoad, GravityCompensator, LoadedGravity, MeasuredEffort
+from dynid_ros.control import (
+    CarriedLoad,
+    GravityCompensator,
+    HeldArm,
+    JointSettings,
+    LoadedGravity,
+    MeasuredEffort,
+    ModelChange,
+)
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
 from dynid_ros.nodes.shared.load_topic import Listener, LoadListener
 from dynid_ros.nodes.shared.topics import LATCHED
@@ -274,6 +281,23 @@ class CompensationSetpoint(Listener):
                 raise ControlError(f"position of joint '{name}' is {position}; expected a finite number")
         target = dict(zip(names, positions, strict=True))
         return [target.get(name, math.nan) for name in self._names]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadModel:
+    """Model read from a file, with the settings that belong to it.
+
+    Attributes:
+        arm: gravity torque, friction and brake of the arm.
+        joints: limits and gains of the joints.
+        change: comparison with the URDF and with other models.
+        gravity: gravity torque of the arm with its load, on a tilting base if there is an IMU.
+    """
+
+    arm: HeldArm
+    joints: JointSettings
+    change: ModelChange
+    gravity: LoadedGravity
 
 
 class CompensationLoad(LoadListener):

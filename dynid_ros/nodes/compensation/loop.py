@@ -18,8 +18,8 @@ from dynid_ros.nodes.compensation.inputs import (
     CompensationLoad,
     CompensationSetpoint,
     JointStateInput,
+    ReadModel,
 )
-from dynid_ros.nodes.compensation.read_model import ReadModel
 from dynid_ros.nodes.compensation.ros2_control import EffortCommands
 from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.steady_thread import locked, steady_timer
@@ -55,6 +55,7 @@ class CompensationLoop:
 
     Attributes:
         began: description of the torque at which the last ramp in began.
+        running: whether commands may be published.
     """
 
     def __init__(
@@ -89,17 +90,12 @@ class CompensationLoop:
         self._confirmed = False
         self._rests_since: float | None = None
         self.lock = RLock()
-        self._running = False
+        self.running = False
         self._tolerance = tolerance
         self._foreign = 0
         self.began = ""
         self._timer = steady_timer(node, LEAVE_PERIOD_S, self._leave)
         self.states = JointStateInput(node, joint_names, self._on_joint_state)
-
-    @property
-    def running(self) -> bool:
-        """Whether commands may be published."""
-        return self._running
 
     @locked
     def start(self, enable: bool) -> None:
@@ -110,7 +106,7 @@ class CompensationLoop:
         """
         self.states.heard = time.monotonic()
         self._enable_pending = enable
-        self._running = True
+        self.running = True
 
     @locked
     def end(self) -> None:
@@ -129,9 +125,9 @@ class CompensationLoop:
             if (torque := self.compensator.watch(time.monotonic())) is not None:
                 self._publish(torque)
             time.sleep(END_PERIOD_S)
-        self._running = False
+        self.running = False
         if not self.commands.topic.acknowledged(ACKNOWLEDGEMENT_TIMEOUT_S):
-            self._node.get_logger().warning("the controller did not acknowledge the last command, which was zero")
+            self._node.get_logger().warning("The controller did not acknowledge the last command, which was zero.")
         self.commands.topic.close()
 
     @locked

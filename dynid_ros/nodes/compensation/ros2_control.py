@@ -121,8 +121,8 @@ class TrajectoryEffort(EffortCommands):
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
         super().__init__(node, topic, joints, controller_joints)
         node.get_logger().warning(
-            "output trajectory must not be the only thing that holds the arm: joint_trajectory_controller drops the "
-            "effort, or keeps a stale one, when it aborts a trajectory"
+            "Output trajectory must not be the only thing that holds the arm: joint_trajectory_controller drops the "
+            "effort, or keeps a stale one, when it aborts a trajectory."
         )
 
     @staticmethod

@@ -158,7 +158,7 @@ class Arm:
         await self._find_controller()
         await self.require_controller()
         self._taken = True
-        self._node.get_logger().info(f"commands go to {self.interface}")
+        self._node.get_logger().info(f"Commands go to {self.interface}.")
         self._commands.open()
         await self._find_controller()
         await self.require_controller()

@@ -137,7 +137,7 @@ class TorqueSamples:
         setback = self._last - (stamp - self.start) * 1e-9
         self.was_set_back = setback > MIN_CLOCK_SETBACK_S
         if self.was_set_back:
-            self._node.get_logger().warning(f"joint_states: its clock was set back by {setback:.1f} s")
+            self._node.get_logger().warning(f"The clock of joint_states was set back by {setback:.1f} s.")
             self.start = stamp if self._anew else self.start - round(setback * 1e9)
         elif setback >= 0.0:
             return None  # a repeated or an old state

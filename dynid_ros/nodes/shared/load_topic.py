@@ -78,7 +78,7 @@ class LoadListener(Listener):
             return
         self.problem = ""
         self._stamp = stamp or self._stamp
-        self._node.get_logger().info(f"load in force: {load}", throttle_duration_sec=LOG_PERIOD_S)
+        self._node.get_logger().info(f"The load in force is {load}.", throttle_duration_sec=LOG_PERIOD_S)
 
 
 def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[CarriedLoad, int]:

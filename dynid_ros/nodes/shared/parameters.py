@@ -227,7 +227,7 @@ def declare(node: Node, parameters: Sequence[NodeParameter], apply: ApplyValues 
             return SetParametersResult(successful=False, reason=f"unexpected {type(error).__name__}: {error}")
         vars(values).update(live)
         if later := sorted(new.keys() - live.keys()):
-            node.get_logger().info(f"{', '.join(later)}: for the next configuration")
+            node.get_logger().info(f"Changes of {', '.join(later)} take effect at the next configuration.")
         return SetParametersResult(successful=True)
 
     node.add_pre_set_parameters_callback(coerce_types)

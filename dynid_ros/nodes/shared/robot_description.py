@@ -77,7 +77,7 @@ def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
         if waited > timeout:
             raise DynidError(f"{missing} (waited for {waited:.0f} s)")
         if waited > REMINDER_PERIOD_S:
-            node.get_logger().warning(f"waiting: {missing}", throttle_duration_sec=REMINDER_PERIOD_S)
+            node.get_logger().warning(f"The node is waiting: {missing}", throttle_duration_sec=REMINDER_PERIOD_S)
         rclpy.spin_once(node, timeout_sec=0.0)
         time.sleep(POLL_PERIOD_S)  # the middleware would wait by the wall clock, which may be set
     node.destroy_subscription(subscription)

@@ -9,7 +9,7 @@ pytest.importorskip("rclpy")
 
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 
-UNLOCKED = {"running", "has_listener", "follow", "serve", "wake"}
+UNLOCKED = {"has_listener", "follow", "serve", "wake"}
 """They read one value, or lock what they call."""
 LOCKED = [name for name in vars(CompensationLoop) if not name.startswith("_") and name not in UNLOCKED] + ["_act_on"]
 WAIT_S = 0.05
