@@ -1,4 +1,4 @@
-"""Clocks of camera and robot, before it is known where the camera stands: by how fast bodies turn."""
+"""Rough alignment of the clocks of camera and robot by turning speeds, before the camera's pose is known."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
 
-# How far bodies turn within a short time: the same whoever looks, wherever the camera stands and the markers sit.
+# Angles by which bodies turn within a short time. They do not depend on the poses of camera and markers.
 
 
-STEP = 0.02
+GRID_STEP_S = 0.02
 """Step of the grid, s."""
 
-INTERVAL = 0.1
-"""Time within which a turn is measured, s: noise of the markers matters little, and motion is not smeared."""
+TURN_INTERVAL_S = 0.1
+"""Time within which a turn is measured, s: long for the markers' noise, short for the motion."""
 
 
 def grid(time: NDArray) -> NDArray:
-    """Times (G,) at which turns can be determined, s."""
-    return np.arange(time[0] + INTERVAL / 2, time[-1] - INTERVAL / 2, STEP)
+    """Return the times (G,) at which turns can be determined, s."""
+    return np.arange(time[0] + TURN_INTERVAL_S / 2, time[-1] - TURN_INTERVAL_S / 2, GRID_STEP_S)
 
 
 def link_turns(robot: RobotModel, time: NDArray, q: NDArray) -> NDArray:
-    """Angles (G, n), rad, by which links turn around each time of the grid, of motions q (N, n) at times (N,)."""
+    """Return the angles (G, n) of the links' turns around each time of the grid, rad, for motions q (N, n)."""
     before, after = (
         robot.forward_kinematics(_interpolated(time, q, grid(time) + side))[..., :3, :3]
-        for side in (-INTERVAL / 2, INTERVAL / 2)
+        for side in (-TURN_INTERVAL_S / 2, TURN_INTERVAL_S / 2)
     )
     return _angle(np.swapaxes(before, -1, -2) @ after)
 
 
 def body_turns(time: NDArray, positions: NDArray) -> NDArray:
-    """Angles (G,), rad, by which a body turns around each time of the grid; NaN where fewer than three are seen.
+    """Return the angles (G,) of a body's turns around each time of the grid, rad.
+
+    NaN where fewer than three of its markers are seen.
 
     Args:
-        time: (M,) s.
-        positions: (M, Q, 3) m of its markers, NaN where not seen.
+        time: Times (M,), s.
+        positions: Positions (M, Q, 3) of its markers, m; NaN where not seen.
     """
-    sides = [_interpolated(time, positions, grid(time) + side) for side in (-INTERVAL / 2, INTERVAL / 2)]
+    sides = [_interpolated(time, positions, grid(time) + side) for side in (-TURN_INTERVAL_S / 2, TURN_INTERVAL_S / 2)]
     both = np.isfinite(sides[0]).all(axis=2) & np.isfinite(sides[1]).all(axis=2)
     count = np.maximum(both.sum(axis=1), 1)[:, None, None]
     arms = []
@@ -58,7 +60,7 @@ def body_turns(time: NDArray, positions: NDArray) -> NDArray:
 
 
 def _interpolated(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
-    """Values (M, ...) on straight lines between samples; NaN next to a NaN."""
+    """Return values (M, ...) by linear interpolation; NaN next to a NaN."""
     after = np.clip(np.searchsorted(time, at), 1, len(time) - 1)
     share = (at - time[after - 1]) / (time[after] - time[after - 1])
     share = share.reshape(-1, *[1] * (values.ndim - 1))
@@ -66,17 +68,18 @@ def _interpolated(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
 
 
 def _angle(rotation: NDArray) -> NDArray:
-    """Angles (...) of rotations (..., 3, 3), rad; by sine and cosine, for small ones too."""
+    """Return the angles (...) of rotations (..., 3, 3), rad; by sine and cosine, which is exact for small ones."""
     sine = np.stack([rotation[..., i, j] - rotation[..., j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=-1)
     return np.arctan2(np.linalg.norm(sine, axis=-1), np.trace(rotation, axis1=-2, axis2=-1) - 1)
 
 
-NEAR = 1.0
-"""How far clocks may be apart whose records overlap, s."""
+MAX_OVERLAP_OFFSET_S = 1.0
+"""Largest offset of clocks whose records overlap, s."""
 
-LIKE, ALIKE = 0.8, 0.95
-"""Correlation of turning speeds, of the middle one of several bodies, that is believed at all, and that makes further
-trials needless."""
+MIN_CORRELATION = 0.8
+SUFFICIENT_CORRELATION = 0.95
+"""Smallest correlation of turning speeds, of the middle one of several bodies, that is accepted, and the one above
+which no further pair is tried."""
 
 
 def first_clock(
@@ -86,18 +89,18 @@ def first_clock(
     positions: NDArray,
     bodies: Sequence[tuple[NDArray, int | None]],
 ) -> ClockAlignment:
-    """Clock alignment by which each body turns as fast as its link.
+    """Return the clock alignment by which each body turns as fast as its link.
 
     Args:
-        robot: the arm.
-        recording: its joints alone.
-        time: (M,) s, of the camera.
-        positions: (M, P, 3) m, NaN where not seen.
-        bodies: columns of three or more markers that are rigidly connected, and the index of their link; None: unknown,
-            then the best pair of a body and a link is taken.
+        robot: Model of the arm.
+        recording: Recording of its joints alone.
+        time: Times (M,) of the camera, s.
+        positions: Marker positions (M, P, 3), m; NaN where not seen.
+        bodies: Columns of three or more rigidly connected markers, and the index of their link; None: unknown, then the
+            best pair of a body and a link is taken.
 
     Raises:
-        MocapError: records that do not overlap and do not match.
+        MocapError: The records neither overlap nor match.
     """
     near = _overlap(recording, time) > 0.5 * min(recording.duration, time[-1] - time[0])
     moving = [(body_turns(time, positions[:, columns]), link) for columns, link in bodies if len(columns) >= 3]
@@ -113,15 +116,15 @@ def first_clock(
                 np.stack([link for _, link in pairs], axis=1),
                 grid(time),
                 np.stack([turns for turns, _ in pairs], axis=1),
-                longest=NEAR if near else None,
+                longest=MAX_OVERLAP_OFFSET_S if near else None,
                 drift=False,
             )
         except RecordingError as reason:
             error = str(reason)
             continue
-        if _match(found) > (LIKE if best is None else _match(best)):
+        if _match(found) > (MIN_CORRELATION if best is None else _match(best)):
             best = found
-        if best is not None and _match(best) > ALIKE:
+        if best is not None and _match(best) > SUFFICIENT_CORRELATION:
             break
     if best is not None:
         return best

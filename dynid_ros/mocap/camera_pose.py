@@ -1,9 +1,9 @@
-"""How far markers stray on their links, for a camera pose and offsets that are tried.
+"""Stray of markers on their links for trial poses of the camera and trial offsets of the joints.
 
-Seen from its link a marker stands still. With the right pose of the camera (and the right zeros of the joints) its
-places z_k, carried back from each frame k by the motors' positions, coincide, and their mean is where it is fixed. So
-the places drop out of the fit (variable projection; Golub and Pereyra 1973): six numbers of the camera and one per
-offset stay, and the residual of a marker is z_k less the mean of all z_k.
+A marker is at rest in the frame of its link. With the right pose of the camera and the right zeros of the joints, the
+places z_k of a marker, carried back from each frame k by the motors' positions, coincide, and their mean is its place.
+The places therefore drop out of the fit (variable projection; Golub and Pereyra 1973). Six numbers of the camera and
+one per offset remain, and the residual of a marker is z_k minus the mean of all z_k.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dynid_ros.model import RobotModel
 
 
 class Scatter(NamedTuple):
-    """Places of markers on their links in K frames, and what changes them.
+    """Places of markers on their links in K frames, with derivatives.
 
     Attributes:
-        places: (P, 3) weighted mean, m; NaN without a weight.
-        residual: (K, P, 3) m, places less their mean; NaN where not seen.
-        jacobian: (K, P, 3, 6 + n) derivatives of the residual: rotation and shift of the base frame, joint offsets.
-        mean_jacobian: (P, 3, 6 + n) of the mean places.
+        places: Weighted mean places (P, 3), m; NaN without a weight.
+        residual: Places minus their means, (K, P, 3) m; NaN where not seen.
+        jacobian: Derivatives (K, P, 3, 6 + n) of the residual: rotation and shift of the base frame, joint offsets.
+        mean_jacobian: Derivatives (P, 3, 6 + n) of the mean places.
     """
 
     places: NDArray
@@ -43,10 +43,10 @@ class SeenOnLinks:
     """Markers seen in K frames of known motor positions.
 
     Attributes:
-        robot: the arm.
-        markers: links alone matter.
-        motor: (K, n) rad or m.
-        positions: (K, P, 3) m in the camera frame, NaN where not seen.
+        robot: Model of the arm.
+        markers: Markers with their links.
+        motor: Motor positions (K, n), rad or m.
+        positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen.
     """
 
     robot: RobotModel
@@ -55,19 +55,19 @@ class SeenOnLinks:
     positions: NDArray
 
     def places(self, rotation: NDArray, shift: NDArray, offsets: NDArray | float = 0.0) -> NDArray:
-        """(K, P, 3) on their links, m, if the base frame is reached by `rotation` (3, 3) and `shift` (3,), m."""
+        """Return the places (K, P, 3) on the links, m, for a rotation (3, 3) and shift (3,) to the base frame."""
         frames = link_frames(self.robot, self.motor + offsets)
         relative = self.positions @ rotation.T + shift - frames.origin[:, self.markers.links]
         return np.einsum("kpji,kpj->kpi", frames.rotation[:, self.markers.links], relative)
 
     def scatter(self, rotation: NDArray, shift: NDArray, offsets: NDArray, weights: NDArray) -> Scatter:
-        """Return residuals and derivatives at the predicted places: what cannot be determined has exact zeros.
+        """Return residuals and derivatives at the predicted places, so that undetermined directions have exact zeros.
 
         Args:
-            rotation: (3, 3) from the camera frame to the base frame.
-            shift: (3,) likewise, m.
-            offsets: (n,) to add to the motors' positions.
-            weights: (K, P) of squared residuals.
+            rotation: Rotation (3, 3) from the camera frame to the base frame.
+            shift: Shift (3,) from the camera frame to the base frame, m.
+            offsets: Offsets (n,) of the motors' positions.
+            weights: Weights (K, P) of squared residuals.
         """
         frames = link_frames(self.robot, self.motor + offsets)
         turn = frames.rotation[:, self.markers.links]
@@ -91,11 +91,7 @@ class SeenOnLinks:
         return Scatter(places, seen - places, moves - mean, mean)
 
     def stray_by_link(self, marker: int, rotation: NDArray, shift: NDArray, offsets: NDArray | float = 0.0) -> NDArray:
-        """Return how far one marker strays on each of the m links, the base last.
-
-        Returns:
-            (m + 1,) median distance from its median place, m.
-        """
+        """Return the median distance (m + 1,) of a marker from its median place on each of m links and the base, m."""
         n = self.robot.chain.n_links
         there = np.isfinite(self.positions[:, marker]).all(axis=1)
         everywhere = MarkerSet(
@@ -111,38 +107,38 @@ class SeenOnLinks:
 
 
 def turning(points: NDArray) -> NDArray:
-    """(..., 3, 3) matrices from a small rotation to the movement of points (..., 3)."""
+    """Return matrices (..., 3, 3) from a small rotation to the movement of points (..., 3)."""
     x, y, z = (points[..., i] for i in range(3))
     zero = np.zeros_like(x)
     return np.stack([zero, z, -y, -z, zero, x, y, -x, zero], axis=-1).reshape(*points.shape, 3)
 
 
-# A first pose of the camera from nothing: Gauss-Newton from all around, at once.
+# Global search of the camera's pose: Gauss-Newton from all orientations at once.
 
 
-ITERATIONS = 30
-FRAMES = 40
+MAX_ITERATIONS = 30
+SEARCH_FRAMES = 40
 
 PROMISING = (10, 6)
-"""Iteration after which only some starts go on, and how many."""
+"""Iteration after which only the best starts continue, and their number."""
 
-LONGEST_TURN = 0.6
+MAX_TURN_RAD = 0.6
 DAMPING = 1e-6
-"""Damping of the normal matrix, in parts of its trace: what the markers do not determine stays where it starts."""
+"""Damping of the normal matrix, in parts of its trace: undetermined directions stay where they start."""
 
 
-def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -> tuple[NDArray, NDArray, float]:
-    """Rotation (3, 3) and shift (3,) from the camera frame to the base frame under which markers stray least.
+def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = SEARCH_FRAMES) -> tuple[NDArray, NDArray, float]:
+    """Search the rotation and shift from the camera frame to the base frame under which markers stray least.
 
-    Starts are the 24 rotations of a cube: no rotation is farther than 63° from one of them.
+    The starts are the 24 rotations of a cube: no rotation is farther than 63° from one of them.
 
     Args:
-        seen: markers and motors.
-        mirrored: look for a reflection in place of a rotation.
-        frames: that are looked at, spread over the record.
+        seen: Markers and motors.
+        mirrored: Whether a reflection is searched for instead of a rotation.
+        frames: Number of frames, spread over the record.
 
     Returns:
-        rotation, shift (m) and the spread that is left, m, of a coordinate, by the median.
+        Rotation (3, 3), shift (3,) in m, and the remaining spread of a coordinate by the median, m.
     """
     rows = np.unique(np.linspace(0, len(seen.motor) - 1, frames).astype(int))
     links = link_frames(seen.robot, seen.motor[rows])
@@ -158,7 +154,7 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -
     rotation, shift = _cube(), np.zeros((24, 3))
     weights = np.repeat(there[None].astype(float), len(rotation), axis=0)
     residual = np.zeros((len(rotation), *points.shape))
-    for iteration in range(ITERATIONS):
+    for iteration in range(MAX_ITERATIONS):
         if iteration == PROMISING[0]:
             good = np.argsort(_scale(off(residual))[:, 0, 0])[: PROMISING[1]]
             rotation, shift, weights = rotation[good], shift[good], weights[good]
@@ -173,7 +169,7 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -
         jacobian = _centred(turn, columns, weights)
         step = _step(jacobian, residual, weights, free=6 if iteration else 3)
         angle = np.linalg.norm(step[:, :3], axis=1, keepdims=True)
-        step[:, :3] *= np.minimum(1.0, LONGEST_TURN / np.maximum(angle, LONGEST_TURN))
+        step[:, :3] *= np.minimum(1.0, MAX_TURN_RAD / np.maximum(angle, MAX_TURN_RAD))
         turned = Rotation.from_rotvec(step[:, :3]).as_matrix()
         rotation = turned @ rotation
         shift = np.einsum("sij,sj->si", turned, shift) + step[:, 3:]
@@ -184,7 +180,7 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = FRAMES) -
 
 
 def _cube() -> NDArray:
-    """The 24 rotations (24, 3, 3) of a cube."""
+    """Return the rotations (24, 3, 3) of a cube."""
     signed = [
         np.eye(3)[list(order)] * np.array(signs)[:, None]
         for order in itertools.permutations(range(3))
@@ -194,7 +190,7 @@ def _cube() -> NDArray:
 
 
 def _centred(turn: NDArray, values: NDArray, weights: NDArray) -> NDArray:
-    """Vectors (S, K, P, 3) or (S, K, P, 3, C) of the base frame on the links, less their weighted mean over frames."""
+    """Return vectors (S, K, P, 3) or (S, K, P, 3, C) on the links minus their weighted means over frames."""
     local = np.swapaxes(turn, -1, -2) @ (values if values.ndim == 5 else values[..., None])
     share = weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     local = local - np.einsum("skp,skpic->spic", share, local)[:, None]
@@ -202,12 +198,12 @@ def _centred(turn: NDArray, values: NDArray, weights: NDArray) -> NDArray:
 
 
 def _scale(length: NDArray) -> NDArray:
-    """(S, 1, 1) spread of all residuals of a start."""
+    """Return the spread (S, 1, 1) of all residuals of a start."""
     return np.maximum(spread(length.reshape(len(length), -1)), 1e-9)[:, None, None]
 
 
 def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> NDArray:
-    """Gauss-Newton steps (S, 6), lightly damped; only the shift if three are free."""
+    """Return lightly damped Gauss-Newton steps (S, 6); only of the shift if three are free."""
     root = np.sqrt(weights)[..., None]
     first = 6 - free
     rows = (jacobian[..., first:] * root[..., None]).reshape(len(jacobian), -1, free)
@@ -220,11 +216,11 @@ def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> 
     return step
 
 
-# What markers determine of the camera's pose and of the joints' zeros, and what they leave undetermined.
+# Determined directions of the camera's pose and of the joints' zeros.
 
 
-SMALLEST_LEVER = 2e-3
-"""RMS movement of the markers on their links, m, for a unit of a parameter (rad, m), below which it is undetermined."""
+MIN_LEVER_M = 2e-3
+"""RMS movement of the markers on their links, m, per unit of a parameter (rad, m), below which it is undetermined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,9 +228,9 @@ class EstimablePose:
     """Directions of the parameters (rotation and shift of the base, joint offsets) that the markers determine.
 
     Attributes:
-        basis: (6 + n, F) of the free directions.
-        offsets: (n,) joints whose offset is among them.
-        undecided: what is left open, in words.
+        basis: Basis (6 + n, F) of the determined directions.
+        offsets: Mask (n,) of the joints whose offset is determined.
+        undecided: Sentences on undetermined directions.
     """
 
     basis: NDArray
@@ -242,14 +238,14 @@ class EstimablePose:
     undecided: tuple[str, ...]
 
     def step(self, scatter: Scatter, weights: NDArray) -> NDArray:
-        """Gauss-Newton step (6 + n,)."""
+        """Return the Gauss-Newton step (6 + n,)."""
         normal, gradient = normal_equations(scatter, weights)
         inner = self.basis.T @ normal @ self.basis
         return -self.basis @ np.linalg.lstsq(inner, self.basis.T @ gradient, rcond=None)[0]
 
 
 def normal_equations(scatter: Scatter, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """Normal matrix (6 + n, 6 + n) and gradient (6 + n,) of half the weighted squares."""
+    """Return normal matrix (6 + n, 6 + n) and gradient (6 + n,) of half the weighted squares."""
     rows = scatter.jacobian * weights[..., None, None]
     residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)
     flat = scatter.jacobian.reshape(-1, scatter.jacobian.shape[-1])
@@ -257,14 +253,14 @@ def normal_equations(scatter: Scatter, weights: NDArray) -> tuple[NDArray, NDArr
 
 
 def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, offsets: bool) -> EstimablePose:
-    """Free directions: of the camera's pose by the rank of its part, then one offset after the other.
+    """Return the determined directions: of the camera's pose by its rank, then of one offset after the other.
 
-    An offset that the camera's pose, the markers' places and the offsets before it can imitate stays at zero.
+    An offset stays at zero if the camera's pose, the markers' places and the offsets before it can imitate it.
     """
     normal = normal_equations(scatter, weights)[0] / max(float(weights.sum()), np.finfo(float).tiny)
     size = len(normal)
     values, vectors = np.linalg.eigh(normal[:6, :6])
-    determined = values > SMALLEST_LEVER**2
+    determined = values > MIN_LEVER_M**2
     basis = np.zeros((size, int(determined.sum())))
     basis[:6] = vectors[:, determined]
     undecided = [_null_direction(vector) for vector in vectors[:, ~determined].T]
@@ -274,11 +270,11 @@ def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, off
         column[6 + j] = 1.0
         across = basis.T @ normal @ column
         own = normal[6 + j, 6 + j] - across @ np.linalg.lstsq(basis.T @ normal @ basis, across, rcond=None)[0]
-        if own > SMALLEST_LEVER**2:
+        if own > MIN_LEVER_M**2:
             found[j] = True
             basis = np.column_stack([basis, column])
         else:
-            camera = ", another pose of the camera" if normal[6 + j, 6 + j] > SMALLEST_LEVER**2 else ""
+            camera = ", another pose of the camera" if normal[6 + j, 6 + j] > MIN_LEVER_M**2 else ""
             undecided.append(
                 f"offset of {robot.joint_names[j]}: left at zero, other places of the markers{camera} or other offsets "
                 "look the same"
@@ -287,7 +283,7 @@ def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, off
 
 
 def _null_direction(direction: NDArray) -> str:
-    """A rotation and shift (6,) of the base that changes nothing, in words."""
+    """Describe a rotation and shift (6,) of the base that changes nothing."""
     turn, shift = direction[:3], direction[3:]
     size = np.linalg.norm(turn)
     if size < 0.05:
@@ -304,18 +300,18 @@ def _vector(values: NDArray) -> str:
     return "(" + ", ".join(f"{value + 0.0:.2f}" for value in np.round(values, 2)) + ")"
 
 
-# Standard errors of a registration by leaving out stretches of it.
+# Standard errors of a registration by leaving out blocks of frames.
 
 
 BLOCKS = 10
-"""Stretches of consecutive frames: long enough that errors of one do not return in the next."""
+"""Number of blocks of consecutive frames: long enough that errors of one do not continue in the next."""
 
 
 def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[NDArray, NDArray]:
-    """Standard errors (6 + n,) of the parameters and (P, 3) of the places; zero for parameters that are not free.
+    """Return the standard errors (6 + n,) of the parameters and (P, 3) of the places; zero for fixed parameters.
 
-    The jackknife over blocks of consecutive frames, each left out by one Gauss-Newton step (Miller 1974, "The
-    jackknife: a review"): honest where residuals of neighbouring frames are correlated, as deflections are.
+    Jackknife over blocks of consecutive frames, each left out by one Gauss-Newton step (Miller 1974, "The jackknife: a
+    review"). It allows for residuals that are correlated between neighbouring frames, as deflections are.
     """
     n_blocks = min(BLOCKS, len(weights))
     residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)

@@ -1,10 +1,10 @@
-"""Registration of an arm whose joints give way: deflections of each frame are fitted along with it.
+"""Registration of an arm whose joints give way: the deflections of each frame are estimated along with it.
 
-A stiff registration takes motors for links, and deflections of half a degree put markers millimetres off their places:
-as much as the deflections that are looked for. Here each frame has deflections of its own, held near zero by their
-typical size, and the kinematics has to explain the rest. They are eliminated frame by frame (a bundle adjustment;
-Triggs et al. 2000), so the camera's pose and the places of the markers are what is solved for. The typical deflection
-of each joint follows from the data (expectation maximisation; Dempster, Laird and Rubin 1977).
+A stiff registration equates links and motors, and deflections of half a degree move markers by millimetres, as much as
+the deflections of interest. Here each frame has deflections of its own, drawn to zero by their typical size, and the
+kinematics has to explain the rest. They are eliminated frame by frame (a bundle adjustment; Triggs et al. 2000), which
+leaves the camera's pose and the places of the markers. The typical deflection of each joint follows from the data
+(expectation maximisation; Dempster, Laird and Rubin 1977).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dynid_ros.estimation.robust import MEDIAN_NORM_OF_3, tukey
 from dynid_ros.mocap.camera_pose import SeenOnLinks, turning
 from dynid_ros.mocap.marker_set import link_frames, marker_jacobian, marker_positions
 
-ITERATIONS = 40
-SETTLED = 1e-6
-USUAL = np.deg2rad(1.0)
-"""Deflection to start from, rad; a sliding joint gives way by a tenth of that in m."""
+MAX_ITERATIONS = 40
+CONVERGENCE_STEP = 1e-6
+FIRST_DEFLECTION_RAD = np.deg2rad(1.0)
+"""Initial deflection, rad; a prismatic joint has a tenth of that in m."""
 
-NOISE = 1e-3
-"""Standard deviation of a coordinate, to start from, m."""
+FIRST_NOISE_M = 1e-3
+"""Initial standard deviation of a coordinate, m."""
 
-LEAST = 1e-6
+MIN_DEFLECTION = 1e-6
 BLOCKS = 10
-"""Stretches of consecutive frames that are left out in turn for the standard errors."""
+"""Number of blocks of consecutive frames that are left out in turn for the standard errors."""
 
 
 @dataclass
@@ -38,14 +38,14 @@ class DeflectingRegistration:
     """State of the fit, and its result.
 
     Attributes:
-        rotation: (3, 3) and
-        shift: (3,) from the camera frame to the base frame, m.
-        places: (P, 3) m.
-        deflection: (K, n) rad or m, link less motor.
-        typical: (n,) typical size of the deflections.
-        noise: of a coordinate, m.
-        weights: (K, P).
-        errors: (6 + 3 P,) standard errors: rotation and shift of the base, places.
+        rotation: Rotation (3, 3) from the camera frame to the base frame.
+        shift: Shift (3,) from the camera frame to the base frame, m.
+        places: Places (P, 3) of the markers, m.
+        deflection: Link minus motor positions (K, n), rad or m.
+        typical: Typical sizes (n,) of the deflections.
+        noise: Standard deviation of a coordinate, m.
+        weights: Weights (K, P).
+        errors: Standard errors (6 + 3 P,) of rotation and shift of the base, and of the places.
     """
 
     rotation: NDArray
@@ -58,7 +58,7 @@ class DeflectingRegistration:
     errors: NDArray
 
     def residual(self, seen: SeenOnLinks) -> NDArray:
-        """(K, P, 3) measured less predicted, m, in the base frame."""
+        """Return measured minus predicted positions (K, P, 3) in the base frame, m."""
         frames = link_frames(seen.robot, seen.motor + self.deflection)
         predicted = marker_positions(frames, replace(seen.markers, places=self.places))
         return seen.positions @ self.rotation.T + self.shift - predicted
@@ -70,29 +70,29 @@ def fit_deflecting(
     """Fit from the result of a stiff registration; all `places` are finite, and markers determine more than n numbers.
 
     Args:
-        seen: markers and motors.
-        rotation: (3, 3) from the camera frame to the base frame.
-        shift: (3,) likewise, m.
-        places: (P, 3) m.
-        weights: (K, P) to start from.
+        seen: Markers and motors.
+        rotation: Rotation (3, 3) from the camera frame to the base frame.
+        shift: Shift (3,) from the camera frame to the base frame, m.
+        places: Places (P, 3), m.
+        weights: Initial weights (K, P).
     """
     n = seen.robot.n_joints
-    typical = np.where(seen.robot.chain.prismatic, USUAL / 10, USUAL)
+    typical = np.where(seen.robot.chain.prismatic, FIRST_DEFLECTION_RAD / 10, FIRST_DEFLECTION_RAD)
     state = DeflectingRegistration(
         rotation,
         shift,
         places,
         np.zeros((len(seen.motor), n)),
         typical,
-        NOISE,
+        FIRST_NOISE_M,
         weights,
         np.full(6 + places.size, np.nan),
     )
-    for iteration in range(ITERATIONS):
+    for iteration in range(MAX_ITERATIONS):
         normals, gradients, moves = _linearised(seen, state, reweigh=iteration > 0)
         step = -np.linalg.lstsq(normals.sum(axis=0), gradients.sum(axis=0), rcond=1e-12)[0]
         _apply(state, step, moves)
-        if iteration > 5 and np.max(np.abs(step)) < SETTLED:
+        if iteration > 5 and np.max(np.abs(step)) < CONVERGENCE_STEP:
             break
     state.errors = _errors(*_linearised(seen, state, reweigh=False), state)
     return state
@@ -101,10 +101,10 @@ def fit_deflecting(
 def _errors(
     normals: NDArray, gradients: NDArray, moves: list[tuple[NDArray, NDArray]], state: DeflectingRegistration
 ) -> NDArray:
-    """Standard errors (6 + 3 P,): a jackknife over blocks, and what deflections may have in common in all frames.
+    """Return the standard errors (6 + 3 P,) by a jackknife over blocks and by the common part of the deflections.
 
-    That common part is taken to be zero where nothing determines it (for the first joint and the last), and is as
-    uncertain as deflections are large.
+    The common part of all frames is taken as zero where it is undetermined (first and last joint). Its uncertainty is
+    the typical size of the deflections.
     """
     whole = normals.sum(axis=0)
     left_out = left_out_steps(normals, gradients, rcond=1e-12)
@@ -123,10 +123,10 @@ def _apply(state: DeflectingRegistration, step: NDArray, moves: list[tuple[NDArr
 def _linearised(
     seen: SeenOnLinks, state: DeflectingRegistration, *, reweigh: bool
 ) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
-    """Normal matrices (B, 6 + 3 P, ...) and gradients of blocks of frames with the deflections eliminated.
+    """Return normal matrices (B, 6 + 3 P, ...) and gradients of blocks of frames, with the deflections eliminated.
 
-    Weights, noise and typical deflections are brought up to date on the way. The third are the deflections' own steps
-    and how they follow the others'.
+    Weights, noise and typical deflections are updated on the way. The third result holds the deflections' own steps and
+    their dependence on the other steps.
     """
     markers = replace(seen.markers, places=state.places)
     blocks = np.array_split(np.arange(len(seen.motor)), min(BLOCKS, len(seen.motor)))
@@ -135,7 +135,7 @@ def _linearised(
     residual = seen.positions @ state.rotation.T + state.shift - predicted
     turn = frames.rotation[:, markers.links]
     if reweigh:
-        # From the median of each marker on its link: if its place is off, that is no reason to leave it out for ever.
+        # Distances are those from each marker's median on its link: a wrong place does not exclude it for ever.
         places = np.einsum("kpji,kpj->kpi", turn, residual)
         length = markers.distances(places - np.nanmedian(places, axis=0))
         scale = np.median(length[np.isfinite(length)]) / MEDIAN_NORM_OF_3
@@ -166,12 +166,12 @@ def _linearised(
         squares = float(np.sum(residual**2))
         state.noise = float(np.sqrt(squares / max(dof, 1.0)))
         power = np.mean(state.deflection**2 + state.noise**2 * np.concatenate(variances), axis=0)
-        state.typical = np.maximum(np.sqrt(power), LEAST)
+        state.typical = np.maximum(np.sqrt(power), MIN_DEFLECTION)
     return np.array(normals), np.array(gradients), moves
 
 
 def _others(predicted: NDArray, turn: NDArray) -> NDArray:
-    """Derivatives (K, 3 P, 6 + 3 P) of the residuals with respect to the base's frame and the places."""
+    """Return the derivatives (K, 3 P, 6 + 3 P) of the residuals by the base's frame and the places."""
     n_frames, n_markers = predicted.shape[:2]
     matrix = np.zeros((n_frames, n_markers, 3, 6 + 3 * n_markers))
     matrix[..., :3] = turning(predicted)
@@ -182,7 +182,7 @@ def _others(predicted: NDArray, turn: NDArray) -> NDArray:
 
 
 def redundant(seen: SeenOnLinks) -> bool:
-    """Whether markers of most frames give more than the positions of the joints that move them."""
+    """Return whether markers of most frames give more numbers than the positions of the joints that move them."""
     there = np.isfinite(seen.positions).all(axis=2)
     n_joints = int(seen.markers.beyond(seen.robot).any(axis=0).sum())
     return bool(np.median(there @ seen.markers.dof) > n_joints) and len(set(seen.markers.links)) > 1

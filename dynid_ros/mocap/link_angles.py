@@ -11,10 +11,10 @@ from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import OUTLIER_SIGMAS, lengths, spread
 from dynid_ros.mocap.frame_fit import FrameFit, Weights, cautious, fit_frames, follow, unknown_joints
 from dynid_ros.mocap.marker_set import MarkerSet, link_frames, marker_positions, require_enough
-from dynid_ros.mocap.markers import mended, require_positions
+from dynid_ros.mocap.markers import reordered, require_positions
 from dynid_ros.model import RobotModel
 
-# Link angles from motion capture, with what is known of their errors.
+# Link angles with their errors.
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,14 +22,15 @@ class LinkAngles:
     """Positions of the links of an arm of n joints at M frames, on the camera's clock.
 
     Attributes:
-        time: (M,) s.
-        position: (M, n) rad or m, of the kinematics; NaN where the markers seen do not determine it.
-        standard_errors: (M, n) from the markers' noise alone: errors of the registration are common to all frames.
-        residual_rms: (P,) m, of each marker, its outliers left out; NaN for one that was never used.
-        noise: standard deviation of a marker's coordinate, m; NaN without redundancy.
-        remarks: what is missing and why, what was left out or mended.
-        marker_names: (P,).
-        offsets: (n,) to add to motor positions so that they have the same zero as `position`; zero if not asked for.
+        time: Times (M,), s.
+        position: Positions (M, n) by the kinematics, rad or m; NaN where the seen markers do not determine them.
+        standard_errors: Standard errors (M, n) by the markers' noise alone: errors of the registration are common to
+            all frames.
+        residual_rms: RMS residuals (P,) of the markers without outliers, m; NaN for one that was never used.
+        noise: Standard deviation of a marker's coordinate, m; NaN without redundancy.
+        remarks: Sentences on missing angles with reasons, and on dropped or exchanged markers.
+        marker_names: Names (P,).
+        offsets: Offsets (n,) of the motor positions to the zero of `position`; zero if not requested.
     """
 
     time: NDArray
@@ -42,7 +43,7 @@ class LinkAngles:
     offsets: NDArray
 
     def summary(self, joint_names: tuple[str, ...]) -> str:
-        """Text: frames and standard errors per joint, residual per marker, remarks."""
+        """Return text with frames and standard errors per joint, residual per marker, and remarks."""
         lines = [f"{len(self.time)} frames, noise of a marker's coordinate {1000 * self.noise:.2f} mm"]
         for j, name in enumerate(joint_names):
             known = np.isfinite(self.position[:, j])
@@ -55,17 +56,18 @@ class LinkAngles:
         return "\n".join([*lines, *(f"  {remark}" for remark in self.remarks)])
 
 
-PREDICTED = 3.0
-"""Times the typical error of a prediction from other frames that a marker may be off to be recognised."""
+MAX_PREDICTION_ERRORS = 3.0
+"""Distance within which a marker is recognised, in typical errors of the prediction from other frames."""
 
-NEAREST = 10.0
-"""The same in standard deviations of the noise, at least."""
+MIN_RECOGNITION_SIGMAS = 10.0
+"""Smallest such distance, in standard deviations of the noise."""
 
-LEAST, UNKNOWN = 1e-5, 1e-3
-"""Noise of a coordinate, m, that is taken at least, and where no frame shows it."""
+MIN_NOISE_M = 1e-5
+DEFAULT_NOISE_M = 1e-3
+"""Smallest noise of a coordinate, m, and its value where no frame determines it."""
 
-SUSPECT = 0.3
-"""Share of outliers from which a marker is named."""
+MAX_OUTLIER_SHARE = 0.3
+"""Share of outliers above which a marker is named."""
 
 
 def chain_angles(
@@ -78,33 +80,33 @@ def chain_angles(
     seed: ArrayLike | None = None,
     first: ArrayLike | None = None,
 ) -> LinkAngles:
-    """Link angles by least squares in each frame (Lightcap and Banks 2007, eq. 13, for the whole chain).
+    """Estimate link angles by least squares in each frame (Lightcap and Banks 2007, eq. 13, for the whole chain).
 
     All frames are solved at once, in three passes. The first is robust within each frame. Frames in which some marker
-    stays far off get a new start from their neighbours, and there every seen point goes to the marker that it is
-    nearest to: this mends swapped markers and drops ghosts. The last is plain least squares of all markers within
-    4.5 standard deviations of the noise, which is that of all frames. Markers of a body that the tracker has fitted are
-    judged together, and stay in their order.
+    is far off get a new start from their neighbours, and every point goes to the nearest marker there: this restores
+    exchanged names and drops ghosts. The last is plain least squares of all markers within 4.5 standard deviations of
+    the noise, which is common to all frames. Markers of a body that the tracker has fitted are judged together, and
+    keep their order.
 
     Standard errors hold the noise of the markers. Errors of the markers' places and of the camera's pose shift all
     frames alike.
 
     Args:
-        robot: the arm.
-        markers: which link each is on, and where.
-        positions: (M, P, 3) m in the camera frame, NaN where not seen.
-        camera: (4, 4) pose of the arm's base in the camera frame.
-        time: (M,) s; None: frames are counted.
-        seed: (M, n) joint positions to start from, as from the motors, within some 0.3 rad; where one is not finite, it
-            is interpolated. None: each frame starts from those before it.
-        first: (n,) where the first frame starts without `seed`; None: searched for within the limits.
+        robot: Model of the arm.
+        markers: Markers with their links and places.
+        positions: Marker positions (M, P, 3) in the camera frame, m; NaN where not seen.
+        camera: Pose (4, 4) of the arm's base in the camera frame.
+        time: Times (M,), s; None: frames are counted.
+        seed: Initial joint positions (M, n), as of the motors, within some 0.3 rad; non-finite ones are interpolated.
+            None: each frame starts from those before it.
+        first: Initial joint positions (n,) of the first frame without `seed`; None: searched for within the limits.
 
     Returns:
         Angles, NaN where a frame does not determine a joint, with the reasons.
 
     Raises:
-        MocapError: wrong shapes, a marker without a place, a mirrored pose of the camera, fewer than three markers
-            beyond a joint or all on one line, or no first frame.
+        MocapError: Shapes do not fit, a marker has no place, the pose of the camera is mirrored, fewer than three
+            markers are beyond a joint or all on one line, or no first frame was found.
     """
     seen = in_base(require_positions(positions, markers.size), camera)
     stamps = np.arange(len(seen), dtype=float) if time is None else np.asarray(time, dtype=float)
@@ -147,7 +149,7 @@ def chain_angles(
 
 
 def in_base(positions: NDArray, camera: ArrayLike) -> NDArray:
-    """Positions (..., 3) from the camera's frame in the base's, `camera` (4, 4) being the pose of the base there.
+    """Return positions (..., 3) of the camera's frame in the base's; `camera` (4, 4) is the pose of the base there.
 
     Raises:
         MocapError: `camera` is no pose.
@@ -161,7 +163,7 @@ def in_base(positions: NDArray, camera: ArrayLike) -> NDArray:
 
 
 def _filled(robot: RobotModel, seed: ArrayLike, n_frames: int) -> NDArray:
-    """Seeds (M, n), holes interpolated."""
+    """Return the seeds (M, n) with interpolated gaps."""
     start = np.array(seed, dtype=float)
     if start.shape != (n_frames, robot.n_joints):
         raise MocapError(f"seed has shape {start.shape}; expected ({n_frames}, {robot.n_joints})")
@@ -169,7 +171,7 @@ def _filled(robot: RobotModel, seed: ArrayLike, n_frames: int) -> NDArray:
 
 
 def _interpolated(values: NDArray, good: NDArray) -> NDArray:
-    """Columns (M, n) with what is not good taken from its neighbours; zero in a column without any good."""
+    """Return columns (M, n) with bad rows interpolated from their neighbours; zero in a column without good rows."""
     row = np.arange(len(values))
     columns = [
         np.interp(row, row[ok], column[ok]) if ok.any() else np.zeros(len(row))
@@ -181,12 +183,11 @@ def _interpolated(values: NDArray, good: NDArray) -> NDArray:
 def _mend(
     robot: RobotModel, markers: MarkerSet, seen: NDArray, reference: NDArray, fit: FrameFit, *, noise: float
 ) -> tuple[NDArray, NDArray, int]:
-    """Points in the right order, better starts, and the number of frames in which some changed places.
+    """Return points in the right order, better starts, and the number of frames with exchanged markers.
 
-    Markers of a tracked body are in their order: they are the tracker's, not cameras'.
-
-    What is interpolated over frames is the way (M, n) from `reference` (M, n), the motors' positions if there are any:
-    deflections change slowly, and far less than positions.
+    Markers of a tracked body are in their order: it is the tracker's. The difference (M, n) from `reference` (M, n),
+    the motors' positions if available, is interpolated over frames: deflections change slowly, and far less than
+    positions.
     """
     worst = np.max(np.where(np.isfinite(seen).all(axis=2), markers.distances(fit.residual), 0.0), axis=1)
     good = worst < OUTLIER_SIGMAS * noise
@@ -200,16 +201,20 @@ def _mend(
     expected = marker_positions(link_frames(robot, neighbours[good]), markers)
     typical = lengths(seen[good] - expected)
     typical = typical[np.isfinite(typical)]
-    gate = max(NEAREST * noise, PREDICTED * float(np.quantile(typical, 0.95)) if typical.size else 0.0, 1e-4)
+    gate = max(
+        MIN_RECOGNITION_SIGMAS * noise,
+        MAX_PREDICTION_ERRORS * float(np.quantile(typical, 0.95)) if typical.size else 0.0,
+        1e-4,
+    )
     bad = np.ix_(~good, markers.alone)
     ordered = seen.copy()
-    ordered[bad] = mended(seen[bad], marker_positions(link_frames(robot, guess), markers)[bad], gate)
+    ordered[bad] = reordered(seen[bad], marker_positions(link_frames(robot, guess), markers)[bad], gate)
     moved = np.isfinite(ordered[bad]).all(axis=2) & ~np.all(ordered[bad] == seen[bad], axis=2)
     return ordered, begin, int(moved.any(axis=1).sum())
 
 
 def _from_neighbours(values: NDArray, good: NDArray) -> NDArray:
-    """Each good row as its good neighbours on both sides would have it."""
+    """Return each good row as predicted by its good neighbours on both sides."""
     rows = np.flatnonzero(good)
     inner = np.empty((len(rows), values.shape[1]))
     before, after = np.maximum(np.arange(len(rows)) - 1, 0), np.minimum(np.arange(len(rows)) + 1, len(rows) - 1)
@@ -224,31 +229,31 @@ def _within(gate: float) -> Weights:
 
 
 def _dof(fit: FrameFit, markers: MarkerSet) -> NDArray:
-    """(M,) independent numbers beyond those that the fit needs."""
+    """Return the numbers (M,) of degrees of freedom of the residuals."""
     return np.maximum((fit.weights > 0) @ markers.dof - fit.rank, 0.0)
 
 
 def _usual_noise(fit: FrameFit, markers: MarkerSet) -> float:
-    """Standard deviation of a coordinate, m, from the median frame with redundancy; `UNKNOWN` without one."""
+    """Return the standard deviation of a coordinate from the median frame with redundancy, m; a default without one."""
     free = _dof(fit, markers)
     some = free > 0
     if not some.any():
-        return UNKNOWN
+        return DEFAULT_NOISE_M
     # A fit makes residuals smaller than the noise.
     shrunk = np.sqrt((fit.weights[some] > 0) @ markers.dof / free[some])
-    return max(float(np.median(spread(markers.distances(fit.residual[some])) * shrunk)), LEAST)
+    return max(float(np.median(spread(markers.distances(fit.residual[some])) * shrunk)), MIN_NOISE_M)
 
 
 def _noise(fit: FrameFit, markers: MarkerSet) -> float:
-    """Standard deviation of a coordinate, m, from all frames; `UNKNOWN` without redundancy."""
+    """Return the standard deviation of a coordinate from all frames, m; a default without redundancy."""
     free = _dof(fit, markers)
     used = (fit.weights > 0) & (free > 0)[:, None]
     squares = float(np.sum(np.where(used, lengths(fit.residual) ** 2, 0.0)))
-    return max(float(np.sqrt(squares / free.sum())), LEAST) if free.sum() > 0 else UNKNOWN
+    return max(float(np.sqrt(squares / free.sum())), MIN_NOISE_M) if free.sum() > 0 else DEFAULT_NOISE_M
 
 
 def _left_out(markers: MarkerSet, positions: ArrayLike, fit: FrameFit, n_mended: int, unplaced: NDArray) -> list[str]:
-    """Sentences on points that were not used, or not as they came."""
+    """Return sentences on points that were dropped or had exchanged names."""
     remarks = [f"{markers.names[p]}: left out, its place on the link is not known" for p in np.flatnonzero(unplaced)]
     there = np.isfinite(np.asarray(positions, dtype=float)).all(axis=2) & ~unplaced
     lost = there & ~(fit.weights > 0)
@@ -258,7 +263,7 @@ def _left_out(markers: MarkerSet, positions: ArrayLike, fit: FrameFit, n_mended:
         # A pose of a tracked body counts once.
         first = np.unique(markers.bodies, return_index=True)[1]
         remarks.append(f"{lost[:, first].sum()} of {there[:, first].sum()} positions left out as outliers")
-    for p in np.flatnonzero(lost.sum(axis=0) > SUSPECT * there.sum(axis=0)):
+    for p in np.flatnonzero(lost.sum(axis=0) > MAX_OUTLIER_SHARE * there.sum(axis=0)):
         remarks.append(
             f"{markers.names[p]}: {lost[:, p].sum() / there[:, p].sum():.0%} of its positions are outliers; on another "
             "link, or elsewhere on it?"

@@ -1,4 +1,4 @@
-"""Which link each marker is on: markers of one body keep their distances, and motors explain how a body moves."""
+"""Links of unlabelled markers: markers of one body keep their distances, and motors explain the motion of each body."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dynid_ros.mocap.marker_set import FREE, MarkerSet
 from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
 
-RIGID = 3e-3
-"""Change of the distance between two markers of one body, m RMS: noise and a little give."""
+BODY_STD_M = 3e-3
+"""Largest RMS change of the distance between two markers of one body, m: noise and some elasticity."""
 
-TOGETHER = 10
-"""Frames in which two markers must both be seen to be compared."""
+MIN_COMMON_FRAMES = 10
+"""Smallest number of frames with two markers for their comparison."""
 
-FRAMES = 300
-CLEAR = 0.5
-"""Stray on the best link in parts of that on the next, from which the choice is in doubt."""
+MAX_FRAMES = 300
+MAX_STRAY_RATIO = 0.5
+"""Stray on the best link in parts of that on the next above which the choice is in doubt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,10 @@ class Assignment:
     """Links of P markers.
 
     Attributes:
-        links: (P,) name of the link, the base's among them; None for a marker that fits none or belongs to no body.
-        body: (P,) number of the rigid body, -1 for none.
-        stray: (P,) m, median distance from its place on that link.
-        remarks: doubts.
+        links: Names (P,) of the links, the base included; None for a marker without a link or body.
+        body: Numbers (P,) of the rigid bodies, -1 without one.
+        stray: Median distances (P,) from the place on the link, m.
+        remarks: Sentences on doubtful links.
     """
 
     links: tuple[str | None, ...]
@@ -43,19 +43,19 @@ class Assignment:
     remarks: tuple[str, ...]
 
 
-def bodies(positions: ArrayLike, rigid: float = RIGID) -> NDArray:
-    """Rigid bodies (P,) of markers by number, from 0; -1 for a marker that keeps its distance to no two others.
+def bodies(positions: ArrayLike, rigid: float = BODY_STD_M) -> NDArray:
+    """Return the numbers (P,) of the rigid bodies of markers; -1 for a marker that belongs to no body of three.
 
     Args:
-        positions: (M, P, 3) m in any frame, NaN where not seen.
-        rigid: RMS change of a distance within a body, m.
+        positions: Marker positions (M, P, 3) in any frame, m; NaN where not seen.
+        rigid: Largest RMS change of a distance within a body, m.
     """
     seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
     n_markers = seen.shape[1]
     change = np.full((n_markers, n_markers), 1e3)
     for a in range(n_markers):
         distance = np.linalg.norm(seen - seen[:, a : a + 1], axis=2)
-        enough = np.isfinite(distance).sum(axis=0) >= TOGETHER
+        enough = np.isfinite(distance).sum(axis=0) >= MIN_COMMON_FRAMES
         # Quartiles, for swaps and ghosts; 1.349 standard deviations of a normal distribution.
         low, high = np.nanquantile(distance[:, enough], [0.25, 0.75], axis=0)
         change[a, enough] = (high - low) / 1.349
@@ -72,29 +72,30 @@ def bodies(positions: ArrayLike, rigid: float = RIGID) -> NDArray:
 
 
 def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignment:
-    """Links of markers that nobody has labelled.
+    """Find the links of unlabelled markers.
 
-    Each body is tried on each link, with a camera of its own; the pair that fits best fixes the camera for all, and
-    then each marker is put on the link that it strays least on.
+    Each body is tried on each link with a separate pose of the camera. The best pair determines the camera for all, and
+    each marker goes to the link on which it strays least.
 
     Args:
-        robot: the arm.
-        motor: (K, n) joint positions at the camera's frames; all joints should move.
-        positions: (K, P, 3) m in the camera frame, NaN where not seen, each index one marker (else see `tracks`).
+        robot: Model of the arm.
+        motor: Joint positions (K, n) at the camera's frames; all joints should move.
+        positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen. Each index is one marker,
+            otherwise see `tracks`.
 
     Raises:
-        MocapError: no body of three markers, or none that moves as a link does.
+        MocapError: There is no body of three markers, or none that moves like a link.
     """
     seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
     angles = np.asarray(motor, dtype=float)
     rows = np.flatnonzero(np.isfinite(angles).all(axis=1))
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, FRAMES).astype(int))]
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, MAX_FRAMES).astype(int))]
     angles, seen = angles[rows], seen[rows]
     body = bodies(seen)
     if not (body >= 0).any():
         raise MocapError(
-            f"no three of {seen.shape[1]} markers keep their distances within {1000 * RIGID:.0f} mm: put three or more "
-            "on each link, or make tracks first if their order changes"
+            f"no three of {seen.shape[1]} markers keep their distances within {1000 * BODY_STD_M:.0f} mm: put three or "
+            "more on each link, or make tracks first if their order changes"
         )
     trials = [
         search(_on(robot, angles, seen, body == number, link), frames=20)
@@ -125,7 +126,7 @@ def _moves(points: NDArray) -> bool:
 def _best(
     robot: RobotModel, motor: NDArray, seen: NDArray, body: NDArray, trials: list
 ) -> tuple[NDArray, NDArray, float]:
-    """Camera under which all markers together stray least, each on its best link; a few promising ones are tried."""
+    """Return the camera under which all markers stray least, each on its best link, from the most promising trials."""
     everywhere = _on(robot, motor, seen, np.ones(len(body), dtype=bool), 0)
     found = []
     for rotation, shift, _ in sorted(trials, key=lambda trial: trial[2])[:6]:
@@ -136,7 +137,7 @@ def _best(
 
 
 def _chosen(robot: RobotModel, body: NDArray, strays: NDArray) -> Assignment:
-    """Link by link, bodies as a whole; lone markers each by itself."""
+    """Return the links of bodies as a whole and of single markers."""
     names = (*robot.link_names, robot.base)
     links: list[str | None] = [None] * len(body)
     chosen = np.full(len(body), np.nan)
@@ -147,7 +148,7 @@ def _chosen(robot: RobotModel, body: NDArray, strays: NDArray) -> Assignment:
         first, second = np.argsort(together)[:2]
         for p in members:
             links[p], chosen[p] = names[first], strays[p, first]
-        if together[first] > CLEAR * together[second]:
+        if together[first] > MAX_STRAY_RATIO * together[second]:
             remarks.append(
                 f"the body of markers {', '.join(map(str, members))} fits links '{names[first]}' "
                 f"({1000 * together[first]:.1f} mm) and '{names[second]}' ({1000 * together[second]:.1f} mm) alike: "

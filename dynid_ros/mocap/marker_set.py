@@ -1,4 +1,4 @@
-"""Markers on the links of an arm: which link each is fixed to, and where on it."""
+"""Markers on the links of an arm: the link of each, and its place there."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ BASE = -1
 """Index of the base among the links, which are counted from 0."""
 
 BODY_RADIUS = 0.1
-"""Distance of a body's virtual markers from its origin, m: what a real body measures across, so that an error of its
-position and one of its rotation count as they do for real markers."""
+"""Distance of a body's virtual markers from its origin, m: the size of real bodies, so that errors of position and
+rotation count as for real markers."""
 
 FREE, FITTED = 3.0, 2.0
 """Independent numbers per marker: three, but 2 for three markers of a rigid body that the tracker has fitted (a pose
 has six), 6 / K for K of them."""
 
-RIGID = 1e-5
-"""Standard deviation of a distance, m, below which two markers come from one pose of a tracker: cameras that see them
-one by one are not as good."""
+FITTED_BODY_STD_M = 1e-5
+"""Standard deviation of a distance, m, below which two markers come from one pose of a tracker: single markers are
+measured with more noise."""
 
 POSE, LINE = 6.0, 5.0
-"""Independent numbers of a rigid body's pose; of two markers, which no rotation about their line moves."""
+"""Independent numbers of a rigid body's pose, and of two markers, which no rotation about their line moves."""
 
-THINNEST = 0.01
-"""Spread of markers across their longest direction, m RMS, below which they lie on one line."""
+MIN_SPREAD_M = 0.01
+"""RMS spread of markers across their longest direction, m, below which they are collinear."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,12 @@ class MarkerSet:
     """P markers on the links of an arm.
 
     Attributes:
-        names: (P,) of the markers, for messages.
-        links: (P,) index of the link that carries each, -1 for the base.
-        places: (P, 3) in the link's frame, m; NaN where not known.
-        dof: (P,) independent numbers that a marker's position holds: 3, or 6 / K for K markers of a rigid
-            body that keep their distances exactly, because the tracker reports a fitted body.
-        bodies: (P,) the same number for markers of one such body, whose positions are right or wrong together.
+        names: Names (P,) of the markers, for messages.
+        links: Indices (P,) of the links, -1 for the base.
+        places: Places (P, 3) in the link's frame, m; NaN where unknown.
+        dof: Independent numbers (P,) of a marker's position: 3, or 6 / K for K markers of a rigid body that keep their
+            distances exactly, because the tracker reports a fitted body.
+        bodies: Numbers (P,) of the fitted bodies, whose markers are right or wrong together.
     """
 
     names: tuple[str, ...]
@@ -66,12 +66,13 @@ class MarkerSet:
         *,
         bodies: Sequence[str] | None = None,
     ) -> MarkerSet:
-        """Markers on links of `robot`, its base included, given by name.
+        """Return markers on links of `robot`, its base included, given by name.
 
-        With `bodies`, the tracked body of each, `dof` follows from how many share one; see also `with_bodies`.
+        With `bodies`, the tracked body of each, `dof` follows from the number of markers of a body; see also
+        `with_bodies`.
 
         Raises:
-            MocapError: an unknown link, or shapes that do not fit.
+            MocapError: A link is unknown, or shapes do not fit.
         """
         known = (*robot.link_names, robot.base)
         unknown = sorted(set(links) - set(known))
@@ -97,40 +98,40 @@ class MarkerSet:
         return len(self.names)
 
     def beyond(self, robot: RobotModel) -> NDArray:
-        """(P, n) whether a joint moves a marker."""
+        """Return a mask (P, n) of the joints that move a marker."""
         return np.pad(robot.chain.moved, ((0, 0), (0, 1)))[:, self.links].T
 
     def select(self, keep: NDArray) -> MarkerSet:
-        """Only these markers: mask (P,) or indices."""
+        """Return some of the markers by a mask (P,) or indices."""
         names = tuple(np.array(self.names, dtype=object)[keep])
         return MarkerSet(names, self.links[keep], self.places[keep], self.dof[keep], self.bodies[keep])
 
     @property
     def alone(self) -> NDArray:
-        """(P,) whether a marker is seen by itself, not as a part of a tracked body."""
+        """Mask (P,) of the markers that do not belong to a tracked body."""
         return np.bincount(self.bodies, minlength=self.size)[self.bodies] == 1
 
     def with_bodies(self, positions: NDArray) -> MarkerSet:
-        """With the bodies that a tracker has fitted: markers of a link whose distances do not vary.
+        """Return the markers with tracked bodies: markers of a link whose distances do not vary.
 
-        Such markers hold the six numbers of a pose, however many they are.
+        Such markers hold the six numbers of a pose, whatever their number.
 
         Args:
-            positions: (M, P, 3) m, in any frame.
+            positions: Marker positions (M, P, 3) in any frame, m.
         """
         bodies = self.bodies.copy()
         for a, b in combinations(range(self.size), 2):
             if self.links[a] == self.links[b]:
                 distance = np.linalg.norm(positions[:, a] - positions[:, b], axis=1)
-                if np.isfinite(distance).sum() > 2 and np.nanstd(distance) < RIGID:
+                if np.isfinite(distance).sum() > 2 and np.nanstd(distance) < FITTED_BODY_STD_M:
                     bodies[bodies == bodies[b]] = bodies[a]
         return replace(self, dof=_independent(bodies, self.dof), bodies=bodies)
 
     def distances(self, residual: NDArray) -> NDArray:
-        """Lengths (..., P) of residuals (..., P, 3), m, to judge outliers by; infinite where they are not finite.
+        """Return lengths (..., P) of residuals (..., P, 3) for the judgement of outliers, m; infinite where not finite.
 
-        Those of a tracked body have one in common, what a marker by itself would have for the same squares per
-        independent number: a pose of the tracker is an outlier as a whole, or none.
+        Markers of a tracked body share one length, that of a single marker with the same squares per independent
+        number: a pose of the tracker is an outlier as a whole or not at all.
         """
         found = lengths(residual)
         for body in np.flatnonzero(np.bincount(self.bodies) > 1):
@@ -143,7 +144,7 @@ class MarkerSet:
 
 
 def _independent(bodies: NDArray, dof: NDArray) -> NDArray:
-    """Degrees of freedom (P,) of markers, those of one body sharing the six of its pose."""
+    """Return the degrees of freedom (P,) of markers; those of one body share the six of its pose."""
     count = np.bincount(bodies)[bodies]
     return np.where(count > 1, np.where(count > 2, POSE, LINE) / count, dof)
 
@@ -151,15 +152,15 @@ def _independent(bodies: NDArray, dof: NDArray) -> NDArray:
 def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:
     """Refuse markers that cannot determine the angle of a joint before them.
 
-    Joints that move no marker are let pass: nothing is said of them.
+    Joints that move no marker are not concerned.
 
     Args:
-        robot: the arm.
-        markers: links alone matter.
-        positions: (M, P, 3) m, in any frame: for the shape of each link's markers.
+        robot: Model of the arm.
+        markers: Markers with their links.
+        positions: Marker positions (M, P, 3) in any frame, m, for the shape of each link's markers.
 
     Raises:
-        MocapError: fewer than three markers beyond a joint that moves some, or all those on one line.
+        MocapError: Fewer than three markers are beyond a joint that moves some, or all of those are on one line.
     """
     seen = np.isfinite(positions).all(axis=2).any(axis=0)
     if not (markers.links[seen] > BASE).any():
@@ -183,23 +184,23 @@ def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) ->
 
 
 def _on_one_line(positions: NDArray) -> bool:
-    """Whether markers of one rigid body are collinear, by the median frame in which all of them are seen."""
+    """Return whether markers of one rigid body are collinear, by the median frame in which all of them are seen."""
     whole = positions[np.isfinite(positions).all(axis=(1, 2))]
     if not len(whole):
         return False  # never together: cannot be determined here, the rank of each frame will show
     spread = np.linalg.svd(whole - whole.mean(axis=1, keepdims=True), compute_uv=False) / np.sqrt(positions.shape[1])
-    return bool(np.median(spread[:, 1]) < THINNEST)
+    return bool(np.median(spread[:, 1]) < MIN_SPREAD_M)
 
 
 def body_markers(position: ArrayLike, quaternion: ArrayLike, radius: float = BODY_RADIUS) -> NDArray:
-    """Three virtual markers (N, 3, 3) of a rigid body that is measured as a pose; their `dof` is 2 each.
+    """Return three virtual markers (N, 3, 3) of a rigid body that is measured as a pose; their `dof` is 2 each.
 
-    They lie on a circle about the body's origin, so that its translation and its rotation stay uncoupled.
+    They lie on a circle about the body's origin, so that its translation and its rotation stay uncorrelated.
 
     Args:
-        position: (N, 3) m.
-        quaternion: (N, 4) x, y, z, w; not necessarily of unit length. Zero or NaN: the body was not seen.
-        radius: of the circle, m. Noise of the body's position counts as much as this radius times that of its angle.
+        position: Positions (N, 3), m.
+        quaternion: Quaternions (N, 4) x, y, z, w of any length; zero or NaN: the body was not seen.
+        radius: Radius of the circle, m. Noise of the position counts as much as this radius times that of the angle.
     """
     q = np.array(quaternion, dtype=float)
     length = np.linalg.norm(q, axis=1, keepdims=True)
@@ -211,17 +212,17 @@ def body_markers(position: ArrayLike, quaternion: ArrayLike, radius: float = BOD
     return np.asarray(position, dtype=float)[:, None] + radius * arms
 
 
-# Where markers on the links are, and how the joints move them.
+# Positions of markers on the links, and their derivatives by the joint positions.
 
 
 class LinkFrames(NamedTuple):
     """Frames of a chain at M positions, all in the base frame.
 
     Attributes:
-        rotation: (M, n + 1, 3, 3) of the links; the base comes last, so that index -1 finds it.
-        origin: (M, n + 1, 3) m.
-        axis: (M, n, 3) unit axes of the joints.
-        pivot: (M, n, 3) a point on each axis, m.
+        rotation: Rotations (M, n + 1, 3, 3) of the links; the base comes last, so that index -1 finds it.
+        origin: Origins (M, n + 1, 3), m.
+        axis: Unit axes (M, n, 3) of the joints.
+        pivot: Points (M, n, 3) on the axes, m.
     """
 
     rotation: NDArray
@@ -231,7 +232,7 @@ class LinkFrames(NamedTuple):
 
 
 def link_frames(robot: RobotModel, q: NDArray) -> LinkFrames:
-    """Frames at joint positions q (M, n)."""
+    """Return the frames at joint positions q (M, n)."""
     poses = robot.forward_kinematics(q)
     base = np.broadcast_to(np.eye(4), (len(q), 1, 4, 4))
     frames = np.concatenate([poses, base], axis=1)
@@ -244,13 +245,13 @@ def link_frames(robot: RobotModel, q: NDArray) -> LinkFrames:
 
 
 def marker_positions(frames: LinkFrames, markers: MarkerSet) -> NDArray:
-    """Positions (M, P, 3) of markers in the base frame."""
+    """Return the positions (M, P, 3) of markers in the base frame."""
     turned = frames.rotation[:, markers.links] @ markers.places[:, :, None]
     return frames.origin[:, markers.links] + turned[..., 0]
 
 
 def marker_jacobian(robot: RobotModel, frames: LinkFrames, positions: NDArray, markers: MarkerSet) -> NDArray:
-    """Derivatives (M, P, 3, n) of marker positions (M, P, 3), base frame, with respect to the joints."""
+    """Return the derivatives (M, P, 3, n) of marker positions (M, P, 3) in the base frame by the joint positions."""
     ax, ay, az = (frames.axis[:, None, :, i] for i in range(3))
     x, y, z = (positions[:, :, None, i] - frames.pivot[:, None, :, i] for i in range(3))
     turning = np.stack([ay * z - az * y, az * x - ax * z, ax * y - ay * x], axis=2)

@@ -14,17 +14,16 @@ from scipy.spatial.distance import cdist
 from dynid_ros.errors import MocapError
 from dynid_ros.estimation.robust import median_deviation
 
-# Trackers that repeat the last position, to the last digit, while they see nothing.
+# Repeated positions of trackers that see nothing.
 
 
 NEIGHBOURS = 4
-"""Steps before and after a repeated position that say how far a marker usually moves from frame to frame."""
+"""Number of steps before and after a repeated position that determine the usual step of a marker."""
 JUMP_FRACTION = 0.5
 """Step into or out of a repeated position, in parts of the median of its neighbours, from which the marker was not
 seen. A marker that comes to rest makes steps of less than 0.3."""
 RESOLUTION_STEPS = 3.0
-"""Steps in parts of the smallest one that are seen of a marker whose positions are so coarse that they repeat by
-chance."""
+"""Steps, in parts of the smallest one, of a marker whose positions are so coarse that they repeat by chance."""
 
 
 def without_repeated(positions: NDArray) -> NDArray:
@@ -54,7 +53,10 @@ def without_repeated(positions: NDArray) -> NDArray:
 
 
 def _jumps(steps: NDArray) -> NDArray:
-    """(S + 1,) whether the step (S,) into or out of each position is like its neighbours, not one of coming to rest."""
+    """Return a mask (S + 1,) of the positions whose steps (S,) in or out are as long as their neighbours.
+
+    A marker that comes to rest makes shorter steps.
+    """
     unknown = np.full(NEIGHBOURS, np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(np.concatenate([unknown, steps, unknown]), NEIGHBOURS)
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
@@ -82,8 +84,8 @@ def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
     return without_repeated(array)
 
 
-LARGEST = 20.0
-"""Greatest distance within an arm's workspace, m; positions in mm exceed it."""
+MAX_WORKSPACE_M = 20.0
+"""Largest distance within an arm's workspace, m; positions in mm exceed it."""
 
 
 def checked_markers(markers: ArrayLike) -> NDArray:
@@ -108,9 +110,9 @@ def checked_markers(markers: ArrayLike) -> NDArray:
     seen = is_seen(positions)
     if not seen.any():
         raise MocapError("no marker is seen in any frame; are these the body's markers?")
-    # Half of what is seen, or a single ghost far away would dominate.
+    # The interquartile range: a single ghost far away does not count.
     spread = float(np.max(np.diff(np.percentile(positions[seen], [25, 75], axis=0), axis=0)))
-    if spread > LARGEST:
+    if spread > MAX_WORKSPACE_M:
         raise MocapError(
             f"half of the marker positions spread over more than {spread:.4g} m; no arm is that large: "
             "are they in mm? Divide by 1000"
@@ -119,19 +121,19 @@ def checked_markers(markers: ArrayLike) -> NDArray:
 
 
 def is_seen(markers: NDArray) -> NDArray:
-    """(N, P) whether each marker is seen."""
+    """Return a mask (N, P) of the seen markers."""
     return np.isfinite(markers[..., 0])
 
 
 def column_means(values: NDArray, seen: NDArray) -> NDArray:
-    """(P, ...) mean of (N, P, ...) over the frames in which a marker is seen; zero for one never seen."""
+    """Return the means (P, ...) of values (N, P, ...) over the frames with a marker; zero for one never seen."""
     mask = seen.reshape(seen.shape + (1,) * (values.ndim - 2))
     count = np.maximum(seen.sum(axis=0), 1).reshape((-1,) + (1,) * (values.ndim - 2))
     return np.sum(np.where(mask, values, 0.0), axis=0) / count
 
 
 def pair_distances(markers: NDArray) -> Iterator[tuple[int, int, NDArray]]:
-    """Two markers i < j that are seen together, and their distances (N,), m; NaN where one is not seen."""
+    """Yield two markers i < j that are seen together, and their distances (N,), m; NaN where one is not seen."""
     for i, j in combinations(range(markers.shape[1]), 2):
         distance = np.linalg.norm(markers[:, i] - markers[:, j], axis=1)
         if np.isfinite(distance).any():
@@ -139,11 +141,11 @@ def pair_distances(markers: NDArray) -> Iterator[tuple[int, int, NDArray]]:
 
 
 def jitter(markers: NDArray) -> float:
-    """Return the standard deviation, m, of the noise of markers (K, P, 3), by no model of the motion; NaN: not known.
+    """Return the standard deviation of the noise of markers (K, P, 3) without a model of the motion, m; NaN if unknown.
 
-    The smallest of what third differences in time and distances of any two markers say: a smooth motion hardly shows in
-    the former, a rigid body's not at all in the latter. Errors that change slowly and move all markers equally show in
-    neither, so the noise about a fitted motion may be larger.
+    It is the smallest by third differences in time and by distances of any two markers. A smooth motion hardly affects
+    the former, a rigid body's motion not at all the latter. Slow errors that move all markers equally affect neither,
+    so the noise about a fitted motion may be larger.
     """
     difference = np.diff(markers, n=3, axis=0)
     difference = difference[np.isfinite(difference)]
@@ -155,22 +157,22 @@ def jitter(markers: NDArray) -> float:
     return min(found, default=float("nan"))
 
 
-# Markers that the tracker has mixed up, put back by where they should be.
+# Exchanged markers, restored by their expected positions.
 
 
 def matched(seen: NDArray, expected: NDArray, gate: float) -> tuple[NDArray, NDArray]:
-    """Which seen point is which expected marker, in one frame: least total distance, none farther than `gate`.
+    """Return the markers of the seen points of one frame: least total distance, each within a gate.
 
     Args:
-        seen: (S, 3) m, NaN for one that is not there.
-        expected: (P, 3) m, NaN for a marker of which nothing is known.
-        gate: m.
+        seen: Points (S, 3), m; NaN for missing ones.
+        expected: Positions (P, 3), m; NaN for unknown ones.
+        gate: Largest distance, m.
 
     Returns:
-        indices of seen points and, as long, of the markers that they are.
+        Indices of seen points and, of equal length, of their markers.
     """
     points, places = (np.flatnonzero(np.isfinite(x).all(axis=1)) for x in (seen, expected))
-    # All pairs beyond the gate cost the same, more than any sum within it: as many as can are matched within.
+    # Pairs beyond the gate have one cost above any sum within it, so that as many as possible are within.
     distance = cdist(seen[points], expected[places])
     cost = np.where(distance < gate, distance, gate * (1 + len(points)))
     rows, columns = linear_sum_assignment(cost)
@@ -178,13 +180,13 @@ def matched(seen: NDArray, expected: NDArray, gate: float) -> tuple[NDArray, NDA
     return points[rows[good]], places[columns[good]]
 
 
-def mended(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
-    """Points (M, P, 3) in the order of the markers they are nearest to, frame by frame; NaN where none is near.
+def reordered(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
+    """Return points (M, P, 3) in the order of their nearest markers, frame by frame; NaN where none is near.
 
     Args:
-        seen: (M, P, 3) m, NaN where not seen.
-        expected: (M, P, 3) m where the markers should be.
-        gate: m, farthest that a point may be from there.
+        seen: Points (M, P, 3), m; NaN where not seen.
+        expected: Expected positions (M, P, 3) of the markers, m.
+        gate: Largest distance, m.
     """
     ordered = np.full_like(seen, np.nan)
     for frame, (points, places) in enumerate(zip(seen, expected, strict=True)):
@@ -193,42 +195,44 @@ def mended(seen: NDArray, expected: NDArray, gate: float) -> NDArray:
     return ordered
 
 
-# Markers followed from frame to frame by nearness, where a tracker has exchanged their names for a while.
+# Exchanged markers, restored by the distances between successive frames.
 
 
-STALE = 10
-"""Frames for which the last place of an unseen marker still says where it comes back."""
+MAX_UNSEEN_FRAMES = 10
+"""Number of frames for which the last place of an unseen marker determines its name."""
 
-JUMP = 6.0
-"""Step in parts of the median one, from which it is asked whose it is."""
+MIN_JUMP_STEPS = 6.0
+"""Step, in parts of the median one, above which names are checked."""
 
 
 def linked(markers: NDArray) -> NDArray:
-    """Markers under the names that they have in most frames, (N, P, 3).
+    """Return markers (N, P, 3) under the names that they have in most frames.
 
-    No model of the motion is needed; errors add up, so this is for a start, not for counting faults.
+    It needs no model of the motion. Errors accumulate, so this is for a start, not for counting faults.
 
     Args:
-        markers: (N, P, 3) m, NaN where not seen.
+        markers: Positions (N, P, 3), m; NaN where not seen.
     """
     n_frames, n_markers = markers.shape[:2]
     latest = np.maximum.accumulate(np.where(is_seen(markers), np.arange(n_frames)[:, None], -1), axis=0)
     last = np.take_along_axis(markers, np.maximum(latest, 0)[..., None], axis=0)
     step = np.linalg.norm(markers[1:] - last[:-1], axis=2)
-    fresh = np.isfinite(step) & (latest[:-1] >= 0) & (np.arange(1, n_frames)[:, None] - latest[:-1] <= STALE)
+    fresh = (
+        np.isfinite(step) & (latest[:-1] >= 0) & (np.arange(1, n_frames)[:, None] - latest[:-1] <= MAX_UNSEEN_FRAMES)
+    )
     if n_markers < 2 or not fresh.any():
         return markers
-    jumps = np.flatnonzero(np.any(fresh & (step > JUMP * np.median(step[fresh])), axis=1)) + 1
+    jumps = np.flatnonzero(np.any(fresh & (step > MIN_JUMP_STEPS * np.median(step[fresh])), axis=1)) + 1
     reach = 0.5 * _closest(markers)
     # Which of the positions in a frame is each marker; where and when each was seen last.
     source, current, done = np.empty((n_frames, n_markers), dtype=int), np.arange(n_markers), 0
-    place, when = np.full((n_markers, 3), np.nan), np.full(n_markers, -STALE - 1)
+    place, when = np.full((n_markers, 3), np.nan), np.full(n_markers, -MAX_UNSEEN_FRAMES - 1)
     for k in [*jumps.tolist(), n_frames]:
         source[done:k] = current
         newer = latest[k - 1, current] >= done
         place[newer], when[newer] = last[k - 1, current[newer]], latest[k - 1, current[newer]]
         if k < n_frames:
-            known = np.where((k - when <= STALE)[:, None], place, np.nan)
+            known = np.where((k - when <= MAX_UNSEEN_FRAMES)[:, None], place, np.nan)
             current, done = _renamed(current, *matched(markers[k], known, reach)), k
     typical, counts = np.unique(source, axis=0, return_counts=True)
     # The names are only relative to the first frame's, which need not be the typical ones.
@@ -237,12 +241,12 @@ def linked(markers: NDArray) -> NDArray:
 
 
 def _closest(markers: NDArray) -> float:
-    """Smallest of the median distances between two markers, m."""
+    """Return the smallest of the median distances between two markers, m."""
     return min((float(np.nanmedian(distance)) for _, _, distance in pair_distances(markers)), default=float("inf"))
 
 
 def _renamed(current: NDArray, now: NDArray, then: NDArray) -> NDArray:
-    """Which position is each marker (P,), some being found anew; the others keep theirs or share what is left."""
+    """Return the positions (P,) of the markers after some were found; the others keep theirs or share the rest."""
     renamed = np.full(len(current), -1)
     renamed[then] = now
     for p in np.flatnonzero(renamed < 0):
@@ -252,34 +256,34 @@ def _renamed(current: NDArray, now: NDArray, then: NDArray) -> NDArray:
     return renamed
 
 
-# Markers whose order changes from frame to frame, made into tracks that stay with one marker.
+# Markers whose order changes from frame to frame, as tracks.
 
 
-GATE = 0.03
-"""Distance from its prediction up to which a point can continue a track, m."""
+TRACK_GATE_M = 0.03
+"""Largest distance of a point from the prediction of its track, m."""
 
-FORGOTTEN = 0.5
-"""Time after which a track that is not seen is given up, s."""
+MAX_UNSEEN_S = 0.5
+"""Time after which an unseen track ends, s."""
 
-SHORTEST = 0.05
-"""Share of the frames that a track must hold to be kept: ghosts flash up."""
+MIN_TRACK_SHARE = 0.05
+"""Smallest share of the frames that a track must hold: ghosts are short."""
 
 
-def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
-    """Points in any order, frame by frame, as tracks (M, T, 3) in m, NaN where not seen.
+def tracks(points: ArrayLike, time: ArrayLike, gate: float = TRACK_GATE_M) -> NDArray:
+    """Return points in any order, frame by frame, as tracks (M, T, 3), m; NaN where not seen.
 
-    Each track predicts its next point by constant velocity; points and predictions are matched by least total distance
+    Each track predicts its next point by constant velocity. Points and predictions are matched by least total distance
     within the gate. A point that continues no track starts one. A marker that is hidden for more than half a second
-    comes back as another track: `bodies` and links say that they are one.
+    comes back as another track: `bodies` and links join them.
 
     Args:
-        points: (M, S, 3) m, NaN for points that are not there.
-        time: (M,) s, increasing.
-        gate: m; less than half the distance between markers, more than the error of a prediction (half acceleration
-            times squared interval, plus noise).
+        points: Points (M, S, 3), m; NaN for missing ones.
+        time: Times (M,), increasing, s.
+        gate: Largest distance from the prediction, m: less than half the distance between markers, more than the error
+            of a prediction (half acceleration times squared interval, plus noise).
 
     Raises:
-        MocapError: points of another shape.
+        MocapError: The points have another shape.
     """
     seen = require_positions(points, np.shape(points)[1] if np.ndim(points) == 3 else 0)
     stamps = np.asarray(time, dtype=float)
@@ -290,7 +294,7 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
     when = np.empty(0)
     count = 0
     for frame, (now, row) in enumerate(zip(stamps, seen, strict=True)):
-        alive = now - when <= FORGOTTEN
+        alive = now - when <= MAX_UNSEEN_S
         current, last, velocity, when = current[alive], last[alive], velocity[alive], when[alive]
         ahead = (now - when)[:, None]
         # Velocity is trusted for a few frames only; a hidden marker may have reversed.
@@ -309,7 +313,7 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = GATE) -> NDArray:
             last, velocity = np.concatenate([last, row[new]]), np.concatenate([velocity, np.zeros((len(new), 3))])
             when = np.append(when, np.full(len(new), now))
     # Only tracks that last get a column of their own: a recording with many ghosts begins a track in most frames.
-    lasting = np.flatnonzero(np.bincount(owner[owner >= 0], minlength=count) >= SHORTEST * len(seen))
+    lasting = np.flatnonzero(np.bincount(owner[owner >= 0], minlength=count) >= MIN_TRACK_SHARE * len(seen))
     frames, points_of = np.nonzero(np.isin(owner, lasting))
     result = np.full((len(seen), len(lasting), 3), np.nan)
     result[frames, np.searchsorted(lasting, owner[frames, points_of])] = seen[frames, points_of]

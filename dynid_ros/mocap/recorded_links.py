@@ -1,4 +1,4 @@
-"""Link angles of a recording whose links a camera has seen: clocks, camera and markers found along the way."""
+"""Link angles of a recording with markers: clocks, pose of the camera and places of the markers are estimated along."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from dynid_ros.mocap.camera_clock import first_clock
 from dynid_ros.mocap.link_angles import LinkAngles, chain_angles
 from dynid_ros.mocap.marker_assignment import assign, bodies
 from dynid_ros.mocap.marker_set import MarkerSet, body_markers
-from dynid_ros.mocap.markers import GATE, tracks, without_repeated
+from dynid_ros.mocap.markers import TRACK_GATE_M, tracks, without_repeated
 from dynid_ros.mocap.registration import Registration, register
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
 
-# Markers and rigid bodies on time stamps of their own, brought onto those of one camera.
+# Markers and rigid bodies, resampled to the time stamps of one camera.
 
 
-LONGEST_GAP = 1.5
-"""Intervals between two samples, in typical ones, that are bridged by a straight line."""
+MAX_GAP_INTERVALS = 1.5
+"""Longest interval between two samples, in typical ones, that is interpolated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Points of one marker (one point) or body (several): time (N,) in s, points (N, Q, 3) in m, NaN where not seen."""
+    """Points of one marker or body: times (N,) in s, points (N, Q, 3) in m, NaN where not seen."""
 
     time: NDArray
     points: NDArray
 
 
 def on_one_clock(streams: Mapping[str, Stream]) -> tuple[NDArray, dict[str, NDArray]]:
-    """Times (M,) of the fastest stream, and the points (M, Q, 3) of each then.
+    """Return the times (M,) of the fastest stream, and the points (M, Q, 3) of each stream at these times.
 
-    Streams of one camera have the same stamps, and pass unchanged. Otherwise points lie on the straight line between
-    the two samples around, and are NaN in gaps.
+    Streams of one camera have equal stamps and pass unchanged. Otherwise points are interpolated linearly, and are NaN
+    in gaps.
 
     Raises:
-        MocapError: no stream, or one without two samples.
+        MocapError: There is no stream, or one without two samples.
     """
     if not streams:
         raise MocapError("no markers or bodies to take link angles from; expected topics of PoseStamped or PoseArray")
@@ -66,7 +66,7 @@ def _at(stream: Stream, time: NDArray) -> NDArray:
     before = after - 1
     interval = stream.time[after] - stream.time[before]
     share = (time - stream.time[before]) / interval
-    bridged = (interval <= LONGEST_GAP * np.median(np.diff(stream.time))) & (share >= 0) & (share <= 1)
+    bridged = (interval <= MAX_GAP_INTERVALS * np.median(np.diff(stream.time))) & (share >= 0) & (share <= 1)
     weight = share[:, None, None]
     points = np.where(weight > 0, stream.points[after] * weight, 0.0)
     points = points + np.where(weight < 1, stream.points[before] * (1 - weight), 0.0)
@@ -76,28 +76,28 @@ def _at(stream: Stream, time: NDArray) -> NDArray:
 MARKER = re.compile(r"(.*)\[\d+\]$")
 """Name of a marker of a PoseArray."""
 
-ROUGH = 0.3
-"""How far the first offset may be wrong, s."""
+FIRST_OFFSET_ERROR_S = 0.3
+"""Largest error of the first offset, s."""
 
-SAME = 2e-4
+CONVERGENCE_OFFSET_S = 2e-4
 """Change of the offset that ends the iteration, s."""
 
-ITERATIONS = 4
-SHUFFLED = 0.01
-"""Share of the frames with a jump from which indices of a PoseArray are not believed."""
+MAX_ITERATIONS = 4
+MAX_JUMP_SHARE = 0.01
+"""Share of the frames with a jump above which the indices of a PoseArray are not constant."""
 
 Columns = dict[str, tuple[list[int], str | None]]
-"""For each marker or body its columns among all positions, and its link."""
+"""Columns among all positions, and link, of each marker or body."""
 
 
 @dataclass(frozen=True, eq=False)
 class MocapLinks:
-    """What a camera measures of a recorded motion.
+    """Links of a recorded motion as measured by a camera.
 
     Attributes:
-        angles: of the links, on the camera's clock.
-        registration: where camera and markers are.
-        clock: of the camera against the robot's.
+        angles: Angles of the links on the camera's clock.
+        registration: Pose of the camera and places of the markers.
+        clock: Alignment of the camera's clock to the robot's.
     """
 
     angles: LinkAngles
@@ -105,7 +105,7 @@ class MocapLinks:
     clock: ClockAlignment
 
     def robot_time(self) -> NDArray:
-        """(M,) times of the link angles on the recording's clock, s."""
+        """Return the times (M,) of the link angles on the recording's clock, s."""
         return self.clock.to_robot(self.angles.time)
 
 
@@ -117,24 +117,24 @@ def mocap_links(
     offsets: bool = False,
     stiff: bool = False,
 ) -> MocapLinks:
-    """Link angles from the markers and rigid bodies of a recording.
+    """Estimate link angles from the markers and rigid bodies of a recording.
 
-    Registration, link angles and clocks depend on each other and are found in turn: a rough offset from speeds, then
-    registration, angles and offset again until the offset stays.
+    Registration, link angles and clocks depend on each other and are estimated in turn: a rough offset from speeds,
+    then registration, angles and offset until the offset converges.
 
     Args:
-        robot: the arm.
-        recording: with `poses`; the joints of `robot` among its joints, all of which should move.
-        links: link that carries each body (a topic of PoseStamped) or marker ("<topic>[<index>]" of a PoseArray); a
-            topic of a PoseArray stands for all its markers; None in place of a link: to be found. None: everything that
-            the recording holds, to be found.
-        offsets: also find constant differences between zeros of encoders and links, see `register`.
-        stiff: take motors for links in the registration, see `register`.
+        robot: Model of the arm.
+        recording: Recording with `poses` and the joints of `robot`, all of which should move.
+        links: Link by body (a topic of PoseStamped) or marker ("<topic>[<index>]" of a PoseArray). A topic of a
+            PoseArray means all its markers; the link None is to be found. None: all markers of the recording, links to
+            be found.
+        offsets: Whether constant differences between zeros of encoders and links are estimated, see `register`.
+        stiff: Whether the links are where the motors are in the registration, see `register`.
 
     Raises:
-        MocapError: a name that the recording lacks, no common motion, or markers that do not do; see `register`,
+        MocapError: The recording lacks a name, there is no common motion, or markers do not suffice; see `register`,
             `assign` and `chain_angles`.
-        RecordingError: joints are missing, or the motion does not determine the clocks' offset.
+        RecordingError: Joints are missing, or the motion does not determine the clocks' offset.
     """
     motion = recording.select(robot.joint_names)
     time, positions, columns = _markers(robot, motion, links)
@@ -143,7 +143,7 @@ def mocap_links(
     spline = CubicSpline(motion.time, motion.position, extrapolate=False)
     markers, positions, more = _assigned(robot, columns, positions, spline(clock.to_robot(time)))
     camera = None
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         motor = spline(clock.to_robot(time))
         registration = register(robot, markers, motor, positions, offsets=offsets, stiff=stiff, camera=camera)
         camera = registration.camera
@@ -156,9 +156,11 @@ def mocap_links(
             seed=motor + registration.offsets,
         )
         before = clock.offset
-        shifted = align_clocks(motion.time, motion.position, time + before, angles.position, longest=ROUGH)
+        shifted = align_clocks(
+            motion.time, motion.position, time + before, angles.position, longest=FIRST_OFFSET_ERROR_S
+        )
         clock = shifted._replace(offset=shifted.offset + before, middle=shifted.middle - before)
-        if abs(clock.offset - before) < SAME:
+        if abs(clock.offset - before) < CONVERGENCE_OFFSET_S:
             break
     angles = replace(
         angles,
@@ -171,7 +173,7 @@ def mocap_links(
 def _markers(
     robot: RobotModel, recording: Recording, links: Mapping[str, str | None] | None
 ) -> tuple[NDArray, NDArray, Columns]:
-    """Times (M,), positions (M, P, 3), and for each body or marker its columns and its link."""
+    """Return times (M,), positions (M, P, 3), and for each body or marker its columns and its link."""
     poses = recording.poses
     wanted: dict[str, str | None] = {}
     for name, link in (dict.fromkeys(poses) if links is None else links).items():
@@ -200,7 +202,7 @@ def _markers(
 
 
 def _bodies(robot: RobotModel, columns: Columns, positions: NDArray) -> list[tuple[NDArray, int | None]]:
-    """Columns of rigidly connected markers, with the index of the link: those of known links, else by distances."""
+    """Return columns of rigidly connected markers with the index of the link: of known links, else by distances."""
     known: dict[str, list[int]] = {}
     for where, link in columns.values():
         if link in robot.link_names:
@@ -213,7 +215,7 @@ def _bodies(robot: RobotModel, columns: Columns, positions: NDArray) -> list[tup
 
 
 def _tracked(columns: Columns, positions: NDArray, time: NDArray) -> tuple[Columns, NDArray, list[str]]:
-    """Markers without a link whose indices change, as tracks."""
+    """Return markers without a link whose indices change as tracks."""
     loose = [name for name, (_, link) in columns.items() if link is None and MARKER.match(name)]
     where = [columns[name][0][0] for name in loose]
     if not loose or not _shuffled(positions[:, where]):
@@ -227,15 +229,15 @@ def _tracked(columns: Columns, positions: NDArray, time: NDArray) -> tuple[Colum
 
 
 def _shuffled(points: NDArray) -> bool:
-    """Whether indices jump between frames more often than a marker does."""
+    """Return whether indices jump between frames more often than a marker does."""
     steps = np.linalg.norm(np.diff(points, axis=0), axis=2)
-    return bool(np.mean(np.any(np.where(np.isfinite(steps), steps, 0.0) > GATE, axis=1)) > SHUFFLED)
+    return bool(np.mean(np.any(np.where(np.isfinite(steps), steps, 0.0) > TRACK_GATE_M, axis=1)) > MAX_JUMP_SHARE)
 
 
 def _assigned(
     robot: RobotModel, columns: Columns, positions: NDArray, motor: NDArray
 ) -> tuple[MarkerSet, NDArray, list[str]]:
-    """Markers with a link each, their positions, and remarks."""
+    """Return markers with a link each, their positions, and remarks."""
     points = [
         (name if len(where) == 1 else f"{name} ({i})", column, link, name)
         for name, (where, link) in columns.items()

@@ -1,4 +1,4 @@
-"""Where the arm stands before the camera, and where markers sit on its links: together, from motors and markers."""
+"""Registration of camera and arm: pose of the camera and places of the markers, from motors and markers together."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from dynid_ros.mocap.marker_set import BASE, MarkerSet, link_frames, require_eno
 from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
 
-# Markers whose coordinates are not what they should be: still, mirrored, in millimetres.
+# Faults of the coordinates: markers at rest, mirrored, in millimetres.
 
 
-STILL = 2e-3
-"""Movement of a link's markers, m, below which they stand still."""
+MAX_REST_MOVEMENT_M = 2e-3
+"""Movement of a link's markers, m, below which they are at rest."""
 
-MOVING = 0.02
-"""Movement of a link's frame, m and rad, from which its markers must move."""
+MIN_FRAME_MOVEMENT = 0.02
+"""Movement of a link's frame, m and rad, above which its markers must move."""
 
-DOUBTFUL = 5e-3
-"""Median stray of a coordinate, m, from which other conventions are tried."""
+MAX_STRAY_M = 5e-3
+"""Median stray of a coordinate, m, above which other conventions are tried."""
 
-BETTER = 0.2
-"""Stray with another convention, in parts of that with the right one, that convicts it."""
+OTHER_CONVENTION_RATIO = 0.2
+"""Stray with another convention, in parts of that with the given one, below which the given one is wrong."""
 
 
 def require_moving(seen: SeenOnLinks) -> None:
-    """Refuse an arm at rest, and markers that stand still on a link that moves.
+    """Refuse an arm at rest, and markers at rest on a moving link.
 
     Raises:
-        MocapError: names the links and the markers.
+        MocapError: The arm or a marker is at rest; names the links and the markers.
     """
     frames = link_frames(seen.robot, seen.motor)
     travel = np.maximum(np.std(frames.origin, axis=0).max(axis=1), np.std(frames.rotation, axis=0).max(axis=(1, 2)))
     links = sorted(set(seen.markers.links[seen.markers.links >= 0]))
-    if not (travel[links] > MOVING).any():
+    if not (travel[links] > MIN_FRAME_MOVEMENT).any():
         raise MocapError(
             "the links with markers do not move: nothing determines where the camera stands; "
             "move all joints before them"
@@ -50,7 +50,7 @@ def require_moving(seen: SeenOnLinks) -> None:
         on = np.flatnonzero(seen.markers.links == link)
         points = seen.positions[:, on]
         moved = np.linalg.norm(points - np.nanmedian(points, axis=0), axis=2)
-        if travel[link] > MOVING and np.nanquantile(moved, 0.9) < STILL:
+        if travel[link] > MIN_FRAME_MOVEMENT and np.nanquantile(moved, 0.9) < MAX_REST_MOVEMENT_M:
             raise MocapError(
                 f"markers {', '.join(seen.markers.names[p] for p in on)} stand still within "
                 f"{1000 * np.nanquantile(moved, 0.9):.1f} mm while link '{seen.robot.link_names[link]}' moves: they "
@@ -59,16 +59,16 @@ def require_moving(seen: SeenOnLinks) -> None:
 
 
 def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
-    """Say so if the markers fit in another unit or after a reflection, and not as they are.
+    """Refuse markers that fit only in another unit or after a reflection.
 
     Args:
-        seen: markers and motors.
-        misfit: median stray, m, of the best proper pose of the camera.
+        seen: Markers and motors.
+        misfit: Median stray of the best proper pose of the camera, m.
 
     Raises:
-        MocapError: names what is wrong and both strays.
+        MocapError: Another convention fits; names it and both strays.
     """
-    if misfit < DOUBTFUL:
+    if misfit < MAX_STRAY_M:
         return
     metres = replace(seen, positions=seen.positions / 1000)
     trials = {
@@ -79,38 +79,37 @@ def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
         )[2],
     }
     words, best = min(trials.items(), key=lambda item: item[1])
-    if best < BETTER * misfit:
+    if best < OTHER_CONVENTION_RATIO * misfit:
         raise MocapError(
             f"the marker coordinates {words}; then markers stray {1000 * best:.1f} mm on their links, and as they are "
             f"{1000 * misfit:.0f} mm"
         )
 
 
-# What a registration found, and how well.
+# Registration with its errors.
 
 
 @dataclass(frozen=True, eq=False)
 class Registration:
-    """What ties a camera to an arm.
+    """Pose of a camera before an arm, and places of the markers.
 
-    What a deflection has in common with all poses (an arm that hangs forward sags forward) moves the camera or the
-    markers: no camera can distinguish it from them. What changes from pose to pose is fitted if the joints may give
-        way. If
-    motors stand for links, as if the joints were stiff, it is part of the residual and of the standard errors.
+    Deflections that all poses have in common (an arm that hangs forward sags forward) move the camera or the markers:
+    no camera can distinguish them. Deflections that change between poses are fitted if the joints may give way. If
+    motors stand in for links, as with stiff joints, deflections are part of the residual and of the standard errors.
 
     Attributes:
-        markers: with their places, NaN for markers that do not fit their link.
-        camera: (4, 4) pose of the base in the camera frame, m.
-        offsets: (n,) rad or m to add to motor positions; zero where not estimable_pose or not asked for.
-        camera_errors: (6,) standard errors: rotation about the base's axes, rad, and shift along them, m.
-        place_errors: (P, 3) m.
-        offset_errors: (n,) rad or m, NaN where the offset was not found.
-        deflection: (n,) typical size of what the joints give way, rad or m; None if they were taken as stiff.
-        noise: standard deviation of a coordinate, m: of the markers, and of stiff joints' deflections.
-        residual_rms: (P,) m, length of a marker's residual, outliers left out.
-        used: (P,) share of a marker's positions that are no outliers.
-        undecided: what no marker determines, in words. Link angles do not depend on it.
-        remarks: markers that do not fit.
+        markers: Markers with their places; NaN for markers that do not fit their link.
+        camera: Pose (4, 4) of the base in the camera frame, m.
+        offsets: Offsets (n,) of the motor positions, rad or m; zero where not requested or not estimable.
+        camera_errors: Standard errors (6,) of rotation about the base's axes, rad, and shift along them, m.
+        place_errors: Standard errors (P, 3) of the places, m.
+        offset_errors: Standard errors (n,) of the offsets, rad or m; NaN where the offset was not estimated.
+        deflection: Typical deflections (n,) of the joints, rad or m; None for stiff joints.
+        noise: Standard deviation of a coordinate, m, by markers and by deflections of stiff joints.
+        residual_rms: RMS lengths (P,) of the markers' residuals without outliers, m.
+        used: Shares (P,) of the markers' positions that are no outliers.
+        undecided: Sentences on undetermined directions, on which link angles do not depend.
+        remarks: Sentences on markers that do not fit.
     """
 
     markers: MarkerSet
@@ -127,7 +126,7 @@ class Registration:
     remarks: tuple[str, ...]
 
     def summary(self) -> str:
-        """Text: standard errors in mm and degrees, residual per marker, what is undecided."""
+        """Return text with standard errors in mm and degrees, residual per marker and undetermined directions."""
         turn, shift = np.rad2deg(self.camera_errors[:3]), 1000 * self.camera_errors[3:]
         lines = [
             f"residual {1000 * self.noise:.2f} mm per coordinate",
@@ -146,19 +145,19 @@ def _numbers(values: NDArray, digits: int) -> str:
     return ", ".join(f"{value:.{digits}f}" for value in values)
 
 
-FRAMES = 400
-"""Frames that are used at most, spread over the record."""
+MAX_FRAMES = 400
+"""Largest number of frames that are used, spread over the record."""
 
-ITERATIONS = 30
-SETTLED = 3e-6
-FARTHEST = 0.05
-"""Stray of a coordinate, m, that no deflection accounts for."""
+MAX_ITERATIONS = 30
+CONVERGENCE_STEP = 3e-6
+MAX_DEFLECTION_STRAY_M = 0.05
+"""Largest stray of a coordinate, m, by deflections."""
 
-LARGEST = 0.1
-"""Deflection, rad or m, that is none."""
+MAX_DEFLECTION = 0.1
+"""Largest plausible deflection, rad or m."""
 
-TRUSTED = 0.5
-"""Share of a marker's positions that must fit its link."""
+MIN_USED_SHARE = 0.5
+"""Smallest share of a marker's positions that must fit its link."""
 
 
 def register(
@@ -171,27 +170,26 @@ def register(
     stiff: bool = False,
     camera: ArrayLike | None = None,
 ) -> Registration:
-    """Pose of the base in the camera frame and places of the markers, from a motion or from poses at rest.
+    """Estimate the pose of the base in the camera frame and the places of the markers, from a motion or poses at rest.
 
-    A global search over the camera's orientation needs no first guess; Gauss-Newton with Tukey's weights follows. Where
-    markers keep their distances exactly, a tracker has fitted a body to them: they count as one pose, an outlier as a
-    whole or none, see `MarkerSet.with_bodies`.
-    Standard errors are those of a jackknife over blocks of consecutive frames, so that they hold what is correlated in
-    neighbouring frames: deflections.
+    A global search over the camera's orientation needs no first guess; Gauss-Newton with Tukey's weights follows.
+    Markers that keep their distances exactly belong to a body that a tracker has fitted. They count as one pose, which
+    is an outlier as a whole or not at all, see `MarkerSet.with_bodies`. Standard errors are those of a jackknife over
+    blocks of consecutive frames, which allows for the correlation of deflections between neighbouring frames.
 
     Args:
-        robot: the arm.
-        markers: the link of each; places are found.
-        motor: (K, n) joint positions at the camera's frames, rad or m; frames with one that is not finite are left out.
-        positions: (K, P, 3) m in the camera frame, NaN where not seen.
-        offsets: also find constant differences of the joints' zeros, where they are estimable_pose.
-        stiff: take motors for links. Otherwise joints may give way, if the markers are enough for it: on several
-            links, and more numbers in a frame than joints before them.
-        camera: (4, 4) pose of the base in the camera frame to start from, right to some degrees; None: searched for.
+        robot: Model of the arm.
+        markers: Markers with their links; the places are estimated.
+        motor: Joint positions (K, n) at the camera's frames, rad or m; frames with a non-finite one are left out.
+        positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen.
+        offsets: Whether constant differences of the joints' zeros are estimated, where possible.
+        stiff: Whether the links are where the motors are. Otherwise joints may give way if there are enough markers: on
+            several links, with more coordinates in a frame than joints before them.
+        camera: Initial pose (4, 4) of the base in the camera frame, right to some degrees; None: searched for.
 
     Raises:
-        MocapError: wrong shapes, a motor that does not move, markers that do not move with the arm, fewer than three
-            beyond a joint or all on one line, coordinates that are mirrored or in millimetres, or no fit.
+        MocapError: Shapes do not fit, a motor does not move, markers do not move with the arm, fewer than three are
+            beyond a joint or all are on one line, coordinates are mirrored or in millimetres, or no pose fits.
     """
     measured = require_positions(positions, markers.size)
     angles = np.asarray(motor, dtype=float)
@@ -206,7 +204,7 @@ def register(
             f"{len(rows)} frames with markers and motor positions: expected many; do the clocks of robot and camera "
             "overlap?"
         )
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, FRAMES).astype(int))]
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, MAX_FRAMES).astype(int))]
     seen = SeenOnLinks(robot, markers.with_bodies(measured[rows]), angles[rows], measured[rows])
     require_enough(robot, markers, seen.positions)
     require_moving(seen)
@@ -223,7 +221,7 @@ def register(
     candidates = np.isfinite(registration.markers.places).all(axis=1) | _on_own_link(seen, registration)
     while redundant(_selected(seen, candidates, registration)):
         deflecting = _given_way(registration, seen, candidates)
-        fits = candidates & ~(deflecting.used < TRUSTED)
+        fits = candidates & ~(deflecting.used < MIN_USED_SHARE)
         if (fits == candidates).all() or not fits.any():
             return deflecting
         candidates = fits
@@ -231,7 +229,7 @@ def register(
 
 
 def _on_own_link(seen: SeenOnLinks, registration: Registration) -> NDArray:
-    """Return a mask (P,) of the markers that stray least on the link that they are said to be on."""
+    """Return a mask (P,) of the markers that stray least on the link that is named for them."""
     rotation, shift = _to_base(registration.camera)
     links = (*range(seen.robot.chain.n_links), BASE)
     found = np.zeros(seen.markers.size, dtype=bool)
@@ -242,7 +240,7 @@ def _on_own_link(seen: SeenOnLinks, registration: Registration) -> NDArray:
 
 
 def _selected(seen: SeenOnLinks, keep: NDArray, registration: Registration) -> SeenOnLinks:
-    """Return the markers (P,) to keep, at motor positions with the offsets that were found."""
+    """Return the markers of a mask (P,), at motor positions with the estimated offsets."""
     return SeenOnLinks(
         seen.robot, seen.markers.select(keep), seen.motor + registration.offsets, seen.positions[:, keep]
     )
@@ -263,7 +261,7 @@ def _given_way(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> R
     own = np.array([np.median(column[np.isfinite(column)]) for column in length.T]) / MEDIAN_NORM_OF_3
     weights = tukey(length, np.maximum(own, 1e-6))
     fit = fit_deflecting(seen, rotation, shift, np.nanmedian(places, axis=0), weights)
-    far = np.flatnonzero(fit.typical > LARGEST)
+    far = np.flatnonzero(fit.typical > MAX_DEFLECTION)
     if far.size:
         raise MocapError(
             f"joint(s) {', '.join(seen.robot.joint_names[j] for j in far)} would have to give way by "
@@ -295,7 +293,7 @@ def _given_way(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> R
 
 
 def _inverse(rotation: NDArray, shift: NDArray) -> NDArray:
-    """Pose (4, 4) of the base in the camera frame from the way from the camera frame to the base frame."""
+    """Return the pose (4, 4) of the base in the camera frame from the transform to the base frame."""
     camera = np.eye(4)
     camera[:3, :3], camera[:3, 3] = rotation.T, -rotation.T @ shift
     return camera
@@ -304,7 +302,7 @@ def _inverse(rotation: NDArray, shift: NDArray) -> NDArray:
 def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool) -> Registration:
     delta = np.zeros(seen.robot.n_joints)
     weights = _weights(seen, rotation, shift, delta)
-    for _ in range(ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         scatter = seen.scatter(rotation, shift, delta, weights)
         free = estimable_pose(scatter, weights, seen.robot, offsets=offsets)
         step = free.step(scatter, weights)
@@ -312,13 +310,13 @@ def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool)
         rotation, shift = turned @ rotation, turned @ shift + step[3:6]
         delta = delta + step[6:]
         weights = _weights(seen, rotation, shift, delta)
-        if np.max(np.abs(step)) < SETTLED:
+        if np.max(np.abs(step)) < CONVERGENCE_STEP:
             break
     return _result(seen, rotation, shift, delta, weights, free=free)
 
 
 def _weights(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, offsets: NDArray | float) -> NDArray:
-    """Tukey's weights (K, P) by distances from each marker's median place, which ghosts do not move."""
+    """Return Tukey's weights (K, P) by distances from each marker's median place, which ghosts do not move."""
     places = seen.places(rotation, shift, offsets)
     length = seen.markers.distances(places - np.nanmedian(places, axis=0))
     scale = max(float(np.median(length[np.isfinite(length)])) / MEDIAN_NORM_OF_3, 1e-6)
@@ -332,14 +330,14 @@ def _result(
     scatter = seen.scatter(rotation, shift, delta, weights)
     length = np.where(there, lengths(scatter.residual), np.inf)
     used = (weights > 0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-    fits = used >= TRUSTED
+    fits = used >= MIN_USED_SHARE
     inside = (weights > 0) & fits
     squares = np.where(inside, length, 0.0) ** 2
     # The shape of a tracked body is known: its markers' places are a pose on the link.
     n_free = free.basis.shape[1] + seen.markers.dof[fits].sum()
     dof = float((inside * seen.markers.dof).sum() - n_free)
     noise = float(np.sqrt(squares.sum() / dof)) if dof > 0 else np.nan
-    if not fits.any() or noise > FARTHEST:
+    if not fits.any() or noise > MAX_DEFLECTION_STRAY_M:
         raise MocapError(
             f"markers stray by {1000 * noise:.0f} mm per coordinate on their links: do clocks, links of the markers "
             "and joint order fit?"
@@ -365,9 +363,9 @@ def _result(
 
 
 def _misfits(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, delta: NDArray, used: NDArray) -> list[str]:
-    """What is wrong with markers that stray on their link, and the link that they stand still on."""
+    """Return sentences on markers that stray on their link, with the link on which they are at rest."""
     remarks = []
-    for p in np.flatnonzero(used < TRUSTED):
+    for p in np.flatnonzero(used < MIN_USED_SHARE):
         strays = seen.stray_by_link(int(p), rotation, shift, delta)
         best = int(np.argmin(strays))
         name = (*seen.robot.link_names, seen.robot.base)[best]

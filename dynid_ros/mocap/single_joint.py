@@ -19,7 +19,7 @@ from dynid_ros.mocap.hinge import (
     start_hinge,
 )
 from dynid_ros.mocap.markers import (
-    LARGEST,
+    MAX_WORKSPACE_M,
     checked_markers,
     column_means,
     is_seen,
@@ -290,7 +290,7 @@ def _require_determined(axis: Axis, center: Center, hinge: Hinge) -> None:
             f"and {MAX_CENTER_ERROR:.0%} of that distance. Turn the joint further, put markers farther from its axis "
             "and at different angles about it, or record longer"
         )
-    if np.nanmax(hinge.radii) > LARGEST:
+    if np.nanmax(hinge.radii) > MAX_WORKSPACE_M:
         farthest = int(np.nanargmax(hinge.radii))
         raise MocapError(
             f"marker {farthest} is {hinge.radii[farthest]:.4g} m from the axis; no arm is that large: are "
@@ -341,7 +341,7 @@ def remarks(result: SingleJointResult, *, sign_is_known: bool) -> tuple[str, ...
     if np.isfinite(result.radii).sum() == 1:
         found.append(
             "A single marker determines axis, centre and angle by its arc, but not whether the body turns as one; with "
-            "three markers faults are found and mended."
+            "three markers faults are found and corrected."
         )
     rms = result.marker_rms
     worst = int(np.nanargmax(rms))

@@ -1,16 +1,16 @@
-"""Which way dry friction acts on links behind springs, sticking included.
+"""Directions of dry friction of links behind springs, including stiction.
 
-Newton's method on all samples at once does not find out when links stick: a direction is not a smooth function. A
-march through time does: each of its short steps asks which directions agree with the velocities that they lead to
-(Moreau's time stepping; Acary and Brogliato 2008, chapter 10). It is of second order only, so nothing but the
-directions is taken from it. Between the samples at which no direction changes all its steps are made as one.
+Newton's method on all samples at once cannot find when links stick, because a direction is no smooth function. A march
+through time can: in each short step directions and resulting velocities must agree (Moreau's time stepping; Acary and
+Brogliato 2008, chapter 10). The march is of second order only, so nothing except the directions is used. Between
+samples without a change of direction all its steps are made as one.
 
-No joint sticks like a sign. While it does, |s| < 1, it may creep, bend and feel its torque beforehand:
+Real joints do not stick like a sign. While |s| < 1 they may creep, bend and react to torque in advance:
 
     q̇ + lead q̈ = creep s + bend ṡ
 
 All three are zero for Coulomb's law. Bend is the elastic contact of Dahl and of LuGre (Canudas de Wit et al. 1995),
-creep a narrow smoothing of the sign, and lead, with creep, is friction as soft as simulators have it (MuJoCo).
+creep is a narrow smoothing of the sign, and lead with creep is the soft friction of simulators (MuJoCo).
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-RESTING = 1e-9
-"""rad/s or m/s; what a sticking joint has by rounding."""
-SWEEPS, AGREED = 30, 1e-6
-TOGETHER = 256
-"""Samples of which the derivatives are prepared at once: more would not stay in the processor's memory."""
+MIN_VELOCITY = 1e-9
+"""Velocity of a sticking joint by rounding, rad/s or m/s."""
+MAX_SWEEPS = 30
+CONVERGENCE_DIRECTION = 1e-6
+SAMPLES_PER_BLOCK = 256
+"""Number of samples whose derivatives are prepared at once, limited by the processor's cache."""
 STICTION = ("creep", "bend", "lead")
-"""rad/s or m/s, rad or m, s; see above."""
+"""Units: rad/s or m/s, rad or m, s."""
 
 
 class LinearMotion(NamedTuple):
@@ -55,7 +56,7 @@ class LinearMotion(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Creep; bend and lead in parts of a step's length; by joint."""
+    """Stiction law by joint: creep, and bend and lead in parts of a step's length."""
 
     creep: list[float]
     bend: list[float]
@@ -63,7 +64,7 @@ class Law(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A joint that turns within a step: its number, velocity before, after without turning, and direction before."""
+    """Joint that reverses within a step: number, velocity before, velocity after without reversal, direction before."""
 
     joint: int
     velocity: float
@@ -72,7 +73,7 @@ class Turn(NamedTuple):
 
 
 class Stuck(NamedTuple):
-    """A joint that sticks at the end of a step: its number, acceleration, direction and change of that, per s."""
+    """Joint that sticks at the end of a step: number, acceleration, direction, and change of direction per s."""
 
     joint: int
     acceleration: float
@@ -81,18 +82,18 @@ class Stuck(NamedTuple):
 
 
 class March(NamedTuple):
-    """Directions that a march found, in K steps.
+    """Directions of friction in K steps.
 
     Attributes:
-        used: (K, n) of each step.
-        sticking: joints that stick, by step.
-        turns: by step.
-        free: (N - 1,) whether all joints keep their directions from a sample to the next.
-        across: (N - 1, 2 n, 2 n) velocities and positions at the next sample by those at one, if they do.
-        weights: (N, n, 4 n) of a step by sample, as `_step_weights` has them.
-        law: how joints stick.
-        parts: steps from one sample to the next.
-        step: s.
+        used: Directions (K, n) of each step.
+        sticking: Sticking joints by step.
+        turns: Reversals by step.
+        free: Mask (N - 1,) of the intervals between samples in which all joints keep their directions.
+        across: Matrices (N - 1, 2 n, 2 n) from velocities and positions at one sample to the next, if they do.
+        weights: Weights (N, n, 4 n) of a step by sample, see `_step_weights`.
+        law: Stiction law.
+        parts: Number of steps between two samples.
+        step: Length of a step, s.
     """
 
     used: NDArray
@@ -106,24 +107,24 @@ class March(NamedTuple):
     step: float
 
     def averaged(self, used: NDArray) -> NDArray:
-        """At the samples (N, ...), values (K, ...) of the steps."""
+        """Return the averages (N, ...) at the samples of values (K, ...) of the steps."""
         half = self.parts // 2
         fine = np.concatenate([np.repeat(used[:1], half, axis=0), used, np.repeat(used[-1:], half, axis=0)])
         averages = fine.reshape(-1, self.parts, *used.shape[1:]).mean(axis=1)
-        # Averaging damps by sin(x) / x, x = pi f T; so weighted, neighbours make up for all but terms of fourth order.
+        # Averaging damps by sin(x) / x with x = pi f T; the neighbours correct this up to terms of fourth order.
         averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
         return averages
 
     def derivatives(self, by_force: NDArray, by_start: NDArray, first: int) -> NDArray:
-        """Derivatives (N, n, p) of the averages by parameters that change the forces, the start and the law.
+        """Return the derivatives (N, n, p) of the averages by parameters that change forces, start and stiction law.
 
-        What slides keeps its direction, what sticks keeps to the law, and what turns does so earlier or later.
-        Between the samples changes of the force are linear.
+        Sliding joints keep their direction, sticking ones follow the law, and reversals move in time. Changes of the
+        force are linear between the samples.
 
         Args:
-            by_force: (N, n, p) derivatives of the forces, those of Coulomb friction left out but for its own value.
-            by_start: (2, n, p) of position and velocity at the first sample.
-            first: column of the first of 3 n of the law.
+            by_force: Derivatives (N, n, p) of the forces, of Coulomb friction only by its value.
+            by_start: Derivatives (2, n, p) of position and velocity at the first sample.
+            first: Number of the first of 3 n columns of the law.
         """
         n, parts = by_force.shape[1], self.parts
         sums = np.zeros_like(by_force)
@@ -132,10 +133,10 @@ class March(NamedTuple):
         sense = np.zeros_like(by_start[0])
         half, last = parts // 2, len(self.used) - 1
         for m in range(len(self.free)):
-            if m % TOGETHER == 0:
-                added = self._forced(slice(m, m + TOGETHER), by_force)
+            if m % SAMPLES_PER_BLOCK == 0:
+                added = self._forced(slice(m, m + SAMPLES_PER_BLOCK), by_force)
             if self.free[m]:
-                state[: 2 * n] = self.across[m] @ state[: 2 * n] + added[m % TOGETHER]
+                state[: 2 * n] = self.across[m] @ state[: 2 * n] + added[m % SAMPLES_PER_BLOCK]
                 sense[:] = 0.0
                 continue
             for part in range(parts):
@@ -143,7 +144,7 @@ class March(NamedTuple):
                 state[2 * n :] = (1.0 - share) * by_force[m] + share * by_force[m + 1]
                 sense = self._advance(k, self.weights[m + (part >= half)], state, sense, first)
                 if k in self.turns or k in self.sticking:
-                    # The first and the last step stand for what is before and after them too, as in `averaged`.
+                    # The first and the last step also count for the half samples beyond them, as in `averaged`.
                     sums[(k + half) // parts] += sense * (1 + half * (k in {0, last}))
                     for turn in self.turns.get(k, ()):
                         sense[turn.joint] = 0.0
@@ -152,13 +153,13 @@ class March(NamedTuple):
         return found
 
     def _advance(self, k: int, weights: NDArray, state: NDArray, sense: NDArray, first: int) -> NDArray:
-        """Derivatives (n, p) of the directions in a step, from those of the step before; takes `state` along."""
+        """Return the derivatives (n, p) of the directions in a step from those of the step before; updates `state`."""
         n, h = len(sense), self.step
         after = weights[:, : 3 * n] @ state
         found = np.zeros_like(sense)
         gains = weights[:, 3 * n :]
         for i, velocity, unturned, before in self.turns.get(k, ()):
-            # Of the share velocity / (velocity - unturned) of the step before the turn.
+            # Derivative of velocity / (velocity - unturned), the part of the step before the reversal.
             share = (velocity * after[i] - unturned * state[i]) / (velocity - unturned) ** 2
             share[first + 2 * n + i] -= 1.0 / h
             found[i] = 2.0 * before * share
@@ -185,7 +186,7 @@ class March(NamedTuple):
         return found
 
     def _forced(self, rows: slice, by_force: NDArray) -> NDArray:
-        """(M, 2 n, p) what changes of the force add to velocities and positions from these samples to the next."""
+        """Return the contributions (M, 2 n, p) of changed forces to velocities and positions at the next samples."""
         n, parts = by_force.shape[1], self.parts
         across = by_force[rows.start : rows.stop + 1]
         found = np.zeros((len(across) - 1, 3 * n, by_force.shape[2]))
@@ -200,12 +201,12 @@ class March(NamedTuple):
 
 
 def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
-    """Directions of friction.
+    """Return the directions of friction.
 
     Args:
-        motion: the equations.
-        start: (2, n) position and velocity at the first sample.
-        longest_step: of the march, s; errors of turns are in proportion to it.
+        motion: Equations of motion.
+        start: Position and velocity (2, n) at the first sample.
+        longest_step: Longest step of the march, s; errors of reversals are in proportion to it.
     """
     samples, n = motion.force.shape
     parts = 2 * int(np.ceil(motion.step / longest_step / 2 - 1e-6))
@@ -234,7 +235,7 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
                 used[m * parts : (m + 1) * parts] = sense
                 state[: 2 * n] = ahead[ends:]
                 continue
-        # Plain numbers: for so few of them, arrays are slower.
+        # Plain numbers are faster than arrays of this size.
         velocity, position = state[: 2 * n].reshape(2, n).tolist()
         matrices = weights[m : m + 2].tolist()
         for k, force in enumerate(forces[m * parts : (m + 1) * parts].tolist(), m * parts):
@@ -263,7 +264,7 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
 def _stepped(
     matrix: list[list[float]], state: list[float], sense: list[float], law: Law
 ) -> tuple[list[float], list[float], list[Turn]]:
-    """Velocities after a step, directions that acted, and turns; directions at its end replace those in `sense`."""
+    """Return velocities after a step, acting directions, and reversals; `sense` is updated to the end of the step."""
     n = len(sense)
     velocity, before, column = state[:n], sense.copy(), 3 * n
     state = state + sense
@@ -277,8 +278,8 @@ def _stepped(
     _agree(sense, velocity, after, matrix, law)
     acting, turns = sense.copy(), []
     for i in range(n):
-        if abs(before[i]) == 1.0 and unturned[i] * velocity[i] < 0.0 and abs(velocity[i]) > RESTING:
-            # It may turn on the way: until then, friction acts the other way. If it does not stick there.
+        if abs(before[i]) == 1.0 and unturned[i] * velocity[i] < 0.0 and abs(velocity[i]) > MIN_VELOCITY:
+            # The joint may reverse within the step, unless it sticks there: friction changes its sign on the way.
             share = velocity[i] / (velocity[i] - unturned[i]) - law.lead[i]
             turning = -before[i] * (1.0 - 2.0 * share)
             turned = unturned[i] + matrix[i][column + i] * (turning - before[i])
@@ -292,9 +293,9 @@ def _stepped(
 
 
 def _agree(sense: list[float], velocity: list[float], after: list[float], matrix: list[list[float]], law: Law) -> None:
-    """Make directions and velocities agree, in place: what moves has full friction, what sticks what it takes."""
+    """Make directions and velocities agree in place: sliding joints have full friction, sticking ones part of it."""
     joints, column, before = range(len(sense)), 3 * len(sense), sense.copy()
-    for _ in range(SWEEPS):
+    for _ in range(MAX_SWEEPS):
         change = 0.0
         for i in joints:
             lead, soft = law.lead[i], law.creep[i] + law.bend[i]
@@ -307,23 +308,23 @@ def _agree(sense: list[float], velocity: list[float], after: list[float], matrix
                 for j in joints:
                     after[j] += matrix[j][column + i] * moved
                 change = max(change, abs(moved))
-        if change < AGREED:
+        if change < CONVERGENCE_DIRECTION:
             break
 
 
 def _step_weights(motion: LinearMotion, h: float) -> NDArray:
-    """(N, n, 4 n) velocity after a step of h from velocity, position, force and direction."""
+    """Return the weights (N, n, 4 n) of velocity, position, force and direction in the velocity after a step of h."""
     solve = np.linalg.inv(motion.mass / h + motion.damping / 2 + motion.stiffness * (h / 4))
     past = motion.mass / h - motion.damping / 2 - motion.stiffness * (h / 4)
     return np.concatenate([solve @ past, -solve @ motion.stiffness, solve, -solve * motion.coulomb], axis=2)
 
 
 def _across(weights: NDArray, forces: NDArray, law: NDArray, h: float) -> tuple[NDArray, NDArray]:
-    """What follows at the steps to the next sample from velocities, positions and directions (3 n,) that are kept.
+    """Return the maps from velocities, positions and directions (3 n,) at samples to the steps up to the next ones.
 
     Returns:
-        (N - 1, parts n + 2 n, 3 n) and (N - 1, parts n + 2 n), what forces (N - 1, parts, n) add: by how much joints
-        slide after each step, then velocities and positions after the last.
+        Matrices (N - 1, parts n + 2 n, 3 n) and contributions (N - 1, parts n + 2 n) of forces (N - 1, parts, n): slip
+        after each step, then velocities and positions after the last.
     """
     blocks, parts, n = forces.shape
     state = np.zeros((blocks, 2 * n, 3 * n + 1))

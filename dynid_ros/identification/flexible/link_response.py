@@ -1,9 +1,8 @@
-"""Where links behind springs go while their motors move as recorded (Lightcap and Banks 2007, eq. 10).
+"""Motion of links behind springs for the recorded motion of their motors (Lightcap and Banks 2007, eq. 10).
 
-The motors' motion being known, the links follow a differential equation. It is not integrated step by step: its
-derivatives are differences over seven samples, which makes it one banded system of equations for all samples. Newton's
-method solves it from the measured motion in a few steps, and the derivatives by every parameter cost one more solution
-with the same factors. Thus all dynamics are evaluated for all samples at once.
+For a known motion of the motors, the links follow a differential equation. Its derivatives are replaced by differences
+over seven samples, which gives one banded system of equations for all samples. Newton's method solves it from the
+measured motion in a few steps, and the derivatives by all parameters cost one more solution with the same factors.
 """
 
 from __future__ import annotations
@@ -26,15 +25,16 @@ from dynid_ros.progress import advance
 from dynid_ros.signals.derivatives import STENCIL
 from dynid_ros.signals.spectra import derivative_weights
 
-# Derivatives in time as banded matrices: seven samples, of sixth order, as `signals.motion.central_differences`.
+# Derivatives in time as banded matrices over seven samples, of sixth order like `central_differences`.
 
 
 class Differences:
     """Weights of first and second derivative of N uniform samples.
 
     Attributes:
-        first: (N,) first sample that the derivatives at each sample take.
-        weights: (3, N, 7) of value, derivative, 1/s, and second derivative, 1/s², on seven samples from `first` on.
+        first: First sample (N,) of the derivatives at each sample.
+        weights: Weights (3, N, 7) of value, derivative, 1/s, and second derivative, 1/s², on seven samples from
+            `first`.
     """
 
     def __init__(self, n_samples: int, step: float) -> None:
@@ -46,33 +46,35 @@ class Differences:
         )
         self.weights = np.concatenate([np.eye(STENCIL)[None], table])[:, place]
 
-    def of(self, values: NDArray, order: int) -> NDArray:
-        """Derivative (N, ...) of values (N, ...)."""
+    def derivative(self, values: NDArray, order: int) -> NDArray:
+        """Return the derivative (N, ...) of an order of values (N, ...)."""
         samples = values[self.first[:, None] + np.arange(STENCIL)]
         return np.einsum("ks,ks...->k...", self.weights[order], samples)
 
 
-ITERATIONS, FRICTION_ITERATIONS = 15, 4
-"""Iterations of Newton's method; after some, links that nearly stick keep their direction of friction."""
-CONVERGED, SAME_DIRECTIONS = 1e-3, 1e-3
-"""Steps of Newton's method, in parts of the largest deflection: the last one, which leaves some square of it; and one
-after which friction's directions are those found before."""
-LOST = 100.0
-"""rad or m between motor and link: so far no spring winds up."""
+MAX_ITERATIONS = 15
+FRICTION_ITERATIONS = 4
+"""Iterations of Newton's method, and number of them after which the directions of friction are kept."""
+CONVERGENCE_STEP = 1e-3
+FIXED_DIRECTION_STEP = 1e-3
+"""Steps of Newton's method, in parts of the largest deflection, after which the search ends (its square remains), and
+after which the directions of friction are kept."""
+MAX_DEFLECTION = 100.0
+"""Distance between motor and link, rad or m, beyond the deflection of any spring."""
 QUICK_MARCH_STEP_S = 1e-3
 """Step of the march that finds the directions of friction, during a search."""
 EXACT_MARCH_STEP_S = 2.5e-4
-"""Step at the end of a search. It leaves 1e-6 to 3e-6 rad, as shorter steps do. Twice as long, it left 2e-6 to 7e-6 rad
-at the lines of the motion, more than the noise of a torque sensor does in 10 s, and 95 % intervals held 90 % only."""
+"""Step at the end of a search. It leaves errors of 1e-6 to 3e-6 rad, as shorter steps do. Twice as long, it left 2e-6
+to 7e-6 rad at the lines of the motion, as much as the noise of a torque sensor over 10 s."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinkMotion:
-    """Motion of the links, (N, n) each, and its derivatives by the parameters.
+    """Motion of the links, (N, n) each, with its derivatives by the parameters.
 
     Attributes:
-        position, velocity: rad or m, per s.
-        derive: computes `by_parameters`, which costs more than the motion and steps that are refused do not need.
+        position, velocity: Positions in rad or m, velocities per s.
+        derive: Function that computes `by_parameters`, which costs more than the motion; refused steps do not need it.
     """
 
     position: NDArray
@@ -81,26 +83,26 @@ class LinkMotion:
 
     @cached_property
     def by_parameters(self) -> NDArray:
-        """(N, n, p) derivatives of the positions.
+        """Derivatives (N, n, p) of the positions.
 
-        By base parameters of links, Coulomb and viscous friction, values of the springs, then position and velocity at
-        the start, the joints' stiction, and the corrections of each motor.
+        Columns are base parameters of links, Coulomb and viscous friction, values of the springs, position and velocity
+        at the start, stiction of the joints, and corrections of each motor.
         """
         return self.derive()
 
 
 class LinkResponse:
-    """The links' motion behind springs, for one stretch of the motors' motion.
+    """Motion of the links behind springs for one stretch of the motors' motion.
 
     Args:
-        robot: kinematics and gravity.
-        base: base parameters of the links alone.
-        motor: (N, n) positions of the motors, uniformly sampled.
-        step: of the samples, s.
-        tones: (N, t) functions of time by which the motion of each motor may be corrected.
+        robot: Kinematics and gravity.
+        base: Base parameters of the links alone.
+        motor: Positions (N, n) of the motors, uniformly sampled.
+        step: Time between samples, s.
+        tones: Functions of time (N, t) that correct the motion of each motor.
 
     Attributes:
-        march_step: with which the directions of dry friction are found, s.
+        march_step: Longest step of the march for the directions of dry friction, s.
     """
 
     def __init__(self, robot: RobotModel, base: BaseParameters, motor: NDArray, step: float, tones: NDArray) -> None:
@@ -119,27 +121,27 @@ class LinkResponse:
         corrections: NDArray | None = None,
         stiction: NDArray | float = 0.0,
     ) -> LinkMotion:
-        """Motion for these parameters, by Newton's method.
+        """Return the motion for parameters, by Newton's method.
 
         Args:
-            parameters: of links, friction and springs.
-            start: (2, n) position and velocity at the first sample.
-            guess: (N, n) positions to start from, measured ones or those of parameters close by.
-            corrections: (t, n) of the motors' motion, by its tones; None: none.
-            stiction: (3, n) how joints stick, see `friction_directions`; 0: as Coulomb has it.
+            parameters: Links, friction and springs.
+            start: Position and velocity (2, n) at the first sample.
+            guess: Initial positions (N, n), measured ones or those of similar parameters.
+            corrections: Corrections (t, n) of the motors' motion by its tones; None: none.
+            stiction: Stiction parameters (3, n), see `friction_directions`; 0: Coulomb's law.
 
         Raises:
-            IdentificationError: no motion was found that obeys the equations.
+            IdentificationError: No motion was found that obeys the equations.
         """
         motor = self._recorded if corrections is None else self._recorded + self._tones @ corrections
         q = guess.copy()
         sense, moved, marched = np.zeros_like(q), np.inf, None
-        for iteration in range(ITERATIONS):
+        for iteration in range(MAX_ITERATIONS):
             advance(0.0)  # a few of these take seconds: it must be possible to end here
-            qd, qdd = (self._differences.of(q, order) for order in (1, 2))
+            qd, qdd = (self._differences.derivative(q, order) for order in (1, 2))
             smooth, partials, rows = self._equations(q, qd, qdd, motor, parameters)
             by_q, by_qd, by_qdd = partials
-            if iteration < FRICTION_ITERATIONS and moved > SAME_DIRECTIONS and parameters.coulomb.any():
+            if iteration < FRICTION_ITERATIONS and moved > FIXED_DIRECTION_STEP and parameters.coulomb.any():
                 force = np.einsum("kij,kj->ki", by_qd, qd) + np.einsum("kij,kj->ki", by_qdd, qdd) - smooth
                 linear = LinearMotion(by_qdd, by_qd, by_q, force, parameters.coulomb, self._step, stiction, q)
                 marched = march(linear, start, self.march_step)
@@ -150,11 +152,11 @@ class LinkResponse:
             step = self._solution(self._factors(partials), residual[:, :, None])[:, :, 0]
             q = q - step
             deflection = motor - q
-            if not np.abs(deflection).max() < LOST:
+            if not np.abs(deflection).max() < MAX_DEFLECTION:
                 break
             moved = np.abs(step).max() / max(np.abs(deflection).max(), 1e-3)
-            if moved < CONVERGED:
-                velocity = self._differences.of(q, 1)
+            if moved < CONVERGENCE_STEP:
+                velocity = self._differences.derivative(q, 1)
                 known = velocity, sense, marched, partials, rows, deflection, parameters
                 return LinkMotion(q, velocity, partial(self._derivatives, *known))
         raise IdentificationError(
@@ -173,7 +175,7 @@ class LinkResponse:
         deflection: NDArray,
         parameters: JointParameters,
     ) -> NDArray:
-        """Derivatives (N, n, p) of the positions by the parameters, where directions of friction follow them."""
+        """Return the derivatives (N, n, p) of the positions; directions of friction change with the parameters."""
         by, by_start = self._by_parameters(rows, deflection, qd, sense, parameters)
         if marched is not None:
             first = by.shape[2] - self._n * (len(STICTION) + self._tones.shape[1])
@@ -183,14 +185,14 @@ class LinkResponse:
     def _equations(
         self, q: NDArray, qd: NDArray, qdd: NDArray, motor: NDArray, parameters: JointParameters
     ) -> tuple[NDArray, NDArray, NDArray]:
-        """Residuals (N, n) without dry friction, their partial derivatives (3, N, n, n), the regressor (N, n, r)."""
+        """Return residuals (N, n) without dry friction, partial derivatives (3, N, n, n), and regressor (N, n, r)."""
         n = self._n
         own = np.arange(n)
         matrix = self._dynamics.matrix(*(np.tile(array, (n, 1)) for array in (q, qd, qdd)))
         weights = np.zeros((n, matrix.shape[1], n, self._n_samples))
         weights[own, :, own] = parameters.links[:, None]
         by_motion = self._dynamics.gradient(weights.reshape(matrix.shape))
-        # Equation i, sample k, joint j.
+        # Axes: order of the derivative, sample k, equation i, joint j.
         partials = np.stack(by_motion).reshape(3, n, self._n_samples, n).transpose(0, 2, 1, 3).copy()
         rows = matrix[..., : self._n_samples].transpose(2, 0, 1)
         deflection = motor - q
@@ -200,18 +202,18 @@ class LinkResponse:
         return residual, partials, rows
 
     def _with_start(self, equations: NDArray, start: NDArray) -> NDArray:
-        """Equations (N, n, ...) of all samples but first and last, behind those (2, n, ...) of the start.
+        """Return the equations (N, n, ...) without first and last sample, after those (2, n, ...) of the start.
 
-        One of each end gives way: of the six solutions that differences over seven samples have, four need a
-        condition at the start, the two true ones among them, and two need one at the end. With both from the start the
-        equations would be singular.
+        One sample at each end is dropped. Differences over seven samples have six solutions: four, with the two true
+        ones, need a condition at the start, and two need one at the end. With both at the start the equations would be
+        singular.
         """
         return np.concatenate([start, equations[1:-1]])
 
     def _by_parameters(
         self, rows: NDArray, deflection: NDArray, qd: NDArray, sense: NDArray, parameters: JointParameters
     ) -> tuple[NDArray, NDArray]:
-        """Derivatives (N, n, p) of the residuals by the parameters, (2, n, p) of those of the start, motion fixed."""
+        """Return the derivatives (N, n, p) of the residuals and (2, n, p) of the start for a fixed motion."""
         n, own = self._n, np.arange(self._n)
         diagonal = np.zeros((2, self._n_samples, n, n))
         diagonal[0][:, own, own], diagonal[1][:, own, own] = sense, qd
@@ -228,13 +230,13 @@ class LinkResponse:
         return found, start
 
     def _factors(self, partials: NDArray) -> tuple[NDArray, NDArray, int]:
-        """Banded LU factors of the derivatives of all residuals by all positions."""
+        """Return banded LU factors of the derivatives of all residuals by all positions."""
         n, size = self._n, self._n * self._n_samples
         width = STENCIL * n - 1
         banded = np.zeros((3 * width + 1, size))
         weights, first = self._differences.weights, self._differences.first
         values = np.einsum("dkij,dks->kisj", partials, weights)
-        # Start: position by the first sample alone, velocity by its derivative.
+        # The start fixes the first sample and its derivative.
         start = np.einsum("ij,ds->disj", np.eye(n), weights[:2, 0])
         values = self._with_start(values, start)
         first = np.concatenate([first[:1], first[:1], first[1:-1]])
@@ -251,7 +253,7 @@ class LinkResponse:
         return factors, pivots, width
 
     def _solution(self, factors: tuple[NDArray, NDArray, int], right: NDArray) -> NDArray:
-        """Solution (N, n, p) for right-hand sides (N, n, p)."""
+        """Return the solution (N, n, p) for right-hand sides (N, n, p)."""
         banded, pivots, width = factors
         flat = right.reshape(self._n * self._n_samples, -1)
         solution, _ = dgbtrs(banded, width, width, flat, pivots)

@@ -1,10 +1,10 @@
-"""A spring law fitted to deflection and spring torque, both noisy: Lightcap & Banks 2007, section IV.C, with more care.
+"""Fit of a spring law to noisy deflection and torque (Lightcap and Banks 2007, section IV.C, extended).
 
-Regression of torque on deflection is biased low by the noise of the deflection. Here each sample's residual
-r = tau - f(d - o) is weighed by what torque and deflection leave of it together, s^2 = s_tau^2 + f'^2 s_d^2 (effective
-variance; Deming's regression for a linear law). The noise s_d of the deflection is given or seen in its high
-frequencies; what misfit remains is the torque's, s_tau, friction and all that the reconstruction lacks. Noises of
-torque and deflection are taken as independent: build the torque from filtered signals.
+Regression of torque on deflection is biased low by the noise of the deflection. Here each residual r = tau - f(d - o)
+is weighed by the effective variance s^2 = s_tau^2 + f'^2 s_d^2 (Deming's regression for a linear law). The noise s_d of
+the deflection is given or estimated from its high frequencies. The remaining misfit is that of the torque, s_tau:
+noise, friction and errors of the reconstruction. Noises of torque and deflection must be independent, so the torque is
+built from filtered signals.
 """
 
 import math
@@ -19,33 +19,33 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import Jackknife, half_width, interval, jackknife, time_blocks
 from dynid_ros.model.spring import SPRINGS, Spring
 
-# Deflection and torque of a spring, checked, and averaged as far as they are smooth.
+# Checked deflection and torque of a spring, averaged as far as they are smooth.
 
 
-FEWEST = 50
-MOST = 2000
-"""Samples that are looked at where neighbours are not averaged: more add nothing."""
-SMOOTH = 1e-3
+MIN_SAMPLES = 50
+MAX_SAMPLES = 2000
+"""Number of samples that are used where neighbours are not averaged."""
+MAX_LOST_VARIANCE = 1e-3
 """Part of the deflection's variance that averages of neighbours may lose."""
 DIFFERENCES = 6
-"""Order of the differences that leave white noise of a smooth signal; its variance grows by binomial(12, 6)."""
-GROWTH = 924.0
+"""Order of the differences that isolate white noise on a smooth signal; its variance grows by binomial(12, 6)."""
+VARIANCE_GROWTH = 924.0
 
 
 def white_noise(values: NDArray) -> float:
-    """Standard deviation of white noise on a smooth signal (N,), from its differences of the sixth order."""
-    return float(np.sqrt(np.mean(np.diff(values, DIFFERENCES) ** 2) / GROWTH))
+    """Return the standard deviation of white noise on a smooth signal (N,) by its differences of sixth order."""
+    return float(np.sqrt(np.mean(np.diff(values, DIFFERENCES) ** 2) / VARIANCE_GROWTH))
 
 
 @dataclass(frozen=True, eq=False)
 class SpringData:
-    """N samples.
+    """N samples of a spring.
 
     Attributes:
-        deflection: (N,) rad.
-        torque: (N,) N m.
-        runs: (N,) run of each sample, counted from 0.
-        noise: standard deviation of the deflection, rad.
+        deflection: Deflections (N,), rad or m.
+        torque: Torques (N,), N m or N.
+        runs: Run (N,) of each sample, counted from 0.
+        noise: Standard deviation of the deflection.
     """
 
     deflection: NDArray
@@ -54,11 +54,11 @@ class SpringData:
     noise: float
 
     def kept(self, samples: NDArray | slice) -> "SpringData":
-        """Only these samples."""
+        """Return some of the samples."""
         return replace(self, deflection=self.deflection[samples], torque=self.torque[samples], runs=self.runs[samples])
 
     def averaged(self, width: int) -> tuple["SpringData", float]:
-        """Means of so many neighbours, and the variance of the deflection about them."""
+        """Return means of so many neighbours, and the variance of the deflection about them."""
         parts, inside = [], []
         for run in range(self.runs.max() + 1):
             own = np.flatnonzero(self.runs == run)
@@ -73,7 +73,7 @@ class SpringData:
 def spring_data(
     deflection: ArrayLike, torque: ArrayLike, laws: Sequence[str], runs: ArrayLike | None, noise: float | None
 ) -> SpringData:
-    """Return samples to fit; arguments and errors as of `fit_spring`."""
+    """Return the samples to fit; arguments and errors as of `fit_spring`."""
     d, tau = np.asarray(deflection, dtype=float), np.asarray(torque, dtype=float)
     numbers = np.zeros(d.shape, dtype=int) if runs is None else np.asarray(runs)
     unknown = [law for law in laws if law not in SPRINGS]
@@ -81,10 +81,10 @@ def spring_data(
         raise IdentificationError(
             f"spring: no law {', '.join(unknown) or 'given'}; expected some of {', '.join(SPRINGS)}"
         )
-    if d.ndim != 1 or tau.shape != d.shape or numbers.shape != d.shape or len(d) < FEWEST:
+    if d.ndim != 1 or tau.shape != d.shape or numbers.shape != d.shape or len(d) < MIN_SAMPLES:
         raise IdentificationError(
             f"spring: deflection {d.shape}, torque {tau.shape} and runs {numbers.shape} do not fit; "
-            f"expected (N,) each, of at least {FEWEST} samples"
+            f"expected (N,) each, of at least {MIN_SAMPLES} samples"
         )
     for name, values in (("deflection", d), ("torque", tau)):
         if not np.isfinite(values).all():
@@ -106,25 +106,25 @@ def spring_data(
     if not np.std(tau) > 0:
         raise IdentificationError("spring: the torque is constant, so it does not show the spring; move the joint")
     data = SpringData(d, tau, numbers, noise)
-    return _smoothed(data, scatter) if white else data.kept(slice(None, None, max(1, len(d) // MOST)))
+    return _smoothed(data, scatter) if white else data.kept(slice(None, None, max(1, len(d) // MAX_SAMPLES)))
 
 
 def _smoothed(data: SpringData, scatter: float) -> SpringData:
     """Average as many neighbours as the deflection hardly changes in: white noise shrinks, the law stays."""
     found, width = data, 2
-    while len(data.torque) >= 2 * width * FEWEST:
+    while len(data.torque) >= 2 * width * MIN_SAMPLES:
         averaged, inside = data.averaged(width)
-        if inside - data.noise**2 > SMOOTH * scatter**2 or min(np.bincount(averaged.runs)) < 2 * DIFFERENCES:
+        if inside - data.noise**2 > MAX_LOST_VARIANCE * scatter**2 or min(np.bincount(averaged.runs)) < 2 * DIFFERENCES:
             break
         found, width = averaged, 2 * width
     return found
 
 
-# What may be said of a stiffness: a value with an interval, or "undetermined" with bounds and the reason.
+# Stiffness: a value with an interval, or "undetermined" with bounds and the reason.
 
 
-WIDEST = 3.0
-"""Ratio of the ends of an interval above which a stiffness counts as undetermined: half an order of magnitude."""
+MAX_INTERVAL_RATIO = 3.0
+"""Ratio of the ends of an interval above which a stiffness is undetermined: half an order of magnitude."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Stiffness:
             reason = "the joint seems to bend against the torque: something else moves the deflection"
         elif low <= 0:
             reason = "the compliance is not distinguished from zero: the joint may be rigid"
-        elif high > WIDEST * low:
+        elif high > MAX_INTERVAL_RATIO * low:
             reason = f"the interval spans a factor of {high / low:.2g}"
         else:
             reason = ""
@@ -167,22 +167,22 @@ class Stiffness:
 
     @property
     def determined(self) -> bool:
-        """Whether a value may be given."""
+        """Whether the stiffness has a value."""
         return not self.reason
 
     @property
     def value(self) -> float:
-        """N m/rad; NaN where undetermined."""
+        """Stiffness, N m/rad or N/m; NaN where undetermined."""
         return 1 / self.compliance if self.determined else math.nan
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 %, N m/rad: with infinity where the joint may be rigid, from 0 where nothing bounds it from below."""
+        """Interval of 95 %: up to infinity where the joint may be rigid, from 0 without a lower bound."""
         low, high = self.compliance_interval
         return (1 / high if high > 0 else 0.0, 1 / low if low > 0 else math.inf)
 
     def __str__(self) -> str:
-        """Sentence without a full stop."""
+        """Return a sentence without a full stop."""
         low, high = self.interval
         if self.determined:
             return f"{self.value:.3g} {self.unit}, 95 % interval {low:.3g} to {high:.3g}"
@@ -192,30 +192,29 @@ class Stiffness:
         return f"undetermined, {bound} {self.unit} ({self.reason})"
 
 
-ROUNDS = 10
+MAX_ROUNDS = 10
 UNITS = {"stiffness": (1, -1), "cubic": (1, -3), "dead_zone": (0, 1)}
-"""Powers of torque and deflection that make the unit of a value."""
+"""Powers of torque and deflection in the unit of a value."""
 PLAYS = (0.1, 0.3, 0.6)
-"""Quantiles of the deflection from which a search for the play starts: its misfit has several minima."""
+"""Quantiles of the deflection from which searches for the play start, because its misfit has several minima."""
 
 
 @dataclass(frozen=True, eq=False)
 class SpringFit:
-    """A fitted law.
+    """Fitted law of a spring.
 
     Attributes:
-        law: key of `SPRINGS`.
-        values: (p,) in the order of `names`.
-        covariance: (p, p), from blocks of time left out.
-        dof: degrees of freedom of the covariance.
-        offsets: (R,) constant part of each run's deflection that is no deflection, rad.
-        r_squared: squared correlation of the law's torque with the given one; the paper's r^2 for a linear law.
-        residual_rms: of the torque, N m.
-        deflection_noise: standard deviation that was allowed for, rad.
-        stiffness: what may be said of the first value.
-        held_out_rms: misfit of the torque in blocks that were left out, beyond what the deflection's noise makes, N m,
-            by law.
-        reason: why this law.
+        law: Key of `SPRINGS`.
+        values: Values (p,) in the order of `names`.
+        covariance: Covariance (p, p) by a jackknife over blocks of time.
+        dof: Degrees of freedom of the covariance.
+        offsets: Zero offsets (R,) of each run's deflection.
+        r_squared: Squared correlation of the law's torque with the measured one; the paper's r^2 for a linear law.
+        residual_rms: RMS residual of the torque.
+        deflection_noise: Standard deviation of the deflection in the weights.
+        stiffness: Stiffness by the first value.
+        held_out_rms: RMS error of the torque in held-out blocks without the effect of the deflection's noise, by law.
+        reason: Reason for this law.
     """
 
     law: str
@@ -232,7 +231,7 @@ class SpringFit:
 
     @property
     def spring(self) -> Spring:
-        """The law."""
+        """Law of the spring."""
         return SPRINGS[self.law]()
 
     @property
@@ -242,15 +241,15 @@ class SpringFit:
 
     @property
     def standard_errors(self) -> NDArray:
-        """(p,) of the values."""
+        """Standard errors (p,) of the values."""
         return np.sqrt(np.diag(self.covariance))
 
     def confidence_intervals(self, level: float = 0.95) -> NDArray:
-        """(p, 2) by Student's distribution."""
+        """Return confidence intervals (p, 2) by Student's distribution."""
         return interval(self.values, self.standard_errors, self.dof, level)
 
     def torque(self, deflection: ArrayLike) -> NDArray:
-        """Torque (N,), N m, of deflections (N,) without offset, rad."""
+        """Return the torques (N,) of deflections (N,) without offset."""
         return self.spring.torque(np.asarray(deflection, dtype=float), self.values)
 
 
@@ -265,17 +264,17 @@ def fit_spring(
     """Fit a law, or the one of several that predicts best.
 
     Args:
-        deflection: (N,) q_m - q, rad, with an unknown constant per run (zeros of the encoders).
-        torque: (N,) of the spring, N m.
-        laws: keys of `SPRINGS`, simplest first. A later one is taken only where it predicts blocks that were left out
-            better by more than the standard error of the difference.
-        runs: (N,) run of each sample; None: one run.
-        deflection_noise: standard deviation, rad; None: of white noise, from differences of the sixth order. Give it
-            where the deflection was filtered: no differences show it then.
+        deflection: Deflections (N,) q_m - q, rad or m, with an unknown constant per run (zeros of the encoders).
+        torque: Torques (N,) of the spring, N m or N.
+        laws: Keys of `SPRINGS`, simplest first. A later one is chosen if it predicts held-out blocks better by more
+            than the standard error of the difference.
+        runs: Run (N,) of each sample; None: one run.
+        deflection_noise: Standard deviation; None: of white noise, by differences of the sixth order. It is required
+            for a filtered deflection, whose differences do not show it.
 
     Raises:
-        IdentificationError: shapes, values that are not finite, a law that is unknown, too few samples, or a
-            deflection that is not above its noise.
+        IdentificationError: Shapes do not fit, values are not finite, a law is unknown, there are too few samples, or
+            the deflection does not exceed its noise.
     """
     laws = (laws,) if isinstance(laws, str) else tuple(laws)
     data = spring_data(deflection, torque, laws, runs, deflection_noise)
@@ -296,7 +295,7 @@ def fit_spring(
 
 
 def _fit(data: SpringData, law: str) -> tuple[SpringFit, NDArray]:
-    """The fit, and the misfit of each block of time when it was left out, (N m)^2."""
+    """Return the fit, and the squared error of each block of time when it was held out."""
     values, offsets = _solve(data, law)
     residual = _residual(data, law, values, offsets)
     blocks = time_blocks(data.runs)
@@ -326,7 +325,7 @@ def _fit(data: SpringData, law: str) -> tuple[SpringFit, NDArray]:
 
 
 def _stiffness(stiffness: float, inverse: float, spread: Jackknife) -> Stiffness:
-    """By the regression of deflection on torque whether the joint yields at all, then by the fit how much."""
+    """Judge by the regression of deflection on torque whether the joint yields, then by the fit how much."""
     yielding = Stiffness.from_error(inverse, float(spread.standard_errors[-1]), spread.dof)
     if yielding.compliance_interval[0] <= 0 or stiffness <= 0:
         return yielding
@@ -334,7 +333,7 @@ def _stiffness(stiffness: float, inverse: float, spread: Jackknife) -> Stiffness
 
 
 def _solve(data: SpringData, law: str, start: NDArray | None = None) -> tuple[NDArray, NDArray]:
-    """Values (p,) and offsets (R,) of least residuals over their effective variance."""
+    """Return values (p,) and offsets (R,) that minimize the residuals over their effective variance."""
     spring = SPRINGS[law]()
     count = len(spring.names)
     width, height = float(np.std(data.deflection)), float(np.std(data.torque))
@@ -355,7 +354,7 @@ def _solve(data: SpringData, law: str, start: NDArray | None = None) -> tuple[ND
     best, least = np.empty(0), np.inf
     for values in starts:
         x, misfit = np.append(values, np.zeros(len(zero))), 1.0
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             x = least_squares(weighted, x).x
             residual, variance = scaled(x)
             updated = max(float(np.mean(residual**2) - np.mean(variance)), 1e-6)
@@ -381,13 +380,13 @@ def _residual(data: SpringData, law: str, values: NDArray, offsets: NDArray) -> 
 
 
 def _misfit(data: SpringData, law: str, values: NDArray, offsets: NDArray) -> float:
-    """Mean square residual of the torque without what the deflection's noise adds: that would favour soft springs."""
+    """Return the mean square residual of the torque without the deflection's noise, which would favour soft springs."""
     slope = SPRINGS[law]().tangent(data.deflection - offsets[data.runs], values)
     return float(np.mean(_residual(data, law, values, offsets) ** 2) - np.mean(slope**2) * data.noise**2)
 
 
 def _inverse_regression(data: SpringData) -> float:
-    """Slope of deflection over torque, rad/(N m): noise of the deflection does not bias it."""
+    """Return the slope of deflection over torque, which noise of the deflection does not bias."""
     parts = [data.runs == run for run in np.unique(data.runs)]
     tau = np.concatenate([data.torque[part] - data.torque[part].mean() for part in parts])
     return float(np.concatenate([data.deflection[part] for part in parts]) @ tau / (tau @ tau))

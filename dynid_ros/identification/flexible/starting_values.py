@@ -1,9 +1,10 @@
-"""Where searches start: least squares by steps, the motors' equations first, then the links'; and which start to trust.
+"""Initial values of searches: least squares of the motors' equations, then of the links'.
 
-u = spring(q_m - q) + J qdd_m + b qd_m does not contain the links' dynamics, so its few unknowns are well determined;
-what it leaves, u - J qdd_m - b qd_m, is what the springs pass on to the links (Lightcap and Banks 2007, eqs 1 and 7).
-Every column and the torque pass the same low-pass. Equation errors suffer from a clock that is off by milliseconds, as
-one aligned by links that lag their motors is. Several clocks are tried, and the links' motion is predicted from each.
+u = spring(q_m - q) + J qdd_m + b qd_m does not contain the links' dynamics, so its few unknowns are well determined.
+The rest, u - J qdd_m - b qd_m, passes through the springs to the links (Lightcap and Banks 2007, eqs 1 and 7). All
+columns and the torque pass the same low-pass. Equation errors suffer from a clock that is off by milliseconds, and
+alignment by links that lag their motors leaves such an error. Several clocks are tried, and the motion of the links is
+predicted from each.
 """
 
 from __future__ import annotations
@@ -24,45 +25,45 @@ from dynid_ros.identification.flexible.runs import Run
 from dynid_ros.model.friction_direction import FrictionDirection
 from dynid_ros.signals import LowPass, Motion, filtered_motion
 
-NOT_LESS = 1e-3
-"""Smallest motor inertia, friction and the like that a search starts from, in parts of its scale."""
-NOISY = 3.0
-"""Ratio of the stiffnesses by regressing torque on deflection and the reverse, above which the deflection is noise."""
-MOST = 100.0
-"""Largest start of a search, in parts of the smaller of these; its resonance is resolved by the steps as well."""
-PRIORS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e3)
-"""Weights of nominal links, in parts of the runs' information: the smallest that gives links inertia in every pose."""
-LEAST_INERTIA = 0.2
+MIN_START_FRACTION = 1e-3
+"""Smallest initial value of motor inertia, friction and similar terms, in parts of its scale."""
+MAX_STIFFNESS_RATIO = 3.0
+"""Ratio of the stiffnesses by regressing torque on deflection and the reverse, above which deflection is noise."""
+MAX_START_RATIO = 100.0
+"""Largest initial stiffness, in parts of the smaller of these; the steps must resolve its resonance as well."""
+PRIOR_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 1e3)
+"""Weights of nominal links in parts of the runs' information; the smallest with positive inertia is used."""
+MIN_INERTIA_FRACTION = 0.2
 """Smallest inertia about a joint, in parts of the nominal one."""
-LEAST_EIGENVALUE = 0.02
+MIN_SCALED_EIGENVALUE = 0.02
 """Smallest eigenvalue of the inertia matrix with ones on its diagonal."""
-POSES = 40
-SHIFTS = (0.0, 0.007, 0.015)
-"""By which clocks of links' sensors are tried, s: links lag their motors, which passes for a clock that is early."""
+N_POSES = 40
+CLOCK_SHIFTS_S = (0.0, 0.007, 0.015)
+"""Trial shifts of the clocks of links' sensors, s: links lag their motors, which looks like a clock that is early."""
 
 
 class Start(NamedTuple):
-    """Where a search may start.
+    """Initial point of a search.
 
     Attributes:
-        shift: of the links' clocks, s.
-        values: (p,) parameters in the order of the layout.
-        worth: the less the better they predict, see `OutputError.left`.
+        shift: Shift of the links' clocks, s.
+        values: Parameters (p,) in the order of the layout.
+        cost: Prediction error, see `OutputError.left`.
     """
 
     shift: float
     values: NDArray
-    worth: float
+    cost: float
 
 
 def starts(layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> list[Start]:
-    """Starts with several clocks, where these are not known, the best first.
+    """Return starts with several clocks where these are unknown, the best first.
 
     Raises:
-        IdentificationError: none of them moves.
+        IdentificationError: No motion was found for any of them.
     """
     found, wrong = [], None
-    for shift in SHIFTS if any(own.clock for own in terms) else SHIFTS[:1]:
+    for shift in CLOCK_SHIFTS_S if any(own.clock for own in terms) else CLOCK_SHIFTS_S[:1]:
         moved = shifted(runs, terms, shift)
         try:
             values = LinearSteps(layout, moved).solve()
@@ -71,20 +72,20 @@ def starts(layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> li
             wrong = error
     if not found:
         raise wrong or IdentificationError("no start")
-    return sorted(found, key=lambda start: start.worth)
+    return sorted(found, key=lambda start: start.cost)
 
 
 def shifted(runs: Sequence[Run], terms: Sequence[RunTerms], shift: float) -> list[Run]:
-    """Runs with the links' clocks moved by so much, s, where they are not known."""
+    """Return the runs with unknown clocks of the links moved by a shift, s."""
     return [replace(run, offset=run.offset + shift * own.clock) for run, own in zip(runs, terms, strict=True)]
 
 
 class LinearSteps:
-    """Columns and torques of runs, filtered alike.
+    """Least squares of the columns and torques of runs, filtered alike.
 
     Args:
-        layout: of the parameters.
-        runs: with the links' clocks as `Run.offset` has them.
+        layout: Order of the parameters.
+        runs: Runs with the clocks of `Run.offset`.
     """
 
     def __init__(self, layout: Layout, runs: Sequence[Run]) -> None:
@@ -93,7 +94,7 @@ class LinearSteps:
         self._longest_step = max(run.step / run.parts for run in runs)
 
     def solve(self) -> NDArray:
-        """Parameters (p,) in the order of the layout, in the range of what can be."""
+        """Return plausible parameters (p,) in the order of the layout."""
         layout, n = self._layout, self._layout.robot.n_joints
         values = np.zeros(len(layout.names))
         stiffness = layout.index("stiffness")
@@ -109,7 +110,7 @@ class LinearSteps:
         return values
 
     def _motor(self, joint: int) -> tuple[NDArray, float]:
-        """Terms (t,) of a motor, and the stiffness."""
+        """Return the terms (t,) of a motor, and the stiffness."""
         rows = [
             np.column_stack([part.deflection[:, joint], part.motor_terms[:, :, joint].T, np.ones(len(part.torque))])
             for part in self._parts
@@ -117,31 +118,31 @@ class LinearSteps:
         torque = np.concatenate([part.torque[:, joint] for part in self._parts])
         matrix = np.concatenate(rows)
         scale = np.linalg.norm(matrix, axis=0) + 1e-300
-        # The zero of the link's angle is unknown as well: a constant torque, which is the same column as an offset.
+        # The unknown zero of the link's angle adds a constant torque, the same column as an offset.
         found = lstsq(matrix / scale, torque, cond=1e-8)[0] / scale
         least = np.sqrt(np.mean(torque**2)) / (np.sqrt(np.mean(matrix[:, 0] ** 2)) + 1e-300)
-        stiffness = found[0] if found[0] > NOT_LESS * least else least
+        stiffness = found[0] if found[0] > MIN_START_FRACTION * least else least
         own = found[1:-1]
-        # Noise of the deflection draws a stiffness down, that of the torque, which is less, the compliance.
+        # Noise of the deflection biases the stiffness low; the smaller noise of the torque biases the compliance.
         turned = np.column_stack([torque, matrix[:, 1:]])
         size = np.linalg.norm(turned, axis=0) + 1e-300
         compliance = (lstsq(turned / size, matrix[:, 0], cond=1e-8)[0] / size)[0]
         stiffer = 1 / compliance if compliance > 0 else np.inf
-        if stiffer > NOISY * stiffness:
-            # As of a rigid joint, whose motor has half of all.
+        if stiffer > MAX_STIFFNESS_RATIO * stiffness:
+            # The joint looks rigid: start with half of the inertia and friction at the motor.
             own = lstsq(matrix[:, 1:] / scale[1:], torque, cond=1e-8)[0][:-1] / scale[1:-1] / 2
-            most = MOST * stiffness
+            most = MAX_START_RATIO * stiffness
             if self._layout.motor_terms[:1] == MOTOR_TERMS[:1] and own[0] > 0:
                 most = max(stiffness, min(most, own[0] / self._longest_step**2))
             stiffness = min(stiffer, most)
         for k, term in enumerate(self._layout.motor_terms):
             if term != MOTOR_TERMS[-1]:
                 size = np.sqrt(np.mean(matrix[:, 1 + k] ** 2))
-                own[k] = max(own[k], NOT_LESS * np.sqrt(np.mean(torque**2)) / size) if size else 0.0
+                own[k] = max(own[k], MIN_START_FRACTION * np.sqrt(np.mean(torque**2)) / size) if size else 0.0
         return own, stiffness
 
     def _links(self, passed: Sequence[NDArray]) -> NDArray:
-        """Links and their friction (r + 2 n,) from the torques that the springs pass on."""
+        """Return links and their friction (r + 2 n,) from the torques that pass through the springs."""
         layout = self._layout
         matrix = np.concatenate([part.links.reshape(-1, part.links.shape[2]) for part in self._parts])
         torque = np.concatenate([values.reshape(-1) for values in passed])
@@ -151,34 +152,34 @@ class LinearSteps:
         scale[scale < 1e-9 * scale.max()] = np.inf
         own = np.arange(matrix.shape[1]) < layout.n_links
         rest = np.concatenate([torque - matrix @ nominal, np.zeros(matrix.shape[1])])
-        for weight in PRIORS:
-            rows = np.vstack([matrix / scale, np.diag(np.where(own, weight, PRIORS[0]))])
+        for weight in PRIOR_WEIGHTS:
+            rows = np.vstack([matrix / scale, np.diag(np.where(own, weight, PRIOR_WEIGHTS[0]))])
             found = nominal + lstsq(rows, rest)[0] / scale
             if self._moves(found[own]):
                 break
         friction = slice(layout.n_links, None)
         speed = np.abs(matrix[:, friction]).sum(axis=0)
-        least = NOT_LESS * np.abs(torque).sum() / np.maximum(speed, 1e-300) / len(nominal)
+        least = MIN_START_FRACTION * np.abs(torque).sum() / np.maximum(speed, 1e-300) / len(nominal)
         found[friction] = np.where(speed > 0, np.maximum(found[friction], least), 0.0)
         return found
 
     def _moves(self, links: NDArray) -> bool:
-        """Whether links have positive inertia in the poses of the runs, and not much less than the nominal ones."""
+        """Return whether links have positive inertia in the poses of the runs, and enough of the nominal one."""
         layout = self._layout
         poses = np.concatenate([part.poses for part in self._parts])
-        regressor = layout.inertia_regressor(poses[np.linspace(0, len(poses) - 1, POSES).astype(int)])
+        regressor = layout.inertia_regressor(poses[np.linspace(0, len(poses) - 1, N_POSES).astype(int)])
         matrices = layout.base.reduce(regressor) @ links
         nominal = regressor @ layout.robot.parameters
         own = np.arange(layout.robot.n_joints)
-        least = LEAST_INERTIA * np.maximum(nominal[:, own, own].min(axis=0), 0.0)
-        # Scaled, so that light joints count as heavy ones.
+        least = MIN_INERTIA_FRACTION * np.maximum(nominal[:, own, own].min(axis=0), 0.0)
+        # The scaling lets light joints count as much as heavy ones.
         size = np.sqrt(np.maximum(matrices[:, own, own].min(axis=0), 1e-12))
-        positive = np.linalg.eigvalsh(matrices / np.outer(size, size)).min() > LEAST_EIGENVALUE
+        positive = np.linalg.eigvalsh(matrices / np.outer(size, size)).min() > MIN_SCALED_EIGENVALUE
         return bool(positive and (matrices[:, own, own].min(axis=0) > least).all())
 
 
 class _Part:
-    """One run: filtered columns."""
+    """Filtered columns of one run."""
 
     def __init__(self, layout: Layout, run: Run) -> None:
         low_pass = LowPass(run.band, 1 / run.step)
@@ -201,10 +202,10 @@ class _Part:
 
 
 def link_motion(run: Run, low_pass: LowPass) -> Motion:
-    """Motion of the links at the times of the motors, (N, n) each, filtered.
+    """Return the filtered motion of the links at the times of the motors, (N, n) each.
 
     Raises:
-        IdentificationError: no position of a link is known.
+        IdentificationError: No position of a link is known.
     """
     position = np.empty_like(run.torque)
     for i in range(run.n_joints):

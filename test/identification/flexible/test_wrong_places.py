@@ -21,7 +21,7 @@ def errors(result, truth):
 def test_a_camera_whose_clock_is_far_off_leads_to_no_wrong_place(monkeypatch):
     """A search that took errors of its start for noise stayed there, with friction on the wrong side of the spring."""
     experiment = draw(CAMERA_FAR_OFF, "mujoco")
-    monkeypatch.setattr(starting_values, "SHIFTS", (0.0,))
+    monkeypatch.setattr(starting_values, "CLOCK_SHIFTS_S", (0.0,))
     monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
     assert errors(result, experiment.truth).max() < 0.1
