@@ -165,9 +165,11 @@ def _pieces(
     for (j, matrix, right), errors in zip(grams, known, strict=True):
         share, axes = np.linalg.eigh(inverse.T @ matrix @ inverse)
         kept = share > NEGLIGIBLE_LEVERAGE
-        share, axes = share[kept], axes[:, kept]
+        share = share[kept]
+        axes = axes[:, kept]
         white = (inverse @ axes).T / np.sqrt(share)[:, None]
-        residual, of_known = white @ (right - matrix @ solution), white @ (errors - matrix @ moved)
+        residual = white @ (right - matrix @ solution)
+        of_known = white @ (errors - matrix @ moved)
         pieces.append(_Piece(j, (axes * np.sqrt(share)).T, share, residual, of_known))
     return inverse, pieces
 
@@ -178,8 +180,11 @@ def _working_model(pieces: Sequence[_Piece], white: NDArray) -> list[NDArray]:
     The second part is proportional to the leverage. Its size in each joint makes the expected sums of squared
     residuals, in the space of the columns, equal to the observed ones.
     """
-    n, r = len(white), pieces[0].rows.shape[1]
-    found, linear, square = np.zeros(n), np.zeros((n, r, r)), np.zeros((n, r, r))
+    n = len(white)
+    r = pieces[0].rows.shape[1]
+    found = np.zeros(n)
+    linear = np.zeros((n, r, r))
+    square = np.zeros((n, r, r))
     own = np.zeros((n, 2))
     for p in pieces:
         found[p.joint] += np.sum(p.share * p.residual**2)
@@ -200,7 +205,8 @@ def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
         total: (r, r) variance of the solution by that model.
     """
     seen = piece.share < MAX_LEVERAGE
-    rows, variance = piece.rows[seen], variance[seen]
+    rows = piece.rows[seen]
+    variance = variance[seen]
     after = np.diag(variance * (1 - 2 * piece.share[seen])) + rows @ total @ rows.T
     root = np.sqrt(variance)
     values, axes = np.linalg.eigh(root[:, None] * after * root)
@@ -229,7 +235,8 @@ def _dof(pieces: Sequence[_Piece], variances: Sequence[NDArray], effects: Sequen
     sizes = np.array([v @ e**2 for v, e in zip(variances, effects, strict=True)])
     found = np.full(sizes.shape[1], np.inf)
     for parameter, size in enumerate(sizes.T):
-        pull, cross = pulls[:, :, parameter], moved[:, :, parameter] @ pulls[:, :, parameter].T
+        pull = pulls[:, :, parameter]
+        cross = moved[:, :, parameter] @ pulls[:, :, parameter].T
         covariance = np.diag(size) - cross - cross.T + pull @ total @ pull.T
         if size.any():
             found[parameter] = np.trace(covariance) ** 2 / np.sum(covariance**2)
@@ -286,7 +293,8 @@ def known_sides(
         gain_error: standard deviation of the relative error of each channel's gain.
         arm: model with the columns B; None: there is none.
     """
-    ends, sides = slice(size, -1), []
+    ends = slice(size, -1)
+    sides = []
     root = None if arm is None or arm.covariance is None else covariance_root(arm.covariance)
     for channel, gram in grams:
         gains = np.zeros((size, channels))

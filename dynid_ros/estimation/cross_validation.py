@@ -41,13 +41,15 @@ def folds(factors: NormalEquations) -> list[Fold]:
     extrapolation, which a model will need.
     """
     counts = factors.counts
-    groups, kinds = np.arange(len(counts)), len(counts) + np.arange(len(factors.kinds))
+    groups = np.arange(len(counts))
+    kinds = len(counts) + np.arange(len(factors.kinds))
     owner = np.repeat(factors.parts, 2)
     present = [part for part in np.unique(owner) if counts[owner == part].sum()]
     if len(present) < 2:
         return []
     sorts = {"parts": [(groups[owner != part], groups[owner == part]) for part in present]}
-    slow, fast = groups[groups % 2 == 0], groups[groups % 2 == 1]
+    slow = groups[groups % 2 == 0]
+    fast = groups[groups % 2 == 1]
     if counts[slow].sum() and counts[fast].sum():
         sorts |= {"fast": [(slow, fast)], "slow": [(fast, slow)]}
     if len(kinds) >= N_KIND_FOLDS:
@@ -66,7 +68,8 @@ class FoldGrams:
     """
 
     def __init__(self, factors: NormalEquations, noise: NDArray):
-        self.factors, self.noise = factors, noise
+        self.factors = factors
+        self.noise = noise
         self.folds = folds(factors)
         self._counts = np.array([factors.count(fold.test) for fold in self.folds])
         self._shares = np.array([fold.share for fold in self.folds])
@@ -105,7 +108,8 @@ class FoldGrams:
         x = _solve(normal, right, nonnegative)
         table = []
         for kept, there, gram, s in zip(own, places, self._test, self.noise, strict=True):
-            part, power = x[:, there], gram[:, -1, -1]
+            part = x[:, there]
+            power = gram[:, -1, -1]
             fitted = np.einsum("fi,fij,fj->f", part, gram[:, kept[:, None], kept], part, optimize=True)
             squares = fitted - 2 * np.einsum("fi,fi->f", part, gram[:, kept, -1]) + power
             table.append(np.maximum(squares, ROUNDING_LOSS * power) / (self._counts * s**2))

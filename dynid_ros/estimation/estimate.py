@@ -80,7 +80,8 @@ def time_blocks(runs: NDArray) -> NDArray:
     Args:
         runs: (N,) run of each sample; samples of a run are adjacent and in order of time.
     """
-    blocks, start = np.empty(len(runs), dtype=int), 0
+    blocks = np.empty(len(runs), dtype=int)
+    start = 0
     for run in np.unique(runs):
         rows = np.flatnonzero(runs == run)
         own = max(2, round(N_TIME_BLOCKS * len(rows) / len(runs)))
@@ -110,7 +111,8 @@ def half_width(error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) 
         level: share of such intervals that hold the truth.
     """
     wide = np.asarray(dof, dtype=float)
-    known, tail = np.isinf(wide), (1 + level) / 2
+    known = np.isinf(wide)
+    tail = (1 + level) / 2
     return np.where(known, ndtri(tail), stdtrit(np.where(known, 1.0, wide), tail)) * np.asarray(error, dtype=float)
 
 

@@ -91,7 +91,8 @@ class Identifiability:
             return np.zeros((0, len(self.norms)))
         # These parameters represent the null space; the others are identifiable together with them.
         _, _, order = qr(among.T, mode="economic", pivoting=True)
-        lost, kept = np.sort(order[:size]), np.sort(order[size:])
+        lost = np.sort(order[:size])
+        kept = np.sort(order[size:])
         shares = -np.linalg.lstsq(among[lost].T, among[kept].T, rcond=UNDETERMINED_FRACTION)[0].T
         shares[np.abs(shares) < MIN_SHARE] = 0.0
         found = np.zeros((len(kept), len(self.norms)))

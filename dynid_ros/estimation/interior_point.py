@@ -144,13 +144,16 @@ class EntropicLeastSquares:
     def _first(self, weight: float, start: Optimum | None) -> tuple[Point, float]:
         """Return the start and its level, from which w v, and S Z above the weight, decrease."""
         if start is not None:
-            point, level = start.point, max(weight, start.weight)
+            point = start.point
+            level = max(weight, start.weight)
         else:
-            n, k = self.A.shape[1] // SYMMETRIC, self.B.shape[1]
+            n = self.A.shape[1] // SYMMETRIC
+            k = self.B.shape[1]
             ones = np.tile(np.eye(4), (n, 1, 1))
             image = self.A @ svec(ones)
             # Interior-point methods come down well and climb badly: start no smaller than the data's scale.
-            scale, known = np.linalg.norm(self.z), np.linalg.norm(image)
+            scale = np.linalg.norm(self.z)
+            known = np.linalg.norm(image)
             size = max(1.0, scale / known) if known > _SMALLEST_IMAGE * scale else 1.0
             residual = size * image - self.z
             slope = np.abs(np.linalg.eigvalsh(smat(self.A.T @ residual))).max()
@@ -192,12 +195,16 @@ class _Scaled:
     """The Newton system at one point in Nesterov-Todd scaling: S = C Λ Cᵀ, Z = C⁻ᵀ Λ C⁻¹."""
 
     def __init__(self, data: NDArray, residual: NDArray, point: Point, weight: float, level: float):
-        self.weight, self.level, self.residual = weight, level, residual
+        self.weight = weight
+        self.level = level
+        self.residual = residual
         left, self.spread, right = np.linalg.svd(_transposed(point.dual_factor) @ point.factor)
         root = np.sqrt(self.spread)[:, None, :]
         self.outer = root * _transposed(root)
-        self.scaling, self.dual_scaling = point.factor @ _transposed(right) / root, point.dual_factor @ left / root
-        self.scaling_w, self.spread_w = np.sqrt(point.w / point.v), np.sqrt(point.w * point.v)
+        self.scaling = point.factor @ _transposed(right) / root
+        self.dual_scaling = point.dual_factor @ left / root
+        self.scaling_w = np.sqrt(point.w / point.v)
+        self.spread_w = np.sqrt(point.w * point.v)
         self.diagonal = self.spread[:, :, None] * np.eye(4)
         self.trace = weight * _transposed(self.scaling) @ self.scaling
 
@@ -235,7 +242,8 @@ class _Scaled:
         barrier = np.concatenate([svec(self.diagonal + both - self.trace), self.spread_w + both_w])
         right = self.orthogonal.T @ np.concatenate([-self.residual, barrier])
         step = solve_triangular(self.triangle, right, check_finite=False)
-        matrices, w = smat(step[: self.size]), step[self.size :]
+        matrices = smat(step[: self.size])
+        w = step[self.size :]
         return matrices, both - matrices, w, both_w - w
 
     def _reach(self, steps: tuple[NDArray, ...]) -> float:

@@ -138,7 +138,8 @@ def fit_with_prior(
 
 def _checked_problem(R: ArrayLike, z: ArrayLike, prior: ArrayLike | None) -> tuple[NDArray, NDArray, NDArray]:
     """Return matrix (m, k), right-hand side (m,) and prior (k,), compressed to at most k + 1 rows."""
-    R, z = np.asarray(R, dtype=float), np.asarray(z, dtype=float)
+    R = np.asarray(R, dtype=float)
+    z = np.asarray(z, dtype=float)
     start = np.zeros(R.shape[-1]) if prior is None else np.asarray(prior, dtype=float)
     if R.ndim != 2 or z.shape != R.shape[:1] or start.shape != R.shape[1:]:
         raise IdentificationError(
@@ -153,7 +154,8 @@ def _checked_problem(R: ArrayLike, z: ArrayLike, prior: ArrayLike | None) -> tup
         raise IdentificationError("Regressor: all entries are zero, so the data determine nothing; record motion")
     if len(R) > R.shape[1] + 1:
         factor = triangular_factor([np.column_stack([R, z])])
-        R, z = factor[:, :-1], factor[:, -1]
+        R = factor[:, :-1]
+        z = factor[:, -1]
     return without_rounding(R), z, start
 
 

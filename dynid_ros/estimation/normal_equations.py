@@ -45,7 +45,8 @@ class GroupedNormalEquations:
         self._factors.clear()
         self.counts[group] += len(torque)
         for matrix, right, sums in zip(rows, torque.T, self.sums, strict=True):
-            total, moment = sums[group], matrix.T @ right
+            total = sums[group]
+            moment = matrix.T @ right
             total[:-1, :-1] += matrix.T @ matrix
             total[:-1, -1] += moment
             total[-1, :-1] += moment
@@ -107,7 +108,8 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
     """
 
     def __init__(self, columns: AnyColumns, recordings: Sequence[int] | NDArray, share: float | NDArray = 1.0):
-        self.columns, self.share = columns, share
+        self.columns = columns
+        self.share = share
         self.stretches = [int(np.clip(size // SAMPLES_PER_STRETCH, 1, MAX_STRETCHES)) for size in recordings]
         self.parts = np.concatenate([_parts(i, count) for i, count in enumerate(self.stretches)])
         self._widths = [len(own) for own in columns.of_joint]
@@ -187,7 +189,8 @@ class WeightedProblem:
     """
 
     def __init__(self, factors: NormalEquations, chosen: NDArray):
-        self.factors, self.chosen = factors, np.asarray(chosen, dtype=int)
+        self.factors = factors
+        self.chosen = np.asarray(chosen, dtype=int)
         place = {int(column): i for i, column in enumerate(self.chosen)}
         own = factors.columns.of_joint
         self.n_joints = len(own)
@@ -251,7 +254,8 @@ class WeightedProblem:
     def _embedded(self, joint: int, gram: NDArray) -> tuple[NDArray, NDArray, float]:
         own = np.append(self.kept[joint], -1)
         total = gram[np.ix_(own, own)]
-        matrix, right = np.zeros((self.n_unknowns, self.n_unknowns)), np.zeros(self.n_unknowns)
+        matrix = np.zeros((self.n_unknowns, self.n_unknowns))
+        right = np.zeros(self.n_unknowns)
         matrix[np.ix_(self.places[joint], self.places[joint])] = total[:-1, :-1]
         right[self.places[joint]] = total[:-1, -1]
         return matrix, right, float(total[-1, -1])
@@ -290,7 +294,8 @@ class WeightedProblem:
         floor = MIN_NOISE_FRACTION * np.maximum(self.torque_rms(), MIN_NOISE_FRACTION)
         noise = np.ones(self.n_joints)
         for _ in range(MAX_ITERATIONS):
-            used, fit = noise, solve(matrix / noise[owner, None], right / noise[owner], tolerance=MOTION_RANK_TOLERANCE)
+            used = noise
+            fit = solve(matrix / noise[owner, None], right / noise[owner], tolerance=MOTION_RANK_TOLERANCE)
             squares = np.bincount(owner, fit.residual**2, self.n_joints) * noise**2
             dof = np.maximum(self.count() * self.factors.share - np.bincount(owner, fit.leverage, self.n_joints), 1.0)
             noise = np.maximum(np.sqrt(squares / dof), floor)

@@ -89,7 +89,8 @@ class SquareRootInformation:
         innovation = Innovation(error, gram.diagonal().copy(), gain, other)
         if keep < 1.0:
             new = self._exchange(other, 1.0 - keep, spread_factor, error, gram)
-            rows, considered = new @ rows, new @ considered
+            rows = new @ rows
+            considered = new @ considered
         # In Fortran order, so that LAPACK works in place; the rows are not needed any more.
         self._factor, reflectors, blocks, _ = dtpqrt(0, min(_BLOCK, self.size), factor, np.array(rows, order="F"), 1, 1)
         if considered.size:
@@ -210,9 +211,12 @@ class EstimateWalk:
             ratio = walked * walked / np.maximum(white, _TINY)
             level.ratio += moved * (ratio - level.ratio) / np.maximum(level.count, 1.0)
             if not level.half:
-                level.walked, level.white, level.half = walked, white, True
+                level.walked = walked
+                level.white = white
+                level.half = True
                 return
-            walked, white = level.walked + walked, level.white + white
+            walked = level.walked + walked
+            white = level.white + white
             level.half = False
 
     @property

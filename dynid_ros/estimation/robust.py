@@ -133,7 +133,8 @@ def solve_robust(blocks: Blocks) -> RobustFit:
                     **vars(replace(fit, covariance=covariance)), noise=updated, outliers=outliers, passes=passes
                 )
             updated = np.where(steady, noise, updated)
-        solution, noise = fit.solution, updated
+        solution = fit.solution
+        noise = updated
     raise IdentificationError(
         f"Huber's weights did not settle in {MAX_PASSES} passes over the data; look at the residuals of an ordinary "
         "fit: more than a few per cent of outliers, or motion that hardly excites the parameters?"
@@ -161,7 +162,8 @@ def _pass(blocks: Blocks, solution: NDArray | None, noise: NDArray | None) -> tu
 
 
 def _checked(regressor: ArrayLike, torque: ArrayLike) -> tuple[NDArray, NDArray]:
-    Y, tau = np.asarray(regressor, dtype=float), np.asarray(torque, dtype=float)
+    Y = np.asarray(regressor, dtype=float)
+    tau = np.asarray(torque, dtype=float)
     if Y.ndim != 3 or tau.shape != Y.shape[:2]:
         raise IdentificationError(
             f"Block of regressors {Y.shape} and torques {tau.shape} do not fit; expected (M, n, k) and (M, n)"

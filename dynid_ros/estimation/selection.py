@@ -60,5 +60,6 @@ class ForwardSelection(Generic[Model]):
         if best is None or trials[best][1] <= 0.0:
             best = None
         else:
-            self.model, self.losses = models[best], trials[best][2]
+            self.model = models[best]
+            self.losses = trials[best][2]
         return [gains for gains, *_ in trials], best

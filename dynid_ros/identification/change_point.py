@@ -72,7 +72,8 @@ def require_steady(equations: Equations, problem: WeightedProblem, noise: NDArra
     change = likeliest_change(equations, problem, noise)
     if change is None or change.probability > MAX_P_VALUE or not change.matters:
         return
-    before, after = _text(change.before), _text(change.after)
+    before = _text(change.before)
+    after = _text(change.after)
     where = f"recording {change.recording + 1}" if len(equations.sizes) > 1 else source
     raise IdentificationError(
         f"{where}: the load changed at about t = {change.time:.1f} s, from {before} to {after}: it slipped, or was "
@@ -91,7 +92,8 @@ def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDAr
     grams, moments = stretch_grams(equations, problem, noise)
     best: tuple[float, int, _Part, _Part] | None = None
     for s in range(MIN_STRETCHES, len(grams) - MIN_STRETCHES + 1):
-        first, second = _Part.of(grams[:s]), _Part.of(grams[s:])
+        first = _Part.of(grams[:s])
+        second = _Part.of(grams[s:])
         if first is None or second is None:
             continue
         difference = second.load - first.load
@@ -184,7 +186,9 @@ def _normal(problem: WeightedProblem, noise: NDArray, groups: list[int]) -> NDAr
 
 def _stretches(equations: Equations, counts: list[int]) -> tuple[list[int], list[tuple[int, float]]]:
     """Return the first of the stretches that are merged, and the recording and time (s) at which these start."""
-    starts, moments, first = [], [], 0
+    starts = []
+    moments = []
+    first = 0
     for recording, (count, (start, end)) in enumerate(zip(counts, equations.spans, strict=True)):
         together = min(count, max(1, round(MIN_STRETCH_S * count / max(end - start, MIN_STRETCH_S))))
         for k in range(0, count - together + 1, together):

@@ -115,7 +115,8 @@ class MotionKinds:
     def __init__(self, motions: Sequence[tuple[NDArray, NDArray]]):
         every = max(1, sum(len(position) for position, _ in motions) // MAX_CLUSTERED_SAMPLES)
         states = np.concatenate([np.hstack([position[::every], velocity[::every]]) for position, velocity in motions])
-        self._middle, self._size = states.mean(axis=0), states.std(axis=0)
+        self._middle = states.mean(axis=0)
+        self._size = states.std(axis=0)
         self._size[self._size == 0] = 1.0
         count = int(np.clip(len(states) // SAMPLES_PER_KIND, 1, MAX_KINDS))
         states = (states - self._middle) / self._size
@@ -275,7 +276,8 @@ class SampleEquations(Equations[AnyColumns]):
                         f"{window.start + row}; leave such samples out"
                     )
         size = len(self._samples[0])
-        self.sizes, self.spans = [size], [(0.0, float(size))]
+        self.sizes = [size]
+        self.spans = [(0.0, float(size))]
         position, velocity = self._samples[:2]
         self._kinds = MotionKinds([(position, velocity)]) if kinds else None
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)

@@ -112,7 +112,8 @@ def require_determined(
     """
     half, axis = next(iter(_turn_half_widths(information, direction.axes)))
     if direction.widest > half:
-        half, axis = direction.widest, direction.least_certain_axis
+        half = direction.widest
+        axis = direction.least_certain_axis
     if half <= MAX_HALF_INTERVAL_RAD:
         return
     moments = links if len(links) < robot.parameters.size else GravityModel(robot).project(links)
@@ -213,7 +214,8 @@ def _axis_text(axis: NDArray) -> str:
 
 def _way_out(robot: RobotModel, moments: NDArray, poses: NDArray, noise: NDArray, axis: NDArray) -> str:
     """Name the joints whose larger motion would show a turn about an axis."""
-    rng, limits = np.random.default_rng(0), robot.limits
+    rng = np.random.default_rng(0)
+    limits = robot.limits
     some = poses[rng.integers(len(poses), size=N_TRIED_POSES)]
     wide = rng.uniform(
         np.maximum(limits.lower, -MAX_TRIED_POSITION), np.minimum(limits.upper, MAX_TRIED_POSITION), some.shape
@@ -331,7 +333,8 @@ def imu_direction(robot: RobotModel, recordings: Sequence[Recording], topic: str
         ModelError: the sensor is not fixed to the base in the URDF.
     """
     means = np.concatenate([_block_means(robot, recording, topic) for recording in recordings])
-    mean, size = means.mean(axis=0), float(np.linalg.norm(robot.gravity))
+    mean = means.mean(axis=0)
+    size = float(np.linalg.norm(robot.gravity))
     source = ", ".join(recording.source for recording in recordings)
     if abs(np.linalg.norm(mean) - size) > MAX_GRAVITY_DIFFERENCE_M_S2:
         raise IdentificationError(

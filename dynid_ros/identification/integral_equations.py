@@ -154,7 +154,8 @@ class IntegralEquations(LinkEquations[LinkColumns]):
             length = max(2 * round(WINDOW_PERIODS * part.rate / self.signals.cutoff / 2), MIN_WINDOW_STEPS)
             if length + 1 > len(part.time):
                 continue
-            done, window = 0, length * step
+            done = 0
+            window = length * step
             motion = part.motion.position, part.motion.velocity
             for regressor, impulse in integral_blocks(
                 columns.robot, friction, step, motion, part.torque, window=window

@@ -69,7 +69,8 @@ class ConsistentProblem:
         nonnegative: Sequence[int] = (),
         link_names: Sequence[str] | None = None,
     ):
-        self.R, self.z = np.asarray(R, float), np.asarray(z, float)
+        self.R = np.asarray(R, float)
+        self.z = np.asarray(z, float)
         self.prior = np.asarray(prior, float)
         self.n_inertial = self.prior.size
         self._check_data()
@@ -89,7 +90,8 @@ class ConsistentProblem:
         right = self.z
         if len(right) > p + 1:
             triangle = triangular_factor([np.column_stack([rotated, right])])
-            rotated, right = triangle[:, :-1], triangle[:, -1]
+            rotated = triangle[:, :-1]
+            right = triangle[:, -1]
         # The free parameters explain all that they can, for any values of the others.
         free = rotated[:, self.free]
         scale = column_norms(free)
@@ -149,14 +151,17 @@ class ConsistentProblem:
         links = inertial_parameters(half @ np.swapaxes(half, 1, 2))
         prior = self.prior.reshape(links.shape)
         for k in range(len(links)):
-            exact, share = links[k], 1e-15
+            exact = links[k]
+            share = 1e-15
             while not _survives_rounding(links[k]) and share < 1:
                 share *= 2
                 links[k] = (1 - share) * exact + share * prior[k]
         return links.ravel()
 
     def _check_data(self) -> None:
-        R, z, size = self.R, self.z, self.n_inertial
+        R = self.R
+        z = self.z
+        size = self.n_inertial
         if R.ndim != 2 or z.shape != R.shape[:1] or self.prior.ndim != 1 or not 0 < size <= R.shape[1]:
             raise IdentificationError(
                 f"Regressor {R.shape}, right-hand side {z.shape} and prior {self.prior.shape} do not fit; expected "

@@ -46,7 +46,8 @@ class Presliding:
 
 def stiction(model: LinkModel) -> NDArray:
     """Return the largest friction torque (n,) of a joint at rest in either direction: its largest dry friction."""
-    robot, friction = model.robot, model.friction
+    robot = model.robot
+    friction = model.friction
     loads = np.zeros(robot.n_joints)
     if friction.needs_load:
         loads = np.abs(robot.gravity_torque(random_motion(robot)[0], friction.load_parameters)).max(axis=0)

@@ -132,7 +132,8 @@ def static_samples(recording: Recording, rules: SampleRules) -> Samples:
     that is longer than most, because a slow departure follows, is cut to the usual length.
     """
     q = recording.position
-    rows, directions = [], []
+    rows = []
+    directions = []
     previous_end = 0
     for dwell, end in _rests(recording, rules):
         rows.append(dwell)
@@ -189,7 +190,8 @@ def slow_samples(recording: Recording, rules: SampleRules) -> Samples:
 
 def spaced(samples: Samples, spacing: float) -> Samples:
     """Return the rows that are at least `spacing` (s) after the previous one."""
-    kept, last = [], -np.inf
+    kept = []
+    last = -np.inf
     for m, time in enumerate(samples.time):
         if time - last >= spacing:
             kept.append(m)
@@ -242,7 +244,8 @@ def side_of_approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:
         return np.zeros(path.shape[1])
     away = path - rest
     last = _last_beyond(away, minimum)
-    arrived, others = _last_beyond(away, STOP_TOLERANCE), _last_beyond(away, MIN_LOAD_CHANGE_TRAVEL).max()
+    arrived = _last_beyond(away, STOP_TOLERANCE)
+    others = _last_beyond(away, MIN_LOAD_CHANGE_TRAVEL).max()
     known = (last >= 0) & (arrived >= others)
     return np.where(known, -np.sign(away[last, np.arange(path.shape[1])]), 0.0)
 
@@ -368,7 +371,8 @@ class Approaches:
         direction = samples.direction[sample, joint]
         kind = np.where(direction != 0, 2, 3)
         up, down = _partners(samples, sample, joint, np.zeros(len(samples)) if state is None else state)
-        kind[up], kind[down] = 0, 1
+        kind[up] = 0
+        kind[down] = 1
         for j in np.unique(joint[down]):
             single = (joint == j) & (kind == 2)
             if single.sum() < MIN_SINGLE_SAMPLES:
@@ -380,15 +384,19 @@ class Approaches:
     def combine(self, values: NDArray) -> NDArray:
         """Replace each pair of rows (m, …) by its half sum and half difference, times √2 so that noise stays white."""
         combined = np.array(values, dtype=float)
-        first, second = combined[self.up], combined[self.down]
-        combined[self.up], combined[self.down] = (first + second) / np.sqrt(2), (first - second) / np.sqrt(2)
+        first = combined[self.up]
+        second = combined[self.down]
+        combined[self.up] = (first + second) / np.sqrt(2)
+        combined[self.down] = (first - second) / np.sqrt(2)
         return combined
 
 
 def _partners(samples: Samples, sample: NDArray, joint: NDArray, state: NDArray) -> tuple[NDArray, NDArray]:
-    up, down = [], []
+    up = []
+    down = []
     position = samples.position
-    direction, static = samples.direction[sample, joint], samples.static[sample]
+    direction = samples.direction[sample, joint]
+    static = samples.static[sample]
     for j, kind in product(np.unique(joint), np.unique(state)):
         mine = (joint == j) & static & (state[sample] == kind)
         falling = list(np.flatnonzero(mine & (direction < 0)))

@@ -194,9 +194,13 @@ def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = No
         more: columns (N, ·) that a fault-free sensor does not have.
         sizes: (2,) scales of the residuals; None: those of this fit.
     """
-    solutions, errors, squares, loads = [], [], [], []
+    solutions = []
+    errors = []
+    squares = []
+    loads = []
     for kind, axes in enumerate(KINDS):
-        design, right = readings.design(kind, *more), readings.wrench[:, axes]
+        design = readings.design(kind, *more)
+        right = readings.wrench[:, axes]
         scale = np.maximum(np.linalg.norm(design, axis=0), 1e-12)
         left, singular, vectors = np.linalg.svd(design / scale, full_matrices=False)
         used = singular > MOTION_RANK_TOLERANCE * singular[0]
@@ -389,7 +393,8 @@ def _axes_of_torque(fit: _Fit, of_force: NDArray, turn: NDArray) -> NDArray:
 
 def _named(kind: int, axes: NDArray) -> str:
     """Describe a signed permutation of the axes of force or torque."""
-    names, order = AXES[KINDS[kind]], np.argmax(np.abs(axes), axis=1)
+    names = AXES[KINDS[kind]]
+    order = np.argmax(np.abs(axes), axis=1)
     signs = axes[range(3), order]
     exchanged = [names[k] for k in range(3) if order[k] != k]
     reversed_ = [names[k] for k in range(3) if signs[k] < 0]
@@ -418,7 +423,8 @@ def _wrong_units(fit: _Fit) -> Iterator[str]:
 def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
     """Name axes that read other fractions of the same load."""
     turn = _orthogonal(fit.matrix(0))
-    rows, errors = np.linalg.norm(fit.matrix(0), axis=1), np.linalg.norm(fit.errors[0][:3], axis=0)
+    rows = np.linalg.norm(fit.matrix(0), axis=1)
+    errors = np.linalg.norm(fit.errors[0][:3], axis=0)
     usual = float(np.median(rows))
     for axis in np.argsort(-np.abs(rows / usual - 1)):
         if _differ(rows[axis] / usual, errors[axis] / usual, max(MIN_GAIN_DIFFERENCE, MIN_GAIN_ERRORS * gain_error)):
@@ -428,12 +434,15 @@ def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
             )
     if not fit.is_shown(1):
         return
-    skew, deviation = fit.matrix(1) @ turn.T, float(np.max(fit.errors[1][:3]))
+    skew = fit.matrix(1) @ turn.T
+    deviation = float(np.max(fit.errors[1][:3]))
     for first, second in ((0, 1), (0, 2), (1, 2)):
-        one, other = skew[first, second], skew[second, first]
+        one = skew[first, second]
+        other = skew[second, first]
         if min(abs(one), abs(other)) < MIN_SHARE_OF_MATRIX * np.abs(skew).max():
             continue
-        ratio, limit = abs(one / other), max(MIN_TORQUE_GAIN_DIFFERENCE, np.sqrt(2) * MIN_GAIN_ERRORS * gain_error)
+        ratio = abs(one / other)
+        limit = max(MIN_TORQUE_GAIN_DIFFERENCE, np.sqrt(2) * MIN_GAIN_ERRORS * gain_error)
         if _differ(ratio, deviation * np.hypot(1 / one, 1 / other) * ratio, limit):
             low, high = (first, second) if ratio < 1 else (second, first)
             yield (

@@ -189,14 +189,17 @@ class GravityIdentification:
         given: NDArray | None = None,
     ) -> GravityResult:
         solution = self._solve(samples, turns=given is not None)
-        problem, seen, dof = solution.problem, solution.covariance(), solution.linear.dof()
+        problem = solution.problem
+        seen = solution.covariance()
+        dof = solution.linear.dof()
         shifts = self.torque_gain_error * solution.gain_shifts()
         covariance = seen + shifts.T @ shifts
         if direction is not None:
             moved = solution.gain @ GravityProblem(self.robot, samples, self, solution.moments).matrix[:, -2:]
             covariance += moved @ direction.covariance @ moved.T
         # The error of the gains is known itself, and so leaves the more degrees of freedom (Satterthwaite 1946).
-        own, total = np.diag(seen), np.diag(covariance)
+        own = np.diag(seen)
+        total = np.diag(covariance)
         dof = dof * np.divide(total, own, out=np.ones_like(own), where=own > 0) ** 2
         half = half_width(np.sqrt(np.diag(covariance)), dof)
         if given is not None:
@@ -290,7 +293,8 @@ class GravityIdentification:
             covariance[-2:, -2:],
             float(turned.linear.dof()[-2:].min()),
         )
-        open_axes, tilted = check.open_axes(), check.tilts()
+        open_axes = check.open_axes()
+        tilted = check.tilts()
         if not (open_axes or tilted):
             return ()
         names = solution.problem.names
@@ -316,8 +320,10 @@ class GravityIdentification:
             other = replace(self, estimator="recursive", gravity_direction=GIVEN)._solve(samples)
         except IdentificationError:  # no joint turns alone
             return ()
-        names, owner = other.problem.names, other.problem.owner
-        errors, dof = np.sqrt(np.diag(other.covariance())), other.linear.dof()
+        names = other.problem.names
+        owner = other.problem.owner
+        errors = np.sqrt(np.diag(other.covariance()))
+        dof = other.linear.dof()
         half = half_width(errors, dof)
         # All moments are compared at once (Bonferroni), and their errors are known by few angles that are left out.
         level = 1 - FALSE_ALARM_RATE / max(len(observable), 1)
@@ -328,7 +334,8 @@ class GravityIdentification:
             if name not in observable or other.inflation[k] > MAXIMUM_INFLATION:
                 continue
             together, together_width = observable[name]
-            value, width = other.values[k], half[k]
+            value = other.values[k]
+            width = half[k]
             if abs(together - value) > tolerance[k] + together_width:
                 sentences.append(
                     f"{name} is {together:.4f} ± {together_width:.4f} by the torques of all joints, "

@@ -89,7 +89,8 @@ def _angles(joint: NDArray, angle: NDArray) -> NDArray:
         rows = np.flatnonzero(joint == j)
         for row in rows[np.argsort(angle[rows])]:
             if angle[row] - first > HOLD_TOLERANCE:
-                first, number = angle[row], number + 1
+                first = angle[row]
+                number = number + 1
             found[row] = number
     return found
 
@@ -140,15 +141,18 @@ class GravityProblem:
             blocks.append(turn_torques(robot, moments, samples.position).reshape(-1, 2))
             self.names += TURNS
             owner += [n, n]
-        self.matrix, self.owner = np.hstack(blocks), np.array(owner)
+        self.matrix = np.hstack(blocks)
+        self.owner = np.array(owner)
         self.right = samples.torque.reshape(-1)
         known = samples.friction_known[self.sample, self.joint]
         self._keep(known & self._own_rows() if settings.own_only else known)
         if not len(self.right):
             raise IdentificationError("No sample in which friction has a known side: all joints that count are held")
         pairs = Approaches.among(samples, self.sample, self.joint, robot.joint_names)
-        self.matrix, self.right = pairs.combine(self.matrix), pairs.combine(self.right)
-        self.group, self.group_names = pairs.group, pairs.names
+        self.matrix = pairs.combine(self.matrix)
+        self.right = pairs.combine(self.right)
+        self.group = pairs.group
+        self.group_names = pairs.names
 
     def _own_rows(self) -> NDArray:
         moving = np.full(len(self.samples), -1)
@@ -162,8 +166,10 @@ class GravityProblem:
         return moving[self.sample] == self.joint
 
     def _keep(self, rows: NDArray) -> None:
-        self.matrix, self.right = self.matrix[rows], self.right[rows]
-        self.joint, self.sample = self.joint[rows], self.sample[rows]
+        self.matrix = self.matrix[rows]
+        self.right = self.right[rows]
+        self.joint = self.joint[rows]
+        self.sample = self.sample[rows]
         used = np.any(self.matrix != 0, axis=0) | (self.owner == self.gravity.robot.n_joints)
         self.matrix = self.matrix[:, used]
         self.names = [name for name, keep in zip(self.names, used, strict=True) if keep]
@@ -173,7 +179,8 @@ class GravityProblem:
         """Return the inflation (k,) by collinearity with the joint's other unknowns in its own torque."""
         found = np.full(len(self.names), np.inf)
         for i in range(self.gravity.robot.n_joints):
-            rows, own = self.joint == i, self.owner == i
+            rows = self.joint == i
+            own = self.owner == i
             if rows.any() and own.any():
                 weights = 1 / sigma[self.group[rows]] ** 2
                 found[own] = solve(self.matrix[np.ix_(rows, own)], self.right[rows], weights).inflation
@@ -257,7 +264,8 @@ class GravitySolution:
 
     def covariance(self) -> NDArray:
         """Return the covariance (k, k) of the values for exact gains of the torque sensors."""
-        joint, sample = self.problem.joint, self.problem.sample
+        joint = self.problem.joint
+        sample = self.problem.sample
         return self.linear.covariance(joint, self.problem.samples.position[sample, joint])
 
 
@@ -271,16 +279,21 @@ def recursive(problem: GravityProblem) -> GravitySolution:
     With x_d distal and x_i own unknowns, x_i = G (b − D x_d). An undetermined x_d enters as zero, so what depends on it
     by G D is undetermined as well.
     """
-    k, m, n = problem.matrix.shape[1], len(problem.right), problem.gravity.robot.n_joints
-    values, gain = np.zeros(k), np.zeros((k, m))
-    inflation, unobservable = np.full(k, np.inf), np.ones(k, bool)
+    k = problem.matrix.shape[1]
+    m = len(problem.right)
+    n = problem.gravity.robot.n_joints
+    values = np.zeros(k)
+    gain = np.zeros((k, m))
+    inflation = np.full(k, np.inf)
+    unobservable = np.ones(k, bool)
     null = np.zeros((k, 0))
     dependence = np.zeros((n, n), bool)
     sigma = np.full(len(problem.group_names), np.nan)
     condition = 1.0
     moments = np.isin(problem.names, problem.gravity.names)
     for i in reversed(range(n)):
-        rows, own = problem.joint == i, np.flatnonzero(problem.owner == i)
+        rows = problem.joint == i
+        own = np.flatnonzero(problem.owner == i)
         if not rows.any() or not len(own):
             null = np.hstack([null, np.eye(k)[:, own]])
             continue
@@ -291,7 +304,8 @@ def recursive(problem: GravityProblem) -> GravitySolution:
                 f"estimator='recursive' goes from tip to base, but what joint '{joints[i]}' carries moves with one "
                 "before it, which it mimics; use estimator='global'"
             )
-        matrix, coupling = problem.matrix[np.ix_(rows, own)], problem.matrix[np.ix_(rows, distal)]
+        matrix = problem.matrix[np.ix_(rows, own)]
+        coupling = problem.matrix[np.ix_(rows, distal)]
         groups, local = np.unique(problem.group[rows], return_inverse=True)
         fit, sigma[groups] = solve_grouped(matrix, problem.right[rows] - coupling @ values[distal], local)
         step = fit.covariance @ (matrix.T / sigma[problem.group[rows]] ** 2)

@@ -87,7 +87,9 @@ def estimate_base_parameters(structure: LinkStructure, estimator: str, error_mod
         estimator: key of `ESTIMATORS`; regularized estimators use "weighted" here.
         error_model: errors that the covariance allows for.
     """
-    base, problem, columns = structure.base, structure.fitted_problem, structure.columns
+    base = structure.base
+    problem = structure.fitted_problem
+    columns = structure.columns
     kind = estimator if estimator in UNBIASED else "weighted"
     fit, noise = solve_unbiased(kind, problem, base, lambda: structure.data.equations.blocks(columns))
     weights = np.ones_like(noise) if estimator == "ordinary" else noise
@@ -127,7 +129,8 @@ def estimate_base_parameters(structure: LinkStructure, estimator: str, error_mod
 
 def _nominal_values(structure: LinkStructure) -> NDArray:
     """Return the base parameters (k,) of the URDF; NaN for combinations with a rotor or friction."""
-    base, nominal = structure.base, structure.robot.parameters
+    base = structure.base
+    nominal = structure.robot.parameters
     parameters = np.pad(nominal, (0, len(base.names) - nominal.size))
     mixed = np.any(base.combinations[:, nominal.size :] != 0.0, axis=1)
     return np.where(mixed, np.nan, base.project(parameters))
@@ -229,7 +232,8 @@ def estimate_links(structure: LinkStructure, base: BaseFit, estimator: str, prio
     Raises:
         IdentificationError: no physically consistent links have such torques.
     """
-    robot, columns = structure.robot, structure.columns
+    robot = structure.robot
+    columns = structure.columns
     chosen = columns.chosen(structure.joints)
     nonnegative = columns.nonnegative(structure.joints)
     independent = np.isin(chosen, structure.independent)

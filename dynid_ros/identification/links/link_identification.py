@@ -215,14 +215,16 @@ class LinkIdentification:
         remarks: tuple[str, ...] = ()
         if self.friction == "auto" and not coupled:
             coupling = choose_coupling(robot, data.equations)
-            coupled, remarks = tuple(coupling.gains), coupling.remarks
+            coupled = tuple(coupling.gains)
+            remarks = coupling.remarks
         pairs = FrictionModel.by_name(robot, {}, coupled=coupled).coupled
         friction = self.friction
         if isinstance(friction, JointFriction):
             friction = FrictionModel(friction, pairs, robot.parameters)
         if isinstance(friction, FrictionModel):
             refuse_unseen(robot, friction, data.equations.motion, ", ".join(data.sources))
-        direction, turned_links = None, None
+        direction = None
+        turned_links = None
         if self.gravity_direction == ESTIMATED:
             robot, turned_links = self._estimate_gravity(data, friction, pairs)
         elif self.gravity_direction == IMU:
@@ -259,7 +261,9 @@ class LinkIdentification:
         return robot, base.links
 
     def _make_result(self, structure: LinkStructure, base: BaseFit, links: LinkFit) -> LinkResult:
-        robot, data, friction = structure.robot, structure.data, structure.friction
+        robot = structure.robot
+        data = structure.data
+        friction = structure.friction
         n_links = robot.parameters.size
         direction = base.direction
         if direction is not None and structure.estimates_gravity:

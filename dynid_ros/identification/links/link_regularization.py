@@ -46,9 +46,12 @@ class FullProblem:
         nonnegative: NDArray,
         independent: NDArray | None = None,
     ):
-        self.problem, self.noise, self.prior = problem, noise, prior
+        self.problem = problem
+        self.noise = noise
+        self.prior = prior
         columns = problem.factors.columns
-        size, self._n_base = prior.size, columns.n_inertial
+        size = prior.size
+        self._n_base = columns.n_inertial
         n_friction = problem.n_unknowns - self._n_base
         self.to_base = np.zeros((problem.n_unknowns, size + n_friction))
         self.to_base[: self._n_base, :size] = columns.base.combinations
@@ -63,7 +66,8 @@ class FullProblem:
         """Return the problem with physically consistent links, for some groups of samples or for all."""
         matrix, right = self.problem.stacked(self.noise, groups)
         bounded = [int(i) for i in self.prior.size + np.flatnonzero(self._nonnegative)]
-        matrix, right = np.vstack([matrix, self._drawn]), np.append(right, np.zeros(len(self._drawn)))
+        matrix = np.vstack([matrix, self._drawn])
+        right = np.append(right, np.zeros(len(self._drawn)))
         return ConsistentProblem(matrix @ self.to_base, right, self.prior, bounded, self._links)
 
     def reduce(self, solution: NDArray) -> NDArray:
@@ -92,7 +96,8 @@ class FullProblem:
         """
         matrix, right = self.problem.stacked(self.noise)
         found = decompose(matrix, MOTION_RANK_TOLERANCE)
-        measured, size = found.right * found.scale, self.prior.size
+        measured = found.right * found.scale
+        size = self.prior.size
         units = np.eye(self.to_base.shape[1])
         units[:size, :size] = np.linalg.cholesky(parameter_spread(self.prior))
         units[size:, size:] *= np.linalg.norm(right) / found.scale[self._n_base :]
@@ -142,7 +147,8 @@ def choose_weight(full: FullProblem) -> PriorWeight:
 def _losses(full: FullProblem, fold: Fold) -> NDArray:
     """Return the held-out losses (W, n) by weight, relative to the noise; infinite if rounding hides the fit."""
     losses = np.full((len(PRIOR_WEIGHTS), len(full.noise)), np.inf)
-    problem, fit = full.consistent(fold.train), None
+    problem = full.consistent(fold.train)
+    fit = None
     tests = [full.problem.gram(j, fold.test) for j in range(len(full.noise))]
     count = full.problem.count(fold.test)
     for row, weight in zip(losses, PRIOR_WEIGHTS, strict=True):

@@ -230,7 +230,8 @@ def _moment(equations: Equations, problem: WeightedProblem, noise: NDArray, step
             continue
         gain = np.zeros(len(block.time))
         for j, rows in enumerate(block.rows):
-            kept, places = rows[:, problem.kept[j]], problem.places[j]
+            kept = rows[:, problem.kept[j]]
+            places = problem.places[j]
             before = block.torque[:, j] - kept @ step.unknowns[places]
             gain += (before**2 - (before - kept @ step.direction[places]) ** 2) / noise[j] ** 2
         times.append(block.time)

@@ -86,13 +86,15 @@ class _Known:
     """The affine space x₀ + N y with the covariance of x₀; N has orthonormal columns, scaled."""
 
     def __init__(self, scale: NDArray):
-        self.point, self.scale = np.zeros(scale.size), scale
+        self.point = np.zeros(scale.size)
+        self.scale = scale
         self.open = np.eye(scale.size)
         self.covariance = np.zeros((scale.size, scale.size))
 
     def fit(self, problem: NDArray, count: int, joint: int) -> _Step:
         """Narrow the space by the equations [R z] of one joint."""
-        R, z = problem[:, :-1], problem[:, -1]
+        R = problem[:, :-1]
+        z = problem[:, -1]
         if not R.any() or not self.open.size:
             return self._residual(problem, count, np.zeros(0), 1.0, joint)
         scale = column_norms(R)

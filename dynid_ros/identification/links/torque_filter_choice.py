@@ -43,7 +43,8 @@ def choose_torque_filter(
     if found is None or found.cutoff is None:
         return None
     columns = LinkColumns.of(robot, FrictionModel(TRIAL_FRICTION))
-    first, chosen = np.log(found.cutoff), columns.chosen(columns.first)
+    first = np.log(found.cutoff)
+    chosen = columns.chosen(columns.first)
 
     def at(logarithm: float) -> DriverFilter:
         return replace(found, cutoff=float(f"{np.exp(logarithm):.3g}"))

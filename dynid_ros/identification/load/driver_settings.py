@@ -135,7 +135,8 @@ center_of_gravity: {{x: {x}, y: {y}, z: {z}}}
 def _ur_inertia_service(result: LoadResult) -> str:
     # ur_robot_driver 7.0.0, doc/migration/makoa.rst and ur_controllers/src/gpio_controller.cpp: geometry_msgs/Inertia
     x, y, z = map(_number, result.center)
-    inertia, names = _inertia(result), ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    inertia = _inertia(result)
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     tensor = ""
     if inertia is not None:
         values = zip(names, inertia[np.triu_indices(3)], strict=True)
@@ -221,7 +222,8 @@ def _doubt(result: LoadResult, taker: str = "") -> str:
     inertia = _inertia(result)
     if inertia is None:
         return f"# The inertia is left out, as it is not known (the arm was at rest): {taker} takes it for zero.\n"
-    error, size = result.possible.inertia_errors.max(), np.abs(inertia).max()
+    error = result.possible.inertia_errors.max()
+    size = np.abs(inertia).max()
     guess = ", more than its size: it is a guess" if error > size else ""
     return f"# The standard error of the inertia is up to {error:.2g} kg m^2{guess}.\n"
 

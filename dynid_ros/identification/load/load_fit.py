@@ -126,7 +126,8 @@ def fit_rests(
     """Fit few samples that are independent of each other; arguments as of `fit_load`."""
     blocks = list(equations.blocks(columns))
     right = np.concatenate([block.torque for block in blocks])
-    n_samples, size = len(right), max(columns.own.max(), columns.of_arm.max(initial=0)) + 1
+    n_samples = len(right)
+    size = max(columns.own.max(), columns.of_arm.max(initial=0)) + 1
     matrix = np.zeros((n_samples, len(channels), size))
     for j, own in enumerate(columns.of_joint):
         matrix[:, j, own] = np.concatenate([block.rows[j] for block in blocks])
@@ -201,7 +202,8 @@ def fit_load(
     fit, noise = problem.weighted()
     loosened = equations.loosened(noise)
     if loosened is not equations:
-        equations, problem = loosened, WeightedProblem(loosened.factors(columns), columns.own)
+        equations = loosened
+        problem = WeightedProblem(loosened.factors(columns), columns.own)
         fit, noise = problem.weighted()
     require_steady(equations, problem, noise, source)
     size = columns.own.size

@@ -38,8 +38,11 @@ def without_tare(estimate: BaseEstimate, solution: NDArray, tare: LoadResult) ->
     A parameter that is unknown for the tare becomes unknown for the load.
     """
     n = sum(name in LOAD_NAMES for name in estimate.names)
-    own, both = slice(0, n), slice(0, min(n, tare.n_load))
-    values, rest, covariance = estimate.values.copy(), solution.copy(), estimate.covariance.copy()
+    own = slice(0, n)
+    both = slice(0, min(n, tare.n_load))
+    values = estimate.values.copy()
+    rest = solution.copy()
+    covariance = estimate.covariance.copy()
     values[own] -= tare.body.parameters[own]
     rest[own] -= np.nan_to_num(tare.body.parameters[own])
     covariance[own, own] += tare.body.covariance[own, own]
@@ -148,7 +151,8 @@ class LoadIdentification:
         """Return the equations that `fit` solves; arguments and errors as of `fit`."""
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
-        static, sensor = self.motion == "static", self.sensor
+        static = self.motion == "static"
+        sensor = self.sensor
         if sensor is not None:
             weighed = (
                 sensor.resting(self.robot, recordings, self.rules) if static else sensor.moving(self.robot, recordings)
@@ -185,7 +189,8 @@ class LoadIdentification:
             arm=problem.known,
             source=", ".join(sources),
         )
-        estimate, solution = found.estimate, found.solution
+        estimate = found.estimate
+        solution = found.solution
         if self.tare is not None:
             estimate, solution = without_tare(estimate, solution, self.tare)
         remarks = list(problem.remarks)
@@ -195,7 +200,8 @@ class LoadIdentification:
                 f"of this {self.declared[0]:g} kg are declared to the driver, which are off by {solution[0]:+.3g} kg"
             )
             more = np.concatenate([self.declared[:n], np.zeros(len(estimate.values) - n)])
-            estimate, solution = replace(estimate, values=estimate.values + more), solution.copy()
+            estimate = replace(estimate, values=estimate.values + more)
+            solution = solution.copy()
             solution[:n] += self.declared[:n]
         result = LoadResult(
             robot=self.robot,

@@ -84,7 +84,8 @@ class TorqueLoadColumns:
 
     def rest_rows(self, q: NDArray, direction: NDArray) -> list[NDArray]:
         """Return the matrices of `rows` for dwells, given the direction (N, n) of dry friction before them."""
-        still, none = np.zeros_like(q), {key: np.zeros(len(q)) for key in self.memory(q)}
+        still = np.zeros_like(q)
+        none = {key: np.zeros(len(q)) for key in self.memory(q)}
         return self._rows((q, still, still), np.stack([np.ones_like(q), direction]), none)
 
     def _rows(self, motion: tuple[NDArray, NDArray, NDArray], changes: NDArray, memory: Memory) -> list[NDArray]:
@@ -129,7 +130,8 @@ class LoadEquations(LinkEquations[TorqueLoadColumns]):
         weights = []
         for part, low_pass in self._filtered():
             unknown = Presliding().unknown(part.motion.position, part.motion.velocity).astype(float)
-            shares, rests = low_pass.filter(unknown)[kept_rows(part, low_pass)], np.zeros(len(noise))
+            shares = low_pass.filter(unknown)[kept_rows(part, low_pass)]
+            rests = np.zeros(len(noise))
             found = np.empty_like(shares)
             for k, share in enumerate(np.clip(shares, 0.0, 1.0)):
                 loose, rests = looseness(share, rests, self._stiction / noise)

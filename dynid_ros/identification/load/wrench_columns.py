@@ -83,8 +83,10 @@ def estimated_gains(problem: WeightedProblem, gain_error: float, n_load: int, de
     whole = WeightedProblem(problem.factors, np.concatenate([columns.own, columns.of_arm]))
     fit, noise = problem.weighted()
     parts = [whole.joint(axis) for axis in range(whole.n_joints)]
-    n, k = whole.n_joints, columns.own.size
-    load, right = fit.solution[:n_load], np.concatenate([own for _, own in parts])
+    n = whole.n_joints
+    k = columns.own.size
+    load = fit.solution[:n_load]
+    right = np.concatenate([own for _, own in parts])
     owner = np.repeat(np.arange(n), [len(own) for _, own in parts])
     measured = np.concatenate([matrix for matrix, _ in parts])
     sizes = np.concatenate([np.full(n, gain_error), np.full(columns.of_arm.size, deflection)])
@@ -135,7 +137,8 @@ class Deflections:
     """
 
     def __init__(self, robot: RobotModel, load: NDArray):
-        self._robot, self._load = robot, np.pad(load, (0, PARAMETERS_PER_LINK - len(load)))
+        self._robot = robot
+        self._load = np.pad(load, (0, PARAMETERS_PER_LINK - len(load)))
         self._parameters = np.nan_to_num(robot.parameters)
         self._parameters[robot.tip_columns] += transformed(self._load, robot.tip_offset)
 
@@ -161,7 +164,8 @@ class Deflections:
         return found
 
 
-OF_FORCE, OF_TORQUE = slice(0, 4), slice(1, 10)
+OF_FORCE = slice(0, 4)
+OF_TORQUE = slice(1, 10)
 """Parameters of a load that force and moment depend on."""
 LAG = "lag"
 
@@ -199,11 +203,14 @@ class WrenchColumns:
         lag: bool = True,
         drift: int = 0,
     ):
-        self.robot, self.recordings = robot, recordings
+        self.robot = robot
+        self.recordings = recordings
         self.gains: Gains | None = None
         self.deflections: Deflections | None = None
         self._load = STATIC if static else len(LOAD_NAMES)
-        self.turn, self.lag, self.drift = turn, lag and not static, drift
+        self.turn = turn
+        self.lag = lag and not static
+        self.drift = drift
         several = [f", recording {number + 1}" if recordings > 1 else "" for number in range(recordings)]
         self.names = (
             *LOAD_NAMES[: self._load],

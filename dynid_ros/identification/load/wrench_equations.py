@@ -116,7 +116,9 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
         tracks: Sequence[WrenchTrack],
         lags: Sequence[float],
     ):
-        self.robot, self._tracks, self._lags = robot, tracks, lags
+        self.robot = robot
+        self._tracks = tracks
+        self._lags = lags
         super().__init__(signals, recordings)
 
     def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:
@@ -196,7 +198,8 @@ class IntegralWrenchEquations(WrenchEquations):
 
     def _features(self, part: LinkSegment, rows: slice) -> tuple[NDArray, NDArray]:
         """Return twists (6, N) and the features (12, N) of a wrench without the derivative of the twist."""
-        q, qd = part.motion.position[rows], part.motion.velocity[rows]
+        q = part.motion.position[rows]
+        qd = part.motion.velocity[rows]
         moved = tip_motion(self.robot.chain, self.robot.gravity, q, qd, np.zeros_like(qd))
         return moved.velocity, wrench_features(moved.velocity, moved.weight)
 
@@ -230,7 +233,8 @@ class StaticWrenchEquations(Equations[WrenchColumns]):
             start, end = self.spans[recording]
             course = 2 * (time - start) / (end - start) - 1
             load = columns.rows(position, still, still)
-            slope, elastic = np.zeros_like(wrench), columns.deflections
+            slope = np.zeros_like(wrench)
+            elastic = columns.deflections
             deflected = None if elastic is None else elastic.columns(Motion(position, still, still))
             rows, torque = columns.with_sensor(load, wrench, slope, course, recording, deflected=deflected)
             yield EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)

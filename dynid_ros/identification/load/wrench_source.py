@@ -289,7 +289,8 @@ class WrenchSource:
         remarks: list[str] = []
         plain = WrenchColumns(columns.robot, len(recordings), static=columns.n_load == STATIC, turn=False, lag=False)
         readings = replace(linear_readings(seen(frame, np.eye(3)), plain), drift=self.drift)
-        drift, faults = find_faults(readings, source, self.gain_error), []
+        drift = find_faults(readings, source, self.gain_error)
+        faults = []
         if drift is not None and not self.drift:
             columns = columns.with_drift(DRIFT_DEGREE)
             faults.append(_drift_text(drift))
@@ -302,7 +303,8 @@ class WrenchSource:
             drifting = WeightedProblem(equations.factors(drifting_columns), drifting_columns.own)
             drift = drift_at_rest(found, drifting)
             if drift is not None:
-                columns, found = drifting_columns, drifting
+                columns = drifting_columns
+                found = drifting
                 faults.append(_drift_text(drift))
         fit, _ = found.weighted()
         white = np.sqrt(np.mean([track.noise**2 for track in tracks], axis=0))
@@ -328,7 +330,8 @@ class WrenchSource:
 
     def _read(self, robot: RobotModel, recordings: Sequence[Recording]) -> tuple[list[Recording], list[WrenchTrack]]:
         """Recordings whose torques do not count, and the sensor's readings."""
-        parts, tracks = [], []
+        parts = []
+        tracks = []
         for recording in recordings:
             selected = recording.select(robot.joint_names)
             selected = replace(selected, torque=np.zeros_like(selected.torque))

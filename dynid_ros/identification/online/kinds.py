@@ -49,9 +49,12 @@ class KindSums:
         self._weights = np.zeros((N_SMALL_KINDS, n_joints))
         # All sums are forgotten alike, so they are kept in units that shrink instead.
         self._kept = 1.0
-        self._total, self._mean, self._square = 0.0, np.zeros(self._n_states), np.zeros(self._n_states)
+        self._total = 0.0
+        self._mean = np.zeros(self._n_states)
+        self._square = np.zeros(self._n_states)
         self._scale = np.ones(self._n_states)
-        self._used, self._nearest = 0, 0.0
+        self._used = 0
+        self._nearest = 0.0
 
     def add(
         self, state: NDArray, rows: NDArray, weights: NDArray, keep: float = 1.0, considered: NDArray | None = None
@@ -79,7 +82,8 @@ class KindSums:
         self._counts[kind] += 1.0
         self._middles[kind] += (state - self._middles[kind]) / self._counts[kind]
         self._weights[kind] += weights / self._kept
-        waiting, scale = self._waiting[self._n_waiting], 1.0 / math.sqrt(self._kept)
+        waiting = self._waiting[self._n_waiting]
+        scale = 1.0 / math.sqrt(self._kept)
         np.multiply(rows, scale, out=waiting[:, : rows.shape[1]])
         if considered is not None:
             np.multiply(considered, scale, out=waiting[:, rows.shape[1] :])
@@ -103,7 +107,8 @@ class KindSums:
         T = np.eye(self._grams.shape[-1])
         T[:, :first] = 0.0
         T[:first, first:] = -np.linalg.solve(R[:first, :first], rest)
-        used, own = self._grams[: self._used], slice(0, len(z) + 1)
+        used = self._grams[: self._used]
+        own = slice(0, len(z) + 1)
         used[:] = T[own, own].T @ used @ T
 
     def kinds(self) -> tuple[NDArray, NDArray]:
@@ -114,8 +119,10 @@ class KindSums:
         """
         self._level()
         used = slice(0, self._used)
-        counts, middles = self._counts[used].copy(), self._middles[used].copy()
-        grams, weights = self._grams[used].copy(), self._weights[used].copy()
+        counts = self._counts[used].copy()
+        middles = self._middles[used].copy()
+        grams = self._grams[used].copy()
+        weights = self._weights[used].copy()
         while len(counts) > MAX_KINDS:
             one, other, _ = _closest(counts, middles / self._scale)
             total = counts[one] + counts[other]
@@ -155,7 +162,8 @@ class KindSums:
 
     def _multiply(self) -> None:
         """Add the waiting equations to the sums of their kinds."""
-        labels, size = self._labels[: self._n_waiting], self._grams.shape[2]
+        labels = self._labels[: self._n_waiting]
+        size = self._grams.shape[2]
         for kind in set(labels.tolist()):
             own = self._waiting[: self._n_waiting][labels == kind].transpose(1, 0, 2)
             self._grams[kind] += own[:, :, :size].transpose(0, 2, 1) @ own

@@ -78,7 +78,8 @@ MAX_SQUARE_RATIO = 4.0
 """Largest ratio of a squared innovation, or of T², to its mean; larger values are cut before averaging."""
 
 _STATIC_AND_LAST = [*range(STATIC), -1]
-_SMALL, _LARGE = 1e-9, 1e12
+_SMALL = 1e-9
+_LARGE = 1e12
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class LoadChangeDetector:
     """
 
     def __init__(self, n_joints: int, spacing: float, false_alarms: float = 0.1, stiction: ArrayLike = 0.0):
-        self._spacing, self._stiction = spacing, stiction
+        self._spacing = spacing
+        self._stiction = stiction
         self._lengths = np.unique([max(1, round(window / spacing)) for window in WINDOW_S])
         # Windows of each length may raise their share of the alarms.
         rates = false_alarms / 3600 * self._lengths * spacing / len(self._lengths)
@@ -133,8 +135,11 @@ class LoadChangeDetector:
         # Aᵀ Σ⁻¹ [A e] of the last instants, the newest first.
         self._times: deque[float] = deque(maxlen=int(self._lengths[-1]))
         self._recent = np.zeros((int(self._lengths[-1]), STATIC, STATIC + 1))
-        self._level, self._rested, self._doubtful = np.zeros(1), 0, 0.0
-        self._place, self._crept = np.zeros(1), 0
+        self._level = np.zeros(1)
+        self._rested = 0
+        self._doubtful = 0.0
+        self._place = np.zeros(1)
+        self._crept = 0
 
     def add(
         self,
@@ -301,7 +306,8 @@ class _Peaks:
 
     def __init__(self) -> None:
         self._count, self._mean, self._variance = INITIAL_PEAKS, *INITIAL_PEAK
-        self._elapsed, self._highest = 0.0, 0.0
+        self._elapsed = 0.0
+        self._highest = 0.0
 
     def add(self, height: float, duration: float) -> None:
         self._highest = max(self._highest, height)
@@ -312,7 +318,8 @@ class _Peaks:
         change = min(self._highest - self._mean, 3.0 * math.sqrt(self._variance))
         self._mean += change / self._count
         self._variance += (change * change - self._variance) / self._count
-        self._elapsed, self._highest = 0.0, 0.0
+        self._elapsed = 0.0
+        self._highest = 0.0
 
     def limit(self, blocks: float) -> float:
         """Return the level that one in so many blocks exceeds, at least one, the theoretical threshold."""

@@ -67,7 +67,8 @@ class RowFilter:
         The step before the first sample after a reset is taken as zero: that sample has no weight.
         """
         if not self._times:
-            self._times, self._used = [time], time
+            self._times = [time]
+            self._used = time
         self._times.append(time)
         # Half a part in a million: spacing is a multiple of the step more often than not.
         due = time - self._used >= self.spacing * (1.0 - 1e-6)
@@ -86,8 +87,10 @@ class RowFilter:
         Args:
             sums: function from weights (2, N) of the N samples since the last output to sums (2, n, k) of their rows.
         """
-        first, second = [], []
-        decay, following = 1.0, 0.0
+        first = []
+        second = []
+        decay = 1.0
+        following = 0.0
         for earlier, time in zip(self._times[-2::-1], self._times[:0:-1], strict=True):
             left = math.exp((earlier - time) / self.time_constant)
             following += 1.0 - left
@@ -98,7 +101,8 @@ class RowFilter:
         if self._states is not None:
             kept = np.array([[decay, 0.0], [decay * following, decay]])
             states += (kept @ self._states.reshape(2, -1)).reshape(states.shape)
-        self._times, self._states = self._times[-1:], states
+        self._times = self._times[-1:]
+        self._states = states
         return states[1]
 
 
@@ -129,7 +133,9 @@ class CausalMotion:
 
     def reset(self) -> None:
         """Forget all samples, and instants that were not returned."""
-        self._known, self._steps, self._samples = [], [], []
+        self._known = []
+        self._steps = []
+        self._samples = []
         self._times.clear()
 
     def add(self, time: float, sample: NDArray, step: float) -> float | None:
@@ -148,7 +154,8 @@ class CausalMotion:
     def take(self) -> list[NDArray]:
         """Return arrays (4, N, n) of q, qd, qdd and torque of the instants since this was last called."""
         self._differentiate()
-        known, self._known = self._known, []
+        known = self._known
+        self._known = []
         return known
 
     def _differentiate(self) -> None:
@@ -159,7 +166,8 @@ class CausalMotion:
         slopes = _SLOPES @ positions[np.arange(len(steps))[:, None] + _NINE]
         now = slice(self.delay, -self.delay)
         self._known.append(np.stack([positions[now], slopes[:, 0] / steps, slopes[:, 1] / steps**2, torques[now]]))
-        self._samples, self._steps = self._samples[1 - _NINE.size :], []
+        self._samples = self._samples[1 - _NINE.size :]
+        self._steps = []
 
 
 CHANGING_FRICTION = JointFriction(offset=True)
@@ -200,8 +208,12 @@ class OnlineRows:
         n_inertial: int,
     ):
         n = robot.n_joints
-        self.names, self.stiction, self.n_inertial = names, stiction, n_inertial
-        self._robot, self._regressor, self._bodies = robot, RegressorSums(robot), bodies
+        self.names = names
+        self.stiction = stiction
+        self.n_inertial = n_inertial
+        self._robot = robot
+        self._regressor = RegressorSums(robot)
+        self._bodies = bodies
         self._frictions = [
             (friction, OneSampleFriction(friction, n), SlidingMemory(friction.memory_keys(n)))
             for friction, _ in frictions
@@ -243,7 +255,8 @@ class OnlineRows:
         sliding = np.where(unknown & (self.stiction > 0.0), 0.0, qd)
         motion = zip(*samples[:3].tolist(), strict=True)
         features = _matrix(starmap(self._regressor.features, motion), len(qd), self._regressor.size)
-        frictions, still_loads = [], [0.0] * q.shape[1]
+        frictions = []
+        still_loads = [0.0] * q.shape[1]
         for friction, terms, memory in self._frictions:
             before = zip(*(direction.tolist() for direction in memory.advance(q).values()), strict=True)
             load = friction.load_torque(self._robot, q, qd, qdd)
@@ -258,7 +271,8 @@ class OnlineRows:
         inertial = regressor @ self._bodies
         others = np.concatenate([*frictions, torque, unknown, still], axis=1)
         rest = (weights @ others @ self._places).reshape(*regressor.shape[:2], -1)
-        p, b = self.n_inertial, len(self.names) - self.n_inertial
+        p = self.n_inertial
+        b = len(self.names) - self.n_inertial
         rest[:, :, b] -= inertial[:, :, p]
         rest[:, :, b + 1 : -3] += inertial[:, :, p + 1 :]
         return np.concatenate([inertial[:, :, :p], rest], axis=2)
@@ -287,7 +301,8 @@ class LoadRows(OnlineRows):
     """
 
     def __init__(self, robot: RobotModel, known: KnownArm, changes: FrictionModel):
-        n, arm = robot.n_joints, known.model
+        n = robot.n_joints
+        arm = known.model
         of_arm = arm.robot
         if of_arm.joint_names != robot.joint_names or of_arm.kinematics_sha256 != robot.kinematics_sha256:
             raise IdentificationError(
@@ -300,11 +315,13 @@ class LoadRows(OnlineRows):
                 "take for inertia; identify the load from a recording, or the links from torque without that filter"
             )
         # A load is a part of the last link, about another frame.
-        p, size = PARAMETERS_PER_LINK, robot.parameters.size
+        p = PARAMETERS_PER_LINK
+        size = robot.parameters.size
         own = np.zeros((size, p + 1))
         own[robot.tip_columns, :-1] = transformed(np.eye(p), robot.tip_offset).T
         own[:, -1] = finite_vector(arm.parameters, size, "parameters of the links")
-        fixed, free = OneSampleFriction(arm.friction, n), OneSampleFriction(changes, n)
+        fixed = OneSampleFriction(arm.friction, n)
+        free = OneSampleFriction(changes, n)
         coefficients = np.asarray(arm.coefficients, dtype=float)
         # The known part of the arm consists of parameters of links, then coefficients of friction.
         errors = np.eye(size + coefficients.size)[:, known.terms if known.covariance is not None else []]
@@ -338,7 +355,8 @@ class LinkRows(OnlineRows):
 
     def __init__(self, robot: RobotModel, friction: FrictionModel, noise: ArrayLike):
         self.base: BaseParameters = robot.base_parameters(friction)
-        n, size = robot.n_joints, robot.parameters.size
+        n = robot.n_joints
+        size = robot.parameters.size
         inertial = self.base.columns[self.base.columns < size]
         bodies = np.zeros((size, inertial.size + 1))
         bodies[inertial, range(inertial.size)] = 1.0

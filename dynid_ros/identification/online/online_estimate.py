@@ -207,7 +207,8 @@ def systematic_errors(rows: LoadRows | LinkRows, gain_error: float) -> NDArray:
     They are the errors of the arm's model and of the gains; see `known_errors`. The arm's model was found with the same
     gains.
     """
-    known, n = rows.known, len(rows.stiction)
+    known = rows.known
+    n = len(rows.stiction)
     gains = gain_error * np.eye(n)
     if known is None or known.covariance is None:
         return gains

@@ -102,20 +102,24 @@ class OnlineIdentification:
                 raise IdentificationError(f"{name} is {value}; expected a number above 0, or None")
         if not (math.isfinite(torque_gain_error) and torque_gain_error >= 0):
             raise IdentificationError(f"torque_gain_error is {torque_gain_error}; expected a number of 0 or more")
-        self.robot, self.target = robot, target
+        self.robot = robot
+        self.target = target
         self.noise = _noise(robot, noise)
         self._rows = _rows(robot, target, None if arm is None else as_known(arm), friction, self.noise)
         self._forgetting = forgetting
         self._given: list[NDArray] = []
         self._filter = RowFilter(cutoff) if cutoff else None
-        self._clock, self._motion = SteadySamples(period, max_rate), CausalMotion()
+        self._clock = SteadySamples(period, max_rate)
+        self._motion = CausalMotion()
         self._gain_error = torque_gain_error
         self._systematic_errors = systematic_errors(self._rows, torque_gain_error)
-        n, size = robot.n_joints, len(self._rows.names)
+        n = robot.n_joints
+        size = len(self._rows.names)
         self._state = SquareRootInformation(size, considered=self._rows.n_known + n)
         # Of links, nothing is known whose error would show in the residuals.
         others = self._rows.n_known + n if target == "load" else 0
-        self._kinds, self._moved = KindSums(n, size, others), np.zeros(2 * n)
+        self._kinds = KindSums(n, size, others)
+        self._moved = np.zeros(2 * n)
         self._walk = EstimateWalk(size)
         self._detector = (
             LoadChangeDetector(n, self._filter.spacing, stiction=self._rows.stiction / self.noise)
@@ -124,8 +128,10 @@ class OnlineIdentification:
         )
         self._inflation = 1.0
         self._rests = np.zeros(n)
-        self._last, self._used = -math.inf, math.nan
-        self.n_equations, self.skipped = 0, 0
+        self._last = -math.inf
+        self._used = math.nan
+        self.n_equations = 0
+        self.skipped = 0
         self.changes: list[LoadChange] = []
         self._squares = np.zeros((2, robot.n_joints))
 
@@ -204,7 +210,8 @@ class OnlineIdentification:
         self._kinds.forget(self._rows.n_inertial, *self._state.factor, self._state.considered)
         self._state.forget(self._rows.n_inertial)
         self._walk = EstimateWalk(len(self._rows.names))
-        self._squares[:], self.n_equations = 0.0, 0
+        self._squares[:] = 0.0
+        self.n_equations = 0
         self._rests[:] = 0.0
         self._restart()
 
@@ -219,7 +226,8 @@ class OnlineIdentification:
 
     def _take(self, time: float) -> LoadChange | None:
         if self._filter is None:
-            rows, due = self._sums(np.ones((1, 1)))[0], True
+            rows = self._sums(np.ones((1, 1)))[0]
+            due = True
         else:
             due = self._filter.add(time)
             if not due and self._filter.waiting < BLOCK_SAMPLES:
@@ -228,7 +236,8 @@ class OnlineIdentification:
         return self._use(time, rows) if due else None
 
     def _sums(self, weights: NDArray) -> NDArray:
-        parts, self._given = [*self._given, *self._motion.take()], []
+        parts = [*self._given, *self._motion.take()]
+        self._given = []
         samples = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         # The output of the low-pass belongs to an earlier sample.
         self._moved = samples[:2].mean(axis=1).ravel()
@@ -236,8 +245,10 @@ class OnlineIdentification:
 
     def _use(self, time: float, sums: NDArray) -> LoadChange | None:
         size = len(self._rows.names)
-        rows, considered = sums[:, : size + 1], self._rows.considered(sums)
-        unknown, resting = sums[:, -2], sums[:, -1]
+        rows = sums[:, : size + 1]
+        considered = self._rows.considered(sums)
+        unknown = sums[:, -2]
+        resting = sums[:, -1]
         # Friction of a joint at rest, or hardly off, may be anything up to its stiction.
         loose, self._rests = looseness(unknown, self._rests, self._rows.stiction / self.noise)
         still = self._rests > 0.0

@@ -97,7 +97,9 @@ class ClosedLoops:
     """
 
     def __init__(self, runs: Sequence[ServoRun], layouts: Sequence[JointLayout], step: float) -> None:
-        self.runs, self.layouts, self.step = runs, layouts, step
+        self.runs = runs
+        self.layouts = layouts
+        self.step = step
         self._grids = [_Grid.of(run, step) for run in runs]
         total = sum(len(run.time) for run in runs)
         done = np.cumsum([0, *(len(run.time) for run in runs)])
@@ -142,10 +144,13 @@ class ClosedLoops:
             np.vstack([own, own + np.diag(step)]) if len(step) else own[None]
             for own, step in zip(values, steps, strict=True)
         ]
-        run, h, count = grid.run, grid.step, len(grid.middle)
+        run = grid.run
+        h = grid.step
+        count = len(grid.middle)
         joints = np.repeat(np.arange(len(lanes)), [len(of) for of in lanes])
         viscous, coulomb = (np.concatenate([of[:, k] for of in lanes]) for k in (1, 2))
-        q, v = run.motion.position[0, joints].copy(), run.motion.velocity[0, joints].copy()
+        q = run.motion.position[0, joints].copy()
+        v = run.motion.velocity[0, joints].copy()
         path = np.empty((count + 1, len(joints)))
         path[0] = q
         negative = np.zeros(len(joints), dtype=bool)
@@ -168,9 +173,11 @@ class ClosedLoops:
         """Return the drive minus the load of each lane, rad or m, and its inertia, s², (K, lanes) each."""
         h = grid.step
         edges = np.append(grid.middle[part] - h / 2, grid.middle[part.stop - 1] + h / 2)
-        driven, inertias = [], []
+        driven = []
+        inertias = []
         for j, of in enumerate(lanes):
-            layout, told = self.layouts[j], grid.run.commands[j]
+            layout = self.layouts[j]
+            told = grid.run.commands[j]
             own, rest = (columns[part] for columns in grid.columns[j])
             coefficients = of[:, layout.first :].T
             inputs = -rest @ coefficients
@@ -211,8 +218,14 @@ def _march(
 ) -> None:
     """Go on from positions and velocities (lanes), both changed in place, step by step; positions into `path`."""
     q, v = state
-    free, stuck, low = np.empty_like(q), np.empty_like(q), -coulomb
-    multiply, add, subtract, least, most = np.multiply, np.add, np.subtract, np.minimum, np.maximum
+    free = np.empty_like(q)
+    stuck = np.empty_like(q)
+    low = -coulomb
+    multiply = np.multiply
+    add = np.add
+    subtract = np.subtract
+    least = np.minimum
+    most = np.maximum
     for drive, before, scale, now in zip(*inputs, path, strict=True):
         multiply(v, before, free)
         add(free, drive, free)
@@ -252,7 +265,8 @@ def output_error(
         raise IdentificationError(
             "the closed loop of the first estimate is unstable; record faster motion, at a higher rate"
         )
-    damping, open_ = np.full(len(values), DAMPING[0]), np.ones(len(values), dtype=bool)
+    damping = np.full(len(values), DAMPING[0])
+    open_ = np.ones(len(values), dtype=bool)
     idle, refused = np.zeros((2, len(values)), dtype=np.intp)
     for iteration in range(MAX_ITERATIONS):
         trials = []
@@ -271,7 +285,8 @@ def output_error(
             idle[j] = idle[j] + 1 if better and found[j].cost > (1 - MIN_COST_DECREASE) * normals[j].cost else 0
             refused[j] = 0 if better else refused[j] + 1
             if better:
-                values[j], normals[j] = trials[j], found[j]
+                values[j] = trials[j]
+                normals[j] = found[j]
                 damping[j] = max(damping[j] / DAMPING[1], DAMPING[2])
             else:
                 damping[j] *= DAMPING[1] ** refused[j]
@@ -281,7 +296,8 @@ def output_error(
 
 def _step(normal: Normal, damping: float) -> tuple[NDArray, float]:
     """Return the damped step (p,) and its largest component in standard errors."""
-    matrix, side = normal.matrices.sum(axis=0), normal.sides.sum(axis=0)
+    matrix = normal.matrices.sum(axis=0)
+    side = normal.sides.sum(axis=0)
     eigenvalues, axes, scale = scaled_eigh(matrix)
     along = axes.T @ (side / scale)
     moved = along / (np.maximum(eigenvalues, 0.0) + damping)

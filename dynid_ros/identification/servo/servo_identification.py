@@ -192,13 +192,16 @@ class ServoIdentification:
         sound = own.min(axis=0) > np.maximum(MIN_INERTIA_FRACTION * np.median(own, axis=0), MIN_INERTIA_S2)
         sound &= (every[:2] > 0.0).all(axis=0)
         best = int(np.argmin(np.where(sound, left, np.inf) if sound.any() else left))
-        delay, found, size = delays[best], every[:, best] / scale, float(np.sqrt(np.mean(errors[:, best] ** 2)))
+        delay = delays[best]
+        found = every[:, best] / scale
+        size = float(np.sqrt(np.mean(errors[:, best] ** 2)))
         values = np.zeros(len(layout.names))
         values[[0, 1, 2]] = delay, max(found[0], 0.0), max(found[1], 0.0)
         values[layout.first :] = found[2:]
         change = np.zeros(len(values))
         per = np.sqrt(np.mean(matrix[fast] ** 2, axis=0))
-        change[[1, 2]], change[layout.first :] = per[:2], per[2:]
+        change[[1, 2]] = per[:2]
+        change[layout.first :] = per[2:]
         change = np.where(change > 0, DIFFERENCE_FRACTION * size / np.where(change > 0, change, 1.0), 0.0)
         change[0] = DELAY_DIFFERENCE_S
         if layout.derivative:
@@ -212,7 +215,8 @@ class ServoIdentification:
     def _with_inertia(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> NDArray:
         """Return values with a positive inertia in all poses, by the columns whose inertia is constant."""
         own = np.concatenate([run.columns[joint].inertia for run in runs])
-        spread, mean = own.std(axis=0), own.mean(axis=0)
+        spread = own.std(axis=0)
+        mean = own.mean(axis=0)
         constant = np.flatnonzero(spread <= 1e-6 * np.abs(mean))
         constant = constant[mean[constant] != 0]
         found = values.copy()
@@ -228,7 +232,8 @@ def _require_explained(robot: RobotModel, runs: Sequence[ServoRun], normals: Seq
     Raises:
         IdentificationError: names the joints and how far they stay behind their commands.
     """
-    fractions, followings = [], []
+    fractions = []
+    followings = []
     for j, normal in enumerate(normals):
         following = np.concatenate([run.commands[j].at(run.time) - run.position[:, j] for run in runs])
         finite = np.isfinite(normal.matrices).all()
@@ -255,8 +260,10 @@ def _inertia(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joi
 
 def _equations(run: ServoRun, joint: int) -> NDArray:
     """Return velocity, its direction, and columns (G, 2 + c), without the ends that the filter spoils."""
-    columns, motion = run.columns[joint], run.motion
-    velocity, acceleration = motion.velocity[:, joint], motion.acceleration[:, joint]
+    columns = run.columns[joint]
+    motion = run.motion
+    velocity = motion.velocity[:, joint]
+    acceleration = motion.acceleration[:, joint]
     whole = columns.inertia * acceleration[:, None] + columns.rest
     return np.column_stack([velocity, np.sign(velocity), whole])
 

@@ -116,7 +116,9 @@ class ServoModel:
     """
 
     def __init__(self, robot: RobotModel, load: NDArray | None, cutoff: float) -> None:
-        self.robot, self.load, self.cutoff = robot, load, cutoff
+        self.robot = robot
+        self.load = load
+        self.cutoff = cutoff
         self._weightless = RobotModel(robot.chain, gravity=np.zeros(3))
         structure = robot.structure
         motion = random_motion(structure)
@@ -132,11 +134,14 @@ class ServoModel:
 
     def columns(self, motion: Motion, *, loaded: bool) -> tuple[JointColumns, ...]:
         """Columns of all joints."""
-        robot, n = self.robot, self.robot.n_joints
+        robot = self.robot
+        n = self.robot.n_joints
         found: list[list[tuple[NDArray, NDArray, NDArray]]] = [[] for _ in range(n)]
         for block in blocks(len(motion.position)):
             q, qd, qdd = (part[block] for part in motion)
-            whole, weight, still = robot.torque_regressor(q, qd, qdd), robot.gravity_regressor(q), np.zeros_like(q)
+            whole = robot.torque_regressor(q, qd, qdd)
+            weight = robot.gravity_regressor(q)
+            still = np.zeros_like(q)
             for j in range(n):
                 unit = still.copy()
                 unit[:, j] = 1.0
@@ -153,7 +158,9 @@ class ServoModel:
 
     def _of(self, joint: int, own: NDArray, rest: NDArray, *, loaded: bool) -> tuple[NDArray, NDArray]:
         """Columns (N, c) of the own acceleration and of the rest, of regressors (N, 10 m)."""
-        zero, one, base = np.zeros((len(own), 1)), np.ones((len(own), 1)), self.base[joint]
+        zero = np.zeros((len(own), 1))
+        one = np.ones((len(own), 1))
+        base = self.base[joint]
         load = () if self.load is None else ((loaded * own[:, self.robot.tip_columns] @ self.load)[:, None],)
         load_rest = () if self.load is None else ((loaded * rest[:, self.robot.tip_columns] @ self.load)[:, None],)
         return (

@@ -46,7 +46,9 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
         rotation: (m,) rotation of each row.
     """
     half = (parts.right.T * parts.inverse) / parts.scale[:, None]
-    moved, squares, crossed = [], [], []
+    moved = []
+    squares = []
+    crossed = []
     for number in np.unique(rotation):
         left = parts.left[rotation == number]
         size, axes = np.linalg.eigh(np.eye(len(left)) - left @ left.T)
@@ -55,7 +57,8 @@ def widening(parts: Decomposition, residual: NDArray, rotation: NDArray) -> tupl
         moved.append(weights @ residual[rotation == number])
         squares.append((weights**2).sum(axis=1))
         crossed.append(weights @ left)
-    own, shared = np.array(squares), np.array(crossed)
+    own = np.array(squares)
+    shared = np.array(crossed)
     # Sum and sum of squares of the eigenvalues of diag(own) − shared sharedᵀ.
     trace = own.sum(axis=0) - (shared**2).sum(axis=(0, 2))
     products = np.einsum("ckr,dkr->kcd", shared, shared)
@@ -102,7 +105,8 @@ def check_mass_is_seen(model: TorqueSensorModel) -> None:
     """
     if model.mass is None or model.loaded.all():
         return
-    gained, unknowns = 0.0, 0
+    gained = 0.0
+    unknowns = 0
     for j in np.flatnonzero(model.weighed):
         rows = np.flatnonzero(np.isfinite(model.samples.torque[:, j]))
         if not model.loaded[rows].any() or model.loaded[rows].all():
@@ -112,8 +116,10 @@ def check_mass_is_seen(model: TorqueSensorModel) -> None:
         known = np.column_stack([regressor, np.ones(len(rows)), direction])
         both = np.hstack([known, regressor @ model.load_columns * model.loaded[rows, None]])
         readings = model.samples.torque[rows, j]
-        without, with_mass = solve(known, readings), solve(both, readings)
-        dof, added = len(rows) - with_mass.rank, with_mass.rank - without.rank
+        without = solve(known, readings)
+        with_mass = solve(both, readings)
+        dof = len(rows) - with_mass.rank
+        added = with_mass.rank - without.rank
         if dof > 0 and added > 0:
             left = _squares(with_mass.residual)
             floor = (1e-9 * max(float(np.abs(readings).max()), 1e-300)) ** 2

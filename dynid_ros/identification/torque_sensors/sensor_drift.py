@@ -100,7 +100,8 @@ class DriftWindows:
         sums = self._latest(min(self.count, self._size))[:, joint]
         length = self._begun(sums)
         change, covariance = self._changes(sums[length - 1][None], slice(joint, joint + 1))
-        value, spread = change[0].copy(), covariance[0]
+        value = change[0].copy()
+        spread = covariance[0]
         information = np.linalg.inv(spread)
         score = information @ value
         std = np.sqrt(np.diagonal(spread))
@@ -108,7 +109,8 @@ class DriftWindows:
         alone = score**2 / np.diagonal(information)
         best = int(np.argmax(alone))
         if statistic - alone[best] < SINGLE_CAUSE_CHI2:
-            value[best], std[best] = score[best] / information[best, best], information[best, best] ** -0.5
+            value[best] = score[best] / information[best, best]
+            std[best] = information[best, best] ** -0.5
             value[1 - best] = 0.0
         return Drift(float(value[0]), float(std[0]), float(value[1]), float(std[1]), length, statistic)
 

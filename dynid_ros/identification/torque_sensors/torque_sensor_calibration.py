@@ -221,7 +221,8 @@ class TorqueSensorCalibration:
 
 def _unexplained(result: TorqueSensorResult) -> list[int]:
     """Return the joints whose readings repeat well but contradict the gravity of this robot."""
-    noise, size = result.fit.noise, result.model.reading_range
+    noise = result.fit.noise
+    size = result.model.reading_range
     kinds = [(noise.get(f"{joint}, {SUM}"), noise.get(f"{joint}, {DIFFERENCE}")) for joint in result.joint_names]
     return [
         j

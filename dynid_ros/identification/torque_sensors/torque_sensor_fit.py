@@ -71,7 +71,8 @@ class _Fit:
             model.samples, self.sample, self.joint, model.robot.joint_names, model.loaded
         )
         self.kept = np.ones(len(self.sample), bool)
-        self.group, self.group_names = self.approaches.group, self.approaches.names
+        self.group = self.approaches.group
+        self.group_names = self.approaches.names
         self.readings = model.samples.torque[self.sample, self.joint]
         self.spread = np.ones(model.robot.n_joints)
         for j in np.unique(self.joint):
@@ -107,8 +108,10 @@ class _Fit:
         gravity torque, so the choice does not favour the model.
         """
         residual = self.readings - self.model.at(values).readings()[self.sample, self.joint]
-        up, down = self.approaches.up, self.approaches.down
-        difference, joint = residual[up] - residual[down], self.joint[up]
+        up = self.approaches.up
+        down = self.approaches.down
+        difference = residual[up] - residual[down]
+        joint = self.joint[up]
         for j in np.unique(joint):
             mine = joint == j
             away = np.abs(difference[mine] - np.median(difference[mine]))
@@ -155,7 +158,8 @@ class _Fit:
         return solve_grouped(jacobian, right, self.group)[1]
 
     def _described(self, values: NDArray, sigma: NDArray) -> TorqueSensorFit:
-        model, point = self.model, self.model.at(values)
+        model = self.model
+        point = self.model.at(values)
         root = 1 / sigma[self.group]
         weighted = self._rows(point.jacobian()) * root[:, None]
         parts = decompose(weighted, SENSOR_RANK_TOLERANCE)
@@ -246,7 +250,8 @@ class _Fit:
 
     def _gain_from_mass(self, values: NDArray) -> NDArray:
         """Return the gains (n,) by k v − k b − k f d − Y n − [loaded] Y c m = [loaded] Y m, which is linear in k."""
-        model, n = self.model, self.model.robot.n_joints
+        model = self.model
+        n = self.model.robot.n_joints
         point = model.at(values)
         rows = point.jacobian()[self.sample, self.joint]
         each = np.zeros((len(self.joint), n))

@@ -53,7 +53,8 @@ class ModelPoint:
     """Readings and their derivatives at one value of the unknowns."""
 
     def __init__(self, model: TorqueSensorModel, values: NDArray) -> None:
-        self.model, self.values = model, values
+        self.model = model
+        self.values = values
         self._of = {label: values[model.index(label)] for label in JOINT_LABELS}
         self.moments = np.zeros(len(model.gravity.names))
         if model.known is None:
@@ -80,7 +81,8 @@ class ModelPoint:
 
     def jacobian(self) -> NDArray:
         """Return the derivatives (M, n, K) of the readings by the unknowns."""
-        model, n = self.model, self.model.robot.n_joints
+        model = self.model
+        n = self.model.robot.n_joints
         jacobian = np.zeros(self._shape)
         each = np.arange(n)
         jacobian[:, each, model.index("sensitivity")] = self.torque
@@ -204,7 +206,8 @@ class TorqueSensorModel:
     def load_columns(self) -> NDArray:
         """(k, 4) moments of a load's mass and its mass moment in the tip frame."""
         last_link = np.eye(4)
-        last_link[1:, 0], last_link[1:, 1:] = self.robot.tip_offset[:3, 3], self.robot.tip_offset[:3, :3]
+        last_link[1:, 0] = self.robot.tip_offset[:3, 3]
+        last_link[1:, 1:] = self.robot.tip_offset[:3, :3]
         return self.gravity.projection[:, self.robot.tip_columns][:, :4] @ last_link
 
     @cached_property

@@ -79,7 +79,9 @@ class SampleStream:
     """
 
     def __init__(self, joint_names: Sequence[str], rules: SampleRules, slow: bool = False) -> None:
-        self.joint_names, self.rules, self.slow = tuple(joint_names), rules, slow
+        self.joint_names = tuple(joint_names)
+        self.rules = rules
+        self.slow = slow
         self._states: deque[tuple[float, ArrayLike, ArrayLike]] = deque()
 
     def add(self, time: float, position: ArrayLike, reading: ArrayLike) -> None:
@@ -98,7 +100,8 @@ class SampleStream:
         if done:
             last = ends[done[-1]]
         elif recording.duration > (MAX_REST_S if len(static) else MAX_MOTION_S):
-            done, last = list(range(len(static))), recording.n_samples
+            done = list(range(len(static)))
+            last = recording.n_samples
         else:
             return None
         parts = [static.take(done)]
@@ -160,7 +163,8 @@ class TorqueSensorObserver:
         false_alarm_rate: float = 1e-4,
         rules: SampleRules | None = None,
     ) -> None:
-        self.robot, self.gravity = robot, GravityModel(robot)
+        self.robot = robot
+        self.gravity = GravityModel(robot)
         n = robot.n_joints
         if gravity.moments.shape != (len(self.gravity.names),):
             raise IdentificationError(
@@ -174,7 +178,8 @@ class TorqueSensorObserver:
             if not valid:
                 raise IdentificationError(f"{name} is {value}; expected {expected}")
         self.rules = rules or SampleRules()
-        self.memory, self.false_alarm_rate = memory, false_alarm_rate
+        self.memory = memory
+        self.false_alarm_rate = false_alarm_rate
         self._moments = gravity.moments
         variances, axes = np.linalg.eigh(gravity.covariance)
         known = variances > 0
@@ -258,7 +263,8 @@ class TorqueSensorObserver:
         self._times: deque[float] = deque(maxlen=WINDOW_SAMPLES[-1])
 
     def _take(self, samples: Samples, m: int, regressor: NDArray) -> list[DriftAlarm]:
-        torque, time = regressor @ self._moments, float(samples.time[m])
+        torque = regressor @ self._moments
+        time = float(samples.time[m])
         # Friction of unknown sign may be anything.
         judged = samples.direction[m] != 0
         columns = [torque, np.ones_like(torque), samples.direction[m], samples.velocity[m]]
@@ -270,7 +276,8 @@ class TorqueSensorObserver:
             learner.add(rows, error)
         if not known.any():
             return []
-        rows, error = rows / learner.noise[:, None], error / learner.noise
+        rows = rows / learner.noise[:, None]
+        error = error / learner.noise
         moments = (self._sensitivity / learner.noise)[:, None] * (regressor @ self._moment_errors)
         self._estimate(rows, error)
         statistic = self._windows.add(rows, error, moments * judged[:, None])
@@ -286,7 +293,8 @@ class TorqueSensorObserver:
         drifted = [j for j in lasting if self._windows.drift(j).statistic > self._windows.threshold]
         raised = [self._alarm(joint, time) for joint in drifted]
         for alarm in raised:
-            self._alarms[alarm.joint], self._refined[alarm.joint] = alarm, 0
+            self._alarms[alarm.joint] = alarm
+            self._refined[alarm.joint] = 0
             self._estimators[names.index(alarm.joint)] = SquareRootInformation(N_COLUMNS)
         return raised
 
