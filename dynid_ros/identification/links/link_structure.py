@@ -14,7 +14,9 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
+from dynid_ros.checks.low_pass import sure_low_pass
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
@@ -25,7 +27,6 @@ from dynid_ros.identification.links.friction_choice import (
     falling_joints,
     friction_menus,
 )
-from dynid_ros.identification.links.torque_filter_choice import choose_torque_filter
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
@@ -39,6 +40,12 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import DriverFilter
 
 EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
+TRIAL_FRICTION = JointFriction(offset=True, sliding_length=1e-3)
+"""Friction of any arm: steps at reversals show a low-pass best, and most arms have them as late as these."""
+MAX_CUTOFF_FACTOR = 2.0
+"""Largest factor of error of the detected cutoff, which is fitted to a thousand samples."""
+CUTOFF_TOLERANCE = 0.01
+"""Relative tolerance of the cutoff."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +109,38 @@ def prepare_data(
         {joint: (float(values.min()), float(values.max())) for joint, values in positions.items()},
         () if torque_filter is None else (f"torque as the driver reports it, {chosen_by}: {torque_filter}",),
     )
+
+
+def choose_torque_filter(
+    robot: RobotModel, signals: LinkSignals, recordings: Sequence[Recording]
+) -> DriverFilter | None:
+    """Return the low-pass that filtered the torques within the band of the motion, or None.
+
+    Args:
+        robot: the arm.
+        signals: filters of the recordings.
+        recordings: recordings with the robot's joints in its order.
+
+    Raises:
+        IdentificationError: a recording is too short.
+    """
+    found = sure_low_pass(robot, recordings)
+    if found is None or found.cutoff is None:
+        return None
+    columns = LinkColumns.of(robot, FrictionModel(TRIAL_FRICTION))
+    first = np.log(found.cutoff)
+    chosen = columns.chosen(columns.first)
+
+    def at(logarithm: float) -> DriverFilter:
+        return replace(found, cutoff=float(f"{np.exp(logarithm):.3g}"))
+
+    def misfit(logarithm: float) -> float:
+        equations: LinkEquations[LinkColumns] = LinkEquations(replace(signals, driver=at(logarithm)), recordings)
+        _, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
+        return float(np.log(noise[noise > 0]).sum())
+
+    bounds = first - np.log(MAX_CUTOFF_FACTOR), first + np.log(MAX_CUTOFF_FACTOR)
+    return at(minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": CUTOFF_TOLERANCE}).x)
 
 
 def _recorded_positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:
