@@ -23,7 +23,6 @@ from paper_arms import (
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import LinearFit, fit_with_prior, solve, solve_grouped
-from dynid_ros.estimation.rank import decompose, without_rounding
 from dynid_ros.model import RobotModel
 
 # What a rank-deficient problem determines, against constructions by hand.
@@ -55,24 +54,6 @@ def test_combinations(fit):
 def test_single_parameters_that_are_open_have_no_value(fit):
     assert np.isnan(fit.values).all()
     assert np.isnan(fit.standard_errors).all()
-
-
-def test_decomposition_does_not_depend_on_units():
-    rng = np.random.default_rng(1)
-    matrix = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5))
-    for units in (np.ones(5), np.array([1e-6, 1.0, 1e3, 1.0, 1e6])):
-        found = decompose(matrix * units, 1e-9)
-        assert len(found.right) == 3
-        np.testing.assert_allclose(
-            (found.left * found.singular[:3]) @ found.right * found.scale / units, matrix, atol=1e-12
-        )
-        assert found.condition_number == pytest.approx(found.singular[0] / found.singular[2])
-
-
-def test_rounding_errors_are_no_column():
-    matrix = np.column_stack([np.ones(4), [1e-16, -1e-16, 0, 2e-16], [1e-3, 0, 0, 0]])
-    np.testing.assert_array_equal(without_rounding(matrix).any(axis=0), [True, False, True])
-    assert len(decompose(without_rounding(matrix), 1e-5).right) == 2
 
 
 # Ridge regression and minimum norm: the estimates of Atkeson, An and Hollerbach 1986, and numpy's.

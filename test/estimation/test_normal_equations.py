@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.estimation.normal_equations import GroupedNormalEquations, WeightedProblem
-from dynid_ros.estimation.rank import gram_factor
+from dynid_ros.estimation.normal_equations import GroupedNormalEquations, NormalEquations, WeightedProblem
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
@@ -176,16 +175,6 @@ def test_factor_of_all_samples_follows_what_is_added():
         np.testing.assert_allclose(factor.T @ factor, times * own.T @ own, rtol=1e-11)
 
 
-def test_combinations_without_effect_are_zero():
-    rng = np.random.default_rng(2)
-    shown = rng.normal(size=(100, 2)) * [1e4, 1e-3]
-    matrix = np.column_stack([shown, shown @ [1.0, 1e7], np.zeros(100)])
-    factor = gram_factor(matrix.T @ matrix)
-    assert factor.shape == (2, 4)
-    assert (factor[:, 3] == 0.0).all()
-    np.testing.assert_allclose(factor[:, :2] @ [1.0, 1e7], factor[:, 2], rtol=1e-6)
-
-
 def test_torque_without_noise_leaves_no_residual():
     rng = np.random.default_rng(3)
     matrix, truth = rng.normal(size=(500, 6)), rng.normal(size=6)
@@ -209,3 +198,78 @@ def test_rounding_is_below_what_noise_leaves_open(condition):
     factor = grams.factor(0)
     found = np.linalg.lstsq(factor[:, :-1], factor[:, -1], rcond=None)[0]
     assert np.abs((found - expected) / errors).max() < 1e-3
+
+
+# Sums by groups of samples against all rows.
+
+
+@pytest.fixture(name="plain_columns", scope="module")
+def fixture_plain_columns():
+    return LinkColumns(chain(), [(JointFriction(offset=True, rotor_inertia=True),)] * 3)
+
+
+def sum_of_squares(factor: np.ndarray, x: np.ndarray) -> float:
+    return float(np.sum((factor @ np.append(x, -1.0)) ** 2))
+
+
+def group_of(equations: DenseEquations, factors: NormalEquations) -> np.ndarray:
+    """(N,) group that each sample belongs to, from what a group is said to be."""
+    first = np.cumsum([0, *factors.stretches])[equations.owner]
+    count = np.array(factors.stretches)[equations.owner]
+    stretch = first + np.minimum((equations.time / 10 * count).astype(int), count - 1)
+    return 2 * stretch + (equations.speed >= equations.fast)
+
+
+@pytest.mark.parametrize("sizes", [(400,), (1000, 60), (300, 7, 3000)])
+def test_sums_of_squares_are_those_of_all_rows(plain_columns, sizes):
+    equations = DenseEquations(plain_columns, sizes)
+    factors = equations.factors(plain_columns)
+    group = group_of(equations, factors)
+    np.testing.assert_array_equal(factors.counts, np.bincount(group, minlength=len(factors.counts)))
+    rng = np.random.default_rng(1)
+    some = rng.permutation(np.unique(group))[: len(np.unique(group)) // 2]
+    for joint, rows in enumerate(equations.rows):
+        x = rng.normal(size=rows.shape[1])
+        errors = (rows @ x - equations.torque[:, joint]) ** 2
+        assert sum_of_squares(factors.factor(joint), x) == pytest.approx(errors.sum())
+        assert sum_of_squares(factors.factor(joint, some), x) == pytest.approx(errors[np.isin(group, some)].sum())
+        one = factors.gram(int(some[0]), joint)
+        dense = np.column_stack([rows, equations.torque[:, joint]])[group == some[0]]
+        np.testing.assert_allclose(one, dense.T @ dense, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(factors.norms(joint), np.linalg.norm(rows, axis=0))
+        dense = np.column_stack([rows, equations.torque[:, joint]])[equations.kind == 3]
+        np.testing.assert_allclose(factors.kind_gram(3, joint), dense.T @ dense, rtol=1e-9, atol=1e-9)
+    assert factors.kinds == sorted(set(equations.kind))
+
+
+def test_factors_are_small_however_many_samples(plain_columns):
+    for size in (100, 5000):
+        factors = DenseEquations(plain_columns, (size,)).factors(plain_columns)
+        assert all(len(factors.factor(j)) <= len(own) + 1 for j, own in enumerate(plain_columns.of_joint))
+
+
+def test_nothing_in_no_groups(plain_columns):
+    factors = DenseEquations(plain_columns, (100,)).factors(plain_columns)
+    for joint, own in enumerate(plain_columns.of_joint):
+        assert sum_of_squares(factors.factor(joint, []), np.ones(len(own))) == 0
+        assert factors.factor(joint, []).shape[1] == len(own) + 1
+
+
+@pytest.mark.parametrize("size", [1, 24, 25, 120, 499, 500, 10**6])
+def test_stretches_are_long_enough_and_parts_follow_each_other(plain_columns, size):
+    factors = NormalEquations(plain_columns, [size])
+    (count,) = factors.stretches
+    assert 1 <= count <= 20
+    assert count == 1 or size / count >= 25
+    assert len(factors.counts) == 2 * count == 2 * len(factors.parts)
+    assert np.all(np.diff(factors.parts) >= 0)
+    if count >= 5:
+        lengths = np.bincount(factors.parts, minlength=5)
+        assert lengths.min() >= 1
+        assert np.ptp(lengths) <= 1
+
+
+def test_short_recordings_are_left_out_in_turn(plain_columns):
+    factors = NormalEquations(plain_columns, [30] * 5)
+    assert factors.stretches == [1] * 5
+    assert sorted(factors.parts) == [0, 1, 2, 3, 4]

@@ -97,7 +97,7 @@ def test_weights_that_rounding_hides_are_passed_over(monkeypatch):
 
 def test_grid_descends():
     assert list(PRIOR_WEIGHTS) == sorted(PRIOR_WEIGHTS, reverse=True)
-    assert prior_weight.TOLERATED < 0.1
+    assert prior_weight.LOSS_TOLERANCE < 0.1
 
 
 FRICTION = JointFriction(offset=True)

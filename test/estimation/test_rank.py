@@ -1,0 +1,43 @@
+"""Rank, decompositions and factors of small matrices."""
+
+import numpy as np
+import pytest
+
+from dynid_ros.estimation.rank import decompose, gram_factor, null_space, without_rounding
+
+
+def test_decomposition_does_not_depend_on_units():
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5))
+    for units in (np.ones(5), np.array([1e-6, 1.0, 1e3, 1.0, 1e6])):
+        found = decompose(matrix * units, 1e-9)
+        assert len(found.right) == 3
+        np.testing.assert_allclose(
+            (found.left * found.singular[:3]) @ found.right * found.scale / units, matrix, atol=1e-12
+        )
+        assert found.condition_number == pytest.approx(found.singular[0] / found.singular[2])
+
+
+def test_rounding_errors_are_no_column():
+    matrix = np.column_stack([np.ones(4), [1e-16, -1e-16, 0, 2e-16], [1e-3, 0, 0, 0]])
+    np.testing.assert_array_equal(without_rounding(matrix).any(axis=0), [True, False, True])
+    assert len(decompose(without_rounding(matrix), 1e-5).right) == 2
+
+
+def test_combinations_without_effect_are_zero():
+    rng = np.random.default_rng(2)
+    shown = rng.normal(size=(100, 2)) * [1e4, 1e-3]
+    matrix = np.column_stack([shown, shown @ [1.0, 1e7], np.zeros(100)])
+    factor = gram_factor(matrix.T @ matrix)
+    assert factor.shape == (2, 4)
+    assert (factor[:, 3] == 0.0).all()
+    np.testing.assert_allclose(factor[:, :2] @ [1.0, 1e7], factor[:, 2], rtol=1e-6)
+
+
+def test_null_space_has_the_undetermined_directions():
+    rng = np.random.default_rng(4)
+    matrix = rng.normal(size=(20, 2)) @ rng.normal(size=(2, 5)) * [1.0, 1e3, 1e-3, 1.0, 0.0]
+    directions = null_space(matrix)
+    assert directions.shape == (5, 3)
+    assert np.linalg.matrix_rank(directions) == 3
+    np.testing.assert_allclose(matrix @ directions, 0.0, atol=1e-9)
