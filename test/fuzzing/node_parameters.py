@@ -160,15 +160,7 @@ def judge_external_torque(node: ExternalTorqueNode) -> None:
 
 def judge_identification(node: Any) -> None:
     """The identification that it will carry out has settings."""
-    require_known(identification_of(node), "robot", "arm", "tare", "reference_center", "gravity")
-
-
-def identification_of(node: Any) -> Any:
-    """What the node's job, a function that holds it, identifies with."""
-    job = node._job
-    held = [cell.cell_contents for cell in getattr(job, "__closure__", None) or ()]
-    (found,) = (part for part in (*getattr(job, "args", ()), *vars(job).values(), *held) if hasattr(part, "fit"))
-    return found
+    require_known(node.estimator, "robot", "arm", "tare", "reference_center", "gravity")
 
 
 def judge_load(node: LoadIdentificationNode) -> None:
@@ -181,7 +173,7 @@ def judge_load(node: LoadIdentificationNode) -> None:
 def judge_sensors(node: TorqueSensorCalibrationNode) -> None:
     """Likewise, and a watch that can tell."""
     judge_identification(node)
-    center = identification_of(node).reference_center
+    center = node.estimator.calibration.reference_center
     require(center is None or np.isfinite(center).all(), "no centre")
     if node.settings.observe:
         observer = node.watch.observer

@@ -69,7 +69,7 @@ def read(name, path):
 def test_a_pipe_that_nobody_writes_to(name, tmp_path, monkeypatch):
     monkeypatch.setattr("dynid_ros.files.bounded.PIPE_TIMEOUT_S", 0.1)
     os.mkfifo(tmp_path / name)
-    with refused(name, "it is a pipe"):
+    with refused(name, "pipe"):
         read(name, tmp_path / name)
 
 
@@ -394,7 +394,7 @@ def test_every_error_is_one_line():
 @pytest.mark.parametrize(
     ("keys", "value", "match"),
     [
-        (["gravity", "joint_3", "n_x"], 1e300, r"n_x of joint 'joint_3' is 1e\+300, expected a number up to"),
+        (["gravity", "joint_3", "n_x"], 1e300, r"n_x is 1e\+300"),
         (["robot", "gravity"], [0.0, 0.0, float("nan")], "gravity .* in the base frame"),
         (["format"], None, "format is None, expected dynid/1 or dynid/2"),
         (["load", "mass"], float("nan"), "its mass is nan kg"),
