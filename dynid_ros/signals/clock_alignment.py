@@ -1,4 +1,4 @@
-"""The clock of a camera compared with that of a robot, from one motion that both have recorded."""
+"""Offset and drift between the clocks of a camera and a robot, from one motion that both have recorded."""
 
 from typing import NamedTuple
 
@@ -11,58 +11,64 @@ from dynid_ros.signals.low_pass import LowPass
 from dynid_ros.signals.resampling import GapSpline, contiguous
 from dynid_ros.signals.spectra import correlate, peaks
 
-MATCHING = 0.9
-"""Correlation that the best matching joint must have: links follow their motors."""
-MIRRORED = -0.5
+MIN_CORRELATION = 0.9
+"""Smallest correlation of the best joint: links follow their motors."""
+MAX_MIRRORED_CORRELATION = -0.5
 """Correlation below which a joint turns the wrong way."""
-AS_GOOD = 1.2
-"""Ratio of the residuals' variances up to which one fit is as good as another."""
-WINDOW = 60.0
-"""In such a time at the middle of a record, a drift moves nothing by more than a part of a period, s."""
-LONGEST_STEP = 0.02
-"""By which one iteration moves any sample, s."""
-SINGULAR = 1e12
-"""Condition number of the information on offset and drift."""
+MAX_VARIANCE_RATIO = 1.2
+"""Largest ratio of the residuals' variances of two equally good fits."""
+FIRST_WINDOW_S = 60.0
+"""Time at the middle of a record within which a drift shifts the motion by a fraction of a period."""
+MAX_STEP_S = 0.02
+"""Largest shift of any sample in one iteration."""
+MAX_ITERATIONS = 15
+MAX_CONDITION = 1e12
+"""Largest condition number of the information on offset and drift."""
 
 
 class ClockFit(NamedTuple):
-    """Attributes: shift, offset (1,) or offset and drift (2,); copies, how well link angles then copy the motors'."""
+    """Estimated shift between two clocks.
+
+    Attributes:
+        shift: (1,) offset, or (2,) offset and drift.
+        copies: fit of the link angles as copies of the motor angles.
+    """
 
     shift: NDArray
     copies: ShiftedCopies
 
     @property
     def evidence(self) -> float:
-        """Log likelihood, times two, over that of motions that have nothing to do with each other."""
+        """Twice the log likelihood ratio to independent motions."""
         unexplained = np.maximum(1 - self.copies.correlation**2, 1e-15)
         return -float(np.sum(self.copies.n_samples * np.log(unexplained)))
 
     @property
     def mirrored(self) -> NDArray:
-        """Joints that turn the wrong way, counted from 0."""
-        return np.flatnonzero(self.copies.correlation < MIRRORED)
+        """Indices of the joints that turn the wrong way, from 0."""
+        return np.flatnonzero(self.copies.correlation < MAX_MIRRORED_CORRELATION)
 
     def as_good_as(self, other: "ClockFit") -> bool:
-        """Whether no joint's residual is clearly larger."""
+        """Return whether no joint has a clearly larger residual."""
         seen = (self.copies.n_samples > 0) & (other.copies.n_samples > 0)
-        return bool(np.all(self.copies.noise[seen] < AS_GOOD * other.copies.noise[seen]))
+        return bool(np.all(self.copies.noise[seen] < MAX_VARIANCE_RATIO * other.copies.noise[seen]))
 
     def standard_errors(self, reach: int) -> NDArray:
-        """Return those of the shift, infinite if undetermined; `reach`: see `ShiftedCopies.standard_errors`."""
-        if not np.linalg.cond(self.copies.information) < SINGULAR:
+        """Return the standard errors of the shift, infinite if undetermined (`reach`: see `ShiftedCopies`)."""
+        if not np.linalg.cond(self.copies.information) < MAX_CONDITION:
             return np.full(len(self.shift), np.inf)
         return self.copies.standard_errors(reach)
 
 
 def fit_clock(motor: GapSpline, time: NDArray, angles: NDArray, shift: NDArray, middle: float) -> ClockFit:
-    """Gauss and Newton's iteration from a shift that is off by less than a quarter of a period.
+    """Refine a shift with an error below a quarter of a period, by Gauss-Newton iterations.
 
     Args:
-        motor: n angles on the one clock.
-        time: (M,) s on the other.
-        angles: (M, n), NaN where unknown.
+        motor: splines of n angles on the first clock.
+        time: (M,) times on the second clock, s.
+        angles: (M, n) angles on the second clock, NaN where unknown.
         shift: (1,) offset, or (2,) offset and drift: s, and s per s since `middle`.
-        middle: s.
+        middle: time at which the drift is zero, s.
     """
     factors = np.column_stack([np.ones(len(time)), time - middle])[:, : len(shift)]
 
@@ -71,11 +77,11 @@ def fit_clock(motor: GapSpline, time: NDArray, angles: NDArray, shift: NDArray, 
         return compare(motor(at), motor(at, 1), angles, factors)
 
     copies = compared(shift)
-    for _ in range(15):
-        if not np.linalg.cond(copies.information) < SINGULAR:
+    for _ in range(MAX_ITERATIONS):
+        if not np.linalg.cond(copies.information) < MAX_CONDITION:
             break
         step = np.linalg.solve(copies.information, copies.score.sum(axis=0))
-        step /= max(1.0, np.max(np.abs(factors @ step)) / LONGEST_STEP)
+        step /= max(1.0, np.max(np.abs(factors @ step)) / MAX_STEP_S)
         shift = shift + step
         copies = compared(shift)
         if np.max(np.abs(factors @ step)) < 1e-8:
@@ -86,41 +92,41 @@ def fit_clock(motor: GapSpline, time: NDArray, angles: NDArray, shift: NDArray, 
 def fit_outwards(
     motor: GapSpline, time: NDArray, angles: NDArray, offset: float, middle: float, *, drift: bool
 ) -> ClockFit:
-    """From the middle of a long record to its ends, which a drift carries more than a period off; as `fit_clock`."""
-    shift, half = np.array([offset]), WINDOW / 2
+    """Fit from the middle of a long record to its ends, which a drift shifts by more than a period; see `fit_clock`."""
+    shift = np.array([offset])
+    half = FIRST_WINDOW_S / 2
     while drift and half < (time[-1] - time[0]) / 2:
         rows = np.abs(time - middle) <= half
         fit = fit_clock(motor, time[rows], angles[rows], np.append(shift, 0.0)[:2], middle)
-        # At rest in the middle there is nothing to go by.
-        if np.max(np.abs(fit.copies.correlation)) > MATCHING:
+        # Without motion in the middle, the shift stays.
+        if np.max(np.abs(fit.copies.correlation)) > MIN_CORRELATION:
             shift = fit.shift
         half *= 2
     return fit_clock(motor, time, angles, shift, middle)
 
 
-STEP = 0.02
-"""Step of the grid, s."""
-SPAN = 2
-"""Half the steps over which speeds are taken: noise of the angles matters little, motion below 10 Hz is seen."""
-SHORTEST_OVERLAP = 0.25
-"""Smallest overlap, in parts of the shorter record: in less, motions correlate by chance."""
-WORTH_A_LOOK = 0.2
-"""Evidence for another offset, over that for the best, from which it is looked at closely."""
-MOST = 20
-"""Offsets that are looked at closely."""
+GRID_STEP_S = 0.02
+HALF_SPEED_STEPS = 2
+"""Half the number of steps for a speed: noise of the angles is small, and motion below 10 Hz is resolved."""
+MIN_OVERLAP = 0.25
+"""Smallest overlap, as a fraction of the shorter record: in a shorter one, motions correlate by chance."""
+MIN_EVIDENCE_FRACTION = 0.2
+"""Smallest evidence for an offset to refine, as a fraction of the largest."""
+MAX_CANDIDATES = 20
+"""Largest number of offsets to refine."""
 
 
 def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float, float]) -> NDArray:
-    """Lags after which speeds match best, best first, s; empty if the records do not overlap.
+    """Return the lags with the best match of speeds, best first, s; empty if the records do not overlap.
 
-    Of lag τ, the signal at time s after its first sample belongs to the reference at time s + τ after its first.
-    Evidence is the log likelihood of gain · reference + noise over that of noise alone, of all columns; the sign of a
-    gain does not matter here.
+    With a lag τ, the signal at time s after its first sample belongs to the reference at time s + τ after its first
+    sample. Evidence is the log likelihood ratio of gain · reference + noise to noise alone, summed over all columns,
+    with gains of either sign.
 
     Args:
-        reference: n columns.
-        signal: n columns.
-        longest: smallest and largest lag to look for, s.
+        reference: splines of n columns.
+        signal: splines of n columns.
+        longest: smallest and largest lag to consider, s.
     """
     a, b = _speeds(reference), _speeds(signal)
     lags = np.arange(1 - len(b), len(a))
@@ -130,20 +136,24 @@ def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float
         pairs = (in_x, in_y), (filled_x, filled_y), (filled_x**2, in_y), (in_x, filled_y**2)
         overlap, product, power_x, power_y = (correlate(p, q) for p, q in pairs)
         overlap = np.round(overlap)
-        # Below this, the powers are what rounding left of the transform.
+        # Smaller powers are rounding errors of the transform.
         floor = 1e-9 * np.sum(filled_x**2) * np.sum(filled_y**2)
         power = power_x * power_y
         correlation = product**2 / np.maximum(power, max(floor, TINY)) * (power > floor)
         evidence -= overlap * np.log1p(-np.clip(correlation, 0.0, 1 - 1e-9))
         count = np.maximum(count, overlap)
-    shortest = SHORTEST_OVERLAP * min(len(a), len(b))
-    allowed = (count >= shortest) & (lags * STEP >= longest[0] - STEP) & (lags * STEP <= longest[1] + STEP)
+    shortest = MIN_OVERLAP * min(len(a), len(b))
+    allowed = (
+        (count >= shortest)
+        & (lags * GRID_STEP_S >= longest[0] - GRID_STEP_S)
+        & (lags * GRID_STEP_S <= longest[1] + GRID_STEP_S)
+    )
     evidence = np.where(allowed, evidence, 0.0)
     if not evidence.any():
         return np.zeros(0)
     found = peaks(np.concatenate([[0.0], evidence, [0.0]])) - 1
-    found = found[evidence[found] >= WORTH_A_LOOK * evidence.max()]
-    return lags[found[np.argsort(-evidence[found])][:MOST]] * STEP
+    found = found[evidence[found] >= MIN_EVIDENCE_FRACTION * evidence.max()]
+    return lags[found[np.argsort(-evidence[found])][:MAX_CANDIDATES]] * GRID_STEP_S
 
 
 def _filled(column: NDArray) -> tuple[NDArray, NDArray]:
@@ -151,22 +161,23 @@ def _filled(column: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _speeds(record: GapSpline) -> NDArray:
-    """(K, n) from the first to the last sample; NaN next to gaps."""
-    grid = np.arange(record.time[0], record.time[-1], STEP)
+    """Return the speeds (K, n) from the first to the last sample; NaN next to gaps."""
+    grid = np.arange(record.time[0], record.time[-1], GRID_STEP_S)
     angles = record(grid)
     speeds = np.full_like(angles, np.nan)
-    speeds[SPAN:-SPAN] = angles[2 * SPAN :] - angles[: -2 * SPAN]
+    speeds[HALF_SPEED_STEPS:-HALF_SPEED_STEPS] = angles[2 * HALF_SPEED_STEPS :] - angles[: -2 * HALF_SPEED_STEPS]
     return speeds
 
 
-CLOCK_DRIFT = 1e-4
-"""By which two quartz clocks may differ: a drift not known to this is not distinguished from none."""
-COARSEST = 0.02
-"""Standard error of an offset that is stated, s."""
-ROWS = 2000
-"""Samples by which candidates are judged."""
-NOISE = 1.6
-"""Mean square of successive differences over the variance (von Neumann 1941): 2 for noise, less for motion."""
+MAX_CLOCK_DRIFT = 1e-4
+"""Largest relative drift of two quartz clocks, and largest standard error of a drift that is estimated."""
+MAX_OFFSET_ERROR_S = 0.02
+"""Largest standard error of an offset that is returned."""
+MAX_CANDIDATE_SAMPLES = 2000
+"""Number of samples by which candidates are compared."""
+MAX_MOTION_RATIO = 1.6
+"""Largest ratio of the mean square of successive differences to the variance (von Neumann 1941) for motion; 2 for
+noise."""
 KINEMATIC = (
     "Offset by kinematics alone: links behind springs lag their motors, by about (viscous friction of the link) / "
     "stiffness and more by Coulomb friction; identify the joints' dynamics with the offset free."
@@ -174,17 +185,17 @@ KINEMATIC = (
 
 
 class ClockAlignment(NamedTuple):
-    """robot_time = camera_time + offset + drift · (camera_time − middle).
+    """Relation of two clocks: robot_time = camera_time + offset + drift · (camera_time − middle).
 
     Attributes:
-        offset: s.
-        drift: s per s; 0 if the record does not determine it.
-        middle: of the camera's record, on its clock, s.
-        standard_errors: (2,) of offset and drift; NaN for an undetermined drift. They allow for
-            residuals that are correlated in time and between joints (if over 0.2 s, they come out 10 to 20 % small),
-            not for the lag of links behind their motors.
-        correlation: (n,) between link and motor angles; NaN for joints without samples.
-        remarks: what to know, one sentence each.
+        offset: offset, s.
+        drift: drift, s per s; 0 if the record does not determine it.
+        middle: middle of the camera's record, on its clock, s.
+        standard_errors: (2,) standard errors of offset and drift; NaN for an undetermined drift. They allow for
+            residuals that are correlated in time and between joints (for more than 0.2 s, they are 10 to 20 % too
+            small), but not for the lag of links behind their motors.
+        correlation: (n,) correlation between link and motor angles; NaN for joints without samples.
+        remarks: remarks, one sentence each.
     """
 
     offset: float
@@ -195,7 +206,7 @@ class ClockAlignment(NamedTuple):
     remarks: tuple[str, ...]
 
     def to_robot(self, camera_time: ArrayLike) -> NDArray:
-        """Times on the camera's clock as those on the robot's, s."""
+        """Convert times on the camera's clock to the robot's clock, s."""
         time = np.asarray(camera_time, dtype=float)
         return time + self.offset + self.drift * (time - self.middle)
 
@@ -210,7 +221,7 @@ def align_clocks(
     drift: bool = True,
     cutoff: float | None = None,
 ) -> ClockAlignment:
-    """Offset and drift between two clocks by kinematics alone: links as copies of their motors.
+    """Estimate offset and drift between two clocks by kinematics alone, with links as copies of their motors.
 
     Maximum likelihood of values_j(t) = gain_j · reference_j(robot time of t) + offset_j + noise, with gains, offsets
     and noise levels of all joints free; cubic splines between samples, so a fraction of a sample is resolved.
@@ -222,14 +233,14 @@ def align_clocks(
     for compliant ones: an identification of the joint's dynamics finds the offset with them.
 
     Args:
-        reference_time: (N,) s, increasing, on the robot's clock.
+        reference_time: (N,) increasing times on the robot's clock, s.
         reference: (N, n) motor angles, rad or m.
-        time: (M,) s, increasing, on the camera's clock, which may have started at any other time.
-        values: (M, n) link angles, NaN where unknown; signs as the motors'.
-        longest: largest offset to look for in either direction, s; None: wherever a quarter of the shorter record
-            overlaps the other one.
-        drift: whether to estimate the drift too. It is if the record determines it to 100 ppm.
-        cutoff: Hz; only what is slower counts, which keeps a resonance out.
+        time: (M,) increasing times on the camera's clock, which may have started at any time, s.
+        values: (M, n) link angles with the signs of the motors, NaN where unknown.
+        longest: largest offset to consider in either direction, s; None: any with an overlap of a quarter of the
+            shorter record.
+        drift: whether to estimate the drift too, if the record determines it to 100 ppm.
+        cutoff: cutoff frequency of a low-pass that excludes a resonance, Hz; None: without a low-pass.
 
     Raises:
         RecordingError: the records do not overlap, no joint moves, the motions do not match, or a joint's angle has the
@@ -242,7 +253,7 @@ def align_clocks(
             f"cannot align {link.n_columns} link angles with {motor.n_columns} motor angles: expected as many"
         )
     start, middle = motor.time[0] - link.time[0], float(np.mean(np.asarray(time, dtype=float)[[0, -1]]))
-    some = slice(None, None, max(1, len(link.time) // ROWS))
+    some = slice(None, None, max(1, len(link.time) // MAX_CANDIDATE_SAMPLES))
     bounds = (-np.inf, np.inf) if longest is None else (-longest - start, longest - start)
     fits = [
         fit_outwards(motor, link.time[some], angles[some], start + lag, middle, drift=drift)
@@ -262,7 +273,7 @@ def align_clocks(
 
 
 def _record(time: ArrayLike, values: ArrayLike, cutoff: float | None, name: str) -> tuple[GapSpline, NDArray, NDArray]:
-    """A record, its values (M, n) at the times of its spline, and which joints move (n,)."""
+    """Return the spline of a record, its values (M, n) at the times of the spline, and a mask (n,) of moving joints."""
     values = np.asarray(values, dtype=float)
     try:
         spline = GapSpline(time, values)
@@ -286,11 +297,11 @@ def _record(time: ArrayLike, values: ArrayLike, cutoff: float | None, name: str)
 def _moves(angles: NDArray) -> bool:
     steps, known = np.diff(angles), angles[np.isfinite(angles)]
     steps = steps[np.isfinite(steps)]
-    return bool(steps.size and np.mean(steps**2) < NOISE * np.var(known))
+    return bool(steps.size and np.mean(steps**2) < MAX_MOTION_RATIO * np.var(known))
 
 
 def _slow(grid: NDArray, values: NDArray, low_pass: LowPass) -> NDArray:
-    """What passes, NaN where an end or a gap is near."""
+    """Return the low-passed values, NaN near ends and gaps."""
     slow = np.full_like(values, np.nan)
     for column, result in zip(values.T, slow.T, strict=True):
         for rows in contiguous(grid, np.isfinite(column), 1 / low_pass.rate):
@@ -301,13 +312,15 @@ def _slow(grid: NDArray, values: NDArray, low_pass: LowPass) -> NDArray:
 
 
 def _choose(fits: list[ClockFit], moving: NDArray, longest: float | None) -> tuple[ClockFit, list[str]]:
-    """The fit with most evidence; of several as good ones, e.g. periods apart, that of the smallest offset."""
+    """Return the fit with most evidence; of equally good ones, such as periods apart, that of the smallest offset."""
     best = max(fits, key=lambda fit: fit.evidence)
     good = [best, *(fit for fit in fits if fit is not best and fit.as_good_as(best))]
     good = [fit for fit in good if not fit.mirrored.size] or good
     best = min(good, key=lambda fit: abs(fit.shift[0]))
     correlation = best.copies.correlation
-    matching = np.max(correlation) > MATCHING or (moving.any() and np.all(correlation[moving] < -MATCHING))
+    matching = np.max(correlation) > MIN_CORRELATION or (
+        moving.any() and np.all(correlation[moving] < -MIN_CORRELATION)
+    )
     if not matching:
         where = "wherever the records overlap" if longest is None else f"within {longest:g} s"
         raise RecordingError(
@@ -336,13 +349,13 @@ def _choose(fits: list[ClockFit], moving: NDArray, longest: float | None) -> tup
 def _refine(
     motor: GapSpline, time: NDArray, angles: NDArray, start: ClockFit, middle: float, *, drift: bool, reach: int
 ) -> tuple[ClockFit, NDArray, list[str]]:
-    """With every sample, and the drift if the record determines it; with standard errors (2,) and remarks."""
+    """Refine a fit with all samples and, if determined, the drift; return it with standard errors (2,) and remarks."""
     remarks = []
     if drift:
         fit = fit_clock(motor, time, angles, np.append(start.shift, 0.0)[:2], middle)
         errors = fit.standard_errors(reach)
-        if errors[1] < CLOCK_DRIFT:
-            if abs(fit.shift[1]) > CLOCK_DRIFT + 3 * errors[1]:
+        if errors[1] < MAX_CLOCK_DRIFT:
+            if abs(fit.shift[1]) > MAX_CLOCK_DRIFT + 3 * errors[1]:
                 remarks.append(
                     f"Drift of {1e6 * fit.shift[1]:.0f} ppm: quartz clocks differ by less; check the camera's rate."
                 )
@@ -350,11 +363,11 @@ def _refine(
         remarks.append(
             f"Drift not determined, taken as 0: {time[-1] - time[0]:.3g} s determine it to "
             f"{1e6 * errors[1]:.0f} ppm, and "
-            f"clocks differ by less than {1e6 * CLOCK_DRIFT:.0f} ppm; record longer."
+            f"clocks differ by less than {1e6 * MAX_CLOCK_DRIFT:.0f} ppm; record longer."
         )
     fit = fit_clock(motor, time, angles, start.shift[:1], middle)
     (error,) = fit.standard_errors(reach)
-    if not error < COARSEST:
+    if not error < MAX_OFFSET_ERROR_S:
         raise RecordingError(
             f"the motion does not determine the time, only to {error:.2g} s: at constant speed, one offset is like "
             "another; record a motion that starts, stops and turns"
@@ -363,8 +376,8 @@ def _refine(
 
 
 def _doubts(correlation: NDArray, moving: NDArray) -> list[str]:
-    """A remark if links go other ways than their motors."""
-    joints = [f"{j + 1} ({correlation[j]:.2f})" for j in np.flatnonzero(moving & (correlation < MATCHING))]
+    """Return a remark if links hardly follow their motors."""
+    joints = [f"{j + 1} ({correlation[j]:.2f})" for j in np.flatnonzero(moving & (correlation < MIN_CORRELATION))]
     if not joints:
         return []
     return [

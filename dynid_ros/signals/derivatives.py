@@ -10,22 +10,22 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.signals.low_pass import LowPass
 
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
-"""Slope of the parabola through five samples in the middle one, per step; oldest sample first."""
+"""Weights of five samples, oldest first, in the slope of their parabola at the middle one, per step."""
 DELAY = 2
-"""Samples by which the causal form lags."""
+"""Lag of the causal form, in samples."""
 
 
 def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = False) -> NDArray:
-    """Slope of the least-squares parabola through five samples (Khosla & Kanade 1987, section 5.1).
+    """Return the slope of the least-squares parabola through five samples (Khosla & Kanade 1987, section 5.1).
 
-    Exact on quadratics; on a cubic c t³ off by (17/5) c T². Noise of standard deviation σ becomes √10 σ / (10 T).
-    The gain at ω is (4 sin 2ωT + 2 sin ωT) / (10 ωT), so velocities at 2 ms are to be trusted up to 10 Hz.
+    It is exact for quadratics; for a cubic c t³ the error is (17/5) c T². Noise of standard deviation σ becomes
+    √10 σ / (10 T). The gain at ω is (4 sin 2ωT + 2 sin ωT) / (10 ωT), so velocities at 2 ms are accurate up to 10 Hz.
 
     Args:
         values: (N, ...) samples along the first axis, N >= 5.
-        step: T, s.
-        causal: each sample is the derivative two samples earlier, as on-line; the first four are NaN. Otherwise there
-            is no delay, and the parabolas of the first and last five samples give the two derivatives at each end.
+        step: time T between samples, s.
+        causal: whether each result is the derivative two samples earlier, as on-line; the first four are NaN.
+            Otherwise there is no delay, and the outermost parabolas give the two derivatives at each end.
 
     Returns:
         (N, ...) per second.
@@ -44,35 +44,36 @@ def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = Fals
 
 
 class FivePointDifferentiator:
-    """The causal form, one sample at a time.
+    """Causal five-point derivative, one sample at a time.
 
     Args:
-        step: T, s.
+        step: time T between samples, s.
     """
 
     def __init__(self, step: float) -> None:
         self._weights = WEIGHTS / step
         self._window: deque[NDArray] = deque(maxlen=WEIGHTS.size)
         self.delay = DELAY * step
-        """s by which the derivative lags the newest sample."""
+        """Lag of the derivative behind the newest sample, s."""
 
     def update(self, sample: ArrayLike) -> NDArray | None:
-        """Derivative (n,), per second, two samples before this `sample` (n,); None until there are five."""
+        """Return the derivative (n,), per second, two samples before this sample (n,); None before the fifth sample."""
         self._window.append(np.array(sample, dtype=float))
         if len(self._window) < WEIGHTS.size:
             return None
         return np.tensordot(self._weights, np.array(self._window), axes=1)
 
     def reset(self) -> None:
-        """Forget all samples: after a gap, or a restart of the robot."""
+        """Forget all samples, after a gap or a restart of the robot."""
         self._window.clear()
 
 
 STENCIL = 7
+"""Number of samples in a central difference."""
 
 
 class Motion(NamedTuple):
-    """What a regressor needs; (N, n) each, in rad or m and seconds."""
+    """Position, velocity and acceleration (N, n), in rad or m and seconds."""
 
     position: NDArray
     velocity: NDArray
@@ -80,24 +81,24 @@ class Motion(NamedTuple):
 
 
 def filtered_motion(position: ArrayLike, low_pass: LowPass) -> Motion:
-    """Motion of positions (N, n) that are low-pass filtered without phase, then differentiated by central differences.
+    """Return the motion of positions (N, n) after a zero-phase low-pass and central differences.
 
-    Position is filtered too, so the three belong to one motion. As the motion must come through undamped, choose a
-    cut-off well above it (`choose_cutoff`). The first and last `low_pass.edge` samples are not to be trusted.
+    Position is filtered too, so that the three belong to one motion. The filter must not damp the motion: choose a
+    cutoff frequency well above it (`choose_cutoff`). The first and last `low_pass.edge` samples are inaccurate.
     """
     smooth = low_pass.filter(position)
     return Motion(smooth, *central_differences(smooth, 1 / low_pass.rate))
 
 
 def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArray]:
-    """First and second derivative over seven samples, of sixth order, without smoothing.
+    """Return the first and second derivative over seven samples, of sixth order, without smoothing.
 
-    Common two-neighbour differences damp motion at f by sin(ωT)/(ωT), 6 % for 10 Hz at 100 samples per second; these
-    lose (ωT)⁶/140, 0.04 %. At the ends the derivatives are those of the polynomial through the outer seven.
+    Common differences of two neighbours damp motion by sin(ωT)/(ωT), 6 % for 10 Hz at 100 samples per second; these
+    damp by (ωT)⁶/140, 0.04 %. At the ends, the polynomial through the outer seven samples is differentiated.
 
     Args:
-        values: (N, ...), N >= 7.
-        step: T, s.
+        values: (N, ...) samples, N >= 7.
+        step: time T between samples, s.
 
     Returns:
         (N, ...) per second and (N, ...) per second squared.
@@ -108,31 +109,32 @@ def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArra
     values = np.asarray(values, dtype=float)
     if len(values) < STENCIL:
         raise RecordingError(f"central differences need {STENCIL} samples, there are {len(values)}: record longer")
-    # A local fit whose degree leaves no degree of freedom interpolates: its derivatives are the central differences.
+    # A local fit without degrees of freedom interpolates: its derivatives are the central differences.
     velocity, acceleration = (local_derivative(values, STENCIL, STENCIL - 1, order, step) for order in (1, 2))
     return velocity, acceleration
 
 
-LONGEST_GAP = 100.0
-"""Longest gap, in window or median step, whichever is longer: a longer one counts as this, as where a clock was set."""
+MAX_GAP = 100.0
+"""Largest gap, as a multiple of the window or the median step, whichever is longer. Longer gaps, as where a clock was
+set, are shortened."""
 
 
 def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArray, NDArray]:
-    """First and second derivative by local quadratic fits without delay (Savitzky & Golay 1964).
+    """Return the first and second derivative by local quadratic fits without delay (Savitzky & Golay 1964).
 
-    The samples are first brought to their median step by linear interpolation, so jitter and short gaps do no harm.
+    The samples are first interpolated linearly to their median step, so that jitter and short gaps do no harm.
 
     Args:
-        time: (N,) s, increasing.
-        values: (N, n).
-        window: length of the local fit in s; at least five samples are used.
+        time: (N,) increasing times, s.
+        values: (N, n) samples.
+        window: length of the local fit, s; at least five samples are used.
 
     Returns:
         (N, n) per second and (N, n) per second squared, at `time`.
     """
     steps = np.diff(time)
     step = float(np.median(steps))
-    time = np.concatenate([[0.0], np.cumsum(np.minimum(steps, LONGEST_GAP * max(window, step)))])
+    time = np.concatenate([[0.0], np.cumsum(np.minimum(steps, MAX_GAP * max(window, step)))])
     uniform = np.arange(time[0], time[-1] + step / 2, step)
     resampled = np.stack([np.interp(uniform, time, column) for column in values.T], axis=1)
     length = min(max(5, round(window / step) // 2 * 2 + 1), (len(uniform) - 1) // 2 * 2 + 1)
@@ -146,7 +148,7 @@ def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArra
 def local_derivative(values: NDArray, length: int, degree: int, order: int, step: float) -> NDArray:
     """Return a derivative (N, …) by polynomials through `length` samples each (Savitzky & Golay 1964), N >= length.
 
-    At the ends it is that of the outermost polynomial.
+    At the ends the outermost polynomial is differentiated.
     """
     from scipy.signal import savgol_filter  # noqa: PLC0415  # takes 0.4 s
 

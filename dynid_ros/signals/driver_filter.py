@@ -1,4 +1,4 @@
-"""What a driver did to the torque that it reports: a low-pass and a delay."""
+"""Low-pass and delay that a driver applies to the torque that it reports."""
 
 from __future__ import annotations
 
@@ -10,33 +10,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.low_pass import SETTLED, LowPass
+from dynid_ros.signals.low_pass import MAX_DISTURBANCE, LowPass
 from dynid_ros.signals.spectra import analog_poles, butterworth_poles
 
-HIGHEST = 0.45
-"""Highest cut-off that is computed, in parts of the rate: a higher one does nothing that samples could show."""
+MAX_CUTOFF_OF_RATE = 0.45
+"""Largest cutoff frequency that is computed, as a fraction of the sampling rate: samples do not show a higher one."""
 AUTO, NONE = "auto", "none"
 ZERO_PHASE = "zero_phase"
-LONGEST = 1.0
-"""Longest delay, s: more is a recording of two clocks."""
+MAX_DELAY_S = 1.0
+"""Longest delay: a longer one means a recording with two clocks."""
 
 
 @dataclass(frozen=True)
 class DriverFilter:
-    """A Butterworth low-pass and a delay, of one driver for all joints.
+    """Butterworth low-pass and delay of one driver, equal for all joints.
 
-    A torque that passed it is predicted by passing the model's torque through the same; positions are taken as the
-    clock.
+    The filtered torque is predicted by passing the model's torque through the same filter. Positions are the clock.
 
     Attributes:
-        cutoff: frequency of gain 1/√2, Hz; None: there is a delay alone.
-        order: of the low-pass.
-        delay: by which torque comes later than the positions that it belongs to, beside what the low-pass does, s;
-            negative if it comes earlier.
-        zero_phase: the low-pass ran forward and backward over a recording, not on the driver's way.
+        cutoff: cutoff frequency with a gain of 1/√2, Hz; None: a delay only.
+        order: order of the low-pass.
+        delay: delay of the torque after its positions in addition to that of the low-pass, s; negative if torque comes
+            earlier.
+        zero_phase: whether the low-pass was run forward and backward over a recording, instead of by the driver.
 
     Raises:
-        RecordingError: values that no filter has.
+        RecordingError: a value is outside its range.
     """
 
     cutoff: float | None = None
@@ -48,21 +47,21 @@ class DriverFilter:
         for name, good, expected in (
             ("cutoff", self.cutoff is None or (np.isfinite(self.cutoff) and self.cutoff > 0), "a frequency above 0 Hz"),
             ("order", self.order == int(self.order) and 1 <= self.order <= 8, "1 to 8"),
-            ("delay", abs(self.delay) <= LONGEST, f"at most {LONGEST:g} s either way"),
+            ("delay", abs(self.delay) <= MAX_DELAY_S, f"at most {MAX_DELAY_S:g} s either way"),
         ):
             if not good:
                 raise RecordingError(f"torque_filter: {name} is {getattr(self, name)}; expected {expected}")
 
     def __str__(self) -> str:
-        """As `driver_filter` reads it."""
+        """Return the text that `driver_filter` reads."""
         parts = [f"cutoff={self.cutoff:g},order={self.order}"] if self.cutoff else []
         parts += [f"delay={self.delay:g}"] * bool(self.delay) + [ZERO_PHASE] * self.zero_phase
         return ",".join(parts) or NONE
 
     def filter(self, values: NDArray, rate: float) -> NDArray:
-        """(N, …) of the same shape, uniformly sampled at `rate` Hz; before the first sample all was as there."""
+        """Filter values (N, …) at a sampling rate, Hz; before the first sample, they were constant."""
         if self.cutoff and len(values) > 1:
-            values = self._low_passed(values, min(self.cutoff, HIGHEST * rate), rate)
+            values = self._low_passed(values, min(self.cutoff, MAX_CUTOFF_OF_RATE * rate), rate)
         if self.delay and len(values) > 1:
             place = np.clip(np.arange(len(values)) - self.delay * rate, 0, len(values) - 1)
             before = np.minimum(place.astype(int), len(values) - 2)
@@ -71,11 +70,11 @@ class DriverFilter:
         return values
 
     def settling(self, rate: float) -> int:
-        """Samples after which a disturbance is gone but for 1 %."""
+        """Return the number of samples after which 1 % of a disturbance remains."""
         count = abs(self.delay) * rate + 1
         if self.cutoff:
-            slowest = np.abs(butterworth_poles(self.order, min(self.cutoff, HIGHEST * rate), rate)).max()
-            count += np.log(SETTLED) / np.log(slowest)
+            slowest = np.abs(butterworth_poles(self.order, min(self.cutoff, MAX_CUTOFF_OF_RATE * rate), rate)).max()
+            count += np.log(MAX_DISTURBANCE) / np.log(slowest)
         return int(np.ceil(count))
 
     def _low_passed(self, values: NDArray, cutoff: float, rate: float) -> NDArray:
@@ -90,7 +89,7 @@ class DriverFilter:
 
 @lru_cache(maxsize=256)
 def _butterworth(order: int, cutoff: float, rate: float) -> tuple[NDArray, NDArray]:
-    """(s, 6) second-order sections and (s, 2) their states at rest at 1; a search asks for the same again and again."""
+    """Return second-order sections (s, 6) and their states (s, 2) at rest at 1, cached for searches."""
     from scipy.signal import butter, sosfilt_zi  # noqa: PLC0415  # takes 0.4 s
 
     sections = butter(order, cutoff, fs=rate, output="sos")
@@ -98,13 +97,10 @@ def _butterworth(order: int, cutoff: float, rate: float) -> tuple[NDArray, NDArr
 
 
 class DriverPassage:
-    """Passes samples through a driver's filter as they come, whatever their steps.
+    """Filter of a driver for single samples, at any steps of time.
 
-    The low-pass is the continuous Butterworth one by its partial fractions, exact for values that are constant in each
-    step. One of zero phase was no driver's but a file's, and changes nothing here; so does a negative delay.
-
-    Args:
-        driver: what it did.
+    The low-pass is the continuous Butterworth filter by its partial fractions, which is exact for values that are
+    constant during each step. A zero-phase filter belongs to a file and is ignored here, and so is a negative delay.
     """
 
     def __init__(self, driver: DriverFilter) -> None:
@@ -112,29 +108,29 @@ class DriverPassage:
         if driver.cutoff and not driver.zero_phase:
             poles = 2.0 * np.pi * driver.cutoff * analog_poles(driver.order)
         others = poles[:, None] - poles + np.eye(len(poles))
-        # Of unit gain at rest: each state is its share of a constant.
+        # With unit gain at rest, each state is a share of a constant value.
         self._shares = -np.prod(-poles) / (poles * others.prod(axis=1))
         self._poles, self._delay = poles[:, None], max(driver.delay, 0.0)
         self.restart()
 
     def restart(self) -> None:
-        """Forget what came: before the next sample all was as there."""
+        """Forget all samples: before the next one, values were constant."""
         self._states: NDArray | None = None
         self._now, self._line = 0.0, deque[tuple[float, NDArray]]()
 
     def next(self, values: ArrayLike, step: float) -> NDArray:
-        """(n,) what the driver reports at the end of a step, s, in which the values (n,) were these on average."""
-        found = np.asarray(values, dtype=float)
+        """Return the filtered values (n,) at the end of a step, s, given the mean values (n,) during the step."""
+        output = np.asarray(values, dtype=float)
         if len(self._poles):
-            shares = self._shares[:, None] * found
+            shares = self._shares[:, None] * output
             if self._states is None:
                 self._states = shares
             self._states = shares + (self._states - shares) * np.exp(self._poles * step)
-            found = self._states.sum(axis=0).real
+            output = self._states.sum(axis=0).real
         if not self._delay:
-            return found
+            return output
         self._now += step
-        self._line.append((self._now, found))
+        self._line.append((self._now, output))
         wanted = self._now - self._delay
         while len(self._line) > 1 and self._line[1][0] <= wanted:
             self._line.popleft()
@@ -144,16 +140,16 @@ class DriverPassage:
 
 
 def driver_filter(text: str) -> DriverFilter | str | None:
-    """Return a filter from attributes of `DriverFilter` with commas between; "auto" as it is, None for "none".
+    """Parse the attributes of a `DriverFilter`; return "auto" unchanged, and None for "none".
 
-    As in "cutoff=5,order=2,delay=0.004" or "cutoff=5,zero_phase"; Hz and s.
+    Examples are "cutoff=5,order=2,delay=0.004" and "cutoff=5,zero_phase", in Hz and s.
 
     Raises:
-        RecordingError: an unknown attribute, or a number that makes no sense.
+        RecordingError: an attribute is unknown, or a value is not a number.
     """
     if text in (AUTO, NONE):
         return AUTO if text == AUTO else None
-    names = [each.name for each in fields(DriverFilter)]
+    names = [field.name for field in fields(DriverFilter)]
     given: dict = {}
     for word in text.split(","):
         name, equals, value = word.strip().partition("=")

@@ -17,11 +17,11 @@ class FourierSeries:
     """Offset and harmonics of a base frequency (Swevers et al. 1997; Olsen, Swevers & Verdonck 2002).
 
     Attributes:
-        base_frequency: Hz.
-        offset: (n,).
-        cosines: (H, n).
-        sines: (H, n).
-        residual: (n,) standard deviation of what the series leaves, with its degrees of freedom.
+        base_frequency: base frequency, Hz.
+        offset: (n,) mean.
+        cosines: (H, n) amplitudes of the cosines.
+        sines: (H, n) amplitudes of the sines.
+        residual: (n,) standard deviation of the residual, with its degrees of freedom.
     """
 
     base_frequency: float
@@ -37,18 +37,19 @@ class FourierSeries:
 
     @staticmethod
     def fit(time: ArrayLike, values: ArrayLike, base_frequency: float, n_harmonics: int) -> "FourierSeries":
-        """Least-squares projection on the harmonics; time need not be uniform, nor the number of periods whole.
+        """Fit the harmonics by least squares; neither uniform times nor whole periods are needed.
 
         Args:
-            time: (N,) s.
-            values: (N, n).
-            base_frequency: Hz.
-            n_harmonics: H; of friction torque, take as many as the low-pass leaves.
+            time: (N,) times, s.
+            values: (N, n) samples.
+            base_frequency: base frequency, Hz.
+            n_harmonics: number of harmonics H; for friction torque, as many as the low-pass passes.
 
         Raises:
             RecordingError: less than a period, or a harmonic at or above half the sampling rate.
         """
-        time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
+        time = np.asarray(time, dtype=float)
+        values = np.asarray(values, dtype=float)
         check_harmonics(time, base_frequency, n_harmonics)
         basis = harmonic_basis(time, base_frequency, n_harmonics)
         coefficients, *_ = lstsq(basis, values)
@@ -63,7 +64,7 @@ class FourierSeries:
         )
 
     def evaluate(self, time: ArrayLike, derivative: int = 0) -> NDArray:
-        """(N, n) value of the series, or of its `derivative`-th derivative, at `time` (N,) s."""
+        """Return the series (N, n), or its `derivative`-th derivative, at times (N,), s."""
         rates = 2 * np.pi * self.base_frequency * np.arange(1, self.n_harmonics + 1)
         amplitudes = (self.cosines - 1j * self.sines) * ((1j * rates) ** derivative)[:, None]
         oscillation = np.exp(1j * np.outer(np.asarray(time), rates)) @ amplitudes
@@ -71,13 +72,13 @@ class FourierSeries:
 
 
 def harmonic_basis(time: NDArray, base_frequency: float, n_harmonics: int) -> NDArray:
-    """(N, 1 + 2H): one, cosines and sines at `time` (N,) s."""
+    """Return ones, cosines and sines (N, 1 + 2H) at times (N,), s."""
     angles = 2 * np.pi * base_frequency * np.outer(time, np.arange(1, n_harmonics + 1))
     return np.hstack([np.ones((len(time), 1)), np.cos(angles), np.sin(angles)])
 
 
 def check_harmonics(time: NDArray, base_frequency: float, n_harmonics: int) -> None:
-    """Refuse what samples at `time` (N,) s cannot distinguish.
+    """Refuse harmonics that samples at times (N,), s, cannot distinguish.
 
     Raises:
         RecordingError: less than a period, or a harmonic at or above half the mean sampling rate.
@@ -96,8 +97,8 @@ def check_harmonics(time: NDArray, base_frequency: float, n_harmonics: int) -> N
         )
 
 
-PERIODIC = 0.1
-"""Mean square of the change after a period, in parts of that between unrelated samples, below which it is one."""
+MAX_PERIOD_CHANGE = 0.1
+"""Largest mean square of the change after a period, as a fraction of that between unrelated samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +106,10 @@ class PeriodAverage:
     """Mean of P periods.
 
     Attributes:
-        time: (M,) s from the start of the period.
-        mean: (M, ...).
-        standard_error: (M, ...) of the mean, from the spread between periods.
-        n_periods: P >= 2.
+        time: (M,) time from the start of the period, s.
+        mean: (M, ...) mean of the periods.
+        standard_error: (M, ...) standard error of the mean, from the spread between periods.
+        n_periods: number of periods P >= 2.
     """
 
     time: NDArray
@@ -118,19 +119,20 @@ class PeriodAverage:
 
 
 def average_periods(time: ArrayLike, values: ArrayLike, base_frequency: float) -> PeriodAverage:
-    """Average over all whole periods from the first sample on; leave out the run-in before.
+    """Average all whole periods from the first sample on, which should follow the run-in.
 
     Args:
-        time: (N,) s, increasing, without gaps.
-        values: (N, ...); all that repeats: positions, torques.
-        base_frequency: Hz, exact enough that the last period is in phase with the first (`base_frequency`).
+        time: (N,) increasing times without gaps, s.
+        values: (N, ...) periodic samples, such as positions and torques.
+        base_frequency: base frequency, Hz, so exact that the last period is in phase with the first.
 
     Raises:
         RecordingError: fewer than two whole periods.
     """
-    time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
+    time = np.asarray(time, dtype=float)
+    values = np.asarray(values, dtype=float)
     step = float(np.median(np.diff(time)))
-    # The last sample of a period is one step before the next one: it need not be recorded twice.
+    # The last sample of a period is one step before the next period.
     n_periods = int((time[-1] - time[0] + step) * base_frequency + 1e-6)
     if n_periods < 2:
         raise RecordingError(
@@ -146,16 +148,17 @@ def average_periods(time: ArrayLike, values: ArrayLike, base_frequency: float) -
 
 
 def base_frequency(time: ArrayLike, values: ArrayLike, n_harmonics: int, guess: float | None = None) -> float:
-    """Base frequency at which a Fourier series of so many harmonics fits best.
+    """Estimate the base frequency with which a Fourier series fits best.
 
     Least squares with the amplitudes projected out (variable projection): for white noise this reaches the Cramér–Rao
     bound, far below the resolution of a spectrum.
 
     Args:
-        time: (N,) s, increasing; two periods at least.
-        values: (N, n) that repeat, e.g. positions; each joint counts by its own variance.
-        n_harmonics: of the series.
-        guess: Hz, to within a sample of the period; None: the shortest lag after which the record repeats.
+        time: (N,) increasing times of at least two periods, s.
+        values: (N, n) periodic samples, such as positions, weighted by the variance of each column.
+        n_harmonics: number of harmonics of the series.
+        guess: base frequency, Hz, exact to one sample of the period; None: the shortest lag after which the record
+            repeats.
 
     Raises:
         RecordingError: the record does not repeat, or no joint moves.
@@ -177,7 +180,8 @@ def base_frequency(time: ArrayLike, values: ArrayLike, n_harmonics: int, guess: 
         return float(np.sum(columns**2) - np.sum((basis.T @ columns) ** 2))
 
     # The guess is good to a sample of the period; the valley is as narrow as the highest harmonic over the record.
-    reach, valley = 1.5 * step * guess**2, 0.25 / (n_harmonics * (time[-1] - time[0]))
+    reach = 1.5 * step * guess**2
+    valley = 0.25 / (n_harmonics * (time[-1] - time[0]))
     count = int(np.ceil(reach / valley))
     grid = guess + valley * np.arange(-count, count + 1)
     grid = grid[grid > 0]
@@ -191,18 +195,19 @@ def _uniform(time: NDArray, values: NDArray) -> NDArray:
 
 
 def _repeat(values: NDArray) -> int:
-    """Shortest lag, in samples, at which the mean square difference (de Cheveigné & Kawahara 2002) has its dip."""
-    n, longest = len(values), len(values) // 2
+    """Return the shortest lag, in samples, with a dip of the mean square difference (de Cheveigné & Kawahara 2002)."""
+    n = len(values)
+    longest = n // 2
     overlap = sum(correlate(column, column)[n - 1 : n + longest] for column in values.T)
     energy = np.concatenate([[0.0], np.cumsum(np.sum(values**2, axis=1))])
     lags = np.arange(longest + 1)
     difference = (energy[n - lags] + energy[n] - energy[lags] - 2 * overlap) / ((n - lags) * 2 * values.shape[1])
-    # Around lag 0 every smooth signal resembles itself: first leave that valley.
+    # Around lag 0 every smooth signal resembles itself: the search starts beyond that valley.
     left = np.flatnonzero(difference > 0.5)
     if left.size:
         dips = difference[left[0] :]
-        if np.min(dips) < PERIODIC:
-            threshold = np.min(dips) + 0.2 * PERIODIC
+        if np.min(dips) < MAX_PERIOD_CHANGE:
+            threshold = np.min(dips) + 0.2 * MAX_PERIOD_CHANGE
             first = int(np.argmax(dips < threshold))
             after = np.flatnonzero(dips[first:] >= threshold)
             end = first + int(after[0]) if after.size else len(dips)

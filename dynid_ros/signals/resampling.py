@@ -1,4 +1,4 @@
-"""Jittered recordings onto a uniform grid, split where samples are missing; splines; which time stamps to use."""
+"""Resampling of jittered recordings to a uniform grid, splines across short gaps, and the choice of time stamps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +18,14 @@ from dynid_ros.signals.steady_clock import (
     stamp_noise,
 )
 
-BRIDGED_STEPS = (3, 10)
-"""Steps that are bridged in any case, and at most: across more, noise at the rims makes a cubic overshoot."""
-BRIDGED_TIME = 0.025
-"""Time that is bridged, s: a quarter of a period of motion at 10 Hz."""
-MINIMUM_SAMPLES = 4
-"""Samples that make a cubic."""
+MIN_BRIDGED_STEPS = 3
+"""Number of steps that are always bridged."""
+MAX_BRIDGED_STEPS = 10
+"""Largest number of bridged steps: across more, noise at the rims makes a cubic overshoot."""
+BRIDGED_TIME_S = 0.025
+"""Time that is bridged: a quarter of a period of motion at 10 Hz."""
+MIN_SAMPLES = 4
+"""Number of samples of a cubic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +33,8 @@ class Segment:
     """Samples without a gap on a uniform grid.
 
     Attributes:
-        time: (M,) s, on the clock of the recording.
-        values: (M, ...).
+        time: (M,) time on the clock of the recording, s.
+        values: (M, ...) samples.
     """
 
     time: NDArray
@@ -41,12 +43,12 @@ class Segment:
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """A recording as uniform segments.
+    """Recording as uniform segments.
 
     Attributes:
-        step: of every segment, s.
-        segments: in order of time, without the stretches of fewer than four samples.
-        gaps: (G, 2) start and end of what no segment covers between first and last sample, s.
+        step: sampling period of every segment, s.
+        segments: segments in order of time, without stretches of fewer than four samples.
+        gaps: (G, 2) start and end of each gap between first and last sample, s.
     """
 
     step: float
@@ -62,32 +64,32 @@ class Resampled:
 def resample(
     time: ArrayLike, values: ArrayLike, step: float | None = None, longest_gap: float | None = None
 ) -> Resampled:
-    """Cubic splines through the samples, evaluated on a uniform grid; long gaps are left open.
+    """Resample to a uniform grid by cubic splines through the samples; long gaps remain.
 
-    Why cubic: between two samples, linear interpolation averages. It takes cos(π f T) of a signal and up to half of
-    the power of its noise away, more in the middle of an interval than near its ends, and is off by T² q̈ / 8. With
-    jitter these errors beat slowly, so that no filter removes them, and the kinks are amplified by
-    differentiation. A cubic spline passes through the samples, is flat up to a third of the sampling rate and is off by
-    T⁴ only. It overshoots a step of the torque by a tenth of its height, over two samples, symmetrically.
+    Linear interpolation averages between two samples. It reduces a signal to cos(π f T) and noise to half of its power,
+    more in the middle of an interval than near its ends, and has an error of T² q̈ / 8. With jitter these errors beat
+    slowly, so that no filter removes them, and differentiation amplifies the kinks. A cubic spline passes through the
+    samples, has a flat gain up to a third of the sampling rate, and an error of order T⁴. It overshoots a step of the
+    torque by a tenth of its height, over two samples, symmetrically.
 
-    Time stamps are believed: `sample_times` says whether to. Remove rows that only repeat older ones first
-    (`stale_rows`).
+    The time stamps are used as given (see `sample_times`). Remove repeated rows first (`stale_rows`).
 
     Args:
-        time: (N,) s, increasing.
-        values: (N, ...). Rows with a value that is not finite are taken as missing; a column without any finite value
+        time: (N,) increasing times, s.
+        values: (N, ...) samples. Rows with a value that is not finite are missing; a column without any finite value
             stays NaN.
-        step: of the grid, s; None: the median step.
-        longest_gap: interval between two samples that is still bridged, s; None: ten median steps or 25 ms, whichever
+        step: step of the grid, s; None: the median step.
+        longest_gap: longest interval between two samples that is bridged, s; None: ten median steps or 25 ms, whichever
             is less, but at least three steps.
 
     Raises:
         RecordingError: time does not increase, or no four samples are without a gap.
     """
-    time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
-    if len(time) != len(values) or len(time) < MINIMUM_SAMPLES or not np.all(np.diff(time) > 0):
+    time = np.asarray(time, dtype=float)
+    values = np.asarray(values, dtype=float)
+    if len(time) != len(values) or len(time) < MIN_SAMPLES or not np.all(np.diff(time) > 0):
         raise RecordingError(
-            f"cannot resample {len(values)} samples at {len(time)} times: expected at least {MINIMUM_SAMPLES} "
+            f"cannot resample {len(values)} samples at {len(time)} times: expected at least {MIN_SAMPLES} "
             "times, strictly increasing, with one sample each"
         )
     step = float(np.median(np.diff(time))) if step is None else step
@@ -104,7 +106,7 @@ def resample(
         segments.append(Segment(grid, uniform.reshape(len(grid), *values.shape[1:])))
     if not segments:
         raise RecordingError(
-            f"no {MINIMUM_SAMPLES} samples follow each other without a gap longer than {longest_gap:.3g} s: "
+            f"no {MIN_SAMPLES} samples follow each other without a gap longer than {longest_gap:.3g} s: "
             "record again, or allow longer gaps"
         )
     bounds = [time[0], *(edge for segment in segments for edge in segment.time[[0, -1]]), time[-1]]
@@ -113,9 +115,9 @@ def resample(
 
 
 def stale_rows(values: ArrayLike, longest_run: int = 9) -> NDArray:
-    """(N,) True for rows of `values` (N, n) that repeat the row before: a logger faster than its robot.
+    """Return a mask (N,) of the rows of values (N, n) that repeat the row before, from a logger faster than its robot.
 
-    Give everything that was logged. Longer runs than `longest_run` are a robot at rest with coarse sensors and stay.
+    Pass all channels. Runs longer than `longest_run` are a robot at rest with coarse sensors, and are not masked.
     """
     values = np.asarray(values)
     columns = values.reshape(len(values), -1)
@@ -127,47 +129,48 @@ def stale_rows(values: ArrayLike, longest_run: int = 9) -> NDArray:
 
 
 def longest_bridged(time: NDArray) -> float:
-    """Interval between two of the samples at times (N,) that a spline may bridge, s."""
+    """Return the longest interval between two of the samples at times (N,) that a spline may bridge, s."""
     median = float(np.median(np.diff(time)))
-    return max(BRIDGED_STEPS[0] * median, min(BRIDGED_STEPS[1] * median, BRIDGED_TIME))
+    return max(MIN_BRIDGED_STEPS * median, min(MAX_BRIDGED_STEPS * median, BRIDGED_TIME_S))
 
 
 def contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[NDArray]:
-    """Rows of each stretch of samples `present` (N,) without a longer gap, left out if too short for a cubic."""
+    """Yield the rows of each stretch of samples `present` (N,) without a longer gap, if it suffices for a cubic."""
     rows = np.flatnonzero(present)
-    # A step that equals the limit is no gap, whatever its last digit.
+    # A step that equals the limit up to rounding is no gap.
     for part in np.split(rows, np.flatnonzero(np.diff(time[rows]) > longest_gap * (1 + 1e-6)) + 1):
-        if len(part) >= MINIMUM_SAMPLES:
+        if len(part) >= MIN_SAMPLES:
             yield part
 
 
 class GapSpline:
-    """Cubic splines through what was recorded, column by column; NaN across gaps and beyond the ends.
+    """Cubic splines through the samples of each column; NaN across long gaps and beyond the ends.
 
-    Nothing is smoothed and nothing is invented: each spline passes through its samples, and none bridges a long gap.
-    Why cubic, `resample` says: of motion at a tenth of the sampling rate, linear interpolation in the middle of an
-    interval takes 5 % away, a cubic spline 0.1 %.
+    The splines pass through their samples without smoothing. Of motion at a tenth of the sampling rate, linear
+    interpolation in the middle of an interval loses 5 %, a cubic spline 0.1 % (see `resample`).
 
     Args:
-        time: (N,) s, increasing.
-        values: (N, n), NaN where unknown, in each column by itself.
-        longest_gap: interval between two samples that is still bridged, s; None: as in `resample`.
+        time: (N,) increasing times, s.
+        values: (N, n) samples; NaN where unknown, in each column separately.
+        longest_gap: longest interval between two samples that is bridged, s; None: as in `resample`.
 
     Raises:
         RecordingError: time does not increase, or the shapes do not fit.
     """
 
     def __init__(self, time: ArrayLike, values: ArrayLike, longest_gap: float | None = None) -> None:
-        time, values = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
-        if values.ndim != 2 or len(time) != len(values) or len(time) < MINIMUM_SAMPLES or not np.all(np.diff(time) > 0):
+        time = np.asarray(time, dtype=float)
+        values = np.asarray(values, dtype=float)
+        if values.ndim != 2 or len(time) != len(values) or len(time) < MIN_SAMPLES or not np.all(np.diff(time) > 0):
             raise RecordingError(
                 f"cannot interpolate values of shape {values.shape} at {len(time)} times: expected one row for each of "
-                f"at least {MINIMUM_SAMPLES} times, strictly increasing"
+                f"at least {MIN_SAMPLES} times, strictly increasing"
             )
-        self.time, self.n_columns = time, values.shape[1]
+        self.time = time
+        self.n_columns = values.shape[1]
         longest_gap = longest_bridged(time) if longest_gap is None else longest_gap
         known = np.isfinite(values)
-        # Columns that are known at the same times, mostly all of them, share their splines.
+        # Columns that are known at the same times share their splines.
         by_presence: dict[bytes, list[int]] = {}
         for column, present in enumerate(known.T):
             by_presence.setdefault(present.tobytes(), []).append(column)
@@ -178,7 +181,7 @@ class GapSpline:
                 self._parts.append((columns, time[rows[0]], time[rows[-1]], spline))
 
     def __call__(self, time: ArrayLike, order: int = 0) -> NDArray:
-        """(K, n) values at times (K,), increasing, or their derivative of an order up to 3."""
+        """Return the values (K, n) at increasing times (K,), or their derivative of an order up to 3."""
         time = np.asarray(time, dtype=float)
         result = np.full((len(time), self.n_columns), np.nan)
         for columns, start, end, spline in self._parts:
@@ -187,41 +190,43 @@ class GapSpline:
         return result
 
 
-LARGEST_JITTER, LARGEST_HELD = 0.5, 0.75
-"""Deviation from a steady clock, in steps, above which samples may be missing: then the stamps are needed. The larger
-one where a logger repeats rows: what it holds on its own clock is stamped up to one of its steps late."""
-CALMER, CALMER_HELD = 2.0, 1.25
-"""Factor by which a steady clock must lower the roughness of the positions to be believed; where a logger repeats rows,
-as it repeats few of them, and if samples were lost instead, a steady clock would roughen the motion."""
+MAX_JITTER_STEPS = 0.5
+"""Largest deviation from a steady clock, in steps; beyond it samples may be missing, and the stamps are needed."""
+MAX_JITTER_STEPS_HELD = 0.75
+"""The same where a logger repeats rows: it stamps a held sample up to one of its own steps late."""
+MIN_SMOOTHING_RATIO = 2.0
+"""Smallest factor by which a steady clock must lower the roughness of the positions to be used."""
+MIN_SMOOTHING_RATIO_HELD = 1.25
+"""The same where a logger repeats rows, which are few. With lost samples, a steady clock would raise the roughness."""
 
 
 MIN_HARM = 1e-3
-"""Part of the power of the accelerations that noise of the stamps may be before another clock is sought, …"""
+"""Smallest share of noise of the stamps in the power of the accelerations for which another clock is sought."""
 MAX_HARM = 0.02
-"""… and after, in what is identified."""
+"""Largest share of noise of the stamps in the power of the accelerations that are identified."""
 MAX_NOISE_STEPS = 0.1
 """Noise of the stamps, in steps, that is never refused: real arms that are identified well have 0.02."""
 MIN_SHIFT = 5e-5
 """Shift of the fastest joint by noise of the stamps, rad or m (RMS), that is never refused: an encoder of 17 bits has
 such steps. Simulated arms at a tenth of a radian per second are identified as well with it."""
 MAX_DEVIATION = 4.0
-"""Deviation of the stamps from a clock that mends them, in parts of their noise: a wrong clock leaves them farther."""
+"""Largest deviation of the stamps from a clock that corrects them, as a multiple of their noise."""
 EVEN_JITTER_STEPS = 1e-3
-"""Median deviation of the intervals from their median, in steps, up to which the stamps are a steady clock already.
-What the positions then show are quick moves between few samples, not noise of the stamps."""
+"""Median deviation of the intervals from their median, in steps, for stamps that are a steady clock already.
+Roughness of the positions is then due to fast moves, not to noise of the stamps."""
 STAMPS_FIX = "let the driver stamp each sample as it reads the robot, and lose none"
 
 
 class SampleTimes(NamedTuple):
-    """Times to use, and why.
+    """Times to use, with the reason.
 
     Attributes:
-        time: (N,) s, strictly increasing.
-        steady: True if they are uniform in place of the stamps.
-        reason: one sentence.
-        noise: of these times, s (RMS), as far as the positions show it; 0 where it does no harm.
-        harm: part of the power of the accelerations that this noise is.
-        mended: True if the noise of the stamps would have done harm, and another clock leaves less of it.
+        time: (N,) strictly increasing times, s.
+        steady: whether the times are a uniform clock that replaces the stamps.
+        reason: explanation in one sentence.
+        noise: RMS noise of these times, s, as far as the positions show it; 0 where it does no harm.
+        harm: share of this noise in the power of the accelerations.
+        mended: whether the noise of the stamps would do harm, and another clock has less of it.
     """
 
     time: NDArray
@@ -232,7 +237,7 @@ class SampleTimes(NamedTuple):
     mended: bool = False
 
     def fault(self) -> str:
-        """Say how wrong the times are, if their noise spoils the motion; empty: it does not."""
+        """Describe the error of the times if their noise spoils the motion; otherwise return an empty text."""
         if self.harm <= MAX_HARM or self.noise <= MAX_NOISE_STEPS * float(np.median(np.diff(self.time))):
             return ""
         return (
@@ -243,21 +248,22 @@ class SampleTimes(NamedTuple):
 
 
 def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> SampleTimes:
-    """Recorded stamps, or a steady clock through them if it makes the motion much smoother.
+    """Choose between the recorded stamps and a steady clock through them, by the smoothness of the motion.
 
-    A controller samples steadily, and a logger stamps late and unevenly. A stamp wrong by δ shifts a position by δ q̇,
-    and differentiation magnifies that. If stamps are right, it is a steady clock that roughens the motion. The
-    roughness is the fourth divided difference of the positions: motion adds next to nothing to it.
+    A controller samples steadily, and a logger stamps late and unevenly. A stamp with an error δ shifts a position by
+    δ q̇, and differentiation magnifies the shift. If the stamps are correct, a steady clock roughens the motion. The
+    roughness is the fourth divided difference of the positions, to which motion contributes little.
 
     Args:
-        time: (N,) s, strictly increasing, N >= 5.
-        position: (N, n).
-        held: rows that a logger repeated were among them, and are gone.
+        time: (N,) strictly increasing stamps, s, N >= 5.
+        position: (N, n) positions.
+        held: whether rows that a logger repeated were removed.
 
     Raises:
         RecordingError: fewer than five samples, or time does not increase.
     """
-    time, position = np.asarray(time, dtype=float), np.asarray(position, dtype=float)
+    time = np.asarray(time, dtype=float)
+    position = np.asarray(position, dtype=float)
     if len(time) < 5 or len(time) != len(position) or not np.all(np.diff(time) > 0):
         raise RecordingError(
             f"cannot judge {len(time)} time stamps of {len(position)} samples: expected at least 5, strictly increasing"
@@ -299,12 +305,12 @@ def _even_times(time: NDArray, position: NDArray, held: bool) -> SampleTimes:
     step, start = np.polyfit(index, time, 1)
     clock = start + step * index
     jitter = float(np.max(np.abs(time - clock))) / step
-    if jitter > (LARGEST_HELD if held else LARGEST_JITTER):
+    if jitter > (MAX_JITTER_STEPS_HELD if held else MAX_JITTER_STEPS):
         return SampleTimes(
             time, False, f"stamps leave a steady clock by up to {jitter:.2g} steps: samples may be missing, stamps kept"
         )
     ratio = float(np.median(_roughness(time, position) / _roughness(clock, position)))
-    if ratio > (CALMER_HELD if held else CALMER):
+    if ratio > (MIN_SMOOTHING_RATIO_HELD if held else MIN_SMOOTHING_RATIO):
         return SampleTimes(
             clock,
             True,
@@ -315,19 +321,18 @@ def _even_times(time: NDArray, position: NDArray, held: bool) -> SampleTimes:
 
 
 def fresh_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tuple[NDArray, NDArray]:
-    """Times of samples of which a logger repeats some rows, and which rows are samples.
+    """Return the times of the rows, and the rows that are samples instead of repetitions by a logger.
 
-    A logger that holds the robot's last message on a clock of its own repeats a row where it runs ahead, and stamps
-    those between up to a step late. Once the repeated rows are gone, a steady clock may go through the rest
-    (`sample_times`).
+    A logger that holds the robot's last message on its own clock repeats a row where it runs ahead, and stamps others
+    up to a step late. Without the repeated rows, a steady clock may fit the rest (`sample_times`).
 
     Args:
-        time: (N,) s, strictly increasing, N >= 5.
-        position: (N, n).
-        values: (N, m) everything that was logged, without NaN.
+        time: (N,) strictly increasing stamps, s, N >= 5.
+        position: (N, n) positions.
+        values: (N, m) all logged channels, without NaN.
 
     Returns:
-        (N,) s, of a repeated row that of the sample which it repeats, if the clock is steady; (N,) True for samples.
+        Times (N,), s, where a repeated row has the time of its sample if the clock is steady; mask (N,) of the samples.
 
     Raises:
         RecordingError: fewer than five samples, time does not increase, or noise of the stamps spoils the motion.
@@ -341,13 +346,14 @@ def fresh_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tupl
 
 def judged_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tuple[SampleTimes, NDArray]:
     """Return the times of the rows that are samples, and which rows (N,) are; see `fresh_times`."""
-    time, position = np.asarray(time, dtype=float), np.asarray(position, dtype=float)
+    time = np.asarray(time, dtype=float)
+    position = np.asarray(position, dtype=float)
     fresh = ~stale_rows(np.hstack([position, np.nan_to_num(values)]))
     return sample_times(time[fresh], position[fresh], held=not fresh.all()), fresh
 
 
 def _roughness(time: NDArray, position: NDArray) -> NDArray:
-    """(n,) root mean square of the fourth divided differences."""
+    """Return the RMS fourth divided differences (n,)."""
     difference = position
     for order in range(1, 5):
         difference = np.diff(difference, axis=0) / (time[order:] - time[:-order])[:, None]

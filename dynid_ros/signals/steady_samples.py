@@ -1,4 +1,4 @@
-"""Samples of a steady clock, from samples with jittered stamps some of which are lost.
+"""Samples on a steady clock, from samples with jittered stamps and losses.
 
 A controller samples steadily, but stamps are late by chance and messages get lost. Derivatives and low-passes of noisy
 samples rely on even spacing: noise of a second derivative cancels from sample to sample only if all samples count
@@ -15,33 +15,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEARNING_SAMPLES = 20
-"""Samples from which the period is learnt, and misfits in a row after which it is learnt anew."""
+"""Number of samples from which the period is learnt, and of misfits in a row after which it is learnt again."""
 
 MAX_BRIDGED_S = 0.04
-"""Longest time without samples that is bridged. A cubic misses 0.5 rad at 1 Hz by some 3e-5 rad there."""
+"""Longest time without samples that is bridged. The error of a cubic is 3e-5 rad for a motion of 0.5 rad at 1 Hz."""
 
 MEMORY_SAMPLES = 200
-"""Samples over which phase and period are averaged."""
+"""Number of samples over which phase and period are averaged."""
 
 SLOT_TRACKING = 0.5
-"""Part of a stamp's deviation that moves the phase while the period is being learnt."""
+"""Fraction of a stamp's deviation that corrects the phase while the period is learnt."""
 
 LEARNING_ROUNDS = 3
 
 MIN_SUPPORT = 2
-"""Samples on either side that a gap is interpolated from; wider gaps take half as many as are missing."""
+"""Number of samples on each side that interpolate a gap; wider gaps use half the number of missing samples."""
 
 RATE_TOLERANCE = 0.1
-"""Part by which the rate may exceed the largest one before samples are averaged."""
+"""Largest excess of the rate over the limit without averaging, as a fraction of the limit."""
 
 
 class SteadySample(NamedTuple):
-    """A sample on the steady clock.
+    """Sample on the steady clock.
 
     Attributes:
-        time: s, smoothed.
-        values: the sample, a mean of several, or interpolated.
-        starts: whether what came before is too long ago to go on from: derivatives and filters start anew.
+        time: smoothed time, s.
+        values: recorded sample, mean of several samples, or interpolated sample.
+        starts: whether derivatives and filters must start again, after a long gap.
     """
 
     time: float
@@ -50,18 +50,18 @@ class SteadySample(NamedTuple):
 
 
 class SteadySamples:
-    """Assigns samples to the slots of a steady clock, fills short gaps, and averages what comes too fast.
+    """Converter of samples to a steady clock, which fills short gaps and averages samples that come too fast.
 
     Phase and period follow the stamps by a growing-memory line fit (g-h filter; Brookner 1998, "Tracking and Kalman
     filtering made easy"). A late stamp looks like a lost sample until the next one claims the same slot.
 
     Args:
-        period: s between samples; None: learnt from the first samples, which wait for it.
-        max_rate: Hz of the samples that are handed on, which are means of several neighbours; None: no limit.
+        period: time between samples, s; None: learnt from the first samples, which are held back meanwhile.
+        max_rate: largest rate of the returned samples, Hz, which are means of several neighbours; None: no limit.
 
     Attributes:
-        period: s between the samples that come; NaN until it is learnt.
-        missing: samples that the clock says there were, but did not come.
+        period: time between the incoming samples, s; NaN until it is learnt.
+        missing: number of samples that were lost by the clock.
     """
 
     def __init__(self, period: float | None = None, max_rate: float | None = None):
@@ -74,11 +74,11 @@ class SteadySamples:
 
     @property
     def spacing(self) -> float:
-        """Time between the samples that are handed on, s."""
+        """Time between the returned samples, s."""
         return self._mean_size * self.period
 
     def add(self, time: float, values: NDArray) -> list[SteadySample]:
-        """Take up a sample at a time later than the one before; return the steady samples that it completes."""
+        """Add a sample with a later time than the one before; return the steady samples that it completes."""
         if not math.isnan(self.period):
             return self._place(time, values)
         self._waiting.append((time, values))
@@ -89,7 +89,7 @@ class SteadySamples:
         return [steady for sample in waiting for steady in self._place(*sample)]
 
     def _start(self) -> None:
-        """Begin anew: the next sample sets the phase."""
+        """Start again: the next sample sets the phase."""
         self._phase, self._count, self._starts = math.nan, LEARNING_SAMPLES, True
         self._before: deque[NDArray] = deque(maxlen=max(MIN_SUPPORT, self._max_bridged // 2))
         self._after: list[tuple[float, NDArray]] = []
@@ -98,7 +98,7 @@ class SteadySamples:
 
     @property
     def _max_bridged(self) -> int:
-        """Largest number of samples in a row that is filled in."""
+        """Largest number of consecutive samples that are interpolated."""
         return 1 if math.isnan(self.period) else max(1, round(MAX_BRIDGED_S / self.period))
 
     @property
@@ -116,7 +116,7 @@ class SteadySamples:
             return self._hand_on(time, values)
         slots = (time - self._phase) / self.period
         while slots < 0.5 and self._empty_slots:
-            # The sample after the gap came late: it belongs into a slot before.
+            # The sample after the gap was late and belongs to an earlier slot.
             self._empty_slots -= 1
             self.missing -= 1
             self._phase -= self.period
@@ -155,7 +155,7 @@ class SteadySamples:
         self.period += 3.0 * weight * deviation
 
     def _fill(self) -> list[SteadySample]:
-        """Hand on the samples after a gap, and before them what a cubic through the neighbours says of the gap."""
+        """Return the samples of a gap, by a cubic through its neighbours, and those after it."""
         after, empty = self._after, self._empty_slots
         self._after, self._empty_slots = [], 0
         if not after:
