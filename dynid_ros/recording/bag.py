@@ -1,4 +1,4 @@
-"""What a rosbag2 folder or file holds, whichever library reads it, and the clock of a recording."""
+"""Topics and messages of a rosbag2 folder or file for any library that reads it, and the clock of a recording."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,19 +12,24 @@ FLOAT64_MULTI_ARRAY = "std_msgs/msg/Float64MultiArray"
 
 
 def nanoseconds(stamp: Any) -> int:
-    """Time of a header stamp, or a duration, ns."""
+    """Return a header stamp or a duration in ns."""
     return stamp.sec * 1_000_000_000 + stamp.nanosec
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Time 0 of the recording, ns: by the header stamps (None: they are not used), and as the bag received it."""
+    """Clock of a recording.
+
+    Attributes:
+        stamp_zero: header stamp at time 0, ns; None: stamps are not used.
+        receive_zero: time of reception at time 0, ns.
+    """
 
     stamp_zero: int | None
     receive_zero: int
 
     def seconds(self, received: Sequence[int] | np.ndarray, stamped: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Time of messages (N,), s, from ns: by their stamps if both they and the joint states have some."""
+        """Return the times of messages (N,), s, by their stamps in ns if both they and the joint states have stamps."""
         stamps = np.asarray(stamped, dtype=np.int64)
         if self.stamp_zero is not None and stamps.any():
             return (stamps - self.stamp_zero) * 1e-9
@@ -32,12 +37,12 @@ class Clock:
 
 
 class Bag:
-    """Topics and messages of an open bag; made by `bag_reader.open_bag`.
+    """Topics and messages of an open bag, see `bag_reader.open_bag`.
 
     Attributes:
-        path: the folder or file.
+        path: folder or file.
         topics: message type by topic.
-        truncated: the recorder was killed; what it had written is here.
+        truncated: whether the recorder was killed, so that the bag ends early.
     """
 
     truncated = False
@@ -47,13 +52,13 @@ class Bag:
         self.topics: dict[str, str] = {}
 
     def topics_of(self, *msgtypes: str) -> list[str]:
-        """Names of the topics that have one of these types, sorted."""
+        """Return the sorted names of the topics that have one of these types."""
         return sorted(topic for topic, msgtype in self.topics.items() if msgtype in msgtypes)
 
     def messages(self, topic: str) -> Iterator[tuple[int, Any]]:
-        """Time of reception (ns since the epoch) and content of each message, in the order recorded.
+        """Yield the time of reception (ns since the epoch) and the content of each message, in the recorded order.
 
-        A terminal shows a progress bar when this takes longer than a second.
+        A terminal shows a progress bar after one second.
 
         Raises:
             RecordingError: a message or a chunk of the file is damaged.

@@ -1,4 +1,4 @@
-"""Positions that joints were told to take, from a topic of a bag."""
+"""Commanded positions of joints, from a topic of a bag."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ COMMANDS = (JOINT_STATE, JOINT_TRAJECTORY, FLOAT64_MULTI_ARRAY, CONTROLLER_STATE
 
 
 def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock) -> CommandSeries:
-    """Commands of a topic whose type is one of `COMMANDS`, joints in the order of `joint_names`.
+    """Read the commands of a topic whose type is one of `COMMANDS`, with joints in the order of `joint_names`.
 
-    A point of a trajectory is a command at its own time; points that a later message comes before do not count.
+    A point of a trajectory is a command at its own time, unless a later message comes before it.
 
     Raises:
         RecordingError: no message has a position for any of these joints, or one has another number of values.
@@ -37,12 +37,12 @@ def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock
                     f"{bag.path}: message {count} of {topic} has {len(values)} positions for {len(names)} joints "
                     f"({', '.join(names)})"
                 )
-            told = dict(zip(names, values, strict=True))
-            if not set(told) & set(joint_names):
+            positions = dict(zip(names, values, strict=True))
+            if not set(positions) & set(joint_names):
                 continue
             received.append(time + after)
             stamped.append(stamp + after if stamp else 0)
-            rows.append([told.get(joint, np.nan) for joint in joint_names])
+            rows.append([positions.get(joint, np.nan) for joint in joint_names])
     if not rows:
         raise RecordingError(f"{bag.path}: no message of {topic} has a position for {', '.join(joint_names)}")
     seconds = clock.seconds(received, stamped if all(stamped) else [0] * len(stamped))
@@ -51,7 +51,7 @@ def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock
 
 
 def _commands(message: Any, msgtype: str, joint_names: Sequence[str]) -> Iterator[tuple[int, Sequence[str], Any]]:
-    """Time after the message's, ns, joints and their positions."""
+    """Yield the time after that of the message, ns, the joints and their positions."""
     if msgtype == JOINT_STATE:
         yield 0, message.name, message.position
     elif msgtype == FLOAT64_MULTI_ARRAY:

@@ -1,4 +1,4 @@
-"""From the topics of a bag to a recording on one clock: joint states and torques, wrenches, mocap poses."""
+"""Reading of a bag into a recording on one clock: joint states and torques, wrenches, mocap poses."""
 
 import math
 from array import array
@@ -22,10 +22,15 @@ from dynid_ros.signals import GapSpline
 
 @dataclass(frozen=True)
 class JointSamples:
-    """Messages of one topic: values (N, n) by field, NaN where a message left the field empty.
+    """Messages of one topic.
 
-    `received` (N,) and `stamped` (N,) are ns since the epoch: the bag's time of reception, and the header stamp, zero
-    where the type or the publisher has none. `others` are positions (K,), finite, of joints that are not wanted.
+    Attributes:
+        topic: name of the topic.
+        joint_names: names of the n joints.
+        received: (N,) times of reception, ns since the epoch.
+        stamped: (N,) header stamps, ns since the epoch; 0 without a stamp.
+        values: (N, n) values by field; NaN where a message left the field empty.
+        others: (K,) finite positions of joints that are not requested, by name.
     """
 
     topic: str
@@ -44,10 +49,9 @@ class JointSamples:
 def read_joint_states(
     bag: Bag, topic: str, joint_names: Sequence[str] | None, fields: Sequence[str] = ("position", "velocity", "effort")
 ) -> JointSamples:
-    """Fields of the JointState messages that name all of `joint_names`, or the joints of the first message.
+    """Read the JointState messages that name all of `joint_names`, or the joints of the first message.
 
-    Several publishers may share the topic, each with joints of its own: messages that lack a wanted joint are passed
-    over.
+    Several publishers with different joints may share the topic: messages that lack a requested joint are skipped.
 
     Raises:
         RecordingError: no messages; none with all joints; messages with different joints, and no `joint_names` to
@@ -100,7 +104,7 @@ def read_joint_states(
 
 
 def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointSamples:
-    """Efforts from Float64MultiArray messages whose data are in the order of `joint_names`.
+    """Read efforts from Float64MultiArray messages, whose data are in the order of `joint_names`.
 
     Raises:
         RecordingError: no messages, or one with another number of values.
@@ -127,7 +131,7 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
 
 
 def _columns(names: tuple[str, ...], wanted: Sequence[str], where: str) -> list[int]:
-    """Index of each wanted joint; empty if one is not there."""
+    """Return the index of each requested joint; empty if one is missing."""
     counts = Counter(names)
     twice = [name for name in wanted if counts[name] > 1]
     if twice:
@@ -137,7 +141,7 @@ def _columns(names: tuple[str, ...], wanted: Sequence[str], where: str) -> list[
 
 
 def _why_nothing(topic: str, wanted: Sequence[str] | None, groups: Collection[tuple[str, ...]]) -> str:
-    """Reason that no message of a topic with messages naming `groups` could be taken."""
+    """Explain why no message of a topic can be used, given the groups of joints that its messages name."""
     seen = sorted({name for group in groups for name in group})
     missing = [name for name in wanted or () if name not in seen]
     if not groups:
@@ -159,19 +163,19 @@ POSE_ARRAY = "geometry_msgs/msg/PoseArray"
 
 
 def read_wrenches(bag: Bag, clock: Clock) -> dict[str, WrenchSeries]:
-    """Every WrenchStamped topic."""
+    """Read all WrenchStamped topics."""
     return {topic: _read_wrench_topic(bag, topic, clock) for topic in bag.topics_of(WRENCH)}
 
 
 def read_imus(bag: Bag, clock: Clock) -> dict[str, ImuSeries]:
-    """Every Imu topic."""
+    """Read all Imu topics."""
     return {topic: _read_imu_topic(bag, topic, clock) for topic in bag.topics_of(IMU)}
 
 
 def read_poses(bag: Bag, clock: Clock) -> dict[str, PoseSeries]:
-    """Every PoseStamped topic by its name, and the markers of a PoseArray topic as "<topic>[<index>]".
+    """Read PoseStamped topics by name, and the markers of PoseArray topics as "<topic>[<index>]".
 
-    Markers have no names in ROS: an index stays with a marker only as long as the tracker keeps their order.
+    Markers have no names in ROS: an index belongs to one marker as long as the tracker keeps the order.
     """
     poses = {}
     for topic in bag.topics_of(POSE):
@@ -198,10 +202,10 @@ def _read_wrench_topic(bag: Bag, topic: str, clock: Clock) -> WrenchSeries:
 def _read_imu_topic(bag: Bag, topic: str, clock: Clock) -> ImuSeries:
     received, stamped, rows, frame_id = [], [], [], ""
     for time, message in bag.messages(topic):
-        felt = message.linear_acceleration
+        acceleration = message.linear_acceleration
         received.append(time)
         stamped.append(nanoseconds(message.header.stamp))
-        rows.append((felt.x, felt.y, felt.z))
+        rows.append((acceleration.x, acceleration.y, acceleration.z))
         frame_id = message.header.frame_id
     return ImuSeries(clock.seconds(received, stamped), np.array(rows, dtype=float).reshape(-1, 3), frame_id)
 
@@ -226,29 +230,28 @@ def _seven(pose: Any) -> tuple[float, ...]:
     return p.x, p.y, p.z, q.x, q.y, q.z, q.w
 
 
-STAMPS_WAY_OUT = (
+STAMPS_REMEDY = (
     "two publishers on one topic, or a bag that was played while this one was recorded: record again with one "
     "publisher, or read with --receive-time (receive_time=True) if only the driver's stamps are wrong"
 )
 MIN_DISTINCT_STAMPS = 0.1
-"""Part of the stamps that must differ from each other: fewer are no clock."""
+"""Smallest fraction of distinct stamps of a clock."""
 MAX_UNSTAMPED = 0.1
-"""Part of the messages without a stamp that may be left out: with more, no stamp is used."""
-LONGEST_GAP = 5
-"""Torques are not interpolated over gaps longer than this many of their own periods."""
+"""Largest fraction of messages without a stamp that are left out; with more, no stamp is used."""
+MAX_GAP_PERIODS = 5
+"""Longest gap over which torques are interpolated, in periods of the torques."""
 
 Between = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @contextmanager
 def open_bag(path: Path) -> Iterator[Bag]:
-    """Bag in a rosbag2 folder, with or without its metadata.yaml, or in a single .mcap or .db3 file.
+    """Open a rosbag2 folder, with or without its metadata.yaml, or a single .mcap or .db3 file.
 
-    Where rosbags is installed, a MCAP file without an end is read up to its last complete chunk; rosbag2_py refuses it.
+    With rosbags, a MCAP file without an end is read up to its last complete chunk; rosbag2_py refuses it.
 
     Raises:
-        RecordingError: there is no such file in the folder, it is empty, damaged or of an unknown kind, or neither
-            library is there.
+        RecordingError: the file is missing, empty, damaged or of an unknown kind, or neither library is installed.
     """
     reader: type[Bag]
     if find_spec("rosbags"):
@@ -275,7 +278,7 @@ def read_bag(
     command_topic: str | None,
     receive_time: bool,
 ) -> dict[str, Any]:
-    """Fields of a `Recording`; see `Recording.read`."""
+    """Read the fields of a `Recording`; see `Recording.read`."""
     with open_bag(path) as bag:
         torque_topic = _checked(bag, torque_topic, (JOINT_STATE, FLOAT64_MULTI_ARRAY))
         link_states_topic = _checked(bag, link_states_topic, (JOINT_STATE,))
@@ -288,7 +291,7 @@ def read_bag(
         use_stamps = states.has_stamps and not receive_time
         clock = Clock(int(states.stamped[0]) if use_stamps else None, int(states.received[0]))
         time = clock.seconds(states.received, states.stamped)
-        require_increasing(time, f"{path}: {states.topic}", STAMPS_WAY_OUT)
+        require_increasing(time, f"{path}: {states.topic}", STAMPS_REMEDY)
         effort = states.values["effort"]
         if torque_topic:
             torques = _read_torques(bag, torque_topic, joint_names, states)
@@ -317,10 +320,10 @@ def read_bag(
 
 
 def _with_usable_stamps(states: JointSamples) -> tuple[JointSamples, str]:
-    """Return the messages with stamps that can be a clock, and what was done about the others.
+    """Return the messages with usable stamps, and a remark about the others.
 
-    A few messages without a stamp are left out: a driver sends them before it has read the robot. Where many have
-    none, or nearly all stamps are the same, all stamps are set to 0, so that the time of reception counts.
+    A few messages without a stamp are left out: a driver sends them before it has read the robot. If many lack a stamp,
+    or nearly all stamps are equal, all stamps are set to 0, so that the time of reception is used.
     """
     count = len(states.stamped)
     unstamped = states.stamped == 0
@@ -348,7 +351,7 @@ def _with_usable_stamps(states: JointSamples) -> tuple[JointSamples, str]:
 
 
 def _checked(bag: Bag, topic: str | None, msgtypes: Sequence[str]) -> str | None:
-    """Full name of a topic that the caller asked for."""
+    """Return the full name of a requested topic, after checking its type."""
     if not topic:
         return None
     name = topic if topic.startswith("/") else f"/{topic}"
@@ -387,21 +390,21 @@ def _read_torques(bag: Bag, topic: str, joint_names: Sequence[str] | None, state
 def _at_states(
     samples: JointSamples, states: JointSamples, between: Between, *, use_stamps: bool, source: str
 ) -> np.ndarray:
-    """Values (N, n) of the samples' only field at the times of the joint states, NaN where there is none near.
+    """Interpolate the only field of samples to the times of the joint states (N, n); NaN without samples nearby.
 
     Args:
-        samples: of another topic.
-        states: whose times are wanted.
-        between: times (M,) and values (M, n) that are known, and times (N,), to values (N, n) there.
-        use_stamps: whether time may be that of the stamps, see `_times`.
-        source: of both, for messages.
+        samples: samples of another topic.
+        states: joint states.
+        between: interpolation from known times (M,) and values (M, n) to other times (N,).
+        use_stamps: whether stamps may be used, see `_times`.
+        source: name of the bag, for messages.
     """
     (values,) = samples.values.values()
     wanted, given = _times(samples, states, use_stamps)
     if np.array_equal(given, wanted):
         return values
     at, known = (wanted - wanted[0]) * 1e-9, (given - wanted[0]) * 1e-9
-    require_increasing(known, f"{source}: {samples.topic}", STAMPS_WAY_OUT)
+    require_increasing(known, f"{source}: {samples.topic}", STAMPS_REMEDY)
     try:
         return between(known, values, at)
     except RecordingError as error:
@@ -414,7 +417,7 @@ def _linear(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray
     if len(known) > 1:
         steps = np.diff(known)
         after = np.clip(np.searchsorted(known, at), 1, len(steps))
-        found[(steps[after - 1] > LONGEST_GAP * np.median(steps)) & ~np.isin(at, known)] = np.nan
+        found[(steps[after - 1] > MAX_GAP_PERIODS * np.median(steps)) & ~np.isin(at, known)] = np.nan
     return found
 
 
@@ -424,9 +427,9 @@ def _smooth(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray
 
 
 def _times(samples: JointSamples, states: JointSamples, use_stamps: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Times of joint states and of other samples, ns.
+    """Return the times of joint states and of other samples, ns.
 
-    Both are taken by their stamps if both have some, else both by the time of reception: never one by each.
+    Stamps are used if both have stamps; otherwise the times of reception are used for both.
     """
     by_stamp = use_stamps and samples.has_stamps
     return (states.stamped, samples.stamped) if by_stamp else (states.received, samples.received)

@@ -1,4 +1,4 @@
-"""What a driver means by `effort`: torque, motor current, or torque with gravity taken off."""
+"""Convention of the recorded effort: torque, motor current, or torque without gravity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ class EffortConvention:
     """Meaning of the recorded effort.
 
     Args:
-        kind: "torque": joint torque in N m, gravity included. "motor_current": A, turned into joint torque by `gains`.
-            "gravity_compensated": the driver has subtracted its own gravity model.
-        gains: N m / A at the joint, one per joint in the order of the joint names; for motor_current only. A negative
-            gain is a motor that turns against its joint.
-        residual: what the driver's compensation leaves is what is wanted: of gravity_compensated, as it is.
-        readings: what was read is what is wanted: of motor_current the currents, without gains.
+        kind: "torque": joint torque in N m with gravity. "motor_current": current in A, converted to joint torque by
+            `gains`. "gravity_compensated": the driver has subtracted its own gravity model.
+        gains: gains at the joints, N m / A, in the order of the joint names; for motor_current only. A negative gain
+            belongs to a motor that turns against its joint.
+        residual: whether the torque without gravity is requested; for gravity_compensated.
+        readings: whether the currents without gains are requested; for motor_current.
 
     Raises:
-        RecordingError: unknown kind; gains missing, not wanted, zero or not finite.
+        RecordingError: the kind is unknown, or gains are missing, unexpected, zero or not finite.
     """
 
     kind: str
@@ -48,10 +48,10 @@ class EffortConvention:
             object.__setattr__(self, "gains", tuple(gains.tolist()))
 
     def to_torque(self, effort: np.ndarray) -> np.ndarray:
-        """Joint torque (N, n), N m, gravity included (but see `residual`), from recorded effort (N, n).
+        """Convert recorded effort (N, n) to joint torque (N, n), N m, with gravity unless `residual` is set.
 
         Raises:
-            RecordingError: the number of gains is not n; or gravity is not in the effort, so its torque is not known.
+            RecordingError: the number of gains is not n, or gravity is not in the effort.
         """
         if self.kind == COMPENSATED and not self.residual:
             raise RecordingError(

@@ -1,4 +1,4 @@
-"""Tracks of markers from C3D, the binary format that every camera system can write; read by the library c3d."""
+"""Tracks of markers from C3D files, the binary format of all camera systems; the library c3d reads them."""
 
 import io
 import struct
@@ -10,12 +10,12 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import read_bytes
-from dynid_ros.recording.mocap_text import LARGEST_FILE, MocapText
+from dynid_ros.recording.mocap_text import MAX_FILE_BYTES, MocapText
 from dynid_ros.recording.series import PoseSeries
 
 LABELS = ("LABELS", "LABELS2", "LABELS3", "LABELS4")
 NO_MARKERS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS")
-"""Parameters that list what is stored as points and is a result of a body model."""
+"""Parameters with the names of points that are results of a body model instead of markers."""
 DAMAGED = (
     struct.error,
     ValueError,
@@ -27,11 +27,11 @@ DAMAGED = (
     EOFError,
     NameError,
 )
-"""Exceptions that the library raises where the content makes no sense. An unknown processor leaves a name unbound."""
+"""Exceptions that the library raises for damaged files. An unknown processor leaves a name unbound."""
 
 
 class C3dFile(MocapText):
-    """A file without lines, and what the caller said about it."""
+    """Binary file with the options of the caller."""
 
     def error(self, line: int, problem: str) -> RecordingError:  # noqa: ARG002 - as those of text have it
         """Return the error of this file."""
@@ -39,7 +39,7 @@ class C3dFile(MocapText):
 
 
 def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, PoseSeries]:
-    """Markers by name, time from the frame number, 0 at frame 1; NaN where a marker was not seen.
+    """Read markers by name, with time 0 at frame 1; NaN where a marker was not seen.
 
     Raises:
         RecordingError: c3d is not installed, the file cannot be read, or it holds no marker.
@@ -50,12 +50,12 @@ def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, Pose
         raise RecordingError(f"{path}: C3D needs the library c3d: pip install 'c3d>=0.5'") from error
     file = C3dFile(path, [], "", unit, rate)
     try:
-        data = io.BytesIO(read_bytes(path, LARGEST_FILE))
+        data = io.BytesIO(read_bytes(path, MAX_FILE_BYTES))
     except OSError as error:
         raise RecordingError(f"cannot read {path} ({error.strerror or error}); give a C3D file") from error
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of files without analog channels
+            warnings.simplefilter("ignore")  # about files without analog channels
             reader = c3d.Reader(data)
             frames = list(reader.read_frames())
         labels = [label for key in LABELS for label in _words(reader, key)]
@@ -68,7 +68,7 @@ def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, Pose
     if not frames or len(frames) != last - first + 1:
         raise file.error(0, f"{len(frames)} frames; expected {last - first + 1}, as its header says: export it again")
     points = np.array([point for _, point, _ in frames], dtype=float).transpose(1, 0, 2)
-    points[points[:, :, 3] < 0.0] = np.nan  # the residual of what was not seen
+    points[points[:, :, 3] < 0.0] = np.nan  # residual of a marker that was not seen
     kept = [i for i, label in enumerate(labels[: len(points)]) if label and label not in results]
     metres = file.metres(0, units[0] if units else None, "mm")
     time = (first - 1 + np.arange(len(frames))) / file.number(0, str(rate or frequency), "rate in Hz")
@@ -76,7 +76,7 @@ def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, Pose
 
 
 def _words(reader: Any, key: str) -> list[str]:
-    """Stripped texts of a parameter of group POINT."""
+    """Return the stripped texts of a parameter of group POINT."""
     parameter = reader.get(f"POINT:{key}")
     if parameter is None:
         return []

@@ -12,22 +12,22 @@ from dynid_ros.recording.tables import TIME_NAMES
 
 # CSV exports of OptiTrack Motive.
 # One line of settings (`Format Version`, …, `Length Units`), then lines with each column's type, name and ID, in
-# newer versions its parent, then what it holds (`Rotation`, `Position`, or the name of a quality) and the axis below
-# `Frame`. Cells of what was not seen are empty. Columns `Rigid Body Marker` and the like hold where a marker is
-# expected to be, seen or not: they are no measurement and passed over.
+# newer versions its parent, then its quantity (`Rotation`, `Position`, or the name of a quality) and the axis below
+# `Frame`. Cells of unseen markers are empty. Columns such as `Rigid Body Marker` contain expected positions of markers,
+# which are no measurements and are skipped.
 
 
 MEASURED = ("marker", "rigid body")
-"""Types of columns that were measured; `Rigid Body Marker` and the like are where a marker is expected."""
+"""Types of columns that were measured; columns such as `Rigid Body Marker` contain expected positions."""
 
 
 def is_motive(text: MocapText) -> bool:
-    """Whether the settings of Motive come first."""
+    """Return whether the file begins with settings of Motive."""
     return text.first(0).lower() == "format version"
 
 
 def read_motive(text: MocapText) -> dict[str, PoseSeries]:
-    """Markers and rigid bodies; orientations only if exported as quaternions.
+    """Read markers and rigid bodies, with orientations only if they are quaternions.
 
     Raises:
         RecordingError: header lines are missing, or the unit is unknown.
@@ -49,8 +49,8 @@ def read_motive(text: MocapText) -> dict[str, PoseSeries]:
     quaternion = settings.get("Rotation Type", "Quaternion") == "Quaternion"
     nothing = np.full(len(values), np.nan)
 
-    def taken(content: str, letters: str) -> np.ndarray:
-        """(P, N, len(letters))."""
+    def columns_of(content: str, letters: str) -> np.ndarray:
+        """Return the columns (P, N, len(letters)) of all tracks."""
         return np.array(
             [
                 np.column_stack([values[:, of[content + x]] if content + x in of else nothing for x in letters])
@@ -58,29 +58,29 @@ def read_motive(text: MocapText) -> dict[str, PoseSeries]:
             ]
         )
 
-    rotations = taken("Rotation", "XYZW") if quaternion else None
-    return text.poses(axes, values[:, 1], list(columns), metres * taken("Position", "XYZ"), rotations)
+    rotations = columns_of("Rotation", "XYZW") if quaternion else None
+    return text.poses(axes, values[:, 1], list(columns), metres * columns_of("Position", "XYZ"), rotations)
 
 
 # Marker tracks as plain tables: `t` (s), then `x1`, `y1`, `z1`, … or `<name>_x`, `<name>_y`, `<name>_z`.
-# Rigid bodies have `<name>_qx`, `<name>_qy`, `<name>_qz`, `<name>_qw` too. Lengths are in m, or as the caller says;
-# cells of what was not seen are empty or nan. Other columns are passed over.
+# Rigid bodies have `<name>_qx`, `<name>_qy`, `<name>_qz`, `<name>_qw` too. Lengths are in m or in the given unit;
+# cells of unseen markers are empty or nan. Other columns are skipped.
 
 
 _COLUMN = re.compile(r"(?P<name>.+)_(?P<axis>x|y|z|qx|qy|qz|qw)|(?P<letter>[xyz])_?(?P<number>\d+)", re.IGNORECASE)
 
 
 def is_plain(text: MocapText) -> bool:
-    """Whether the first line names a time and a position."""
+    """Return whether the first line names a time and a position."""
     names = [name.lower() for name in text.cells(0)]
     return any(name in TIME_NAMES for name in names) and any(_COLUMN.fullmatch(name) for name in names)
 
 
 def read_plain(text: MocapText) -> dict[str, PoseSeries]:
-    """Tracks by name, those with numbers as "marker1" and so on.
+    """Read tracks by name; numbered tracks are named "marker1" and so on.
 
     Raises:
-        RecordingError: a track lacks an axis, or a cell is no number.
+        RecordingError: a track lacks an axis, or a cell is not a number.
     """
     header = text.cells(0)
     clock = next(i for i, name in enumerate(header) if name.lower() in TIME_NAMES)
@@ -111,16 +111,17 @@ def read_plain(text: MocapText) -> dict[str, PoseSeries]:
 # empty.
 
 
-KEY, NUMBER = re.compile(r"[A-Z][A-Z0-9_]+"), re.compile(r"[-+.,eE0-9]*")
+KEY = re.compile(r"[A-Z][A-Z0-9_]+")
+NUMBER = re.compile(r"[-+.,eE0-9]*")
 
 
 def is_qualisys(text: MocapText) -> bool:
-    """Whether the first line has one of the keys."""
+    """Return whether the first line has one of the keys."""
     return text.first(0) in ("NO_OF_FRAMES", "FILE_VERSION", "NO_OF_CAMERAS")
 
 
 def read_qualisys(text: MocapText) -> dict[str, PoseSeries]:
-    """Markers by name; time as in the file, else from 0 at the frequency.
+    """Read markers by name, with time from the file, or from 0 at the frequency.
 
     Raises:
         RecordingError: no 3D data or no marker names, no frequency (external timebase), or not three columns a marker.
@@ -170,12 +171,12 @@ def _rate(text: MocapText, keys: dict[str, int]) -> float:
 
 
 def is_trc(text: MocapText) -> bool:
-    """Whether the first line says so."""
+    """Return whether the first line begins with `PathFileType`."""
     return text.first(0).startswith("PathFileType")
 
 
 def read_trc(text: MocapText) -> dict[str, PoseSeries]:
-    """Markers by name.
+    """Read markers by name.
 
     Raises:
         RecordingError: header lines are missing, or the unit is unknown.
@@ -199,20 +200,21 @@ def read_trc(text: MocapText) -> dict[str, PoseSeries]:
 # CSV exports of Vicon Nexus and Tracker.
 # Sections one below the other, each with its title (`Trajectories`; `Objects` or `Segments` with rigid bodies), its
 # rate in Hz, a line with the names, one with `Frame, Sub Frame, X, Y, Z, …` and one with the units, up to a blank
-# line. Cells of what was not seen are empty. Time is counted from frame 1.
+# line. Cells of unseen markers are empty. Time is counted from frame 1.
 
 
 SECTIONS = ("Trajectories", "Objects", "Segments")
-POSITION, ROTATION = (("X", "Y", "Z"), ("TX", "TY", "TZ")), ("RX", "RY", "RZ", "RW")
+POSITION_AXES = (("X", "Y", "Z"), ("TX", "TY", "TZ"))
+ROTATION_AXES = ("RX", "RY", "RZ", "RW")
 
 
 def is_vicon(text: MocapText) -> bool:
-    """Whether a section of tracks is in the file."""
+    """Return whether the file has a section of tracks."""
     return any(text.find(section) is not None for section in SECTIONS)
 
 
 def read_vicon(text: MocapText) -> dict[str, PoseSeries]:
-    """Tracks of all sections, by the names in the file ("subject:marker"); orientations only if they are quaternions.
+    """Read the tracks of all sections by name ("subject:marker"), with orientations only if they are quaternions.
 
     Raises:
         RecordingError: a section is cut off, or its unit is unknown.
@@ -241,14 +243,14 @@ def _read_section(text: MocapText, title: int) -> dict[str, PoseSeries]:
     tracks, positions, rotations = [], [], []
     for start, end in zip(starts, [*starts[1:], len(axes)], strict=True):
         at = {axes[i].upper(): i for i in range(start, end)}
-        place = next((letters for letters in POSITION if all(x in at for x in letters)), None)
+        place = next((letters for letters in POSITION_AXES if all(x in at for x in letters)), None)
         if place is None:
             raise text.error(title + 3, f"'{names[start]}' has no columns X, Y, Z or TX, TY, TZ; export its position")
         metres = text.metres(title + 4, units[at[place[0]]], "mm")
         tracks.append(names[start])
         positions.append(metres * values[:, [at[x] for x in place]])
-        turned = all(x in at for x in ROTATION)
-        rotations.append(values[:, [at[x] for x in ROTATION]] if turned else np.full((len(values), 4), np.nan))
+        turned = all(x in at for x in ROTATION_AXES)
+        rotations.append(values[:, [at[x] for x in ROTATION_AXES]] if turned else np.full((len(values), 4), np.nan))
     time = (values[:, 0] - 1) / rate
     return text.poses(title + 2, time, tracks, np.array(positions), np.array(rotations))
 
@@ -263,19 +265,19 @@ READERS = (
 
 
 def read_mocap(path: str | Path, unit: str | None = None, rate: float | None = None) -> dict[str, PoseSeries]:
-    """Tracks by name, from C3D, Motive, Vicon, Qualisys, TRC or a plain table; ending or content says which.
+    """Read tracks by name from a file of C3D, Motive, Vicon, Qualisys, TRC or a plain table.
 
-    Positions are in m in the camera's frame, NaN where not seen, times in s on the camera's own clock: that it is not
-    the robot's, `signals.align_clocks` mends. Quaternions are NaN for markers, and for bodies without quaternions in
-    the file: angles have a convention of their own in every program.
+    Positions are in m in the camera's frame, NaN where unseen. Times are in s on the camera's clock, which
+    `signals.align_clocks` relates to the robot's. Quaternions are NaN for markers, and for bodies without quaternions
+    in the file, because the convention of angles differs between programs.
 
     Args:
-        path: the file.
-        unit: of length, m, cm or mm, where the file names none; None: mm for Qualisys, m for a plain table.
-        rate: Hz, in place of the file's, for files that count frames.
+        path: file, recognised by its ending or content.
+        unit: unit of length, m, cm or mm, if the file names none; None: mm for Qualisys, m for a plain table.
+        rate: frame rate, Hz, instead of the file's, for files that count frames.
 
     Raises:
-        RecordingError: no such file, none of these formats, or malformed; names the file, the line and the way out.
+        RecordingError: the file is missing, malformed or of another format; the message has file, line and remedy.
     """
     if Path(path).suffix.lower() == ".c3d":
         return read_c3d(Path(path), unit, rate)

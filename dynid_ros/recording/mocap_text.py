@@ -1,4 +1,4 @@
-"""What all text exports of camera systems have in common: cells, numbers, lengths, tracks."""
+"""Cells, numbers, lengths and tracks of text exports of camera systems."""
 
 import csv
 from collections import Counter
@@ -24,22 +24,22 @@ METRES = {
     "mm": 1e-3,
     "millimeters": 1e-3,
 }
-"""Units of length as files and people spell them."""
-LARGEST_FILE = 500 * MEGABYTE
+"""Units of length by their spellings."""
+MAX_FILE_BYTES = 500 * MEGABYTE
 UNKNOWN = ("", "null", "none", "-")
-"""Cells of what was not seen."""
+"""Cells of markers that were not seen."""
 
 
 @dataclass(frozen=True)
 class MocapText:
-    """A file by lines, counted from 0, and what the caller said about it.
+    """Lines of a text file, counted from 0, with the options of the caller.
 
     Attributes:
-        path: the file, for messages.
-        lines: as they are.
-        delimiter: between cells.
-        unit: of length, where the file names none; None: the format's default.
-        rate: Hz, in place of the file's.
+        path: file, for messages.
+        lines: unchanged lines.
+        delimiter: delimiter of the cells.
+        unit: unit of length if the file names none; None: the format's default.
+        rate: frame rate, Hz, instead of the file's.
     """
 
     path: Path
@@ -50,14 +50,14 @@ class MocapText:
 
     @staticmethod
     def read(path: str | Path, unit: str | None, rate: float | None) -> "MocapText":
-        """Cells are between tabs, semicolons or commas, whichever the first lines have most of.
+        """Read a file whose delimiter is the most frequent of tab, semicolon and comma in the first lines.
 
         Raises:
-            RecordingError: no such file, no text, or an empty one.
+            RecordingError: the file is missing, empty or not a text.
         """
         path = Path(path)
         try:
-            data = read_bytes(path, LARGEST_FILE)
+            data = read_bytes(path, MAX_FILE_BYTES)
         except OSError as error:
             raise RecordingError(f"cannot read {path} ({error.strerror or error}); give a text export") from error
         if b"\0" in data or not data.strip():
@@ -76,10 +76,10 @@ class MocapText:
         return RecordingError(f"{self.path}, line {line + 1}: {problem}")
 
     def cells(self, line: int, width: int = 1, content: str = "more lines") -> list[str]:
-        """Stripped cells of a line, filled up to a width.
+        """Return the stripped cells of a line, with empty cells up to a width.
 
         Raises:
-            RecordingError: the file ends before.
+            RecordingError: the file ends before the line.
         """
         if line >= len(self.lines):
             raise self.error(len(self.lines) - 1, f"the file ends here; expected {content}: export it again")
@@ -91,18 +91,18 @@ class MocapText:
         return cells + [""] * (width - len(cells))
 
     def first(self, line: int) -> str:
-        """First cell of a line, nothing beyond the last line."""
+        """Return the first cell of a line; empty beyond the last line."""
         return self.lines[line].partition(self.delimiter)[0].strip(' "') if line < len(self.lines) else ""
 
     def find(self, word: str) -> int | None:
-        """First line whose first cell is this word, whatever its case."""
+        """Return the first line whose first cell is this word, in upper or lower case."""
         return next((i for i in range(len(self.lines)) if self.first(i).lower() == word.lower()), None)
 
     def number(self, line: int, cell: str, content: str) -> float:
-        """A positive number.
+        """Parse a positive number.
 
         Raises:
-            RecordingError: it is none.
+            RecordingError: the cell is not a positive number.
         """
         try:
             value = float(cell.replace(",", "."))
@@ -113,10 +113,10 @@ class MocapText:
         return value
 
     def table(self, start: int, width: int, *, until_blank: bool = False) -> NDArray:
-        """Numbers (N, width) from a line to the end of the file or to a blank line; NaN where a cell is empty.
+        """Read numbers (N, width) from a line to the end of the file or to a blank line; NaN for empty cells.
 
         Raises:
-            RecordingError: no line, a line of another length, or a cell that is no number.
+            RecordingError: no line follows, a line has another length, or a cell is not a number.
         """
         rows: list[NDArray] = []
         for line in range(start, len(self.lines)):
@@ -135,10 +135,10 @@ class MocapText:
         return np.array(rows)
 
     def metres(self, line: int, stated: str | None, typical: str | None = None) -> float:
-        """Length of the unit that the file states, of that the caller gave, or of the format's typical one.
+        """Return the unit of length, m, that the file states, the caller gives, or the format uses typically.
 
         Raises:
-            RecordingError: no known unit, or the caller's is not the file's.
+            RecordingError: the unit is unknown, or the caller's differs from the file's.
         """
         if stated and self.unit and METRES.get(stated.lower()) != METRES.get(self.unit.lower()):
             raise self.error(line, f"the file is in {stated}, not in {self.unit}; leave the unit out")
@@ -150,10 +150,10 @@ class MocapText:
     def poses(
         self, line: int, time: NDArray, names: Sequence[str], positions: NDArray, quaternions: NDArray | None = None
     ) -> dict[str, PoseSeries]:
-        """Tracks by name: time (N,) s, positions (P, N, 3) m and quaternions (P, N, 4); NaN where not known.
+        """Return tracks by name from time (N,), s, positions (P, N, 3), m, and quaternions (P, N, 4), NaN if unknown.
 
         Raises:
-            RecordingError: no track, two of one name, or time that does not increase.
+            RecordingError: there is no track, two have one name, or time does not increase.
         """
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice or not names:

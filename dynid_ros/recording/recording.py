@@ -1,4 +1,4 @@
-"""A robot's recorded motion: what every identification takes in."""
+"""Recorded motion of a robot, the input of every identification."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class Recording(Plotted):
     """Samples of all joints on one clock. Arrays are read-only.
 
     Args:
-        joint_names: the n joints, in column order.
-        time: (N,) s since `start_time`, strictly increasing; 0 at the first sample of a file.
-        position: (N, n) rad or m, finite.
-        velocity: (N, n) rad/s or m/s, NaN where not recorded.
-        torque: (N, n) joint torque, N m or N, gravity included, NaN where not recorded.
-        start_time: what the file's clock showed at time 0, s (since the epoch in a bag; 0 if unknown).
-        link_position: (N, n) from a second encoder behind the elastic transmission, or None.
+        joint_names: names of the n joints, in column order.
+        time: (N,) strictly increasing time since `start_time`, s; 0 at the first sample of a file.
+        position: (N, n) finite positions, rad or m.
+        velocity: (N, n) velocities, rad/s or m/s; NaN where not recorded.
+        torque: (N, n) joint torques with gravity, N m or N; NaN where not recorded.
+        start_time: time of the file's clock at time 0, s (since the epoch in a bag; 0 if unknown).
+        link_position: (N, n) positions of a second encoder behind the elastic transmission, or None.
         wrenches: force/torque sensors by topic.
         poses: motion-capture bodies by topic, markers of a topic as "<topic>[<index>]".
         imus: inertial measurement units by topic.
-        others: positions (K,) of joints that were recorded too, by name; their times are not kept.
-        truncated: the file was cut off (its recorder was killed); this is what could be read.
-        source: the file, for messages.
-        command: positions that the joints were told to take, on time stamps of their own, or None.
-        clock_remark: what the reader did about time stamps that cannot be right; empty: nothing.
+        others: (K,) positions of other recorded joints by name, without times.
+        truncated: whether the file ends early, because its recorder was killed.
+        source: name of the file, for messages.
+        command: commanded positions with their own time stamps, or None.
+        clock_remark: remark of the reader on wrong time stamps; empty without any.
 
     Raises:
-        RecordingError: no samples, wrong shapes, joints named twice, names with control characters, positions that are
-            not finite, infinite values, or time stamps that repeat or go backward.
+        RecordingError: there are no samples, wrong shapes, repeated names, names with control characters, positions
+            that are not finite, infinite values, or time stamps that repeat or go backward.
     """
 
     joint_names: tuple[str, ...]
@@ -85,30 +85,31 @@ class Recording(Plotted):
         command_topic: str | None = None,
         receive_time: bool = False,
     ) -> Recording:
-        """Recording from a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
+        """Read a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
 
         In a bag, positions, velocities and efforts come from one JointState topic; every WrenchStamped, PoseStamped,
         PoseArray and Imu topic is read too. Tables are described in `tables`.
 
         Args:
-            path: the file or folder.
-            joint_names: joints wanted, in this order; a table without names takes them as its columns. None: all
+            path: file or folder.
+            joint_names: joints to read, in this order; they name the columns of a table without names. None: all
                 joints, in the order of the first message or of the table.
             torque_topic: topic of a bag with the joint torques, if they are not the effort of the joint states: a
-                JointState (its effort, by name) or a Float64MultiArray in the order of `joint_names`.
-            effort_convention: what the recorded effort is; None: torque in N m, as ROS defines the field.
-            joint_states_topic: None: /joint_states, else the only JointState topic of the bag.
-            link_states_topic: JointState topic of a bag with the positions of the links, by the names of their joints,
-                taken at the times of the joint states; None: there are none.
-            command_topic: topic of a bag with the positions that the joints are told to take: a JointState or a
-                JointTrajectory (by name), a Float64MultiArray in the order of `joint_names`, or the reference of a
-                control_msgs/JointTrajectoryControllerState; None: there are none.
-            receive_time: take the time at which the bag received each message, not the time stamp in it.
+                JointState (effort by name) or a Float64MultiArray in the order of `joint_names`.
+            effort_convention: convention of the recorded effort; None: torque in N m, as ROS defines the field.
+            joint_states_topic: topic of the joint states; None: /joint_states, or the only JointState topic of the bag.
+            link_states_topic: JointState topic of a bag with the positions of the links by the names of their joints,
+                interpolated to the times of the joint states; None: no topic.
+            command_topic: topic of a bag with the commanded positions: a JointState or a JointTrajectory (by name), a
+                Float64MultiArray in the order of `joint_names`, or the reference of a
+                control_msgs/JointTrajectoryControllerState; None: no topic.
+            receive_time: whether to use the times of reception instead of the time stamps.
 
         Raises:
-            RecordingError: the file is missing, empty, damaged or lacks a joint; says which and what to do.
+            RecordingError: the file is missing, empty, damaged or lacks a joint.
         """
-        path, convention = Path(path), effort_convention or EffortConvention("torque")
+        path = Path(path)
+        convention = effort_convention or EffortConvention("torque")
         _require_readable(path, joint_names, convention)
         bag_options: dict[str, Any] = {
             "torque_topic": torque_topic,
@@ -133,11 +134,11 @@ class Recording(Plotted):
         return replace(recording, torque=convention.to_torque(recording.torque))
 
     def write_csv(self, path: str | Path) -> None:
-        """Write joint data as `tables` describes, with 12 digits; wrenches and poses are left out."""
+        """Write the joint data as `tables` describes, with 12 digits; wrenches and poses are omitted."""
         tables.write_csv(self, Path(path))
 
     def write_npz(self, path: str | Path) -> None:
-        """Write everything, without loss, as `tables` describes."""
+        """Write the whole recording without loss, as `tables` describes."""
         tables.write_npz(self, Path(path))
 
     @property
@@ -157,20 +158,20 @@ class Recording(Plotted):
 
     @property
     def wrench(self) -> WrenchSeries | None:
-        """The only force/torque sensor, None without one.
+        """Readings of the only force/torque sensor; None without a sensor.
 
         Raises:
-            RecordingError: there are several; choose one of `wrenches`.
+            RecordingError: there are several sensors; choose one of `wrenches`.
         """
         if len(self.wrenches) > 1:
             raise RecordingError(f"{self.source} has several wrench topics: {', '.join(self.wrenches)}; choose one")
         return next(iter(self.wrenches.values()), None)
 
     def select(self, joint_names: Sequence[str]) -> Recording:
-        """Only these joints, in this order; where the others were stays in `others`.
+        """Select these joints, in this order; the positions of the other joints are kept in `others`.
 
         Raises:
-            RecordingError: joints are missing; names them and those that are there.
+            RecordingError: joints are missing.
         """
         missing = [name for name in joint_names if name not in self.joint_names]
         if missing:
@@ -191,7 +192,7 @@ class Recording(Plotted):
         )
 
     def slice(self, samples: np.ndarray | slice) -> Recording:
-        """Only these samples: a slice, a mask (N,) or increasing indices. Their times are kept.
+        """Select samples by a slice, a mask (N,) or increasing indices, without changing their times.
 
         Wrenches, poses and commands are kept from the first to the last of these samples.
         """
@@ -261,7 +262,7 @@ class Recording(Plotted):
             )
 
     def _check_values(self) -> None:
-        if self.duration < SHORTEST_STEP * (self.n_samples - 1):
+        if self.duration < MIN_STEP_S * (self.n_samples - 1):
             raise RecordingError(
                 f"{self.source}: its {self.n_samples} samples take {self.duration:g} s; time must be in s"
             )
@@ -269,27 +270,27 @@ class Recording(Plotted):
             array = getattr(self, name)
             if array is None:
                 continue
-            good = np.abs(array) <= LARGEST
+            good = np.abs(array) <= MAX_VALUE
             bad = np.argwhere(~(good if name == "position" else good | np.isnan(array)))
             if bad.size:
                 sample, joint = bad[0]
                 raise RecordingError(
                     f"{self.source}: {name} of joint '{self.joint_names[joint]}' is {array[sample, joint]} at sample "
                     f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a number up to "
-                    f"{LARGEST:g}: remove these samples, or record again"
+                    f"{MAX_VALUE:g}: remove these samples, or record again"
                 )
 
 
 RecordingLike = Recording | str | Path
 Recordings = RecordingLike | Sequence[RecordingLike]
-"""A recording, or where it is; or several."""
+"""Recording, or path of a recording; or several of them."""
 
 
 def read_all(given: Sequence[Recordings], joint_names: Sequence[str] | None = None) -> tuple[Recording, ...]:
-    """Recordings as they are given, files read with their efforts taken for torque; lists among them are opened.
+    """Return recordings, reading files with efforts as torque; nested lists are flattened.
 
     Raises:
-        RecordingError: as `Recording.read`.
+        RecordingError: a file cannot be read, see `Recording.read`.
     """
     found: list[Recording] = []
     for one in given:
@@ -306,7 +307,7 @@ def practically_zero(torque: np.ndarray) -> np.ndarray:
     """Return a mask (n,) of the joints whose torques (N, n) are recorded, but zero or too small to be measured."""
     recorded = np.isfinite(torque).any(axis=0)
     magnitude = np.abs(torque[:, recorded])
-    # The quantile leaves out spikes, beside which every other torque would seem to be zero.
+    # The quantile excludes spikes, compared with which every other torque would seem to be zero.
     usual = np.nanquantile(magnitude, 0.99, axis=0).max(initial=0.0)
     dead = np.zeros(torque.shape[1], bool)
     dead[recorded] = np.nanmax(magnitude, axis=0) <= max(MIN_TORQUE, MIN_TORQUE_SHARE * usual)
@@ -314,12 +315,12 @@ def practically_zero(torque: np.ndarray) -> np.ndarray:
 
 
 def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recording:
-    """The recording with these tracks added, on the clock that they have.
+    """Add tracks to a recording without changing their clock.
 
-    As long as that is the camera's own, do not slice the recording: a slice cuts by the robot's clock.
+    Do not slice the recording while the tracks are on the camera's clock: a slice uses the robot's clock.
 
     Raises:
-        RecordingError: it has a track of such a name.
+        RecordingError: the recording has a track of the same name.
     """
     both = sorted(set(recording.poses) & set(poses))
     if both:
@@ -330,17 +331,17 @@ def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recordin
 
 
 MOVED = 0.01
-"""A joint moved if it covered this much, rad or m; or is as fast, per s."""
+"""Smallest travel of a joint that moved, rad or m, and smallest speed, per s."""
 
 MIN_TORQUE = 1e-9
-"""N m or N: the torque of a joint that stays below it was not measured. Memory that a driver does not fill holds such
-numbers, often denormal ones."""
+"""Smallest measured torque of a joint, N m or N. Memory that a driver does not fill contains smaller numbers, often
+denormal ones."""
 MIN_TORQUE_SHARE = 1e-7
-"""… and so does one below this part of the arm's largest torque: the resolution of single precision."""
-SHORTEST_STEP = 1e-9
-"""s between two samples."""
-LARGEST = 1e12
-"""rad, m, N m or any other unit: more is damage. Counts of encoders stay below it and are reported."""
+"""Smallest measured torque of a joint, as a fraction of the arm's largest: the resolution of single precision."""
+MIN_STEP_S = 1e-9
+"""Smallest mean step between samples."""
+MAX_VALUE = 1e12
+"""Largest value in any unit; larger ones are damage. Counts of encoders are below it and are reported."""
 
 
 def _require_readable(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> None:

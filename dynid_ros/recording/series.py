@@ -9,21 +9,21 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 
 
-def require_increasing(time: np.ndarray, source: str, way_out: str) -> None:
+def require_increasing(time: np.ndarray, source: str, remedy: str) -> None:
     """Refuse time stamps (N,), s, that repeat, go backward or are not finite.
 
     Raises:
-        RecordingError: names the source, the first such sample and both stamps.
+        RecordingError: the message has the source, the first such sample and both stamps.
     """
     bad = np.flatnonzero(~((np.diff(time) > 0) & np.isfinite(time[1:])))
     if not np.isfinite(time[0]):
-        raise RecordingError(f"{source}: time of sample 0 is {time[0]}; {way_out}")
+        raise RecordingError(f"{source}: time of sample 0 is {time[0]}; {remedy}")
     if bad.size:
         i = int(bad[0])
         kind = "repeats" if time[i + 1] == time[i] else "goes backward" if time[i + 1] < time[i] else "is not a number"
         raise RecordingError(
             f"{source}: time {kind} at sample {i + 1}: {time[i + 1]:.9f} s after {time[i]:.9f} s "
-            f"({bad.size} such samples); {way_out}"
+            f"({bad.size} such samples); {remedy}"
         )
 
 
@@ -32,12 +32,12 @@ AnySeries = TypeVar("AnySeries", bound="_Series")
 
 @dataclass(frozen=True, eq=False)
 class _Series:
-    """Arrays whose rows are samples, and a `frame_id`."""
+    """Series of samples: arrays with a row per sample, and a `frame_id`."""
 
     time: np.ndarray
 
     def between(self: AnySeries, start: float, end: float) -> AnySeries:
-        """Samples with start <= time <= end, s."""
+        """Return the samples with start <= time <= end, s."""
         keep = (self.time >= start) & (self.time <= end)
         rows = {field.name: getattr(self, field.name)[keep] for field in fields(self) if field.name != "frame_id"}
         return replace(self, **rows)
@@ -45,12 +45,16 @@ class _Series:
 
 @dataclass(frozen=True, eq=False)
 class WrenchSeries(_Series):
-    """Wrenches of one sensor: time (N,) in s on the recording's clock, force (N, 3) in N, torque (N, 3) in N m.
+    """Wrenches of one sensor, in the order of reception and with the recorded stamps.
 
-    Values are in the sensor's frame `frame_id`, in the order received and with the stamps as recorded.
+    Attributes:
+        time: (N,) time on the recording's clock, s.
+        force: (N, 3) force in the sensor's frame, N.
+        torque: (N, 3) torque in the sensor's frame, N m.
+        frame_id: name of the sensor's frame.
 
     Raises:
-        RecordingError: an array does not hold numbers, or has another shape.
+        RecordingError: an array does not contain numbers, or has another shape.
     """
 
     force: np.ndarray
@@ -63,12 +67,15 @@ class WrenchSeries(_Series):
 
 @dataclass(frozen=True, eq=False)
 class ImuSeries(_Series):
-    """Accelerations of one IMU: time (N,) in s on the recording's clock, acceleration (N, 3) in m/s^2, upwards at rest.
+    """Accelerations of one IMU.
 
-    Values are in the sensor's frame `frame_id`.
+    Attributes:
+        time: (N,) time on the recording's clock, s.
+        acceleration: (N, 3) acceleration in the sensor's frame, m/s^2; it points upwards at rest.
+        frame_id: name of the sensor's frame.
 
     Raises:
-        RecordingError: an array does not hold numbers, or has another shape.
+        RecordingError: an array does not contain numbers, or has another shape.
     """
 
     acceleration: np.ndarray
@@ -80,13 +87,16 @@ class ImuSeries(_Series):
 
 @dataclass(frozen=True, eq=False)
 class PoseSeries(_Series):
-    """Poses of one rigid body or marker: time (N,) in s on the recording's clock, position (N, 3) in m.
+    """Poses of one rigid body or marker; NaN where it was not seen. Infinite numbers become NaN.
 
-    `quaternion` (N, 4) is x, y, z, w. Both are in the frame `frame_id`; NaN where a marker was not seen, for which an
-    infinite number counts too.
+    Attributes:
+        time: (N,) time on the recording's clock, s.
+        position: (N, 3) position, m.
+        quaternion: (N, 4) orientation as x, y, z, w.
+        frame_id: name of the frame of position and orientation.
 
     Raises:
-        RecordingError: an array does not hold numbers, or has another shape.
+        RecordingError: an array does not contain numbers, or has another shape.
     """
 
     position: np.ndarray
@@ -102,12 +112,14 @@ class PoseSeries(_Series):
 
 @dataclass(frozen=True, eq=False)
 class CommandSeries:
-    """Positions that the joints were told to take: time (K,) in s on the recording's clock, position (K, n), rad or m.
+    """Commanded positions of the joints, each valid until the next.
 
-    Each holds until the next; NaN where a command is not for a joint.
+    Attributes:
+        time: (K,) time on the recording's clock, s.
+        position: (K, n) positions, rad or m; NaN where a command does not include a joint.
 
     Raises:
-        RecordingError: an array does not hold numbers or has another shape, or time does not increase.
+        RecordingError: an array does not contain numbers or has another shape, or time does not increase.
     """
 
     time: np.ndarray
@@ -119,18 +131,18 @@ class CommandSeries:
             require_increasing(self.time, "command", "remove the repeated or misplaced commands")
 
     def select(self, columns: Sequence[int]) -> "CommandSeries":
-        """Only the joints in these columns, in this order."""
+        """Select the joints in these columns, in this order."""
         return replace(self, position=self.position[:, columns])
 
     def between(self, start: float, end: float) -> "CommandSeries":
-        """Commands that hold somewhere from start to end, s: the last one before start is among them."""
+        """Return the commands that are valid between start and end, s, with the last one before start."""
         first = max(int(np.searchsorted(self.time, start, side="right")) - 1, 0)
         kept = slice(first, int(np.searchsorted(self.time, end, side="right")))
         return replace(self, time=self.time[kept], position=self.position[kept])
 
 
 def _set_arrays(series: WrenchSeries | PoseSeries | ImuSeries | CommandSeries, **widths: int) -> None:
-    """Make the fields arrays of numbers: time (N,), the others (N, width)."""
+    """Convert the fields to arrays of numbers: time (N,), the others (N, width)."""
     count = np.size(series.time)
     for name, shape in [("time", (count,)), *((name, (count, width)) for name, width in widths.items())]:
         try:
