@@ -29,7 +29,7 @@ class Answer:
         screen: lines for people.
         document: data for programs.
         files: written files by name.
-        code: exit code; 0: success, 1: the result is incomplete or not good enough, as the screen says.
+        code: exit code; 0: success, 1: the result is incomplete or not good enough, see the screen.
         kind: kind of document of a command with several, added to the name of its schema.
     """
 

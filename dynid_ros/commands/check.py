@@ -18,7 +18,7 @@ from dynid_ros.recording import Recording
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     add_robot(parser)
     add_recordings(parser, required=False)
     parser.add_argument(

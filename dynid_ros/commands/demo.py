@@ -12,7 +12,7 @@ from dynid_ros.jobs.screen import Screen
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.add_argument(
         "--parameters", type=Path, metavar="FILE", help="ROS parameter file of all nodes (default: config/demo.yaml)"
     )

@@ -49,7 +49,7 @@ SETTINGS_PER_JOINT = tuple(name for name, each in SETTINGS.items() if each.is_nu
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.description = (
         "Design a motion that shows the parameters of an arm, within limits and workspace; or, with "
         "--judge, say whether a motion is enough. Values per joint: one for all, one for each with commas between, or "
@@ -127,7 +127,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_setting(group: argparse._ArgumentGroup, setting: Setting, otherwise: str = "") -> None:
-    """Add the option of a setting, which each kind of motion has a default for."""
+    """Declare the option of a setting; each kind of motion has a default for it."""
     owners = owners_of(setting.name)
     text = setting.description.partition("; nan:")[0].partition("; default:")[0]
     kind: dict[str, Any] = {"metavar": setting.symbol or "V"}

@@ -11,7 +11,7 @@ from dynid_ros.jobs.inputs import read_recordings, read_robot_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.description = (
         "Write the model for another program, and say what its format cannot hold and the error of that."
     )

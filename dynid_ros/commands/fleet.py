@@ -25,7 +25,7 @@ REFUSED_KEYS = ("output", "json", "verbose", "help")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.description = (
         "Identify many arms from many recordings, as `dynid identify` does, and compare them. Jobs that are done and "
         "whose inputs have not changed are skipped; the others continue when one fails. Exit code 2: a job failed; 1: "

@@ -24,7 +24,7 @@ from dynid_ros.settings import values_of
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add a command for each kind."""
+    """Declare a command for each kind."""
     kinds = parser.add_subparsers(required=True, metavar="what")
     for name, kind in KINDS.items():
         if kind.purpose:
@@ -32,7 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_kind(name: str, parser: argparse.ArgumentParser) -> None:
-    """Add the options of a kind: robot, recordings by role, effort, method, files, output."""
+    """Declare the options of a kind: robot, recordings by role, effort, method, files, output."""
     kind, special = KINDS[name], SPECIAL.get(name, Special())
     parser.description = special.description or f"Identify {kind.purpose}."
     add_robot(parser, required=special.needs_robot)
@@ -179,11 +179,11 @@ def _prepare_flexible(kind: Kind, options: argparse.Namespace) -> Prepared:
 
 
 def _add_nothing(*_groups: Any) -> None:
-    """Add no option."""
+    """Declare no option."""
 
 
 class Special(NamedTuple):
-    """Part of a command that the table of kinds does not say.
+    """Part of a command that is not in the table of kinds.
 
     Attributes:
         add: adds options to the parser, its group of recordings and its group of the method.

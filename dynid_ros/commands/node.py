@@ -11,7 +11,7 @@ from dynid_ros.jobs.screen import Screen
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.description = f"Run a node of ROS 2: {', '.join(dynid_ros.nodes.NAMES)}. Its parameters: docs/parameters.md."
     parser.add_argument("name", choices=dynid_ros.nodes.NAMES, metavar="NAME", help="name of the node")
     parser.add_argument(
@@ -26,6 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _node(options: argparse.Namespace) -> Answer:
     dynid_ros.nodes.import_nodes([options.name], f"node {options.name}")
     sys.argv = [f"dynid node {options.name}", *options.arguments]  # where rclpy looks
-    uninterruptible()  # a node ends in its own way, however often it is asked
+    uninterruptible()  # a node shuts down by itself, however many signals it gets
     import_module(dynid_ros.nodes.module_of(options.name)).main()
     return Answer(Screen(()), {})

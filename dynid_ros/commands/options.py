@@ -13,7 +13,7 @@ EFFORT_KINDS = ("torque", "motor_current", "gravity_compensated")
 
 
 def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """Add the options of the arm."""
+    """Declare the options of the arm."""
     group = parser.add_argument_group("robot")
     arm = group.add_mutually_exclusive_group(required=required)
     arm.add_argument(
@@ -67,7 +67,7 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
 def add_recordings(
     parser: argparse.ArgumentParser, required: bool = True, *, effort: bool = True
 ) -> argparse._ArgumentGroup:
-    """Add the recordings of a command and the options to read them; return their group."""
+    """Declare the recordings of a command and the options to read them; return their group."""
     group = parser.add_argument_group("recordings")
     add_recording(group, "recording", "recording: bag folder, .csv or .npz; repeatable", required)
     add_reading(group)
@@ -77,14 +77,14 @@ def add_recordings(
 
 
 def add_recording(group: argparse._ActionsContainer, name: str, help_text: str, required: bool = False) -> None:
-    """Add an option that takes a recording and may be repeated."""
+    """Declare an option that takes a recording and may be repeated."""
     group.add_argument(
         f"--{name}", action="append", type=Path, required=required, default=[], metavar="R", help=help_text
     )
 
 
 def add_reading(group: argparse._ActionsContainer) -> None:
-    """Add the options that say how bags are read."""
+    """Declare the options for reading bags."""
     group.add_argument(
         "--joint-states-topic",
         metavar="TOPIC",
@@ -98,7 +98,7 @@ def add_reading(group: argparse._ActionsContainer) -> None:
 
 
 def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True) -> None:
-    """Add the options that say what the recorded effort is; `calibration`: torque sensors may be corrected."""
+    """Declare the options of the recorded effort; `calibration`: torque sensors may be corrected."""
     group = parser.add_argument_group("effort")
     group.add_argument(
         "--torque-topic", metavar="TOPIC", help="topic of the joint torques (default: effort of the joint states)"
@@ -126,14 +126,14 @@ def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True) -> 
 
 
 def add_link_states(group: argparse._ActionsContainer) -> None:
-    """Add the topic of the links' positions."""
+    """Declare the topic of the links' positions."""
     group.add_argument(
         "--link-states-topic", metavar="TOPIC", help="topic (JointState) of the links' positions in a bag, by joint"
     )
 
 
 def add_output(parser: argparse.ArgumentParser, help_text: str = "", *, required: bool = True) -> None:
-    """Add where the results go and how the command answers; an empty `help_text`: it writes no files."""
+    """Declare the output of results and of the answer; an empty `help_text`: the command writes no files."""
     group = parser.add_argument_group("output")
     if help_text:
         group.add_argument("--output", type=Path, required=required, metavar="PATH", help=help_text)
@@ -142,7 +142,7 @@ def add_output(parser: argparse.ArgumentParser, help_text: str = "", *, required
 
 
 def add_scheduler(group: argparse._ActionsContainer, help_text: str) -> None:
-    """Add the address of a dask cluster and its certificates."""
+    """Declare the address of a dask cluster and its certificates."""
     group.add_argument("--scheduler", metavar="ADDRESS", help=help_text)
     group.add_argument(
         "--tls",
@@ -160,7 +160,7 @@ def scheduler_cluster(options: argparse.Namespace) -> AbstractContextManager[Clu
 
 
 def add_settings(group: argparse._ActionsContainer, settings: Iterable[Setting]) -> None:
-    """Add an option for each setting; a setting that is on by default is switched off by `--no-…`."""
+    """Declare an option for each setting; a setting that is on by default is switched off by `--no-…`."""
     for setting in settings:
         words = setting.name.replace("_", "-")
         if isinstance(setting.default, bool):

@@ -12,7 +12,7 @@ from dynid_ros.jobs.screen import Screen
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.description = (
         "Write the page of an identified.yaml. With --urdf and --recording, it has the report of a gravity fit, or "
         "shows how well links predict the recordings."

@@ -15,7 +15,7 @@ from dynid_ros.jobs.prediction import predict, predict_torsion
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.description = (
         "Compare the torque of every recorded sample with that of an identified.yaml; for a file of --torsion, "
         "motor minus link position, without --urdf."

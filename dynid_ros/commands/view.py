@@ -12,7 +12,7 @@ from dynid_ros.jobs.screen import Screen
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
+    """Declare the options of the command."""
     parser.description = (
         "Show positions, velocities, commands and torques of a recording, and the moving arm, in the viewer of Rerun "
         "(pip install rerun-sdk)."

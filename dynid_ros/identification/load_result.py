@@ -1,4 +1,4 @@
-"""What load identification found, how sure it is, and what it could not find."""
+"""Result of a load identification: body, intervals, sensor biases, undetermined parameters."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class LoadResult(Result):
 
     Attributes:
         robot: the arm, with the tip that the load is fixed to.
-        estimate: by the data alone: the load's first four or ten parameters, then bias, offsets and friction.
-        solution: (k,) of the estimate, complete; it says nothing along what the data leave undetermined.
-        condition_number: of the weighted equations with unit columns; infinite where something stays open.
-        channels: what was measured: joints, or axes of a wrench.
-        residual_rms: (c,) of each channel, N m or N.
-        signal_rms: (c,) of what was fitted.
-        n_samples: equations of each channel.
-        remarks: what to know about the result, one sentence each.
-        faults: of a sensor, for which its readings were corrected; no driver settings are made of such a result.
+        estimate: estimates by the data alone: four or ten parameters of the load, then bias, offsets and friction.
+        solution: complete solution (k,), which is arbitrary along undetermined directions.
+        condition_number: condition number of the weighted equations with unit columns; infinite if rank-deficient.
+        channels: names of the measured channels: joints, or axes of a wrench.
+        residual_rms: residual (c,) of each channel, N m or N.
+        signal_rms: fitted signal (c,) of each channel, N m or N.
+        n_samples: number of equations of each channel.
+        remarks: sentences on the result.
+        faults: faults of the sensor, whose readings were corrected; such a result has no driver settings.
         arm: content of the arm's `identified.yaml`, to which the load is added; None: the file holds the load alone.
         arm_missing: sentences on what is not determined of an arm that was identified along with the load.
         fitted: `LoadEvidence` of the equations that were fitted; None: they were not kept.
@@ -69,17 +69,17 @@ class LoadResult(Result):
 
     @property
     def frame(self) -> str:
-        """Link whose frame all numbers are in."""
+        """Link whose frame the numbers refer to."""
         return self.robot.tip
 
     @property
     def n_load(self) -> int:
-        """4 of a static identification, 10 of one from motion."""
+        """Number of load parameters: 4 of a static identification, 10 from motion."""
         return sum(name in LOAD_NAMES for name in self.estimate.names)
 
     @cached_property
     def body(self) -> LoadBody:
-        """By the data alone; NaN where they decide nothing."""
+        """Body by the data alone; NaN for undetermined parameters."""
         n = self.n_load
         parameters, covariance = np.full(PARAMETERS_PER_LINK, np.nan), np.zeros((PARAMETERS_PER_LINK,) * 2)
         parameters[:n], covariance[:n, :n] = self.estimate.values[:n], self.estimate.covariance[:n, :n]
@@ -87,9 +87,9 @@ class LoadResult(Result):
 
     @cached_property
     def parameters(self) -> NDArray:
-        """(10,) of a physically consistent body, about the frame's origin; its inertia is NaN if no motion shows it.
+        """Parameters (10,) of a physically consistent body, about the frame's origin; inertia is NaN without motion.
 
-        Zero if the data show that there is no load; NaN if they do not show its mass.
+        They are zero if the data exclude a load, and NaN if they do not determine its mass.
         """
         if not np.isfinite(self.estimate.values[:STATIC]).all():
             return np.full(PARAMETERS_PER_LINK, np.nan)
@@ -103,43 +103,43 @@ class LoadResult(Result):
 
     @property
     def mass(self) -> float:
-        """In kg, of `parameters`; where no load is shown, by the data alone; NaN if they do not determine it."""
+        """Mass of `parameters`, kg, or by the data alone if no load is shown; NaN if it is not determined."""
         return float(self.parameters[0]) if self.is_loaded else self.body.mass
 
     @property
     def center(self) -> NDArray:
-        """(3,) centre of mass in the frame, m; NaN without a load."""
+        """Centre of mass (3,) in the frame, m; NaN without a load."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.parameters[1:4] / self.parameters[0]
 
     @cached_property
     def possible(self) -> LoadBody:
-        """The body of `parameters`, with the errors of the estimate."""
+        """Body of `parameters` with the covariance of the estimate."""
         return LoadBody(self.parameters, self.body.covariance)
 
     @property
     def standard_errors(self) -> NDArray:
-        """(10,) NaN where the data do not decide."""
+        """Standard errors (10,); NaN for undetermined parameters."""
         return np.where(np.isfinite(self.body.parameters), np.sqrt(np.diag(self.body.covariance)), np.nan)
 
     def confidence_intervals(self, level: float = LEVEL) -> NDArray:
-        """(10, 2) by the data alone; NaN where they do not decide."""
+        """Return the intervals (10, 2) by the data alone; NaN for undetermined parameters."""
         found = np.full((PARAMETERS_PER_LINK, 2), np.nan)
         found[: self.n_load] = self.estimate.confidence_intervals(level)[: self.n_load]
         return found
 
     @property
     def inertia_freedom(self) -> float:
-        """Degrees of freedom of the inertia's errors: the fewest of its parameters'; NaN where the arm was at rest."""
+        """Degrees of freedom of the inertia: the smallest of its parameters; NaN if the arm was at rest."""
         return float(np.min(self.estimate.dof[STATIC : self.n_load], initial=np.inf))
 
     def center_intervals(self, level: float = LEVEL) -> NDArray:
-        """(3, 2) of the centre of mass, m."""
+        """Return the intervals (3, 2) of the centre of mass, m."""
         return interval(self.body.center, self.body.center_errors, self.estimate.dof[1:STATIC], level)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Sentences on what the data do not determine, and what to record."""
+        """Sentences on undetermined parameters, and on recordings that would determine them."""
         return (*self.arm_missing, *self._load_missing())
 
     def _load_missing(self) -> tuple[str, ...]:
@@ -165,15 +165,12 @@ class LoadResult(Result):
 
     @property
     def nuisance(self) -> dict[str, tuple[float, float]]:
-        """Value and standard error of what was estimated beside the load: a sensor's bias, offsets, friction."""
+        """Value and standard error of the other estimates: bias of a sensor, offsets, friction."""
         rows = zip(self.estimate.names, self.estimate.values, self.estimate.standard_errors, strict=True)
         return {name: (float(value), float(error)) for name, value, error in list(rows)[self.n_load :]}
 
     def in_last_link(self) -> NDArray:
-        """(10,) of `parameters` about the frame of the last link that moves, whose own they add to.
-
-        Without motion the inertia is unknown and NaN.
-        """
+        """Return `parameters` (10,) about the frame of the last moving link, to which they add; NaN if not known."""
         known = transformed(np.nan_to_num(self.parameters), self.robot.tip_offset)
         if np.isnan(self.parameters[0]):
             return np.full(PARAMETERS_PER_LINK, np.nan)
@@ -204,7 +201,7 @@ class LoadResult(Result):
         return [*_body_lines(self), *_bias_lines(self)]
 
     def further_lines(self) -> list[str]:
-        """Return the residual of each channel beside the fitted signal."""
+        """Return the residual and the fitted signal of each channel."""
         rms = "  ".join(
             f"{channel} {value:.3g}/{size:.3g}"
             for channel, value, size in zip(self.channels, self.residual_rms, self.signal_rms, strict=True)
@@ -232,7 +229,7 @@ class LoadResult(Result):
 
 
 def section_of_load(result: LoadResult) -> dict:
-    """Section `load` of `identified.yaml`."""
+    """Return the section `load` of `identified.yaml`."""
     return load_section(
         result.frame,
         result.possible,
@@ -335,7 +332,7 @@ def _center_and_moments(result: LoadResult) -> list[str]:
 
 
 def alike(result: LoadResult) -> Iterable[str]:
-    """A sentence on principal moments too close for their axes to mean anything."""
+    """Yield a sentence on principal moments that are too close for their axes to be meaningful."""
     body = result.possible
     pairs = [f"{i + 1} and {j + 1}" for i, j in body.alike]
     if pairs:
@@ -347,31 +344,30 @@ def alike(result: LoadResult) -> Iterable[str]:
         )
 
 
-# The body that a load can be: drawn to the estimate by its errors, and to a ball of its mass where they leave room.
+# Physically consistent body nearest to the estimate, regularized towards a ball of its mass.
 
 
-SMALLEST_MASS = 1e-3
-"""Smallest mass of the ball, kg."""
-FARTHEST = 1.0
-"""Largest distance of the ball from the frame in each direction, m."""
-WEIGHT = 1.0
-"""Weight of the ball: as of one observation that knows each second moment to about its own size."""
-DECIDED = 1e-12
-"""Smallest eigenvalue of a correlation matrix that is no rounding."""
+MIN_BALL_MASS_KG = 1e-3
+MAX_BALL_DISTANCE_M = 1.0
+"""Largest distance of the ball from the frame in each direction."""
+BALL_WEIGHT = 1.0
+"""Weight of the ball, like one observation of each second moment to about its own size."""
+MIN_EIGENVALUE = 1e-12
+"""Smallest eigenvalue of a correlation matrix above rounding."""
 
 
 def possible_load(solution: NDArray, covariance: NDArray) -> NDArray:
-    """Parameters (10,) of a physically consistent body.
+    """Return the parameters (10,) of the physically consistent body that fits best.
 
-    Minimises ½ (x − x̂)ᵀ C⁻¹ (x − x̂) + `WEIGHT` · divergence from the ball, see `consistency`.
+    Minimises ½ (x − x̂)ᵀ C⁻¹ (x − x̂) + `BALL_WEIGHT` · divergence from the ball, see `consistency`.
 
     Args:
         solution: (k,) first k of the ten parameters, as estimated.
         covariance: (k, k); it is singular where the data leave something open, which then is as in the ball.
     """
-    matrix = half_inverse(covariance, DECIDED).T
+    matrix = half_inverse(covariance, MIN_EIGENVALUE).T
     regressor = np.zeros((len(matrix), PARAMETERS_PER_LINK))
     regressor[:, : len(solution)] = matrix
-    mass = max(float(solution[0]), SMALLEST_MASS)
-    about = ball(mass, np.clip(solution[1:4] / mass, -FARTHEST, FARTHEST))
-    return solve_consistent(regressor, matrix @ solution, about, WEIGHT, link_names=["load"]).solution
+    mass = max(float(solution[0]), MIN_BALL_MASS_KG)
+    about = ball(mass, np.clip(solution[1:4] / mass, -MAX_BALL_DISTANCE_M, MAX_BALL_DISTANCE_M))
+    return solve_consistent(regressor, matrix @ solution, about, BALL_WEIGHT, link_names=["load"]).solution

@@ -73,7 +73,7 @@ class Result(Plotted):
 
         @property
         def missing(self) -> tuple[str, ...]:
-            """Sentences on what the data do not determine, and what to record."""
+            """Sentences on undetermined parameters, and on recordings that would determine them."""
 
         @property
         def direction(self) -> GravityDirection | None:
@@ -132,7 +132,7 @@ class Result(Plotted):
         return f"{self._line()}{f'; {agreement}' if agreement else ''}."
 
     def joint_table(self, validations: Sequence[Validation] = ()) -> list[str]:
-        """Return the lines of a table by joint, heads first; it leaves out what the data do not determine."""
+        """Return the lines of a table by joint, heads first; undetermined parameters are left out."""
         return [line for one in validations[:1] for line in one.table().splitlines()]
 
     def further_lines(self) -> list[str]:
@@ -158,7 +158,7 @@ class Result(Plotted):
 
 
 def unseen_agreement(validations: Sequence[Validation]) -> str:
-    """Return words on how well recordings that were not fitted are predicted; empty: there are none."""
+    """Return words on the prediction of recordings that were not fitted; empty: no such recording."""
     relative = [error for one in validations for error in getattr(one, "relative_rms", ()) if np.isfinite(error)]
     if not relative:
         return ""

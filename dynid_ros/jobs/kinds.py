@@ -35,7 +35,7 @@ class Role(NamedTuple):
 
 
 class FileInput(NamedTuple):
-    """File besides recordings that the estimator reads; its field `name` holds the path, or None.
+    """File other than recordings that the estimator reads; its field `name` holds the path, or None.
 
     Attributes:
         name: field of the estimator, and option of `dynid identify`.
@@ -90,8 +90,8 @@ class Kind:
         report: "module:function" that writes the page from path, result, recordings by role and validations.
         roles: recordings that it uses.
         checks: sanity check of its recordings.
-        extras: "module:function" that writes further files of a result into a folder; empty: there are none.
-        files: names of the inputs besides recordings.
+        extras: "module:function" that writes further files of a result into a folder; empty: no further files.
+        files: names of the inputs other than recordings.
         writes: names of the files that every run writes.
         all_or_nothing: whether a result with undetermined parameters predicts no recording.
     """

@@ -20,9 +20,9 @@ def check_with_load(
 
     Args:
         recordings: recordings that are to be fitted together.
-        robot: the arm as it is mounted.
+        robot: the arm with its mounting.
         motion: whether the fit needs motion.
-        undecided: list that receives the faults that would not show in these recordings.
+        undecided: list that receives the faults that these recordings would not show.
     """
     findings = check(recordings, robot, motion, undecided)
     if any(finding.severity == "error" for finding in findings):

@@ -26,7 +26,7 @@ class Extras:
     """Further files of a result.
 
     Attributes:
-        files: paths by name, beside "identified" and "report".
+        files: paths by name, in addition to "identified" and "report".
         content: keys for the document of the run.
         remarks: lines of the summary.
         warnings: reasons why files were not written.
@@ -74,7 +74,7 @@ class IdentificationRun:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Sentences on what the recordings do not determine, and what to record."""
+        """Sentences on undetermined parameters, and on recordings that would determine them."""
         return tuple(self.result.missing)
 
     @property
@@ -93,7 +93,7 @@ class IdentificationRun:
         return "\n".join([*lines, *self.extras.remarks, f"wrote {', '.join(map(str, self.files.values()))}"])
 
     def screen(self) -> Screen:
-        """Return what was identified, how good it is, a table by joint, remarks and files."""
+        """Return the recordings, the quality, a table by joint, remarks and files."""
         result = self.result
         names = ", ".join(Path(source).stem for source in result.sources)
         verdict = [f"{result.robot.name}: {self.kind} identified from {names} ({self.recorded_s:.0f} s)"]
@@ -107,7 +107,7 @@ class IdentificationRun:
         return Screen(verdict, table, remarks, list(self.files.values()), details=self.summary())
 
     def document(self) -> dict:
-        """Return the content of `identified.yaml` as far as it was identified here, and the warnings."""
+        """Return the content of `identified.yaml` from this run, and the warnings."""
         content = self.result.content(self.validations)
         return {**content, **self.extras.content, "warnings": self.warnings}
 
@@ -199,7 +199,7 @@ def _unvalidated(result: Any, compared: Sequence[Validation]) -> str:
 
 
 def write_urdf(result: Any, output: Path) -> Extras:
-    """Write the URDF with identified links, or remove that of an earlier run if there are no such links."""
+    """Write the URDF with identified links, or remove that of an earlier run if the links are not known."""
     path = output / "identified.urdf"
     try:
         return Extras({"urdf": result.write_urdf(path)})

@@ -17,9 +17,9 @@ class Screen:
     """Lines of a command, the important ones first; `--verbose` prints all that a command knows instead.
 
     Attributes:
-        verdict: one or two sentences: what was done, from what, and whether it is good enough.
+        verdict: one or two sentences: action, recordings, and whether the result is good enough.
         table: lines of a table, its heads first.
-        remarks: sentences in order of importance, of which the first three are printed.
+        remarks: sentences in order of importance; the first three are printed.
         files: files that were written.
         details: all lines for `--verbose`; empty: verdict, table, remarks and files are complete.
     """
@@ -73,7 +73,7 @@ def _cut(table: Sequence[str], count: int) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """Return a text without what exceeds the width of a line in its middle: its end says what to do."""
+    """Return a text that fits a line, cut in the middle: its end has the remedy."""
     if len(text) <= MAX_LINE_WIDTH:
         return text
     head, tail = MAX_LINE_WIDTH * 6 // 10, MAX_LINE_WIDTH * 4 // 10 - 3

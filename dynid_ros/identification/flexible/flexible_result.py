@@ -1,4 +1,4 @@
-"""What identification of flexible joints found, how sure it is, and what it could not distinguish."""
+"""Result of an identification of flexible joints: springs, motors, links, and springs as measured."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HEADS = {
 
 
 class Term(NamedTuple):
-    """A parameter of every joint: (n,) values, standard errors, and whether the data determine it."""
+    """One parameter of every joint: values (n,), standard errors, and whether the data determine it."""
 
     values: NDArray
     standard_errors: NDArray
@@ -47,7 +47,7 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RunFound:
-    """What belongs to one recording, or to one stretch of it.
+    """Estimates that belong to one recording, or to one stretch of it.
 
     Attributes:
         source: the recording.
@@ -88,7 +88,7 @@ class FlexibleResult(Result):
         remarks: sentences on what was chosen and what is not determined.
         iterations: of the search.
         validations: agreement with recordings that were not fitted, for the report.
-        springs: torque and deflection of each spring as measured; empty: nobody asked for them.
+        springs: torque and deflection of each spring as measured; empty: they were not evaluated.
         cameras: `MocapLinks` of the recordings in which cameras saw the links.
         repeats: name, mean and coefficient of variation of each parameter over fits of single recordings.
     """
@@ -117,16 +117,16 @@ class FlexibleResult(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """(p,) names of the parameters, such as "Izz1" or "stiffness joint_1"."""
+        """Names (p,) of the parameters, such as "Izz1" or "stiffness joint_1"."""
         return self.layout.names
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """The joints."""
+        """Names of the joints."""
         return self.layout.robot.joint_names
 
     def confidence_intervals(self, level: float = LEVEL) -> NDArray:
-        """(p, 2) lower and upper ends; that of a stiffness is the inverse of its compliance's."""
+        """Return the intervals (p, 2); that of a stiffness is the inverse of the interval of its compliance."""
         half = half_width(self.standard_errors, level=level)
         found = np.stack([self.parameters - half, self.parameters + half], axis=1)
         for i in self.layout.index("stiffness"):
@@ -146,12 +146,12 @@ class FlexibleResult(Result):
 
     @property
     def decided(self) -> NDArray:
-        """(p,) whether the data determine each parameter."""
+        """Mask (p,) of the parameters that the data determine."""
         return self.standard_errors < MAX_RELATIVE_ERROR * np.abs(self.parameters)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Sentences on the joints whose stiffness the data do not determine."""
+        """Sentences on joints whose stiffness is undetermined."""
         known = self.term("stiffness").decided
         return tuple(
             f"stiffness of {joint} is not known: its deflection hardly shows; load it more, by faster motion or a mass"
@@ -161,22 +161,22 @@ class FlexibleResult(Result):
 
     @property
     def stiffness(self) -> NDArray:
-        """(n,) N m/rad or N/m; NaN where the data do not determine it."""
+        """Stiffness (n,), N m/rad or N/m; NaN if undetermined."""
         term = self.term("stiffness")
         return np.where(term.decided, term.values, np.nan)
 
     @property
     def model(self) -> JointParameters:
-        """All parameters by what they are."""
+        """Parameters by their meaning."""
         return self.layout.unpack(self.parameters)
 
     @property
     def residual_rms(self) -> NDArray:
-        """(n,) RMS of the motors' torques that the fit leaves, N m or N, over all recordings."""
+        """RMS residual (n,) of the motors' torques over all recordings, N m or N."""
         return np.sqrt(np.mean([run.torque_rms**2 for run in self.runs], axis=0))
 
     def predict(self, recording: Recording) -> FlexiblePrediction:
-        """Motion of the links and torques of the motors, from the recorded motion of the motors alone.
+        """Predict the motion of the links and the torques of the motors from the recorded motion of the motors.
 
         Raises:
             RecordingError: a joint is missing, or there is no motion.
@@ -223,7 +223,7 @@ class FlexibleResult(Result):
         return sections
 
     def _entry(self, i: int) -> dict:
-        """Entry of a joint in the section `flexible_joints`."""
+        """Return the entry of a joint in the section `flexible_joints`."""
         law, joint = self.layout.springs[i], self.joint_names[i]
         places = {
             name: self.layout.names.index(f"{name} {joint}")
@@ -273,13 +273,13 @@ class FlexibleResult(Result):
 
 
 def value_text(value: float, error: float) -> str:
-    """Value and half of its 95 % interval, or that it is not determined."""
+    """Return a value with half of its 95 % interval, or "not determined"."""
     if not error < MAX_RELATIVE_ERROR * abs(value):
         return "not determined"
     return f"{value:.4g} ± {half_width(error):.2g}"
 
 
-# What sensors say of the springs: deflections and torques without any law, to fit one to and to show.
+# Deflection and torque of the springs as measured, without a law.
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +306,7 @@ class MeasuredSpring:
 def link_noise(
     robot_joints: Sequence[str], recordings: Sequence[Recording], links: Sequence[LinkAngles | None]
 ) -> NDArray:
-    """(n,) white noise of the links' positions as they were measured, rad or m; NaN where too few are known."""
+    """Return the white noise (n,) of the measured link positions, rad or m; NaN if too few are known."""
     found = []
     for recording, seen in zip(recordings, links, strict=True):
         values = recording.select(robot_joints).link_position if seen is None else seen.position
@@ -316,9 +316,9 @@ def link_noise(
 
 
 def measured_springs(result: FlexibleResult, laws: Sequence[Sequence[str]], noise: NDArray) -> list[MeasuredSpring]:
-    """Deflection and torque of each spring, and the law of each joint's `laws` that predicts them best.
+    """Return deflection and torque of each spring, and the law of `laws` that predicts them best.
 
-    Only the motor's own terms, the zeros and the clocks are taken from the result, not its springs.
+    The result contributes the terms of the motors, the zeros and the clocks, but not its springs.
 
     Args:
         result: of an identification.
@@ -338,7 +338,7 @@ def measured_springs(result: FlexibleResult, laws: Sequence[Sequence[str]], nois
 
 
 def measured(result: FlexibleResult, joint: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Deflection, torque and run (N,) of the joint's spring, all recordings after each other, without any law."""
+    """Return deflection, torque and run (N,) of the spring of a joint over all recordings, without a law."""
     parts = [run.prediction for run in result.runs]
     deflection = np.concatenate([part.link + part.deflection - part.measured_link for part in parts])[:, joint]
     torque = np.concatenate([part.measured_torque - (part.torque - part.spring_torque) for part in parts])[:, joint]

@@ -15,7 +15,7 @@ from dynid_ros.estimation.least_squares import solve_grouped
 from dynid_ros.estimation.rank import column_norms, null_space
 from dynid_ros.identification.gravity.gravity_problem import GravityProblem, GravitySolution, recursive
 from dynid_ros.identification.gravity.gravity_result import (
-    MAXIMUM_INFLATION,
+    MAX_INFLATION,
     GravityResult,
     count_angles,
     describe_observability,
@@ -331,7 +331,7 @@ class GravityIdentification:
         tolerance = half_width(errors, np.clip(angles - required_angles(names) + 1, 1, dof), level)
         sentences = []
         for k, name in enumerate(names):
-            if name not in observable or other.inflation[k] > MAXIMUM_INFLATION:
+            if name not in observable or other.inflation[k] > MAX_INFLATION:
                 continue
             together, together_width = observable[name]
             value = other.values[k]

@@ -1,4 +1,4 @@
-"""What gravity identification found, how sure it is, and what it could not find."""
+"""Result of a gravity identification: moments, offsets and friction, with their observability."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,17 +23,14 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.parameter_words import parameter_table
 from dynid_ros.recording.recording import Recordings, read_all
 
-# Whether samples determine the gravity moment of a joint, and what stands in the way.
-
-
-MAXIMUM_INFLATION = 30.0
-"""Parameters whose standard errors collinearity inflates beyond this are not reported. With an unknown torque offset, a
-joint reaches it where it turns by less than about 45 degrees (60: 17, 30: 65)."""
+MAX_INFLATION = 30.0
+"""Largest inflation of a standard error by collinearity. With an unknown torque offset, a joint reaches it if it turns
+by less than about 45 degrees (60: 17, 30: 65)."""
 
 
 @dataclass(frozen=True)
 class Observability:
-    """Whether the data determine a joint's moment; `reason` says why not, and what to do."""
+    """Observability of the moment of a joint; `reason` is the cause and the remedy if it is not observable."""
 
     observable: bool
     reason: str = ""
@@ -47,19 +44,19 @@ def describe_observability(
     errors: tuple[NDArray, NDArray, NDArray],
     samples: Samples,
 ) -> dict[str, Observability]:
-    """Say for each joint whether its moment is determined, and if not, what stands in the way.
+    """Return the observability of the moment of each joint.
 
     Args:
         robot: the arm.
-        gravity: its moments.
-        names: (k,) of the unknowns that were fitted.
-        errors: (k,) inflation of their standard errors, infinite for what is undetermined; (k,) half 95 % intervals;
-            (n, n) whether the estimate of joint i rests on an unobservable moment of joint j.
-        samples: that were fitted.
+        gravity: gravity model with the moments.
+        names: names (k,) of the fitted unknowns.
+        errors: inflation (k,) of their standard errors, infinite for undetermined unknowns; half 95 % intervals (k,);
+            matrix (n, n), whether the estimate of joint i depends on an unobservable moment of joint j.
+        samples: fitted samples.
     """
     worst, wide = (dict(zip(names, values, strict=True)) for values in errors[:2])
     dependence = errors[2]
-    # Of an axis near gravity as much as its tilt makes of it.
+    # Torque per moment: an axis that is nearly parallel to gravity counts by its tilt.
     weight = np.linalg.norm(robot.gravity) * gravity.loads()
     parallel = gravity.unobservable_axes()
     found = {}
@@ -74,7 +71,7 @@ def describe_observability(
         angles, needed = count_angles(samples, i), required_angles(names)
         width = max(wide.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
         vague = width * weight[i] > np.abs(samples.torque[:, i]).max()
-        if factor <= MAXIMUM_INFLATION and (angles >= needed or not revolute) and not vague:
+        if factor <= MAX_INFLATION and (angles >= needed or not revolute) and not vague:
             found[joint] = Observability(True)
             continue
         span = float(np.ptp(samples.position[:, i]))
@@ -96,7 +93,7 @@ def describe_observability(
                 f"its angle spans only {np.rad2deg(span):.0f} degrees; "
                 "at least about 60 are needed to distinguish its moment from its torque offset"
             )
-        elif factor <= MAXIMUM_INFLATION:
+        elif factor <= MAX_INFLATION:
             reason = f"its moment is known to ± {width:.2g} kg m only, which is more than all of its torque; add poses"
         else:
             reason = (
@@ -108,7 +105,7 @@ def describe_observability(
 
 
 ANGLE_STEP_RAD = np.deg2rad(2)
-"""Angles of a joint that differ by less count as one."""
+"""Angle below which two angles of a joint count as equal."""
 
 
 def count_angles(samples: Samples, joint: int) -> int:
@@ -117,12 +114,12 @@ def count_angles(samples: Samples, joint: int) -> int:
 
 
 def required_angles(names: Sequence[str]) -> int:
-    """Return the number of angles that a sinusoid needs: one more than its unknowns, an offset among them or not."""
+    """Return the number of angles that a sinusoid needs: one more than its unknowns."""
     return 4 if any(name.startswith("offset ") for name in names) else 3
 
 
 def columns_of(gravity: GravityModel, joint: int) -> range:
-    """Where the moments of a joint are among all."""
+    """Return the columns of the moments of a joint."""
     return range(len(gravity.names))[gravity.columns(joint)]
 
 
@@ -133,9 +130,9 @@ def moment_joints(gravity: GravityModel) -> dict[str, str]:
 
 
 TURNS = ["turn 1", "turn 2"]
-"""Names of the turns of gravity about its two axes, where they were fitted."""
-OUTSIDE = 1e-6
-"""Part of a torque's row outside the determined space, of its length, up to which the torque is determined."""
+"""Names of the rotations of gravity about its two axes, if they were fitted."""
+MAX_UNDETERMINED_FRACTION = 1e-6
+"""Length of a row outside the determined space, as a fraction of its length, up to which its torque is determined."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,17 +140,17 @@ class GravityResult(Result):
     """Moments n_x, n_y (kg m, in the joint frame) per joint with offset and friction; see `GravityIdentification`.
 
     Attributes:
-        names: of all unknowns, e.g. "n_x joint_2", "offset joint_2".
-        values, covariance, inflation: of all unknowns, in that order.
-        determined: (r, k) orthonormal basis of what the data determine, in columns divided by `scale`.
-        condition_number: of the column-scaled weighted problem.
-        dof: (k,) degrees of freedom of each variance.
-        residual_rms: (n,) N m, of the rows that were fitted.
+        names: names of all unknowns, e.g. "n_x joint_2", "offset joint_2".
+        values, covariance, inflation: estimates of all unknowns, in that order.
+        determined: orthonormal basis (r, k) of the determined space, in columns divided by `scale`.
+        condition_number: condition number of the column-scaled weighted problem.
+        dof: degrees of freedom (k,) of each variance.
+        residual_rms: RMS residual (n,) of the fitted rows, N m.
         noise: standard deviation of a row by joint and kind of sample, N m.
-        observability: per joint name.
-        rules: what counts as static and as slow.
-        direction: of gravity, where it was found; `robot.gravity` has it. None: it was given.
-        remarks: sentences on what does not fit together.
+        observability: observability by joint.
+        rules: rules for static and slow samples.
+        direction: direction of gravity that was estimated, as in `robot.gravity`; None: it was given.
+        remarks: sentences on contradictions in the data.
     """
 
     robot: RobotModel
@@ -178,21 +175,21 @@ class GravityResult(Result):
 
     @property
     def parameters(self) -> NDArray:
-        """(k,) moments in the order of `gravity.names`; NaN where the data do not determine it."""
+        """Moments (k,) in the order of `gravity.names`; NaN if undetermined."""
         return self._pick(self.gravity.names, self.values)
 
     @property
     def standard_errors(self) -> NDArray:
-        """(k,) of `parameters`."""
+        """Standard errors (k,) of `parameters`."""
         return self._pick(self.gravity.names, np.sqrt(np.diag(self.covariance)))
 
     def confidence_intervals(self, level: float = LEVEL) -> NDArray:
-        """(k, 2) lower and upper ends, from Student's t."""
+        """Return the intervals (k, 2) by Student's t."""
         return interval(self.parameters, self.standard_errors, self._pick(self.gravity.names, self.dof), level)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the data do not determine and what to record, a sentence for each joint that gravity loads."""
+        """Sentences on undetermined moments of joints that gravity loads, and on poses that would determine them."""
         return tuple(
             f"gravity of {joint} is not known: {state.reason}"
             for joint, state in self.observability.items()
@@ -200,25 +197,25 @@ class GravityResult(Result):
         )
 
     def per_joint(self, label: str) -> tuple[NDArray, NDArray]:
-        """(n,) value and standard error of "offset", "coulomb" or "viscous"; NaN where it is not determined."""
+        """Return value and standard error (n,) of "offset", "coulomb" or "viscous"; NaN if undetermined."""
         names = [f"{label} {joint}" for joint in self.robot.joint_names]
         return self._pick(names, self.values), self._pick(names, np.sqrt(np.diag(self.covariance)))
 
     def predict(self, q: NDArray) -> NDArray:
-        """(N, n) gravity torque at (N, n) positions; NaN where it rests on what the data do not determine."""
+        """Return the gravity torque (N, n) at positions (N, n); NaN if it depends on undetermined moments."""
         return self._evaluate(self._gravity_rows(q))
 
     def predict_std(self, q: NDArray) -> NDArray:
-        """(N, n) standard error of `predict`."""
+        """Return the standard error (N, n) of `predict`."""
         rows = self._gravity_rows(q)
         std = standard_errors_of(rows, self.covariance)
         std[~self._is_determined(rows)] = np.nan
         return std
 
     def predict_samples(self, samples: Samples) -> NDArray:
-        """(M, n) torque that the sensors should read: gravity, offset, and friction where its direction is known.
+        """Return the sensor torque (M, n): gravity, offset, and friction if its direction is known.
 
-        A joint that never moved may have a known torque and an unknown gravity torque: its offset is in the way.
+        A joint that never moved may have a determined torque, but no determined gravity torque because of its offset.
         """
         rows = self._gravity_rows(samples.position)
         extras = {"offset": np.ones_like(samples.position), "coulomb": samples.direction, "viscous": samples.velocity}
@@ -246,15 +243,14 @@ class GravityResult(Result):
         return self.validate_samples(samples, name)
 
     def validate_samples(self, samples: Samples, name: str = "") -> Validation:
-        """Compare with samples that are already extracted."""
+        """Compare with extracted samples."""
         unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
         return validate_torque(name, self.robot.joint_names, samples.torque, self.predict_samples(samples), unit)
 
     def friction_torque(self) -> tuple[NDArray, NDArray]:
-        """(n, 2) torque besides gravity of each joint that moves upwards, and downwards, and its standard error.
+        """Return torque minus gravity (n, 2) of each joint moving upwards and downwards, and its standard error.
 
-        It is what the data determine: friction that differs by direction looks like a sensor's offset. NaN where it is
-        not determined.
+        The data determine these sums: direction-dependent friction looks like a sensor offset. NaN if undetermined.
         """
         rows = np.zeros((self.robot.n_joints, 2, len(self.names)))
         for i, joint in enumerate(self.robot.joint_names):
@@ -279,7 +275,7 @@ class GravityResult(Result):
         return f"Gravity of {observable} joints that it loads is observable; {unseen_agreement(validations) or fit}."
 
     def joint_table(self, _validations: Sequence[Validation] = ()) -> list[str]:
-        """Return moments with 95 % intervals, torque besides gravity by direction, and residual."""
+        """Return moments with 95 % intervals, torque minus gravity by direction, and residual."""
         half = half_width(1.0, self._pick(self.gravity.names, self.dof))
         value, error = self.parameters, self.standard_errors
         rows = []
@@ -311,7 +307,7 @@ class GravityResult(Result):
         }
 
     def _friction_entry(self, i: int) -> dict:
-        """Friction of a joint; errors of its torques by direction have the fewer degrees of freedom of their parts."""
+        """Return the friction of a joint; torques by direction have the smaller degrees of freedom of their parts."""
         terms = ("coulomb", "viscous", "offset")
         own = self._pick([f"{term} {self.robot.joint_names[i]}" for term in terms], self.dof)
         found = {}
@@ -328,7 +324,7 @@ class GravityResult(Result):
         index = {
             name: i
             for i, name in enumerate(self.names)
-            if self.inflation[i] <= MAXIMUM_INFLATION and self._is_trusted(name)
+            if self.inflation[i] <= MAX_INFLATION and self._is_trusted(name)
         }
         return np.array([values[index[name]] if name in index else np.nan for name in names])
 
@@ -337,7 +333,7 @@ class GravityResult(Result):
         return joint is None or self.observability[joint].observable
 
     def _gravity_rows(self, q: NDArray) -> NDArray:
-        """(N, n, k) what the gravity torque is made of, in the columns of `names`."""
+        """Return the rows (N, n, k) of the gravity torque in the columns of `names`."""
         full = self.gravity.regressor(q)
         rows = np.zeros((*full.shape[:2], len(self.names)))
         for column, name in enumerate(self.gravity.names):
@@ -349,11 +345,11 @@ class GravityResult(Result):
 
     def _evaluate(self, rows: NDArray) -> NDArray:
         torque = rows @ self.values
-        # A joint that was held but for its noise determines its moments formally: to more than all of its torque.
+        # A joint that only noise moves determines its moments with an error above all of its torque.
         vague = standard_errors_of(rows, self.covariance) > np.abs(self.samples.torque).max(axis=0)
         torque[vague | ~self._is_determined(rows)] = np.nan
         return torque
 
     def _is_determined(self, rows: NDArray) -> NDArray:
-        """(N, n) whether each row lies in the space that the data span."""
-        return within(rows / self.scale, self.determined, OUTSIDE)
+        """Return (N, n), whether each row lies in the space that the data span."""
+        return within(rows / self.scale, self.determined, MAX_UNDETERMINED_FRACTION)

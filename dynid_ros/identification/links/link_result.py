@@ -1,4 +1,4 @@
-"""What link identification found, how sure it is, and what it could not find."""
+"""Result of a link identification: links, friction, intervals, undetermined parameters, URDF."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from dynid_ros.recording.recording import RecordingLike, read_all
 
 
 def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray) -> dict:
-    """Moments of the identified links, for gravity compensation."""
+    """Return the moments of the identified links, for gravity compensation."""
     gravity = GravityModel(robot)
     moments, free = gravity.project(parameters), gravity.unobservable_axes()
     inertial = base.columns < parameters.size
@@ -64,9 +64,6 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
         if not torque_free and unknown[gravity.columns(i)].any()
     }
     return gravity_section(gravity, moments, std, reasons, dof)
-
-
-# What a recording determines of links and friction, and what it does not.
 
 
 def beyond_the_arm(
@@ -95,27 +92,27 @@ def drives_in_links(base: BaseParameters) -> list[str]:
 
 
 def undetermined_remarks(base: BaseParameters, estimate: BaseEstimate) -> list[str]:
-    """Sentences on what no motion, and what this motion, does not show."""
-    found = []
+    """Return sentences on parameters that no motion shows, and on those that this motion does not determine."""
+    remarks = []
     if shared := drives_in_links(base):
-        found.append(
+        remarks.append(
             f"torques show {', '.join(shared)} only together with links: the links written are as near to the URDF as "
             "the sums allow, and these terms take the rest"
         )
     hidden = [name for name, category in zip(base.names, base.categories, strict=True) if category == "unidentifiable"]
     if hidden:
-        found.append(
+        remarks.append(
             f"no motion of this arm shows {', '.join(hidden)}: their values follow from the URDF and from the rest"
         )
     undecided = [e for e, value in zip(estimate.expressions, estimate.values, strict=True) if not np.isfinite(value)]
     if undecided:
-        found.append(f"this motion does not determine {'; '.join(undecided)}: move all joints, faster and further")
+        remarks.append(f"this motion does not determine {'; '.join(undecided)}: move all joints, faster and further")
     with np.errstate(invalid="ignore"):
         uncertain = estimate.relative_standard_errors > MAX_RELATIVE_ERROR
         weak = [name for name, large in zip(estimate.names, uncertain, strict=True) if large]
     if weak:
-        found.append(f"standard error above {MAX_RELATIVE_ERROR:.0%} of the value: {', '.join(weak)}")
-    return found
+        remarks.append(f"standard error above {MAX_RELATIVE_ERROR:.0%} of the value: {', '.join(weak)}")
+    return remarks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,21 +120,21 @@ class LinkResult(Result):
     """Links and friction of an arm; see `LinkIdentification`.
 
     Attributes:
-        model: the links and friction that predict torques; physically possible with the estimator "consistent".
-        urdf_model: the URDF's own links, with friction fitted to the same data: what to compare with.
+        model: links and friction that predict torques; physically consistent with the estimator "consistent".
+        urdf_model: links of the URDF with friction fitted to the same data, for comparison.
         base: structure of the base parameters.
-        base_parameters: their estimates, by the data alone.
-        condition_number: of the weighted base regressor with unit columns.
-        noise: (n,) RMS residual of each joint by the data alone, N m; what the joints were weighted by.
-        residual_rms: (n,) RMS residual of `model` on the fitted data, N m.
-        torque_rms: (n,) of the fitted data, N m.
-        urdf_residual_rms: (n,) of `urdf_model` on the fitted data, N m.
-        n_samples: equations per joint after decimation.
-        remarks: choices made and what to know about them, one sentence each.
-        scores: mean logarithm of the squared error on samples left out, by weight of the prior.
-        direction: of gravity, where it was found; `robot.gravity` has it. None: it was given.
-        base_links: (10 n,) links with the torques of the base parameters, all but these zero.
-        ranges: least and largest position of each joint that was recorded, rad or m; `robot.posture` has their medians.
+        base_parameters: estimates of the base parameters by the data alone.
+        condition_number: condition number of the weighted base regressor with unit columns.
+        noise: RMS residual (n,) of each joint by the data alone, N m, which weights the joints.
+        residual_rms: RMS residual (n,) of `model` on the fitted data, N m.
+        torque_rms: RMS torque (n,) of the fitted data, N m.
+        urdf_residual_rms: RMS residual (n,) of `urdf_model` on the fitted data, N m.
+        n_samples: number of equations per joint after decimation.
+        remarks: sentences on choices and on the result.
+        scores: mean logarithm of the squared error on held-out samples, by weight of the prior.
+        direction: direction of gravity that was estimated, as in `robot.gravity`; None: it was given.
+        base_links: links (10 n,) with the torques of the base parameters; their other parameters are zero.
+        ranges: smallest and largest recorded position of each joint, rad or m; `robot.posture` has the medians.
     """
 
     model: LinkModel
@@ -160,7 +157,7 @@ class LinkResult(Result):
 
     @property
     def robot(self) -> RobotModel:
-        """The arm, with the parameters of its URDF."""
+        """Arm with the parameters of its URDF."""
         return self.model.robot
 
     @property
@@ -170,14 +167,14 @@ class LinkResult(Result):
 
     @property
     def friction(self) -> FrictionModel:
-        """The friction terms that were chosen."""
+        """Friction model with the chosen terms."""
         return self.model.friction
 
     @property
     def parameters(self) -> NDArray:
-        """(10 n,) of the links, in the order of `RobotModel.parameters`.
+        """Parameters (10 n,) of the links, in the order of `RobotModel.parameters`.
 
-        What the data leave undetermined is as in the URDF, or as near to it as the rest allows.
+        Undetermined parameters are regularized towards the URDF.
         """
         return self.model.parameters
 
@@ -188,7 +185,7 @@ class LinkResult(Result):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What the data do not determine and what to record; empty where they determine all base parameters."""
+        """Sentence on undetermined base parameters and on a motion that would determine them; empty: all are known."""
         undecided = ~np.isfinite(self.base_parameters.values)
         if not undecided.any():
             return ()
@@ -204,35 +201,35 @@ class LinkResult(Result):
 
     @property
     def standard_errors(self) -> NDArray:
-        """(10 n,) of those parameters that the data determine by themselves; NaN for all others."""
-        return self._alone(self.base_parameters.standard_errors)
+        """Standard errors (10 n,) of parameters that the data determine individually; NaN for the others."""
+        return self._single_parameter_values(self.base_parameters.standard_errors)
 
     def confidence_intervals(self, level: float = LEVEL) -> NDArray:
-        """(10 n, 2) lower and upper ends by the data alone; NaN for what they do not determine by itself."""
+        """Return the intervals (10 n, 2) by the data alone; NaN for parameters that are not determined individually."""
         low, high = self.base_parameters.confidence_intervals(level).T
-        return np.stack([self._alone(low), self._alone(high)], axis=1)
+        return np.stack([self._single_parameter_values(low), self._single_parameter_values(high)], axis=1)
 
     @property
     def known_arm(self) -> KnownArm:
-        """The model and how well it is known, to find from other recordings what is added to the arm."""
+        """Model with its uncertainty, to identify a load from other recordings."""
         return KnownArm.of(self.model, self.base_parameters, ", ".join(self.sources))
 
     @property
     def urdf_r_squared(self) -> NDArray:
-        """(n,) R² of the torque, not centred, by the URDF's links, friction being fitted."""
+        """R² (n,) of the torque about zero by the links of the URDF with fitted friction."""
         return 1 - (self.urdf_residual_rms / self.torque_rms) ** 2
 
     @property
     def r_squared(self) -> NDArray:
-        """(n,) share of the torque's mean square that the identified model predicts."""
+        """R² (n,) of the torque about zero by the identified model."""
         return 1 - (self.residual_rms / self.torque_rms) ** 2
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> NDArray:
-        """(N, n) torque that the sensors read, friction and offsets included, of motions (N, n) each."""
+        """Return the sensor torque (N, n), with friction and offsets, of motions (N, n)."""
         return self.model.predict(q, qd, qdd)
 
     def validate(self, recording: RecordingLike) -> Validation:
-        """Agreement on a recording that was not fitted, torque and prediction filtered alike.
+        """Compare with a recording that was not fitted; torque and prediction pass the same filter.
 
         Raises:
             RecordingError: a joint of the robot is not in it.
@@ -352,7 +349,7 @@ class LinkResult(Result):
         return sections
 
     def document(self) -> dict:
-        """Return the content of `identified.yaml`; its format says whether older readers know its friction terms."""
+        """Return the content of `identified.yaml`; its format depends on the friction terms."""
         is_plain = self.model.signals.driver is None
         file_format = format_of(self.friction, self.robot.n_joints) if is_plain else FORMATS[-1]
         remarks = [*self.remarks, *self.urdf_remarks]
@@ -360,11 +357,11 @@ class LinkResult(Result):
 
     @cached_property
     def urdf(self) -> str:
-        """The robot's URDF with the identified inertias; nothing else in it changes.
+        """URDF of the robot with the identified inertias; nothing else in it changes.
 
         Raises:
-            IdentificationError: the data do not determine all links, or links that no simulator accepts, as estimators
-                other than "consistent" may give.
+            IdentificationError: links are undetermined, or not physically consistent, as with other estimators than
+                "consistent".
             ModelError: the robot does not come from a URDF.
         """
         if self.missing:
@@ -384,15 +381,15 @@ class LinkResult(Result):
 
     @cached_property
     def urdf_remarks(self) -> tuple[str, ...]:
-        """Say how far the URDF's torque is off where what moves on the arm (a gripper) moves."""
+        """Sentences on the torque error of the URDF if a gripper on the arm moves."""
         try:
             remark = posture_error(self.robot, self.parameters, self.urdf, self.ranges)
         except (IdentificationError, ModelError):
             return ()
         return (remark,) if remark else ()
 
-    def _alone(self, values: NDArray) -> NDArray:
-        """(10 n,) values of base parameters that are a single link parameter; NaN for others."""
+    def _single_parameter_values(self, values: NDArray) -> NDArray:
+        """Return the values (10 n,) of base parameters that are single link parameters; NaN for the others."""
         found = np.full(self.parameters.size, np.nan)
         for row, column in enumerate(self.base.columns):
             if column < found.size and self.base.categories[column] == "identifiable":

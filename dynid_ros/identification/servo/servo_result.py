@@ -1,4 +1,4 @@
-"""What was found of position-commanded servos, how sure it is, and what stays unknown without a torque."""
+"""Result of a servo identification: delay, gain, inertia and friction, over the gain if it is not known."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ UNITS = {
     "offset": ("rad", "N m"),
     "gravity": ("rad", "N m"),
 }
-"""Units of a revolute joint by label: over gain, and with the gain known."""
-LEAST_GRAVITY = 1e-5
-"""Gravity over gain, rad or m, of a joint that it does not load: axes of a URDF are not quite upright."""
-UNEXPLAINED = 3.0
-"""RMS residual over the noise of the encoder from which on the model lacks something."""
+"""Units of a revolute joint by label: over the gain, and with a known gain."""
+MIN_GRAVITY = 1e-5
+"""Gravity over gain, rad or m, up to which a joint counts as not loaded: axes of a URDF are not exactly upright."""
+MAX_RESIDUAL_OVER_NOISE = 3.0
+"""RMS residual over the noise of the encoder above which the model is incomplete."""
 
 
 @dataclass(frozen=True, eq=False)
 class ServoJoint:
-    """One joint; numbers are over its gain.
+    """Estimates of one joint; numbers are over its gain.
 
     Attributes:
-        name: of the joint.
-        layout: of its parameters.
-        values: (p,).
-        covariance: (p, p) by leaving out one stretch of time after the other; NaN for what is not determined.
-        dof: degrees of freedom of that.
-        rows: combinations (p,) of the parameters by label: mean inertia of the recorded motion, and gravity where it
-            was largest.
-        rms: what the simulation leaves of the measured positions, rad or m.
-        noise: of the encoder, from what of the positions changes from sample to sample, rad or m.
-        condition_number: of the derivatives in columns of unit norm; infinite where something is not determined.
+        name: name of the joint.
+        layout: layout of its parameters.
+        values: parameters (p,).
+        covariance: covariance (p, p) by a jackknife over blocks of time; NaN for undetermined parameters.
+        dof: degrees of freedom of the covariance.
+        rows: combinations (p,) of the parameters by label: mean inertia of the recorded motion, and its largest
+            gravity.
+        rms: RMS of measured minus simulated positions, rad or m.
+        noise: noise of the encoder, from differences of successive positions, rad or m.
+        condition_number: condition number of the derivatives in columns of unit norm; infinite if rank-deficient.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ServoJoint:
     def of(
         cls, names: tuple[str, JointLayout], values: NDArray, normal: Normal, rows: Mapping[str, NDArray], noise: float
     ) -> ServoJoint:
-        """From the joint's name and layout, and the residuals' normal equations at the estimate."""
+        """Return the joint from its name and layout, and the normal equations of the residuals at the estimate."""
         name, layout = names
         whole = normal.matrices.sum(axis=0)
         judged = Identifiability.of(whole / max(normal.rms, 1e-12) ** 2, whole / max(normal.rms, 1e-12) ** 2)
@@ -108,17 +108,17 @@ class ServoJoint:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the parameters, base parameters by their expressions."""
+        """Parameter names; a base parameter is named by its linear combination."""
         return self.layout.names
 
     @cached_property
     def over_gain(self) -> dict[str, tuple[float, float]]:
-        """Value and standard error by label, over the gain; NaN where not determined."""
+        """Value and standard error by label, over the gain; NaN if undetermined."""
         return {label: self._combined(row) for label, row in self._labelled().items()}
 
     @cached_property
     def in_torque(self) -> dict[str, tuple[float, float]]:
-        """Gain, N m/rad, and everything but the delay in N m; empty where the gain is not known."""
+        """Gain, N m/rad, and the other estimates in N m (the delay in s); empty if the gain is not known."""
         if COMPLIANCE not in self.names:
             return {}
         at = self.names.index(COMPLIANCE)
@@ -139,7 +139,7 @@ class ServoJoint:
 
     @cached_property
     def undetermined(self) -> dict[str, str]:
-        """Why something is not known, by label."""
+        """Reasons of undetermined estimates, by label."""
         found = {}
         if COMPLIANCE not in self.names:
             found["gain"] = "no torque and no known mass: everything is known over the gain only"
@@ -151,13 +151,13 @@ class ServoJoint:
         return found
 
     def base(self) -> list[tuple[str, float, float]]:
-        """Expression, value and standard error of each base parameter, over the gain."""
+        """Return expression, value and standard error of each base parameter, over the gain."""
         first = self.layout.first + 1 + (COMPLIANCE in self.names)
         rows = np.eye(len(self.values))
         return [(self.names[k], *self._combined(rows[k])) for k in range(first, len(self.values))]
 
     def half(self, error: float) -> float:
-        """Half of a 95 % interval."""
+        """Return half of a 95 % interval."""
         return float(half_width(error, self.dof))
 
     def _labelled(self) -> dict[str, NDArray]:
@@ -265,24 +265,24 @@ class ServoResult(Result):
 
     @property
     def held(self) -> tuple[str, ...]:
-        """Joints that did not move."""
+        """Names of the joints that did not move."""
         return tuple(name for name in self.robot.joint_names if name not in self.joints)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Gains, where a reference mass was to give them and no joint shows it."""
+        """Sentence on a reference mass that no joint shows."""
         if self.settings["reference_mass"] is None or any(joint.in_torque for joint in self.joints.values()):
             return ()
         return ("no joint shows the reference mass; attach it, where it loads joints, and record the same motion",)
 
     @property
     def condition_number(self) -> float:
-        """Of the worst joint."""
+        """Condition number of the worst joint."""
         return max(joint.condition_number for joint in self.joints.values())
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What stays unknown."""
+        """Sentences on unknown gains and on joints that are not explained."""
         found = [f"{name} did not move, so nothing is said of it" for name in self.held]
         unknown = [name for name, joint in self.joints.items() if not joint.in_torque]
         if unknown:
@@ -292,7 +292,7 @@ class ServoResult(Result):
                 "in proportion to other joints'; viscous friction is not distinguished from damping by the controller"
             )
         for name, joint in self.joints.items():
-            if joint.rms > UNEXPLAINED * joint.noise:
+            if joint.rms > MAX_RESIDUAL_OVER_NOISE * joint.noise:
                 found.append(
                     f"{name}: the simulation leaves {joint.rms:.2g} {self.position_unit(name)} of the positions, "
                     f"{joint.rms / joint.noise:.0f} times the encoder's noise: the servo lacks "
@@ -340,7 +340,7 @@ class ServoResult(Result):
         return lines
 
     def validate(self, other: Recording) -> Validation:
-        """Following errors of another recording, command less position, simulated against measured; rad or m.
+        """Compare simulated and measured following errors, command minus position, of another recording; rad or m.
 
         Raises:
             IdentificationError: no commands, or too short a recording.
@@ -356,7 +356,7 @@ class ServoResult(Result):
         )
 
     def simulate(self, other: Recording) -> list[tuple[NDArray, NDArray, NDArray]]:
-        """Told, measured and simulated positions, (M, n) each, of each stretch of a recording without the mass.
+        """Return commanded, measured and simulated positions (M, n) of each stretch of a recording without the mass.
 
         Raises:
             IdentificationError: no commands, or too short a recording.
@@ -394,7 +394,7 @@ class ServoResult(Result):
 
 
 def _rows(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint: int) -> dict[str, NDArray]:
-    """Combinations (p,): mean inertia, and gravity where it is largest, in the recordings without the mass."""
+    """Return the combinations (p,) of mean inertia and of largest gravity in the recordings without the mass."""
     first = layout.first
     plain = [run for run in runs if not run.loaded]
     own = np.concatenate([run.columns[joint].inertia for run in plain])
@@ -403,10 +403,10 @@ def _rows(runs: Sequence[ServoRun], layout: JointLayout, values: NDArray, joint:
     mean, largest = np.zeros(len(values)), np.zeros(len(values))
     mean[first:] = own.mean(axis=0)
     largest[first:] = weight[np.argmax(np.abs(size))]
-    return {"inertia": mean, **({"gravity": largest} if np.abs(size).max() > LEAST_GRAVITY else {})}
+    return {"inertia": mean, **({"gravity": largest} if np.abs(size).max() > MIN_GRAVITY else {})}
 
 
 def _noise(runs: Sequence[ServoRun], joint: int) -> float:
-    """Noise of an encoder: fourth differences of white noise are √70 times as large, and of motion next to nothing."""
+    """Return the noise of an encoder by fourth differences, which hold √70 times the noise and hardly any motion."""
     differences = np.concatenate([np.diff(run.position[:, joint], 4) for run in runs])
     return float(np.sqrt(np.mean(differences**2) / 70)) + np.finfo(float).tiny

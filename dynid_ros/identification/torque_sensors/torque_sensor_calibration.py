@@ -34,7 +34,7 @@ from dynid_ros.identification.torque_sensors.refusals import (
 )
 from dynid_ros.identification.torque_sensors.torque_sensor_fit import fit_torque_sensors
 from dynid_ros.identification.torque_sensors.torque_sensor_model import ReferenceMass, TorqueSensorModel
-from dynid_ros.identification.torque_sensors.torque_sensor_result import COLLINEAR, TorqueSensorResult
+from dynid_ros.identification.torque_sensors.torque_sensor_result import COLLINEAR_INFLATION, TorqueSensorResult
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -267,7 +267,7 @@ def _remarks(result: TorqueSensorResult) -> list[str]:
     names = result.names
     inflated = [
         f"{names[i]} ({result.fit.inflation[i]:.0f})"
-        for i in np.flatnonzero(np.isfinite(result.fit.inflation) & (result.fit.inflation > COLLINEAR))
+        for i in np.flatnonzero(np.isfinite(result.fit.inflation) & (result.fit.inflation > COLLINEAR_INFLATION))
         if names[i] not in result.reasons
     ]
     if inflated:

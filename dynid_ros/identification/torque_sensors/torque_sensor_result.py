@@ -1,4 +1,4 @@
-"""What a calibration of torque sensors found, how sure it is, and what it could not find."""
+"""Result of a torque-sensor calibration: gains, offsets and friction, with undetermined combinations."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.recording import Recording
 
-COLLINEAR = 30.0
-"""Inflation of standard errors from which what the model misses may matter more than noise."""
+COLLINEAR_INFLATION = 30.0
+"""Inflation of standard errors above which errors of the model may exceed the noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TorqueSensorResult(Result):
     """Gain and offset of each joint's torque sensor, and of its position sensor if they were unknown.
 
-    A reading v stands for the torque gain (v − offset), a position reading φ for the angle position_gain φ +
-    position_offset. Numbers that the data do not determine are NaN; `reasons` says why, `freedoms` what they are bound
-    to.
+    A reading v corresponds to the torque gain (v − offset), a position reading φ to the angle position_gain φ +
+    position_offset. Undetermined numbers are NaN; `reasons` has the causes, `freedoms` the combinations of unknowns
+    that no reading shows.
 
     Attributes:
-        model: what was fitted.
-        fit: raw numbers.
-        sources: recordings.
-        settings: of the calibration.
-        remarks: what to know, one sentence each.
+        model: fitted model.
+        fit: solution in the unknowns of the model.
+        sources: names of the recordings.
+        settings: settings of the calibration.
+        remarks: sentences on the result.
         arm: content of the arm's `identified.yaml`, to which the sensors are added; None: the file holds them alone.
     """
 
@@ -70,7 +70,7 @@ class TorqueSensorResult(Result):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """The n joints."""
+        """Names of the n joints."""
         return self.model.robot.joint_names
 
     @cached_property
@@ -80,25 +80,25 @@ class TorqueSensorResult(Result):
 
     @cached_property
     def reasons(self) -> dict[str, str]:
-        """By name, why the data do not determine an unknown; those that they decide are not in it."""
+        """Reasons of undetermined unknowns, by name."""
         std = np.sqrt(np.diag(self.fit.covariance))
         return {reported(name): why for name, why in undecided(self.model, self.fit, std).items()}
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Sentences on the gains that the data do not determine, but for joints that gravity never loads."""
+        """Sentences on undetermined gains of joints that gravity loads."""
         loaded = ~GravityModel(self.model.robot).unobservable_axes()
         names = [f"gain {joint}" for joint, known in zip(self.joint_names, loaded, strict=True) if known]
         return tuple(f"{name} is not known: {self.reasons[name]}" for name in names if name in self.reasons)
 
     @cached_property
     def freedoms(self) -> tuple[NullDirection, ...]:
-        """Combinations of unknowns that can change without any reading changing."""
+        """Combinations of unknowns that no reading shows."""
         return freedoms(self.model, self.fit)
 
     @property
     def parameters(self) -> NDArray:
-        """(K,) values in the order of `names`; NaN where the data do not decide."""
+        """Values (K,) in the order of `names`; NaN if undetermined."""
         values = self.fit.values.copy()
         index = self.model.index("sensitivity")
         values[index] = 1 / values[index]
@@ -106,7 +106,7 @@ class TorqueSensorResult(Result):
 
     @cached_property
     def covariance(self) -> NDArray:
-        """(K, K) of `parameters`; NaN where the data do not decide."""
+        """Covariance (K, K) of `parameters`; NaN if undetermined."""
         slope = np.ones(len(self.names))
         index = self.model.index("sensitivity")
         slope[index] = -1 / self.fit.values[index] ** 2
@@ -116,32 +116,32 @@ class TorqueSensorResult(Result):
 
     @property
     def gain(self) -> NDArray:
-        """(n,) N m per unit of the reading, N for prismatic joints."""
+        """Gains (n,), N m per unit of the reading, N for prismatic joints."""
         return self.per_joint("gain")[0]
 
     @property
     def offset(self) -> NDArray:
-        """(n,) reading without torque."""
+        """Offsets (n,): readings without torque."""
         return self.per_joint("offset")[0]
 
     @property
     def position_gain(self) -> NDArray:
-        """(n,); 1 if positions are known."""
+        """Position gains (n,); 1 if positions are known."""
         return self.per_joint("position_gain")[0]
 
     @property
     def position_offset(self) -> NDArray:
-        """(n,) rad or m; 0 if positions are known."""
+        """Position offsets (n,), rad or m; 0 if positions are known."""
         return self.per_joint("position_offset")[0]
 
     @property
     def coulomb(self) -> NDArray:
-        """(n,) N m; NaN where friction or gain is not determined."""
+        """Coulomb friction (n,), N m; NaN if friction or gain is undetermined."""
         return self.per_joint("coulomb")[0] * self.gain
 
     @property
     def center(self) -> NDArray | None:
-        """(3,) centre of the reference mass in the tip frame, m, known or estimated; None without a mass."""
+        """Centre (3,) of the reference mass in the tip frame, m, given or estimated; None without a mass."""
         mass = self.model.mass
         if mass is None:
             return None
@@ -149,9 +149,9 @@ class TorqueSensorResult(Result):
 
     @property
     def gravity(self) -> KnownGravity | None:
-        """Moments of the arm without the mass, as they were known or found, for a calibration without it later.
+        """Moments of the arm without the mass, given or estimated, for a later calibration without the mass.
 
-        Their uncertainty has that of the gains in it. None where the data do not determine them.
+        Their uncertainty includes that of the gains. None: they are undetermined.
         """
         model = self.model
         if model.known is not None:
@@ -169,35 +169,35 @@ class TorqueSensorResult(Result):
 
     @property
     def condition_number(self) -> float:
-        """Condition number of the column-scaled weighted Jacobian, within what the data determine."""
+        """Condition number of the column-scaled weighted Jacobian, without its null space."""
         return self.fit.condition_number
 
     @property
     def nullity(self) -> int:
-        """Number of independent ways in which unknowns can change without any reading changing."""
+        """Dimension of the null space: independent changes of unknowns that no reading shows."""
         return self.fit.open.shape[1]
 
     @property
     def residual_rms(self) -> NDArray:
-        """(n,) of the readings; NaN for a joint without."""
+        """RMS residual (n,) of the readings; NaN for a joint without readings."""
         known = np.isfinite(self.fit.residual)
         squares = np.where(known, self.fit.residual, 0.0) ** 2
         return np.sqrt(squares.sum(axis=0) / np.where(known.any(axis=0), known.sum(axis=0), np.nan))
 
     @property
     def sensors(self) -> TorqueSensors:
-        """What corrects a recording."""
+        """Calibration that corrects recordings."""
         return TorqueSensors.of(self.joint_names, {label: self.per_joint(label)[0] for label in DEFAULTS})
 
     def per_joint(self, label: str) -> tuple[NDArray, NDArray]:
-        """(n,) values and standard errors of "gain", "offset", "coulomb" (in readings) and so on."""
+        """Return values and standard errors (n,) of "gain", "offset", "coulomb" (in readings) and so on."""
         if label.startswith("position") and not self.model.positions:
             n = len(self.joint_names)
             return np.full(n, DEFAULTS[label]), np.zeros(n)
         return self._pick([f"{label} {joint}" for joint in self.joint_names])
 
     def correct(self, recording: Recording) -> Recording:
-        """The recording with true torques and angles, see `TorqueSensors.correct`."""
+        """Return the recording with true torques and angles, see `TorqueSensors.correct`."""
         return self.sensors.correct(recording)
 
     def validate(self, recording: Recording) -> Validation:
@@ -282,7 +282,7 @@ class TorqueSensorResult(Result):
 
     @property
     def motor_gains(self) -> list[float | None] | None:
-        """(n,) as nodes and `--motor-gains` take them, N m/A; None each where not determined, None of torques."""
+        """Gains (n,) for `--motor-gains`, N m/A; None each if undetermined, None if readings are torques."""
         return as_numbers(self.gain) if self.settings.get("effort_convention") == "motor_current" else None
 
     def _line(self) -> str:
