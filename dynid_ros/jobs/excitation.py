@@ -60,7 +60,7 @@ class ExciteJob:
     hints: tuple[str, ...] = ()
 
     def screen(self) -> Screen:
-        """Return the plan and its verdict, the motion of each joint, and what the plan does not cover."""
+        """Return the plan and its verdict, the motion of each joint, and the limits of the checks."""
         design = self.design
         head, *motion = design.plan.lines
         quality = design.quality
@@ -78,7 +78,7 @@ class ExciteJob:
         return Screen([names, *verdict], [*motion, *design.use.lines()], remarks, self.files)
 
     def document(self) -> dict:
-        """Return the plan, how well it shows its target, and what was not checked, as plain data."""
+        """Return the plan, its quality and the limits of its checks as plain data."""
         design = self.design
         return {
             "motion": design.kind,

@@ -81,15 +81,15 @@ def read_recordings(
     residual: bool = False,
     readings: bool = False,
 ) -> list[Recording]:
-    """Read recordings of the arm's joints; without an arm, of the given joints or of those of the first recording.
+    """Read recordings of the arm's joints; without an arm, all recordings have the joints of the first one.
 
     Args:
         options: options of the command.
-        robot: the arm; None: it is not known.
+        robot: the arm; None: unknown.
         paths: recordings.
         joint_names: joints where there is no arm; None: all joints of the first recording.
-        residual: take torques as they are left by a driver that compensates for gravity.
-        readings: take currents as they were read.
+        residual: accept torques from which a driver has subtracted gravity.
+        readings: accept currents without gains.
     """
     names = joint_names if robot is None else robot.joint_names
     gains = _motor_gains(options, names)

@@ -22,7 +22,7 @@ def check_with_load(
         recordings: recordings that are to be fitted together.
         robot: the arm with its mounting.
         motion: whether the fit needs motion.
-        undecided: list that receives the faults that these recordings would not show.
+        undecided: list that receives the names of faults that these recordings would not show.
     """
     findings = check(recordings, robot, motion, undecided)
     if any(finding.severity == "error" for finding in findings):

@@ -50,12 +50,12 @@ class RunFound:
     """Estimates that belong to one recording, or to one stretch of it.
 
     Attributes:
-        source: the recording.
-        clock_offset, clock_drift: s and s/s, robot's clock less that of the links' sensor; 0 if they share a clock.
-        clock_offset_error, clock_drift_error: their standard errors.
-        zero: (n,) of each joint's measured link position when its spring is relaxed, less that of its motor.
-        link_rms, torque_rms: (n,) of what the fit leaves, rad or m, N m or N; NaN where not measured.
-        prediction: of the fit at the recording's samples, with what was measured.
+        source: name of the recording.
+        clock_offset, clock_drift: clock of the robot minus clock of the links' sensor, s and s/s; 0 for one clock.
+        clock_offset_error, clock_drift_error: standard errors of the clock.
+        zero: measured link position minus motor position (n,) with relaxed springs.
+        link_rms, torque_rms: RMS residuals (n,), rad or m, N m or N; NaN if not measured.
+        prediction: prediction at the samples of the recording, with the measured signals.
     """
 
     source: str
@@ -75,21 +75,21 @@ class FlexibleResult(Result):
 
     Attributes:
         layout: names and order of the parameters.
-        parameters: (p,) of `names`.
-        covariance: (p, p); infinite variances of what the data do not determine at all.
-        condition_number: of the information's square root with columns scaled.
-        resonances: of the links with motors held, in the middle of the motion, (n,) Hz, by joint where motors couple
-            little: that of the joint alone.
-        resonance_errors: (n,) Hz.
-        sums: combinations that a rigid arm has too; determined where their parts are not.
-        runs: what belongs to each recording.
+        parameters: values (p,) of `names`.
+        covariance: covariance (p, p), with infinite variances of undetermined parameters.
+        condition_number: condition number of the square root of the information with scaled columns.
+        resonances: resonances (n,) of the links with held motors, in the middle of the motion, Hz; of the joint alone
+            if motors hardly couple.
+        resonance_errors: standard errors (n,) of the resonances, Hz.
+        sums: combinations that a rigid arm has too, which may be determined although their parts are not.
+        runs: estimates of each recording.
         sources: names of the recordings.
-        settings: of the identification.
-        remarks: sentences on what was chosen and what is not determined.
-        iterations: of the search.
+        settings: settings of the identification.
+        remarks: sentences on choices and on undetermined parameters.
+        iterations: number of iterations of the search.
         validations: agreement with recordings that were not fitted, for the report.
         springs: torque and deflection of each spring as measured; empty: they were not evaluated.
-        cameras: `MocapLinks` of the recordings in which cameras saw the links.
+        cameras: `MocapLinks` of recordings with motion capture.
         repeats: name, mean and coefficient of variation of each parameter over fits of single recordings.
     """
 
@@ -288,11 +288,11 @@ class MeasuredSpring:
 
     Attributes:
         joint: its name.
-        deflection: (N,) measured motor less measured link, rad or m, without the zero that was found.
-        torque: (N,) measured, less what accelerates and brakes the motor, N m or N.
-        runs: (N,) which run a sample belongs to.
-        fit: of a law to these; None: `reason` says why.
-        reason: why there is no fit; else empty.
+        deflection: motor position minus link position (N,), without the estimated zero, rad or m.
+        torque: measured torque (N,) minus inertia and friction of the motor, N m or N.
+        runs: run (N,) of each sample.
+        fit: fit of a law; None: see `reason`.
+        reason: cause of a missing fit; else empty.
     """
 
     joint: str

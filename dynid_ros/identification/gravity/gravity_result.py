@@ -68,7 +68,8 @@ def describe_observability(
             continue
         factor = max(worst.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
         revolute = robot.joint_types[i] == "revolute"
-        angles, needed = count_angles(samples, i), required_angles(names)
+        angles = count_angles(samples, i)
+        needed = required_angles(names)
         width = max(wide.get(gravity.names[c], np.inf) for c in columns_of(gravity, i))
         vague = width * weight[i] > np.abs(samples.torque[:, i]).max()
         if factor <= MAX_INFLATION and (angles >= needed or not revolute) and not vague:
@@ -258,7 +259,8 @@ class GravityResult(Result):
                 if f"{label} {joint}" in self.names:
                     rows[i, :, self.names.index(f"{label} {joint}")] = signs
             rows[i] *= f"coulomb {joint}" in self.names
-        values, errors = rows @ self.values, standard_errors_of(rows, self.covariance)
+        values = rows @ self.values
+        errors = standard_errors_of(rows, self.covariance)
         largest = np.abs(self.samples.torque).max(axis=0)[:, None]
         unknown = ~self._is_determined(rows) | ~rows.any(axis=2) | (errors > largest)
         values[unknown], errors[unknown] = np.nan, np.nan
@@ -277,7 +279,8 @@ class GravityResult(Result):
     def joint_table(self, _validations: Sequence[Validation] = ()) -> list[str]:
         """Return moments with 95 % intervals, torque minus gravity by direction, and residual."""
         half = half_width(1.0, self._pick(self.gravity.names, self.dof))
-        value, error = self.parameters, self.standard_errors
+        value = self.parameters
+        error = self.standard_errors
         rows = []
         for i, joint in enumerate(self.robot.joint_names):
             moments = [f"{value[c]:+.4f} ± {half[c] * error[c]:.4f}" for c in columns_of(self.gravity, i)]
@@ -298,7 +301,8 @@ class GravityResult(Result):
 
     def sections(self) -> dict:
         """Return the sections `gravity` and `friction`."""
-        value, error = self.parameters, self.standard_errors
+        value = self.parameters
+        error = self.standard_errors
         dof = self._pick(self.gravity.names, self.dof)
         reasons = {joint: state.reason for joint, state in self.observability.items() if not state.observable}
         return {

@@ -38,7 +38,7 @@ class LoadPublisher:
         topic: topic of `InertiaStamped`.
         frame: tip link, whose frame the numbers refer to.
         largest_error: half of the mass's 95 % interval over the mass, up to which a load is determined.
-        smallest_load: mass, kg; if the whole interval is below it, the arm carries no load.
+        smallest_load: mass, kg; an interval below it means that the arm carries no load.
 
     Attributes:
         mass: mass that was published last, kg; None: nothing was published.
