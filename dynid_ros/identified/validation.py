@@ -62,11 +62,6 @@ class Validation:
         return entry
 
 
-def validated(document: dict, validations: Sequence[Validation]) -> dict:
-    """Return the content of an `identified.yaml` with its list `validation`."""
-    return {**document, "validation": [validation.document() for validation in validations]}
-
-
 def read_validations(document: Mapping, joint_names: Sequence[str]) -> list[Validation]:
     """Return the entries of `validation`; NaN for a joint without a number.
 

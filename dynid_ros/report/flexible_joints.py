@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, MeasuredSpring, RunFound
 from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS
-from dynid_ros.identified.validation import Validation, validated
+from dynid_ros.identified.validation import Validation
 from dynid_ros.mocap.recorded_links import MocapLinks
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
@@ -136,7 +136,7 @@ def write_result_report(
     validations: Sequence[Validation],
 ) -> Path:
     """Write the report of a result."""
-    document = validated(result.document(), validations)
+    document = result.content(validations)
     predictions = [result.predict(recording) for recording in recordings.get("validate", ())]
     evidence = FlexibleEvidence(result, predictions, validations)
     part = flexible_part(document, result.layout.robot, evidence)

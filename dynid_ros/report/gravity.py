@@ -14,7 +14,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.gravity.gravity_result import GravityResult
 from dynid_ros.identification.static_samples import Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.identified.validation import Validation, read_validations, validate_torque, validated
+from dynid_ros.identified.validation import Validation, read_validations, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import JointUnits, counted, joint_units, listed, percent, with_unit
 from dynid_ros.report.friction import friction_section
@@ -141,7 +141,7 @@ def write_result_report(
     path: str | Path, result: GravityResult, _recordings: object, validations: Sequence[Validation]
 ) -> Path:
     """Write the report of a result; its validations stand for the recordings that were not fitted."""
-    return write_gravity_report(path, result.robot, validated(result.document(), validations), result.samples)
+    return write_gravity_report(path, result.robot, result.content(validations), result.samples)
 
 
 def _verdict(loaded: Sequence[str], known: Sequence[str], error: PredictionError) -> str:

@@ -15,7 +15,7 @@ from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.identified.links import KnownArm, LinkModel, known_arm, link_model
-from dynid_ros.identified.validation import Validation, validated
+from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import is_possible
 from dynid_ros.recording import Recording
@@ -191,7 +191,7 @@ def write_link_report(
             raise IdentificationError(
                 f"report: {other.source} is among the fitted and among the unseen recordings; leave it out of one"
             )
-    document = validated(result.document(), validations)
+    document = result.content(validations)
     evidence = None
     if not result.missing:  # else the model does not predict torque
         seen, new = (

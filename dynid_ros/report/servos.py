@@ -11,7 +11,7 @@ import numpy as np
 from dynid_ros.identification.servo.servo_result import UNITS, ServoResult
 from dynid_ros.identified.section import DOF
 from dynid_ros.identified.servos import IN_TORQUE_KEY
-from dynid_ros.identified.validation import Validation, validated
+from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.formats import PRISMATIC, counted, percent, plus_minus, significant
@@ -73,7 +73,7 @@ def write_result_report(
 ) -> Path:
     """Write the report of a result, which shows how the simulation follows a recording, if possible an unseen one."""
     shown = (*recordings.get("validate", ()), *recordings["recordings"])[0]
-    document = validated(result.document(), validations)
+    document = result.content(validations)
     part = servo_part(document, result.robot)
     condition = Condition(result.condition_number)
     following = Section(

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
-from dynid_ros.identified.validation import Validation, validated
+from dynid_ros.identified.validation import Validation
 from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, spread_indices, svg
 from dynid_ros.report.formats import JointUnits, counted, joint_units, listed, percent, significant
 from dynid_ros.report.page import Bullets, Condition, Figures, Plot, Section, Tile
@@ -66,7 +66,7 @@ def write_result_report(
     path: str | Path, result: TorqueSensorResult, _recordings: object, validations: Sequence[Validation]
 ) -> Path:
     """Write the report of a calibration of torque sensors."""
-    document, robot = validated(result.document(), validations), result.model.robot
+    document, robot = result.content(validations), result.model.robot
     part = torque_sensor_part(document)
     samples, mass = result.model.samples, result.model.mass
     references = []

@@ -6,7 +6,7 @@ import pytest
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identified.identified_file import IdentifiedDocument
 from dynid_ros.identified.links import residual_rms
-from dynid_ros.identified.validation import Validation, read_validations, validate_torque, validated
+from dynid_ros.identified.validation import Validation, read_validations, validate_torque
 
 JOINTS = ("a", "b")
 MEASURED = np.column_stack([np.sin(np.arange(400) / 10), 3.0 + np.cos(np.arange(400) / 7)])
@@ -34,13 +34,16 @@ def test_what_is_not_predicted_or_does_not_vary_has_no_number():
 
 @pytest.mark.parametrize(("rms", "expected"), [([0.2, 0.9], [0.5, 0.9]), ([0.7, 0.1], [0.7, 0.5]), ([], [0.5, 0.5])])
 def test_the_larger_residual_of_fit_and_validation_counts(rms, expected):
-    document = validated({"residual_rms": {"a": 0.5, "b": 0.5}}, [validation(rms)] if rms else [])
+    document = {
+        "residual_rms": {"a": 0.5, "b": 0.5},
+        "validation": [validation(rms).document()] if rms else [],
+    }
     document = IdentifiedDocument(document, "identified.yaml")
     assert residual_rms(document, JOINTS).tolist() == expected
 
 
 def test_validations_are_read_as_they_were_written():
-    document = IdentifiedDocument(validated({}, [validation([0.2, np.nan])]), "identified.yaml")
+    document = IdentifiedDocument({"validation": [validation([0.2, np.nan]).document()]}, "identified.yaml")
     (read,) = read_validations(document, JOINTS)
     np.testing.assert_array_equal(read.rms, [0.2, np.nan])
     assert (read.recording, read.unit) == ("run.csv", "N m")

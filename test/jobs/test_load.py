@@ -88,10 +88,10 @@ def test_a_tare_at_another_link(written):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d.pop("load"), "no load to subtract"),
-        (lambda d: d["load"]["estimate"].update(parameters=[1.0]), "parameters is .*, expected ten"),
-        (lambda d: d["load"]["estimate"].update(parameters=[None] * 10), "does not know the mass"),
-        (lambda d: d["load"]["estimate"].update(std=["x"] * 10), "std is .*, expected ten"),
+        (lambda d: d.pop("load"), "no section 'load'"),
+        (lambda d: d["load"]["estimate"].update(parameters=[1.0]), "parameters is .*, expected 10"),
+        (lambda d: d["load"]["estimate"].update(parameters=[None] * 10), "mass of its load is undetermined"),
+        (lambda d: d["load"]["estimate"].update(std=["x"] * 10), "std is .*, expected 10"),
         (lambda d: d["load"].pop("estimate"), "parameters is None"),
     ],
 )
@@ -102,5 +102,5 @@ def test_a_malformed_tare(written, tmp_path, change, words):
 
 def test_a_malformed_arm_is_named_by_its_file(tmp_path):
     path = changed(known.arm().save(tmp_path / "arm.yaml"), tmp_path, lambda d: d["friction"].pop("joint_2"))
-    with pytest.raises(IdentifiedFileError, match=f"^{path}: friction of joint 'joint_2' is missing"):
+    with pytest.raises(IdentifiedFileError, match=f"^{path}: friction: joint 'joint_2' is missing"):
         read_arm(path, ROBOT)

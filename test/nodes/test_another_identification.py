@@ -81,7 +81,6 @@ def bias_section(joints, bias):
     return {"bias": {joint: float(value) for joint, value in zip(joints, bias)}}
 """
 REPORT = """
-from dynid_ros.identified.validation import validated
 from dynid_ros.report.page import Section, Table, Tile
 from dynid_ros.report.result_page import ResultPart, result_page
 
@@ -95,7 +94,7 @@ def write_result_report(path, result, recordings, validations):
         [Tile("Joints", str(len(result.parameters)), "with a bias")],
         [Section("Bias", ["The middle of all torques.", table])],
     )
-    return result_page(validated(result.document(), validations), part).write(path)
+    return result_page(result.content(validations), part).write(path)
 """
 NODE = '''"""Node that turns a recording into the bias of each joint."""
 
