@@ -151,13 +151,16 @@ def search(seen: SeenOnLinks, *, mirrored: bool = False, frames: int = SEARCH_FR
     def off(residual: NDArray) -> NDArray:
         return seen.markers.distances(np.where(there[..., None], residual, np.nan))
 
-    rotation, shift = _cube(), np.zeros((24, 3))
+    rotation = _cube()
+    shift = np.zeros((24, 3))
     weights = np.repeat(there[None].astype(float), len(rotation), axis=0)
     residual = np.zeros((len(rotation), *points.shape))
     for iteration in range(MAX_ITERATIONS):
         if iteration == PROMISING[0]:
             good = np.argsort(_scale(off(residual))[:, 0, 0])[: PROMISING[1]]
-            rotation, shift, weights = rotation[good], shift[good], weights[good]
+            rotation = rotation[good]
+            shift = shift[good]
+            weights = weights[good]
         moved = np.einsum("sij,kpj->skpi", rotation, points)
         residual = _centred(turn, moved + shift[:, None, None] - origin, weights)
         if iteration > 2:
@@ -284,13 +287,15 @@ def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, off
 
 def _null_direction(direction: NDArray) -> str:
     """Describe a rotation and shift (6,) of the base that changes nothing."""
-    turn, shift = direction[:3], direction[3:]
+    turn = direction[:3]
+    shift = direction[3:]
     size = np.linalg.norm(turn)
     if size < 0.05:
         return (
             f"the base may slide along {_vector(shift / np.linalg.norm(shift))} before the camera: no marker determines"
         )
-    axis, point = turn / size, np.cross(turn, shift) / size**2
+    axis = turn / size
+    point = np.cross(turn, shift) / size**2
     pitch = float(axis @ shift) / size
     words = f"the base may turn about {_vector(axis)} through {_vector(point)} m before the camera"
     return f"{words}{f', sliding along by {pitch:.2f} m per rad' if abs(pitch) > 0.005 else ''}: no marker determines"
@@ -320,7 +325,8 @@ def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[ND
     totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
     parts = np.array_split(np.arange(len(weights)), n_blocks)
     normals, gradients = zip(*(_normal(jacobian[rows], residual[rows], weights[rows]) for rows in parts), strict=True)
-    steps, places = left_out_steps(np.array(normals), np.array(gradients)), []
+    steps = left_out_steps(np.array(normals), np.array(gradients))
+    places = []
     for rows, step in zip(parts, steps, strict=True):
         share = weights[rows].sum(axis=0) / totals
         pull = np.einsum("kp,kpi->pi", weights[rows], residual[rows]) / totals[:, None]

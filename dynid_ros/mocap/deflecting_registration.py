@@ -115,7 +115,8 @@ def _errors(
 
 def _apply(state: DeflectingRegistration, step: NDArray, moves: list[tuple[NDArray, NDArray]]) -> None:
     turned = Rotation.from_rotvec(step[:3]).as_matrix()
-    state.rotation, state.shift = turned @ state.rotation, turned @ state.shift + step[3:6]
+    state.rotation = turned @ state.rotation
+    state.shift = turned @ state.shift + step[3:6]
     state.places = state.places + step[6:].reshape(-1, 3)
     state.deflection = state.deflection + np.concatenate([own + coupled @ step for own, coupled in moves])
 
@@ -143,7 +144,11 @@ def _linearised(
     residual = np.where(state.weights[..., None] > 0, residual, 0.0)
     prior = (state.noise / state.typical) ** 2
     joints = marker_jacobian(seen.robot, frames, predicted, markers)
-    normals, gradients, moves, spent, variances = [], [], [], 0.0, []
+    normals = []
+    gradients = []
+    moves = []
+    spent = 0.0
+    variances = []
     for rows in blocks:
         weight = np.repeat(state.weights[rows], 3, axis=1)[..., None]
         J = joints[rows].reshape(len(rows), -1, seen.robot.n_joints)

@@ -214,7 +214,8 @@ def follow(robot: RobotModel, markers: MarkerSet, seen: NDArray, first: NDArray 
 
 def _first(robot: RobotModel, markers: MarkerSet, seen: NDArray) -> NDArray:
     limits = robot.limits
-    lower, upper = np.maximum(limits.lower, -np.pi), np.minimum(limits.upper, np.pi)
+    lower = np.maximum(limits.lower, -np.pi)
+    upper = np.minimum(limits.upper, np.pi)
     starts = np.random.default_rng(0).uniform(lower, upper, (N_STARTS, robot.n_joints))
     frames = np.repeat(seen[None], N_STARTS, axis=0)
     fit = fit_frames(robot, markers, frames, starts, lambda length: np.isfinite(length).astype(float), iterations=40)

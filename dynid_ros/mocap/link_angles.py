@@ -217,7 +217,8 @@ def _from_neighbours(values: NDArray, good: NDArray) -> NDArray:
     """Return each good row as predicted by its good neighbours on both sides."""
     rows = np.flatnonzero(good)
     inner = np.empty((len(rows), values.shape[1]))
-    before, after = np.maximum(np.arange(len(rows)) - 1, 0), np.minimum(np.arange(len(rows)) + 1, len(rows) - 1)
+    before = np.maximum(np.arange(len(rows)) - 1, 0)
+    after = np.minimum(np.arange(len(rows)) + 1, len(rows) - 1)
     inner[:] = (values[rows[before]] + values[rows[after]]) / 2
     result = values.copy()
     result[rows] = inner

@@ -90,7 +90,8 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
     angles = np.asarray(motor, dtype=float)
     rows = np.flatnonzero(np.isfinite(angles).all(axis=1))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, MAX_FRAMES).astype(int))]
-    angles, seen = angles[rows], seen[rows]
+    angles = angles[rows]
+    seen = seen[rows]
     body = bodies(seen)
     if not (body >= 0).any():
         raise MocapError(
@@ -147,7 +148,8 @@ def _chosen(robot: RobotModel, body: NDArray, strays: NDArray) -> Assignment:
         together = np.median(strays[members], axis=0)
         first, second = np.argsort(together)[:2]
         for p in members:
-            links[p], chosen[p] = names[first], strays[p, first]
+            links[p] = names[first]
+            chosen[p] = strays[p, first]
         if together[first] > MAX_STRAY_RATIO * together[second]:
             remarks.append(
                 f"the body of markers {', '.join(map(str, members))} fits links '{names[first]}' "

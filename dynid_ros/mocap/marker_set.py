@@ -21,7 +21,8 @@ BODY_RADIUS = 0.1
 """Distance of a body's virtual markers from its origin, m: the size of real bodies, so that errors of position and
 rotation count as for real markers."""
 
-FREE, FITTED = 3.0, 2.0
+FREE = 3.0
+FITTED = 2.0
 """Independent numbers per marker: three, but 2 for three markers of a rigid body that the tracker has fitted (a pose
 has six), 6 / K for K of them."""
 
@@ -29,7 +30,8 @@ FITTED_BODY_STD_M = 1e-5
 """Standard deviation of a distance, m, below which two markers come from one pose of a tracker: single markers are
 measured with more noise."""
 
-POSE, LINE = 6.0, 5.0
+POSE = 6.0
+LINE = 5.0
 """Independent numbers of a rigid body's pose, and of two markers, which no rotation about their line moves."""
 
 MIN_SPREAD_M = 0.01

@@ -225,15 +225,20 @@ def linked(markers: NDArray) -> NDArray:
     jumps = np.flatnonzero(np.any(fresh & (step > MIN_JUMP_STEPS * np.median(step[fresh])), axis=1)) + 1
     reach = 0.5 * _closest(markers)
     # Which of the positions in a frame is each marker; where and when each was seen last.
-    source, current, done = np.empty((n_frames, n_markers), dtype=int), np.arange(n_markers), 0
-    place, when = np.full((n_markers, 3), np.nan), np.full(n_markers, -MAX_UNSEEN_FRAMES - 1)
+    source = np.empty((n_frames, n_markers), dtype=int)
+    current = np.arange(n_markers)
+    done = 0
+    place = np.full((n_markers, 3), np.nan)
+    when = np.full(n_markers, -MAX_UNSEEN_FRAMES - 1)
     for k in [*jumps.tolist(), n_frames]:
         source[done:k] = current
         newer = latest[k - 1, current] >= done
-        place[newer], when[newer] = last[k - 1, current[newer]], latest[k - 1, current[newer]]
+        place[newer] = last[k - 1, current[newer]]
+        when[newer] = latest[k - 1, current[newer]]
         if k < n_frames:
             known = np.where((k - when <= MAX_UNSEEN_FRAMES)[:, None], place, np.nan)
-            current, done = _renamed(current, *matched(markers[k], known, reach)), k
+            current = _renamed(current, *matched(markers[k], known, reach))
+            done = k
     typical, counts = np.unique(source, axis=0, return_counts=True)
     # The names are only relative to the first frame's, which need not be the typical ones.
     own = np.argsort(typical[np.argmax(counts)])
@@ -295,14 +300,18 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = TRACK_GATE_M) -> ND
     count = 0
     for frame, (now, row) in enumerate(zip(stamps, seen, strict=True)):
         alive = now - when <= MAX_UNSEEN_S
-        current, last, velocity, when = current[alive], last[alive], velocity[alive], when[alive]
+        current = current[alive]
+        last = last[alive]
+        velocity = velocity[alive]
+        when = when[alive]
         ahead = (now - when)[:, None]
         # Velocity is trusted for a few frames only; a hidden marker may have reversed.
         found, track = matched(row, last + velocity * np.minimum(ahead, 0.1), gate)
         if len(track):
             fresh = (row[found] - last[track]) / ahead[track]
             velocity[track] = (velocity[track] + fresh) / 2  # half of the noise of a difference stays out
-            last[track], when[track] = row[found], now
+            last[track] = row[found]
+            when[track] = now
             owner[frame, found] = current[track]
         new = np.setdiff1d(np.flatnonzero(np.isfinite(row).all(axis=1)), found)
         if len(new):
@@ -310,7 +319,8 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = TRACK_GATE_M) -> ND
             count += len(new)
             owner[frame, new] = begun
             current = np.append(current, begun)
-            last, velocity = np.concatenate([last, row[new]]), np.concatenate([velocity, np.zeros((len(new), 3))])
+            last = np.concatenate([last, row[new]])
+            velocity = np.concatenate([velocity, np.zeros((len(new), 3))])
             when = np.append(when, np.full(len(new), now))
     # Only tracks that last get a column of their own: a recording with many ghosts begins a track in most frames.
     lasting = np.flatnonzero(np.bincount(owner[owner >= 0], minlength=count) >= MIN_TRACK_SHARE * len(seen))

@@ -127,7 +127,8 @@ class Registration:
 
     def summary(self) -> str:
         """Return text with standard errors in mm and degrees, residual per marker and undetermined directions."""
-        turn, shift = np.rad2deg(self.camera_errors[:3]), 1000 * self.camera_errors[3:]
+        turn = np.rad2deg(self.camera_errors[:3])
+        shift = 1000 * self.camera_errors[3:]
         lines = [
             f"residual {1000 * self.noise:.2f} mm per coordinate",
             f"camera: standard errors {_numbers(turn, 3)} deg about, {_numbers(shift, 2)} mm along x, y, z of the base",
@@ -269,7 +270,8 @@ def _given_way(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> R
             "order fit?"
         )
     places, errors = np.full((2, *stiff.markers.places.shape), np.nan)
-    places[fits], errors[fits] = fit.places, fit.errors[6:].reshape(-1, 3)
+    places[fits] = fit.places
+    errors[fits] = fit.errors[6:].reshape(-1, 3)
     residual = fit.residual(seen)
     inside = fit.weights > 0
     rms, used = np.full((2, len(fits)), np.nan)
@@ -295,7 +297,8 @@ def _given_way(stiff: Registration, everything: SeenOnLinks, fits: NDArray) -> R
 def _inverse(rotation: NDArray, shift: NDArray) -> NDArray:
     """Return the pose (4, 4) of the base in the camera frame from the transform to the base frame."""
     camera = np.eye(4)
-    camera[:3, :3], camera[:3, 3] = rotation.T, -rotation.T @ shift
+    camera[:3, :3] = rotation.T
+    camera[:3, 3] = -rotation.T @ shift
     return camera
 
 
@@ -307,7 +310,8 @@ def _fit(seen: SeenOnLinks, rotation: NDArray, shift: NDArray, *, offsets: bool)
         free = estimable_pose(scatter, weights, seen.robot, offsets=offsets)
         step = free.step(scatter, weights)
         turned = Rotation.from_rotvec(step[:3]).as_matrix()
-        rotation, shift = turned @ rotation, turned @ shift + step[3:6]
+        rotation = turned @ rotation
+        shift = turned @ shift + step[3:6]
         delta = delta + step[6:]
         weights = _weights(seen, rotation, shift, delta)
         if np.max(np.abs(step)) < CONVERGENCE_STEP:

@@ -168,7 +168,8 @@ def _converged(end: SearchOutcome) -> SearchOutcome:
 def widen_for_rivals(result: FlexibleResult, best: SearchOutcome, ends: Sequence[SearchOutcome]) -> FlexibleResult:
     """Return a result whose errors cover all ends that predict nearly as well, with a remark if residuals are large."""
     channels = sum(len(run) for run in best.solution.channels)
-    covariance, rivals = result.covariance.copy(), 0
+    covariance = result.covariance.copy()
+    rivals = 0
     for end in ends:
         if end is not best and end.solution.left < best.solution.left + channels * np.log(RIVAL_RMS_RATIO):
             apart = end.solution.values - best.solution.values
@@ -295,7 +296,8 @@ class FlexibleJointIdentification:
             best = with_motor_friction(best, own)
             layout = best.search.layout
             others = [start._replace(values=extended(start.values, layout)) for start in others]
-        ends, stiffness = [best], layout.index("stiffness")
+        ends = [best]
+        stiffness = layout.index("stiffness")
         if fits_poorly(best) or stiffness_uncertain(best, stiffness):
             others = others[:N_OTHER_CLOCKS] if fits_poorly(best) else []
             for factor in OTHER_SPRINGS:
@@ -315,7 +317,8 @@ class FlexibleJointIdentification:
         self, layout: Layout, start: Start, found: list[Run], brief: list[Run] | None, own: list[RunTerms]
     ) -> SearchOutcome:
         """Search from a start, for many joints first in a part of each run."""
-        found, near = shifted(found, own, start.shift), None
+        found = shifted(found, own, start.shift)
+        near = None
         search = OutputError(layout, found, own)
         if brief is not None:
             near = OutputError(layout, shifted(brief, own, start.shift), own).approach(start.values)
@@ -352,9 +355,13 @@ class FlexibleJointIdentification:
                     f"{recording.source}: no positions of links; record encoders behind the gears as link_position, or "
                     "give the link angles of a camera"
                 )
-            time, link, same = motion.time, motion.link_position, self.clock != "own"
+            time = motion.time
+            link = motion.link_position
+            same = self.clock != "own"
         else:
-            time, link, same = angles.time, angles.position - angles.offsets, self.clock == "same"
+            time = angles.time
+            link = angles.position - angles.offsets
+            same = self.clock == "same"
         offset = 0.0
         if not same:
             try:
@@ -395,8 +402,10 @@ class FlexibleJointIdentification:
         return result
 
     def _run_found(self, layout: Layout, search: OutputError, solution: Solution, k: int, run: Run) -> RunFound:
-        n, residuals = run.n_joints, search.residuals[k]
-        names, first = residuals.terms.names(n), MOVING * n
+        n = run.n_joints
+        residuals = search.residuals[k]
+        names = residuals.terms.names(n)
+        first = MOVING * n
         values = dict(zip(names, solution.runs[k][first : first + len(names)], strict=True))
         errors = dict(zip(names, solution.run_errors[k][first : first + len(names)], strict=True))
         rms = {(channel.kind, channel.joint): _rms(channel.samples) for channel in solution.channels[k]}

@@ -75,13 +75,15 @@ class Layout:
         """Return the regressor (N, n, n, 10 n) of the links' inertia matrices in poses (N, n)."""
         n = self.robot.n_joints
         q = np.repeat(poses, n, axis=0)
-        still, each = np.zeros_like(q), np.tile(np.eye(n), (len(poses), 1))
+        still = np.zeros_like(q)
+        each = np.tile(np.eye(n), (len(poses), 1))
         regressor = self.robot.torque_regressor(q, still, each) - self.robot.gravity_regressor(q)
         return regressor.reshape(len(poses), n, n, -1)
 
     def unpack(self, values: NDArray) -> JointParameters:
         """Return the parameters (p,) by their meaning."""
-        n, r = self.robot.n_joints, self.n_links
+        n = self.robot.n_joints
+        r = self.n_links
         springs = []
         at = r + len(LINK_TERMS) * n
         for law in self.springs:
@@ -168,7 +170,8 @@ RIGID_TERM_PARTS = {
 
 def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
     """Return those base parameters of the rigid arm that contain a motor term, as sums of the flexible arm's."""
-    robot, names = layout.robot, layout.names
+    robot = layout.robot
+    names = layout.names
     terms = {
         term for term, parts in RIGID_TERM_PARTS.items() if set(parts) & {*layout.motor_terms, "coulomb", "viscous"}
     }
@@ -198,13 +201,16 @@ def rigid_sums(layout: Layout, solution: Solution) -> tuple[Combination, ...]:
 
 def resonances(layout: Layout, solution: Solution, runs: Sequence[Run]) -> tuple[NDArray, NDArray]:
     """Return resonance frequencies (n,) of each joint with its motor held, Hz, and their standard errors."""
-    n, r = layout.robot.n_joints, layout.n_links
+    n = layout.robot.n_joints
+    r = layout.n_links
     pose = np.mean(np.concatenate([run.motor.position for run in runs]), axis=0)
     own = np.arange(n)
     rows = layout.base.reduce(layout.inertia_regressor(pose[None])[0])[own, own]
-    inertia, at = rows @ solution.values[:r], layout.index("stiffness")
+    inertia = rows @ solution.values[:r]
+    at = layout.index("stiffness")
     stiffness = solution.values[at]
-    found, errors = np.full(n, np.nan), np.full(n, np.nan)
+    found = np.full(n, np.nan)
+    errors = np.full(n, np.nan)
     for i in range(n):
         if inertia[i] > 0 and stiffness[i] > 0:
             found[i] = np.sqrt(stiffness[i] / inertia[i]) / (2 * np.pi)

@@ -126,12 +126,15 @@ class March(NamedTuple):
             by_start: Derivatives (2, n, p) of position and velocity at the first sample.
             first: Number of the first of 3 n columns of the law.
         """
-        n, parts = by_force.shape[1], self.parts
+        n = by_force.shape[1]
+        parts = self.parts
         sums = np.zeros_like(by_force)
         state = np.empty((3 * n, by_force.shape[2]))
-        state[:n], state[n : 2 * n] = by_start[1], by_start[0]
+        state[:n] = by_start[1]
+        state[n : 2 * n] = by_start[0]
         sense = np.zeros_like(by_start[0])
-        half, last = parts // 2, len(self.used) - 1
+        half = parts // 2
+        last = len(self.used) - 1
         for m in range(len(self.free)):
             if m % SAMPLES_PER_BLOCK == 0:
                 added = self._forced(slice(m, m + SAMPLES_PER_BLOCK), by_force)
@@ -140,7 +143,8 @@ class March(NamedTuple):
                 sense[:] = 0.0
                 continue
             for part in range(parts):
-                k, share = m * parts + part, (part + 0.5) / parts
+                k = m * parts + part
+                share = (part + 0.5) / parts
                 state[2 * n :] = (1.0 - share) * by_force[m] + share * by_force[m + 1]
                 sense = self._advance(k, self.weights[m + (part >= half)], state, sense, first)
                 if k in self.turns or k in self.sticking:
@@ -154,7 +158,8 @@ class March(NamedTuple):
 
     def _advance(self, k: int, weights: NDArray, state: NDArray, sense: NDArray, first: int) -> NDArray:
         """Return the derivatives (n, p) of the directions in a step from those of the step before; updates `state`."""
-        n, h = len(sense), self.step
+        n = len(sense)
+        h = self.step
         after = weights[:, : 3 * n] @ state
         found = np.zeros_like(sense)
         gains = weights[:, 3 * n :]
@@ -166,7 +171,8 @@ class March(NamedTuple):
             after += gains[:, i, None] * found[i]
         still = self.sticking.get(k, ())
         for i, acceleration, value, change in still:
-            lead, bend = self.law.lead[i], self.law.bend[i]
+            lead = self.law.lead[i]
+            bend = self.law.bend[i]
             found[i] = lead * state[i] - (1.0 + lead) * after[i] - bend * sense[i]
             found[i, first + i] += value
             found[i, first + n + i] += change
@@ -187,7 +193,8 @@ class March(NamedTuple):
 
     def _forced(self, rows: slice, by_force: NDArray) -> NDArray:
         """Return the contributions (M, 2 n, p) of changed forces to velocities and positions at the next samples."""
-        n, parts = by_force.shape[1], self.parts
+        n = by_force.shape[1]
+        parts = self.parts
         across = by_force[rows.start : rows.stop + 1]
         found = np.zeros((len(across) - 1, 3 * n, by_force.shape[2]))
         for part in range(parts):
@@ -210,7 +217,8 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
     """
     samples, n = motion.force.shape
     parts = 2 * int(np.ceil(motion.step / longest_step / 2 - 1e-6))
-    h, half = motion.step / parts, parts // 2
+    h = motion.step / parts
+    half = parts // 2
     middle = (np.arange(parts * (samples - 1)) + 0.5) / parts
     forces = CubicSpline(np.arange(samples), motion.force)(middle)
     positions = CubicSpline(np.arange(samples), np.broadcast_to(motion.position, motion.force.shape))(middle)
@@ -223,7 +231,8 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
     state = np.concatenate([start[1], start[0], np.where(start[1] < 0, -1.0, 1.0)])
     sense = state[2 * n :].tolist()
     senses = np.array(sense * parts)
-    used, free = np.empty_like(forces), np.zeros(samples - 1, dtype=bool)
+    used = np.empty_like(forces)
+    free = np.zeros(samples - 1, dtype=bool)
     sticking: dict[int, list[Stuck]] = {}
     turns: dict[int, list[Turn]] = {}
     sliding = True
@@ -266,7 +275,9 @@ def _stepped(
 ) -> tuple[list[float], list[float], list[Turn]]:
     """Return velocities after a step, acting directions, and reversals; `sense` is updated to the end of the step."""
     n = len(sense)
-    velocity, before, column = state[:n], sense.copy(), 3 * n
+    velocity = state[:n]
+    before = sense.copy()
+    column = 3 * n
     state = state + sense
     after = [sum(map(mul, row, state)) for row in matrix]
     for w, v, s, creep, lead in zip(after, velocity, sense, law.creep, law.lead, strict=True):
@@ -276,7 +287,8 @@ def _stepped(
         return after, before, []
     unturned = after.copy()
     _agree(sense, velocity, after, matrix, law)
-    acting, turns = sense.copy(), []
+    acting = sense.copy()
+    turns = []
     for i in range(n):
         if abs(before[i]) == 1.0 and unturned[i] * velocity[i] < 0.0 and abs(velocity[i]) > MIN_VELOCITY:
             # The joint may reverse within the step, unless it sticks there: friction changes its sign on the way.
@@ -287,18 +299,22 @@ def _stepped(
             if share > 0.0 and led + law.creep[i] + 2.0 * law.bend[i] < 0.0:
                 for j in range(n):
                     after[j] += matrix[j][column + i] * (turning - sense[i])
-                acting[i], sense[i] = turning, -before[i]
+                acting[i] = turning
+                sense[i] = -before[i]
                 turns.append(Turn(i, velocity[i], unturned[i], before[i]))
     return after, acting, turns
 
 
 def _agree(sense: list[float], velocity: list[float], after: list[float], matrix: list[list[float]], law: Law) -> None:
     """Make directions and velocities agree in place: sliding joints have full friction, sticking ones part of it."""
-    joints, column, before = range(len(sense)), 3 * len(sense), sense.copy()
+    joints = range(len(sense))
+    column = 3 * len(sense)
+    before = sense.copy()
     for _ in range(MAX_SWEEPS):
         change = 0.0
         for i in joints:
-            lead, soft = law.lead[i], law.creep[i] + law.bend[i]
+            lead = law.lead[i]
+            soft = law.creep[i] + law.bend[i]
             gain = matrix[i][column + i] * (1.0 + lead) - soft
             wrong = after[i] + lead * (after[i] - velocity[i]) - soft * sense[i] + law.bend[i] * before[i]
             new = min(1.0, max(-1.0, sense[i] - wrong / gain)) if gain else sense[i]

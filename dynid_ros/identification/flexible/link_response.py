@@ -106,7 +106,9 @@ class LinkResponse:
     """
 
     def __init__(self, robot: RobotModel, base: BaseParameters, motor: NDArray, step: float, tones: NDArray) -> None:
-        self._recorded, self._step, self._tones = motor, step, tones
+        self._recorded = motor
+        self._step = step
+        self._tones = tones
         self._n_samples, self._n = motor.shape
         self._dynamics = DifferentiableRegressor(robot.chain, robot.gravity, base.columns)
         self._differences = Differences(len(motor), step)
@@ -135,7 +137,9 @@ class LinkResponse:
         """
         motor = self._recorded if corrections is None else self._recorded + self._tones @ corrections
         q = guess.copy()
-        sense, moved, marched = np.zeros_like(q), np.inf, None
+        sense = np.zeros_like(q)
+        moved = np.inf
+        marched = None
         for iteration in range(MAX_ITERATIONS):
             advance(0.0)  # a few of these take seconds: it must be possible to end here
             qd, qdd = (self._differences.derivative(q, order) for order in (1, 2))
@@ -214,9 +218,11 @@ class LinkResponse:
         self, rows: NDArray, deflection: NDArray, qd: NDArray, sense: NDArray, parameters: JointParameters
     ) -> tuple[NDArray, NDArray]:
         """Return the derivatives (N, n, p) of the residuals and (2, n, p) of the start for a fixed motion."""
-        n, own = self._n, np.arange(self._n)
+        n = self._n
+        own = np.arange(self._n)
         diagonal = np.zeros((2, self._n_samples, n, n))
-        diagonal[0][:, own, own], diagonal[1][:, own, own] = sense, qd
+        diagonal[0][:, own, own] = sense
+        diagonal[1][:, own, own] = qd
         springs = -parameters.spring_columns(deflection)
         tangent = parameters.spring_tangent(deflection)
         by_motor = np.zeros((self._n_samples, n, n, self._tones.shape[1]))
@@ -226,15 +232,18 @@ class LinkResponse:
         found = np.concatenate([rows, *diagonal, springs, others, tones], axis=2)
         start = np.zeros((2, n, found.shape[2]))
         first = found.shape[2] - tones.shape[2] - others.shape[2]
-        start[0, own, first + own], start[1, own, first + n + own] = -1.0, -1.0
+        start[0, own, first + own] = -1.0
+        start[1, own, first + n + own] = -1.0
         return found, start
 
     def _factors(self, partials: NDArray) -> tuple[NDArray, NDArray, int]:
         """Return banded LU factors of the derivatives of all residuals by all positions."""
-        n, size = self._n, self._n * self._n_samples
+        n = self._n
+        size = self._n * self._n_samples
         width = STENCIL * n - 1
         banded = np.zeros((3 * width + 1, size))
-        weights, first = self._differences.weights, self._differences.first
+        weights = self._differences.weights
+        first = self._differences.first
         values = np.einsum("dkij,dks->kisj", partials, weights)
         # The start fixes the first sample and its derivative.
         start = np.einsum("ij,ds->disj", np.eye(n), weights[:2, 0])

@@ -45,7 +45,8 @@ def with_motor_friction(end: SearchOutcome, terms: Sequence[RunTerms]) -> Search
     """
     layout = replace(end.search.layout, motor_terms=(*end.search.layout.motor_terms, "motor_coulomb"))
     search = OutputError(layout, end.runs, terms)
-    values, own = extended(end.solution.values, layout), end.solution.runs
+    values = extended(end.solution.values, layout)
+    own = end.solution.runs
     places = layout.index("motor_coulomb")
     try:
         steps, gains = search.score(values, own, places)
@@ -56,7 +57,8 @@ def with_motor_friction(end: SearchOutcome, terms: Sequence[RunTerms]) -> Search
         solution = search.solve(values, (values, search.named(own)))
     except IdentificationError:
         return end
-    friction, errors = solution.values[places], np.sqrt(np.diagonal(solution.covariance)[places])
+    friction = solution.values[places]
+    errors = np.sqrt(np.diagonal(solution.covariance)[places])
     if not (friction > MIN_ERRORS_ABOVE_ZERO * errors).any():
         return end
     return SearchOutcome(end.start._replace(values=extended(end.start.values, layout)), search, end.runs, solution)
@@ -104,7 +106,8 @@ def torque_ripples(end: SearchOutcome, joint_names: Sequence[str]) -> list[Rippl
             waves = np.stack([np.cos(wavenumber * position), np.sin(wavenumber * position)], axis=1)
             amplitudes, shift, gain = end.search.omitted_torque(end.solution, k, channel.joint, waves)
             if gain > MIN_RIPPLE_GAIN * end.solution.misfit:
-                joint, size = joint_names[channel.joint], float(np.hypot(*amplitudes))
+                joint = joint_names[channel.joint]
+                size = float(np.hypot(*amplitudes))
                 remark = (
                     f"{run.source}: the torque of {joint} has a ripple of {size:.2g} that repeats every "
                     f"{2 * np.pi / wavenumber:.3g} of its motor's position, which the model lacks; intervals are wider "
@@ -117,7 +120,8 @@ def torque_ripples(end: SearchOutcome, joint_names: Sequence[str]) -> list[Rippl
 def _ripple_wavenumber(residual: NDArray, position: NDArray, run: Run) -> float:
     """Return the wavenumber, 1/rad or 1/m, of the largest ripple in a residual (W,) over positions (N,); 0: none."""
     inside = position[run.compared.window]
-    span, fastest = float(np.ptp(inside)), float(np.abs(np.diff(inside)).max())
+    span = float(np.ptp(inside))
+    fastest = float(np.abs(np.diff(inside)).max())
     if not fastest > 0:
         return 0.0
     candidates = np.arange(2 * np.pi * MIN_RIPPLE_PERIODS / span, MAX_RIPPLE_PHASE_RAD / fastest, np.pi / span / 2)

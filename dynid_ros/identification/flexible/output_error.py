@@ -87,7 +87,8 @@ def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
     bins = np.arange(len(power))
     half = np.maximum(SMOOTHING[0], SMOOTHING[1] * bins).astype(int)
     while True:
-        first, last = np.maximum(bins - half, 0), np.minimum(bins + half + 1, len(power))
+        first = np.maximum(bins - half, 0)
+        last = np.minimum(bins + half + 1, len(power))
         numbers = np.concatenate([[0.0], np.cumsum(counted)])
         count = numbers[last] - numbers[first]
         few = (count < SMOOTHING[0]) & (last - first < len(power))
@@ -168,7 +169,8 @@ class OutputError:
 
     def approach(self, start: NDArray) -> tuple[NDArray, list[NDArray]]:
         """Return the parameters (p,) of the arm and the named ones of each run after the first weightings."""
-        values, own = start.copy(), [run.start() for run in self.residuals]
+        values = start.copy()
+        own = [run.start() for run in self.residuals]
         channels = self._channels(values, own)
         for weighting in range(FIRST_WEIGHTINGS):
             weights = self._weights(channels, first=weighting == 0)
@@ -260,7 +262,10 @@ class OutputError:
             other = [run.start(named) for run, named in zip(self.residuals, near[1], strict=True)]
             found = self._channels(near[0], other)
             if self._cost(other, found, weights) < self._cost(own, channels, weights):
-                values, own, channels, first = near[0], other, found, 1
+                values = near[0]
+                own = other
+                channels = found
+                first = 1
         before = _left(channels)
         refined = False
         for weighting in each(range(first, MAX_WEIGHTINGS)):
@@ -293,7 +298,8 @@ class OutputError:
         """
         for run in self.residuals:
             run.refine()
-        values, own = start.copy(), [run.start() for run in self.residuals]
+        values = start.copy()
+        own = [run.start() for run in self.residuals]
         channels = self._channels(values, own)
         values, own, channels, iterations = self._search(values, own, channels, self._weights(best, first=False))
         return self._solution(values, own, channels, self._weights(channels, first=False), iterations)
@@ -367,12 +373,15 @@ class OutputError:
         frequencies much more than noise, in all joints at once. Where few frequencies hold all information, the fit
         hides most of that. HC2 is right on average with noise alone; a jackknife is half as wide again.
         """
-        p, at, variance = len(self.layout.names), len(self.layout.names), np.zeros(len(covariance))
+        p = len(self.layout.names)
+        at = len(self.layout.names)
+        variance = np.zeros(len(covariance))
         scale = np.sqrt(np.maximum(np.diagonal(information), 1e-300))
         inverse = np.linalg.pinv(information / np.outer(scale, scale), rcond=NULL_EIGENVALUE, hermitian=True)
         inverse /= np.outer(scale, scale)
         for run, found, weight in zip(self.residuals, channels, weights, strict=True):
-            rows, bins = np.r_[0:p, at : at + run.size], run.run.compared.bins
+            rows = np.r_[0:p, at : at + run.size]
+            bins = run.run.compared.bins
             joints = list(_by_joint(found, weight, bins))
             residual = np.concatenate([_white_residual(own, chosen) for own, chosen in joints], axis=1)
             columns = np.concatenate([_white_columns(own, chosen) for own, chosen in joints], axis=1)
@@ -401,12 +410,14 @@ class OutputError:
         """Return information (p + sizes, p + sizes) and gradient (p + sizes,)."""
         p = len(self.layout.names)
         size = p + sum(run.size for run in self.residuals)
-        information, gradient = np.zeros((size, size)), np.zeros(size)
+        information = np.zeros((size, size))
+        gradient = np.zeros(size)
         at = p
         for run, mine, found, weight in zip(self.residuals, own, channels, weights, strict=True):
             rows = np.r_[0:p, at : at + run.size]
             for channels_of, chosen in _by_joint(found, weight, run.run.compared.bins):
-                residual, columns = _white_residual(channels_of, chosen), _white_columns(channels_of, chosen)
+                residual = _white_residual(channels_of, chosen)
+                columns = _white_columns(channels_of, chosen)
                 stacked = columns.reshape(-1, columns.shape[2])
                 information[np.ix_(rows, rows)] += (stacked.conj().T @ stacked).real
                 gradient[rows] += (stacked.conj().T @ residual.ravel()).real
@@ -435,7 +446,9 @@ class OutputError:
         lost = (np.diagonal(information) == 0) | ((vectors[:, poor] ** 2).sum(axis=1) > 1e-6)
         covariance[lost] = covariance[:, lost] = 0.0
         covariance[lost, lost] = np.inf
-        errors, at, run_errors = np.sqrt(np.diagonal(covariance)), p, []
+        errors = np.sqrt(np.diagonal(covariance))
+        at = p
+        run_errors = []
         for mine in own:
             run_errors.append(errors[at : at + len(mine)])
             at += len(mine)

@@ -90,13 +90,16 @@ class RunResiduals:
     """
 
     def __init__(self, layout: Layout, run: Run, terms: RunTerms) -> None:
-        self.layout, self.run, self.terms = layout, run, terms
+        self.layout = layout
+        self.run = run
+        self.terms = terms
         self._response = LinkResponse(
             layout.robot, layout.base, run.fine, run.step / run.parts, tones(run, len(run.fine), run.parts, 0)
         )
         self._tones = np.stack([tones(run, len(run.time), 1, order) for order in range(3)])
         robot_time = run.link_time + run.offset
-        start, end = run.time[run.compared.window.start], run.time[run.compared.window.start] + self._duration
+        start = run.time[run.compared.window.start]
+        end = run.time[run.compared.window.start] + self._duration
         self._rows = np.flatnonzero((robot_time >= start) & (robot_time < end) & np.isfinite(run.link).any(axis=1))
         if len(self._rows) < INTERPOLATION_NODES:
             raise IdentificationError(
@@ -175,8 +178,10 @@ class RunResiduals:
 
     def motion(self, values: NDArray, own: NDArray) -> LinkMotion:
         """Return the motion of the links for parameters (p,) of the arm and (size,) of the run."""
-        n, near = self.run.n_joints, self._near(values, own)
-        moving, corrections = own[: MOVING * n].reshape(MOVING, n), self._corrections(own)
+        n = self.run.n_joints
+        near = self._near(values, own)
+        moving = own[: MOVING * n].reshape(MOVING, n)
+        corrections = self._corrections(own)
         motion = self._response.solve(self.layout.unpack(values), moving[:2], near, corrections, moving[2:])
         self._last = values, own, motion
         return motion
@@ -188,7 +193,8 @@ class RunResiduals:
         kept, kept_own, motion = self._kept
         if "by_parameters" not in motion.__dict__:
             return motion.position
-        moved, moved_own = values - kept, own - kept_own
+        moved = values - kept
+        moved_own = own - kept_own
         n = MOVING * self.run.n_joints
         change = np.concatenate([moved[: self.layout.n_response], moved_own[:n], moved_own[self._named :]])
         return motion.position + motion.by_parameters @ change
@@ -204,7 +210,9 @@ class RunResiduals:
         return np.fft.rfft(inside, axis=0)[self.run.compared.bins] / np.sqrt(len(inside))
 
     def _link_channels(self, motion: LinkMotion, own: NDArray) -> list[Channel]:
-        run, layout, n = self.run, self.layout, self.run.n_joints
+        run = self.run
+        layout = self.layout
+        n = self.run.n_joints
         names = self.terms.names(n)
         before = MOVING * n
         extra = dict(zip(names, own[before : self._named], strict=True))
@@ -242,15 +250,19 @@ class RunResiduals:
         return found
 
     def _motor_channels(self, motion: LinkMotion, parameters: JointParameters, own: NDArray) -> list[Channel]:
-        run, layout, n = self.run, self.layout, self.run.n_joints
+        run = self.run
+        layout = self.layout
+        n = self.run.n_joints
         position = motion.position[:: run.parts]
         motor = Motion(*(x + t @ self._corrections(own) for x, t in zip(run.motor, self._tones, strict=True)))
         terms = motor_columns(motor.velocity, motor.acceleration, self._direction, layout.motor_terms)
         deflection = motor.position - position
-        tangent, springs = parameters.spring_tangent(deflection), parameters.spring_columns(deflection)
+        tangent = parameters.spring_tangent(deflection)
+        springs = parameters.spring_columns(deflection)
         torque = parameters.motor_torque(deflection, terms)
         found = []
-        p, r = len(layout.names), layout.n_response
+        p = len(layout.names)
+        r = layout.n_response
         for i in range(n):
             known = np.isfinite(run.torque[:, i])
             if not known.all():
@@ -277,7 +289,9 @@ class RunResiduals:
 
     def _columns(self, by: NDArray) -> NDArray:
         """Return derivatives (N, p + size) by all parameters from those by the parameters of the links' motion."""
-        p, r, own = len(self.layout.names), self.layout.n_response, MOVING * self.run.n_joints
+        p = len(self.layout.names)
+        r = self.layout.n_response
+        own = MOVING * self.run.n_joints
         columns = np.zeros((len(by), p + self.size))
         columns[:, :r], columns[:, p : p + own], columns[:, p + self._named :] = np.split(by, [r, r + own], axis=1)
         return columns

@@ -53,7 +53,8 @@ def check_links(motors: Recording, time: NDArray, link: NDArray) -> None:
                 f"{where} has no positions of its link while the motors move; see that its markers are in view, or "
                 "leave it out of the model"
             )
-        motor, values = at[known, i], values[known]
+        motor = at[known, i]
+        values = values[known]
         deflection = values - motor
         if np.ptp(deflection) < MIN_DEFLECTION:
             raise IdentificationError(
@@ -146,7 +147,8 @@ MAX_CUTOFF_OF_NYQUIST = 0.8
 """Highest cutoff frequency, in parts of half the sampling rate."""
 MIN_BAND_HZ = 5.0
 """Hz."""
-LINE_WINDOW_S, LINE_NEIGHBOURHOOD_HZ = 8.0, 1.5
+LINE_WINDOW_S = 8.0
+LINE_NEIGHBOURHOOD_HZ = 1.5
 """Length of the averaged periodograms that show lines; and how far the frequencies to either side of one reach."""
 MIN_LINE_CONTRAST = 100.0
 """Power density of a line over the median of the frequencies around it: noise alone stays below 15."""
@@ -293,7 +295,8 @@ def runs(
             continue
         rows = slice(rows.start, int(min(rows.stop, rows.start + most * series.rate)))
         raw = segment.values[rows, :n]
-        every, smooth = segment.time[rows], Motion(*(x[rows] for x in motion))
+        every = segment.time[rows]
+        smooth = Motion(*(x[rows] for x in motion))
         at = every[::stride]
         # The low-pass leaves its share of the noise in.
         noise = np.std(raw - smooth.position, axis=0) / np.sqrt(1.0 - 2.0 * low_pass.cutoff / series.rate)

@@ -59,7 +59,8 @@ class SpringData:
 
     def averaged(self, width: int) -> tuple["SpringData", float]:
         """Return means of so many neighbours, and the variance of the deflection about them."""
-        parts, inside = [], []
+        parts = []
+        inside = []
         for run in range(self.runs.max() + 1):
             own = np.flatnonzero(self.runs == run)
             rows = own[: len(own) // width * width].reshape(-1, width)
@@ -74,7 +75,8 @@ def spring_data(
     deflection: ArrayLike, torque: ArrayLike, laws: Sequence[str], runs: ArrayLike | None, noise: float | None
 ) -> SpringData:
     """Return the samples to fit; arguments and errors as of `fit_spring`."""
-    d, tau = np.asarray(deflection, dtype=float), np.asarray(torque, dtype=float)
+    d = np.asarray(deflection, dtype=float)
+    tau = np.asarray(torque, dtype=float)
     numbers = np.zeros(d.shape, dtype=int) if runs is None else np.asarray(runs)
     unknown = [law for law in laws if law not in SPRINGS]
     if unknown or not laws:
@@ -111,12 +113,14 @@ def spring_data(
 
 def _smoothed(data: SpringData, scatter: float) -> SpringData:
     """Average as many neighbours as the deflection hardly changes in: white noise shrinks, the law stays."""
-    found, width = data, 2
+    found = data
+    width = 2
     while len(data.torque) >= 2 * width * MIN_SAMPLES:
         averaged, inside = data.averaged(width)
         if inside - data.noise**2 > MAX_LOST_VARIANCE * scatter**2 or min(np.bincount(averaged.runs)) < 2 * DIFFERENCES:
             break
-        found, width = averaged, 2 * width
+        found = averaged
+        width = 2 * width
     return found
 
 
@@ -154,7 +158,9 @@ class Stiffness:
         """Judge a compliance by its interval of 95 %, rad/(N m)."""
         low, high = interval
         if not math.isfinite(high - low):
-            low, high, reason = -math.inf, math.inf, "the recording does not determine the compliance"
+            low = -math.inf
+            high = math.inf
+            reason = "the recording does not determine the compliance"
         elif high < 0:
             reason = "the joint seems to bend against the torque: something else moves the deflection"
         elif low <= 0:
@@ -336,10 +342,12 @@ def _solve(data: SpringData, law: str, start: NDArray | None = None) -> tuple[ND
     """Return values (p,) and offsets (R,) that minimize the residuals over their effective variance."""
     spring = SPRINGS[law]()
     count = len(spring.names)
-    width, height = float(np.std(data.deflection)), float(np.std(data.torque))
+    width = float(np.std(data.deflection))
+    height = float(np.std(data.torque))
     unit = np.array([height ** UNITS[n][0] * width ** UNITS[n][1] for n in spring.names])
     zero = np.array([data.deflection[data.runs == run].mean() for run in range(data.runs.max() + 1)])
-    noise, misfit = (data.noise / width) ** 2, 1.0
+    noise = (data.noise / width) ** 2
+    misfit = 1.0
 
     def scaled(x: NDArray) -> tuple[NDArray, NDArray]:
         bent = (data.deflection - zero[data.runs]) / width - x[count:][data.runs]
@@ -351,19 +359,23 @@ def _solve(data: SpringData, law: str, start: NDArray | None = None) -> tuple[ND
         return residual / np.sqrt(misfit + variance)
 
     starts = _starts(data, law, zero, width, height) if start is None else [start / unit]
-    best, least = np.empty(0), np.inf
+    best = np.empty(0)
+    least = np.inf
     for values in starts:
-        x, misfit = np.append(values, np.zeros(len(zero))), 1.0
+        x = np.append(values, np.zeros(len(zero)))
+        misfit = 1.0
         for _ in range(MAX_ROUNDS):
             x = least_squares(weighted, x).x
             residual, variance = scaled(x)
             updated = max(float(np.mean(residual**2) - np.mean(variance)), 1e-6)
-            settled, misfit = abs(updated - misfit) < 1e-4 * updated, updated
+            settled = abs(updated - misfit) < 1e-4 * updated
+            misfit = updated
             if settled:
                 break
         error = float(np.mean(residual**2))
         if error < least:
-            best, least = x, error
+            best = x
+            least = error
     return best[:count] * unit, zero + best[count:] * width
 
 

@@ -62,7 +62,8 @@ def starts(layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> li
     Raises:
         IdentificationError: No motion was found for any of them.
     """
-    found, wrong = [], None
+    found = []
+    wrong = None
     for shift in CLOCK_SHIFTS_S if any(own.clock for own in terms) else CLOCK_SHIFTS_S[:1]:
         moved = shifted(runs, terms, shift)
         try:
@@ -95,7 +96,8 @@ class LinearSteps:
 
     def solve(self) -> NDArray:
         """Return plausible parameters (p,) in the order of the layout."""
-        layout, n = self._layout, self._layout.robot.n_joints
+        layout = self._layout
+        n = self._layout.robot.n_joints
         values = np.zeros(len(layout.names))
         stiffness = layout.index("stiffness")
         passed = [part.torque.copy() for part in self._parts]
@@ -193,7 +195,8 @@ class _Part:
         n = run.n_joints
         friction = np.zeros((2, len(run.time), n, n))
         own = np.arange(n)
-        friction[0][:, own, own], friction[1][:, own, own] = direction(link.velocity), link.velocity
+        friction[0][:, own, own] = direction(link.velocity)
+        friction[1][:, own, own] = link.velocity
         self.links = low_pass.filter(np.concatenate([regressor, *friction], axis=2))[kept]
         self.motor_terms = low_pass.filter(motors, axis=1)[:, kept]
         self.deflection = low_pass.filter(run.motor.position - link.position)[kept]

@@ -149,9 +149,11 @@ class TermChoice:
         """
         used = np.isin(self._owner, terms)
         used[column] = False
-        others, size = np.append(used, False), self._gram[column, column]
+        others = np.append(used, False)
+        size = self._gram[column, column]
         penalty = self._expectation[used] * (1 + error**2 * size / (self._noise * len(self.rows.runs)))
-        square, cross = self._gram[np.ix_(others, others)] + np.diag(penalty), self._gram[others, column]
+        square = self._gram[np.ix_(others, others)] + np.diag(penalty)
+        cross = self._gram[others, column]
         left = size - cross @ np.linalg.lstsq(square, cross, rcond=1e-12)[0]
         return float(np.sqrt(max(left, 0.0) / size)) if size > 0 else 0.0
 

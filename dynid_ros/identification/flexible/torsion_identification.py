@@ -244,7 +244,9 @@ class TorsionIdentification:
             raise IdentificationError(
                 f"torsion: cutoff is {cutoff} and torque_error {torque_error}; expected Hz above 0, and 0 or more"
             )
-        self.cutoff, self.neighbours, self.torque_error = cutoff, neighbours, torque_error
+        self.cutoff = cutoff
+        self.neighbours = neighbours
+        self.torque_error = torque_error
 
     def fit(self, *given: Recordings, prismatic: Collection[str] = ()) -> TorsionResult:
         """Fit to one or more recordings of the same joints.
@@ -264,7 +266,9 @@ class TorsionIdentification:
         self._check(recordings)
         cutoff = torsion_cutoff(recordings) if self.cutoff is None else self.cutoff
         runs = [torsion_run(recording, cutoff) for recording in recordings]
-        names, joints, remarks = recordings[0].joint_names, {}, []
+        names = recordings[0].joint_names
+        joints = {}
+        remarks = []
         missing: list[str] = []
         for j, name in enumerate(names):
             if reason := self._unusable(runs, j, name in prismatic):
@@ -355,7 +359,8 @@ def _rows(runs: list[TorsionRun], joint: int, tables: list[np.ndarray]) -> Torsi
     parts = []
     for number, (run, table) in enumerate(zip(runs, tables, strict=True)):
         kept = slice(run.settled.start, run.settled.stop, max(1, int(run.rate / CHOICE_RATE_HZ)))
-        q, qd = run.position[kept, joint], run.velocity[kept, joint]
+        q = run.position[kept, joint]
+        qd = run.velocity[kept, joint]
         torsion = run.low_pass.filter(run.torsion[:, joint])[kept]
         parts.append((table[kept], torsion, np.full(len(q), number), q, qd))
     return TorsionRows(*(np.concatenate(values) for values in zip(*parts, strict=True)))

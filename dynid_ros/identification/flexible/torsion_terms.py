@@ -98,7 +98,8 @@ def _strongest(limits: tuple[float, float], angle: NDArray, rest: NDArray) -> Ri
     length = next_fast_len(OVERSAMPLED * len(sums), real=True)
     frequencies = 2 * np.pi * np.fft.rfftfreq(length, width)
     power = np.where((frequencies > limits[0]) & (frequencies < limits[1]), np.abs(np.fft.rfft(sums, length)), 0.0)
-    peak, step = frequencies[np.argmax(power)], frequencies[1]
+    peak = frequencies[np.argmax(power)]
+    step = frequencies[1]
     best = minimize_scalar(
         lambda w: -abs(_vector(w, angle, rest)), bounds=(peak - 2 * step, peak + 2 * step), method="bounded"
     )
@@ -191,7 +192,8 @@ def torsion_cutoff(recordings: tuple[Recording, ...]) -> float:
     Raises:
         IdentificationError: No joint moves.
     """
-    found, highest = [], np.inf
+    found = []
+    highest = np.inf
     for recording in recordings:
         _, rate, values = _uniform(recording, recording.position)
         highest = min(highest, MAX_CUTOFF_OF_NYQUIST * rate / 2)
