@@ -1,18 +1,12 @@
-"""Parameters as estimated: values, errors, intervals; errors under correlated residuals by a jackknife."""
+"""Confidence intervals, and estimates of base parameters with their errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, fdtri, ndtri, ndtri_exp, stdtrit
-
-# Standard errors under correlated residuals: one block of time after the other is left out (Quenouille, Tukey).
-# Unmodelled torques are correlated in neighbouring samples, so samples are not independent. Blocks that are longer than
-# the correlation nearly are.
-
 
 MAX_RELATIVE_ERROR = 0.25
 """Largest standard error of a value that is well determined, as a fraction of the value: an interval of half of it."""
@@ -20,79 +14,6 @@ WELL_CONDITIONED = 30.0
 """Largest condition number of a good experiment, …"""
 ILL_CONDITIONED = 100.0
 """… and above which it is poor."""
-N_TIME_BLOCKS = 10
-"""Few enough to be long, enough for Student's quantile to be below 2.3."""
-
-
-@dataclass(frozen=True, eq=False)
-class Jackknife:
-    """Estimates without each of B blocks.
-
-    Attributes:
-        estimates: (B, p).
-    """
-
-    estimates: NDArray
-
-    @property
-    def covariance(self) -> NDArray:
-        """(p, p) of the estimate from everything."""
-        return jackknife_covariance(self.estimates - self.estimates.mean(axis=0))
-
-    @property
-    def standard_errors(self) -> NDArray:
-        """(p,) square roots of the variances."""
-        return np.sqrt(np.diag(self.covariance))
-
-    @property
-    def dof(self) -> int:
-        """Degrees of freedom of the covariance."""
-        return len(self.estimates) - 1
-
-
-def jackknife_covariance(moves: NDArray) -> NDArray:
-    """Return the covariance (p, p) of an estimate that leaving out each of B blocks moves by (B, p)."""
-    return (len(moves) - 1) / len(moves) * moves.T @ moves
-
-
-def jackknife_variance(moves: NDArray) -> NDArray:
-    """Return the variances (...) of `jackknife_covariance` for moves (B, ...)."""
-    return (len(moves) - 1) / len(moves) * np.sum(np.square(moves), axis=0)
-
-
-def left_out_steps(normals: NDArray, gradients: NDArray, rcond: float | None = None) -> NDArray:
-    """Return the moves (B, p) by Gauss-Newton steps without each block (Miller 1974, "The jackknife: a review").
-
-    Args:
-        normals: (B, p, p) normal matrix of each block.
-        gradients: (B, p) right-hand side of each block at the estimate.
-        rcond: see `numpy.linalg.lstsq`.
-    """
-    rest = np.sum(normals, axis=0) - normals
-    return np.array([np.linalg.lstsq(a, b, rcond=rcond)[0] for a, b in zip(rest, gradients, strict=True)])
-
-
-def time_blocks(runs: NDArray) -> NDArray:
-    """Return the block (N,) of each sample: about `N_TIME_BLOCKS` contiguous stretches of equal length.
-
-    No block extends over two runs, and each run has at least two.
-
-    Args:
-        runs: (N,) run of each sample; samples of a run are adjacent and in order of time.
-    """
-    blocks = np.empty(len(runs), dtype=int)
-    start = 0
-    for run in np.unique(runs):
-        rows = np.flatnonzero(runs == run)
-        own = max(2, round(N_TIME_BLOCKS * len(rows) / len(runs)))
-        blocks[rows] = start + np.arange(len(rows)) * own // len(rows)
-        start += own
-    return blocks
-
-
-def jackknife(estimate: Callable[[NDArray], NDArray], blocks: NDArray) -> Jackknife:
-    """Estimates (p,) of the samples (N,) bool without each block in turn."""
-    return Jackknife(np.array([estimate(blocks != block) for block in np.unique(blocks)]))
 
 
 # The one statistic of all intervals: Student's t, with the degrees of freedom that a standard error was found with.

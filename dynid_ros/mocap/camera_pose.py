@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from dynid_ros.estimation.estimate import jackknife_variance, left_out_steps
+from dynid_ros.estimation.jackknife import jackknife_variance, left_out_steps
 from dynid_ros.estimation.robust import spread, tukey
 from dynid_ros.mocap.marker_set import BASE, FREE, MarkerSet, link_frames, marker_jacobian
 from dynid_ros.model import RobotModel

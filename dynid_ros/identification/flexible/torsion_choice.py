@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from dynid_ros.estimation.estimate import jackknife, jackknife_variance, time_blocks
+from dynid_ros.estimation.jackknife import jackknife, jackknife_variance, time_blocks
 from dynid_ros.identification.flexible.spring_fit import Stiffness
 from dynid_ros.identification.flexible.torsion_terms import ALWAYS, DRIVE, Term
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.jackknife import LinearEstimate
 from dynid_ros.estimation.least_squares import solve, solve_grouped
 from dynid_ros.estimation.rank import ROUNDING_RANK_TOLERANCE, column_norms, null_space
 from dynid_ros.identification.gravity.gravity_result import (
@@ -25,63 +26,13 @@ from dynid_ros.model.gravity_direction import turn_axes
 if TYPE_CHECKING:
     from dynid_ros.identification.gravity.gravity_identification import GravityIdentification
 
-# How uncertain moments are, where residuals are friction that the model lacks.
 
+def angle_groups(joint: NDArray, angle: NDArray) -> NDArray:
+    """Return the index (m,) of the joint and angle of each row.
 
-SINGLE_ANGLE_TOLERANCE = 1e-6
-"""Remainder of a combination without one angle that counts as zero: that angle alone determines the combination."""
-
-
-@dataclass(frozen=True)
-class LinearEstimate:
-    """x = gain b from b = matrix x + noise; k unknowns, m rows.
-
-    Attributes:
-        matrix: (m, k).
-        gain: (k, m).
-        residual: (m,).
-        group: (m,) which noise each row has.
-        sigma: (G,) standard deviation of each noise.
+    Friction that no model describes depends on the angle of its joint, and lasts while the joint stays there. So all
+    rows of a joint at one angle count once.
     """
-
-    matrix: NDArray
-    gain: NDArray
-    residual: NDArray
-    group: NDArray
-    sigma: NDArray
-
-    def dof(self) -> NDArray:
-        """Return the degrees of freedom (k,) of each variance; few rows determine each noise (Satterthwaite 1946)."""
-        leverage = np.einsum("mk,km->m", self.matrix, self.gain)
-        group_dof = np.maximum(np.bincount(self.group, 1 - leverage, len(self.sigma)), 1.0)
-        squares = np.array([np.bincount(self.group, row**2, len(self.sigma)) for row in self.gain])
-        parts = squares * self.sigma**2
-        total = parts.sum(axis=1)
-        return np.where(total > 0, total**2 / np.maximum((parts**2 / group_dof).sum(axis=1), 1e-300), group_dof.sum())
-
-    def covariance(self, joint: NDArray, angle: NDArray) -> NDArray:
-        """Return the covariance (k, k) by a jackknife over the angles of each joint (by groups, Efron 1982).
-
-        Friction that no model describes depends on the angle of its joint, and lasts while the joint stays there. So
-        all rows (m,) of a joint at one angle count once. An unknown that a single angle determines has the error of
-        noise alone.
-        """
-        scale = column_norms(self.matrix)
-        total = np.zeros((len(scale), len(scale)))
-        kinds = _angles(joint, angle)
-        count = int(kinds.max()) + 1
-        for rows in np.split(np.argsort(kinds, kind="stable"), np.cumsum(np.bincount(kinds))[:-1]):
-            gain = self.gain[:, rows] * scale[:, None]
-            rest = np.eye(len(scale)) - gain @ (self.matrix[rows] / scale)
-            inverse = np.linalg.pinv(rest, SINGLE_ANGLE_TOLERANCE)
-            moved = inverse @ (gain @ self.residual[rows])
-            alone = (gain - inverse @ (rest @ gain)) * self.sigma[self.group[rows]]
-            total += (1 - 1 / count) * np.outer(moved, moved) + alone @ alone.T
-        return total / np.outer(scale, scale)
-
-
-def _angles(joint: NDArray, angle: NDArray) -> NDArray:
-    """Return the index (m,) of the joint and angle of each row."""
     found = np.zeros(len(joint), int)
     number = -1
     for j in np.unique(joint):
@@ -266,7 +217,7 @@ class GravitySolution:
         """Return the covariance (k, k) of the values for exact gains of the torque sensors."""
         joint = self.problem.joint
         sample = self.problem.sample
-        return self.linear.covariance(joint, self.problem.samples.position[sample, joint])
+        return self.linear.covariance(angle_groups(joint, self.problem.samples.position[sample, joint]))
 
 
 DEPENDENCE_TOLERANCE = 1e-6

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import N_TIME_BLOCKS
+from dynid_ros.estimation.jackknife import N_TIME_BLOCKS
 from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.servo.servo_runs import ServoRun
 from dynid_ros.progress import advance

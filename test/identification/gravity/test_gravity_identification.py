@@ -7,8 +7,9 @@ from gravity_experiment import demo_robot, planned_recording
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.jackknife import LinearEstimate
 from dynid_ros.identification import GravityIdentification
-from dynid_ros.identification.gravity.gravity_problem import LinearEstimate
+from dynid_ros.identification.gravity.gravity_problem import angle_groups
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.gravity_direction import turned
@@ -62,10 +63,10 @@ def test_the_mean_of_few_angles_has_its_textbook_error():
     """The jackknife of a mean is its standard error: spread / √N; of angles that come twice, of their means."""
     values = np.array([1.0, 4.0, 2.0, 8.0, 5.0])
     angle, joint = np.arange(5.0), np.zeros(5, int)
-    found = mean_of(values, angle).covariance(joint, angle)
+    found = mean_of(values, angle).covariance(angle_groups(joint, angle))
     np.testing.assert_allclose(found, [[values.var(ddof=1) / 5]])
     twice = mean_of(np.repeat(values, 2), np.repeat(angle, 2))
-    np.testing.assert_allclose(twice.covariance(np.zeros(10, int), np.repeat(angle, 2)), found)
+    np.testing.assert_allclose(twice.covariance(angle_groups(np.zeros(10, int), np.repeat(angle, 2))), found)
     np.testing.assert_allclose(twice.dof(), [9.0])
 
 
@@ -73,7 +74,7 @@ def test_what_one_angle_alone_decides_has_the_error_of_noise():
     matrix = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     gain, right = np.linalg.pinv(matrix), np.array([1.0, 2.0, 3.0, 7.0])
     estimate = LinearEstimate(matrix, gain, right - matrix @ gain @ right, np.array([0, 0, 0, 1]), np.array([1.0, 0.3]))
-    found = estimate.covariance(np.array([0, 0, 0, 1]), np.array([0.0, 1.0, 2.0, 0.0]))
+    found = estimate.covariance(np.array([0, 1, 2, 3]))
     np.testing.assert_allclose(found[1], [0.0, 0.09], atol=1e-12)
     assert found[0, 0] > 0.3
 
