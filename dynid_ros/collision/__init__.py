@@ -1,4 +1,4 @@
-"""What the links of an arm occupy, and how far they are from each other and from what stands around."""
+"""Space that the links of an arm occupy, and distances between links and to obstacles."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
 """Few capsules that cover the surface of a link.
 
-A capsule is convex: covering the points of a face it covers the face. So faces are clustered, and each cluster gets the
-smallest capsule that holds its points.
+A capsule is convex, so that it covers a face if it covers the corners of the face. Faces are clustered, and each
+cluster gets the smallest capsule that holds its points.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial import ConvexHull, QhullError
 
-MOST_CAPSULES = 4
-PAYS = 0.85
-"""A further capsule is used where the volume falls to this part."""
-CUTS = (0.15, 0.3, 0.5, 0.7, 0.85)
-"""Where along an axis a cluster may be cut in two, as parts of its faces."""
-ROUNDS = 4
-SEARCHED = 1500
-"""Faces that the search looks at; all are covered."""
+MAX_CAPSULES = 4
+MAX_VOLUME_FRACTION = 0.85
+"""Fraction of the volume that a further capsule must reach to be used."""
+CUT_QUANTILES = (0.15, 0.3, 0.5, 0.7, 0.85)
+"""Quantiles of the faces along an axis at which a cluster may be cut in two."""
+MAX_ITERATIONS = 4
+MAX_SEARCHED_FACES = 1500
+"""Number of faces in the search for clusters; the capsules cover all faces."""
+MIN_CUT_FACES = 4
+"""Number of faces from which on a cluster may be cut."""
 
 MAX_CACHED = 256
-"""Sets of capsules that are kept: those of the links of a few robots."""
+"""Number of cached sets of capsules, enough for the links of a few robots."""
 _cache: OrderedDict[tuple[str, int], Capsules] = OrderedDict()
-"""Capsules by what they cover, the least recently used first."""
+"""Capsules by the hash of their faces, the least recently used first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +50,8 @@ class Capsules:
         return np.pi * self.radius**2 * (length + 4.0 / 3.0 * self.radius)
 
 
-def cover(faces: np.ndarray, margins: np.ndarray, most: int = MOST_CAPSULES) -> Capsules:
-    """At most `most` capsules that hold faces (F, P, 3), each the hull of P points, with `margins` (F,) around them."""
+def cover(faces: np.ndarray, margins: np.ndarray, most: int = MAX_CAPSULES) -> Capsules:
+    """Return at most `most` capsules around faces (F, P, 3), each the hull of P points, and their `margins` (F,)."""
     digest = hashlib.sha256(np.ascontiguousarray(faces).tobytes())
     digest.update(np.ascontiguousarray(margins).tobytes())
     key = (digest.hexdigest(), most)
@@ -62,8 +64,8 @@ def cover(faces: np.ndarray, margins: np.ndarray, most: int = MOST_CAPSULES) -> 
 
 
 def _cover(faces: np.ndarray, margins: np.ndarray, most: int) -> Capsules:
-    some = np.linspace(0, len(faces) - 1, min(len(faces), SEARCHED)).astype(int)
-    best = _searched(faces[some], margins[some], most)
+    some = np.linspace(0, len(faces) - 1, min(len(faces), MAX_SEARCHED_FACES)).astype(int)
+    best = _search_clusters(faces[some], margins[some], most)
     labels = _nearest(faces, margins, best)
     clusters = [(faces[labels == k], margins[labels == k]) for k in np.unique(labels)]
     start, end, radius = (np.array(values) for values in zip(*(_smallest(*part) for part in clusters), strict=True))
@@ -73,8 +75,8 @@ def _cover(faces: np.ndarray, margins: np.ndarray, most: int) -> Capsules:
 Fit = tuple[np.ndarray, np.ndarray, float]
 
 
-def _searched(faces: np.ndarray, margins: np.ndarray, most: int) -> list[Fit]:
-    """Clusters by cutting the one whose cut pays most, faces handed to the nearest capsule in between."""
+def _search_clusters(faces: np.ndarray, margins: np.ndarray, most: int) -> list[Fit]:
+    """Return capsules of clusters, found by repeated best cuts; in between, faces move to the nearest capsule."""
     labels = np.zeros(len(faces), dtype=int)
     best = [_smallest(faces, margins)]
     fits = best
@@ -82,29 +84,31 @@ def _searched(faces: np.ndarray, margins: np.ndarray, most: int) -> list[Fit]:
         cut = _best_cut(faces, margins, labels, fits)
         if cut is None:
             break
-        labels, fits = _settled(faces, margins, cut)
-        if _volume(fits) < PAYS ** (len(fits) - len(best)) * _volume(best):
+        labels, fits = _reassign_faces(faces, margins, cut)
+        if _volume(fits) < MAX_VOLUME_FRACTION ** (len(fits) - len(best)) * _volume(best):
             best = fits
     return best
 
 
 def _best_cut(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray, fits: list[Fit]) -> np.ndarray | None:
     centres = faces.mean(axis=1)
-    saving, best = 0.0, None
+    saving = 0.0
+    best = None
     for k, fit in enumerate(fits):
         members = np.flatnonzero(labels == k)
-        if len(members) < 4:
+        if len(members) < MIN_CUT_FACES:
             continue
         for axis in _axes(centres[members]):
             along = centres[members] @ axis
-            for part in CUTS:
+            for part in CUT_QUANTILES:
                 upper = along > np.quantile(along, part)
                 if upper.all() or not upper.any():
                     continue
-                halves = [_quick(faces[members[side]], margins[members[side]]) for side in (upper, ~upper)]
+                halves = [_axis_capsule(faces[members[side]], margins[members[side]]) for side in (upper, ~upper)]
                 saved = _volume([fit]) - _volume(halves)
                 if saved > saving:
-                    saving, best = saved, (members[upper], len(fits))
+                    saving = saved
+                    best = (members[upper], len(fits))
     if best is None:
         return None
     labels = labels.copy()
@@ -112,28 +116,29 @@ def _best_cut(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray, fits: 
     return labels
 
 
-def _settled(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, list[Fit]]:
-    """Faces go to the capsule that they stick out of least, until the volume no longer falls."""
+def _reassign_faces(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, list[Fit]]:
+    """Move faces to the capsule with the least excess until the volume no longer falls; return labels and capsules."""
     fits = [_smallest(faces[labels == k], margins[labels == k]) for k in range(labels.max() + 1)]
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         moved = _nearest(faces, margins, fits)
         if len(np.unique(moved)) < len(fits):
             break
         found = [_smallest(faces[moved == k], margins[moved == k]) for k in range(len(fits))]
         if _volume(found) >= _volume(fits):
             break
-        labels, fits = moved, found
+        labels = moved
+        fits = found
     return labels, fits
 
 
 def _nearest(faces: np.ndarray, margins: np.ndarray, fits: list[Fit]) -> np.ndarray:
-    """(F,) which capsule each face sticks out of least, as a part of its radius."""
+    """Return the capsule (F,) with the least excess of each face, relative to its radius."""
     excess = [(_distance(faces, start, end) + margins[:, None]).max(axis=1) / radius for start, end, radius in fits]
     return np.argmin(excess, axis=0)
 
 
 def _distance(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Distances (...) of points (..., 3) from a segment."""
+    """Return the distances (...) of points (..., 3) from a segment."""
     along = end - start
     t = np.clip((points - start) @ along / max(along @ along, 1e-12), 0.0, 1.0)
     return np.linalg.norm(points - start - t[..., None] * along, axis=-1)
@@ -146,12 +151,12 @@ def _volume(fits: list[Fit]) -> float:
 
 
 def _axes(points: np.ndarray) -> np.ndarray:
-    """Principal axes (3, 3), in rows."""
+    """Return the principal axes (3, 3) of points, in rows."""
     return np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2] if len(points) > 2 else np.eye(3)
 
 
-def _quick(faces: np.ndarray, margins: np.ndarray) -> Fit:
-    """A capsule along a principal axis: not the smallest, found at once."""
+def _axis_capsule(faces: np.ndarray, margins: np.ndarray) -> Fit:
+    """Return a capsule along a principal axis, which is fast to find but not the smallest."""
     points = faces.reshape(-1, 3)
     margin = float(margins.max())
     fits = []
@@ -162,26 +167,31 @@ def _quick(faces: np.ndarray, margins: np.ndarray) -> Fit:
         squared = np.sum((across - centre) ** 2, axis=1)
         along = points @ axis
         inside = np.sqrt(np.maximum(squared.max() - squared, 0.0))
-        low, high = (along + inside).min(), (along - inside).max()
+        low = (along + inside).min()
+        high = (along - inside).max()
         if low > high:
             low = high = (along.max() + along.min()) / 2
-        start, end = centre + low * axis, centre + high * axis
+        start = centre + low * axis
+        end = centre + high * axis
         fits.append((start, end, float(_distance(points, start, end).max()) + margin))
     return min(fits, key=lambda fit: _volume([fit]))
 
 
 def _smallest(faces: np.ndarray, margins: np.ndarray) -> Fit:
-    """The smallest capsule that holds the faces, near the quick one; it holds them exactly."""
-    points, margin = faces.reshape(-1, 3), np.repeat(margins, faces.shape[1])
-    start, end, radius = _quick(faces, margins)
+    """Return the smallest capsule around the faces, by a local search from a capsule along a principal axis."""
+    points = faces.reshape(-1, 3)
+    margin = np.repeat(margins, faces.shape[1])
+    start, end, radius = _axis_capsule(faces, margins)
     kept = _hull(points, margin)
     scale = max(radius, 1e-9)
     origin = points.mean(axis=0)
-    p, m = (points[kept] - origin) / scale, margin[kept] / scale
+    p = (points[kept] - origin) / scale
+    m = margin[kept] / scale
     x0 = np.concatenate([(start - origin) / scale, (end - origin) / scale, [radius / scale]])
 
     def volume(x: np.ndarray) -> tuple[float, np.ndarray]:
-        along, r = x[3:6] - x[:3], x[6]
+        along = x[3:6] - x[:3]
+        r = x[6]
         length = np.sqrt(along @ along + 1e-8)
         gradient = np.concatenate([-along * r**2 / length, along * r**2 / length, [2 * r * length + 4 * r**2]])
         return r**2 * (length + 4.0 / 3.0 * r), gradient
@@ -217,17 +227,18 @@ def _smallest(faces: np.ndarray, margins: np.ndarray) -> Fit:
 
 
 def _corners(faces: np.ndarray, margins: np.ndarray) -> np.ndarray:
-    """(V, 4) points whose hull holds the faces, and their margins."""
-    points, margin = faces.reshape(-1, 3), np.repeat(margins, faces.shape[1])
+    """Return points whose hull holds the faces, and their margins: (V, 4)."""
+    points = faces.reshape(-1, 3)
+    margin = np.repeat(margins, faces.shape[1])
     kept = _hull(points, margin)
     return np.column_stack([points[kept], margin[kept]])
 
 
 def _hull(points: np.ndarray, margin: np.ndarray) -> np.ndarray:
-    """Indices of the points that bind: those on the hull where all margins are equal."""
+    """Return the indices of the points that bound a capsule: those of the convex hull if all margins are equal."""
     if len(points) < 20 or np.ptp(margin) > 0.0:
         return np.arange(len(points))
     try:
         return ConvexHull(points).vertices
-    except QhullError:  # flat
+    except QhullError:  # the points are in a plane
         return np.unique(points, axis=0, return_index=True)[1]

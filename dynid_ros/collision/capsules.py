@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.collision.capsule_fit import MOST_CAPSULES, Capsules, cover
+from dynid_ros.collision.capsule_fit import MAX_CAPSULES, Capsules, cover
 from dynid_ros.collision.obstacles import BASE, placements
 from dynid_ros.collision.shapes import ShapeReader
 from dynid_ros.collision.srdf import Pairs, allowed_pairs, pair_of_links
@@ -25,15 +25,14 @@ class Bodies:
     """Capsules on the links of a chain: points within `radius` of a segment.
 
     Attributes:
-        link: (C,) link of the chain that each is on, from 0; -1 for what stands still with the base.
-        start: (C, 3) in the frame of that link (the base frame), m.
-        end: (C, 3).
-        radius: (C,) m.
+        link: (C,) link of the chain that carries each capsule, from 0; -1 for the base.
+        start: (C, 3) start of the segment in the frame of that link (or the base frame), m.
+        end: (C, 3) end of the segment, m.
+        radius: (C,) radius, m.
         hulls: (C,) points (V, 4) in the same frame whose hull the capsule covers: x, y, z, and a thickness around it.
-        names: (C,) what each is part of: a link of the URDF, or the link that a line starts from.
-        without_shape: links of the chain of which no shape is known: they are lines without thickness.
-        left_out: links of the URDF that are on the arm or its base but not covered, as nothing determines where they
-            are.
+        names: (C,) name of the link of the URDF that each capsule covers, or that a line starts from.
+        without_shape: links of the chain without a known shape; they are lines without thickness.
+        left_out: links of the URDF on the arm or its base that are not covered, because their place is undetermined.
         allowed: pairs of links of the URDF that may touch.
     """
 
@@ -53,28 +52,28 @@ class Bodies:
         robot: RobotModel,
         mesh_directories: Sequence[str | Path] = (),
         skip_unreadable: bool = False,
-        most: int = MOST_CAPSULES,
+        most: int = MAX_CAPSULES,
         srdf: str | Path | None = None,
         *,
         allowed: Sequence[str] = (),
     ) -> Bodies:
-        """Capsules that cover the collision elements, else the visual ones, of all that moves or stands with the chain.
+        """Return capsules that cover the collision elements, else the visual ones, of all links of the chain and base.
 
-        What hangs on it by joints outside the chain, such as fingers, is covered at all places between their limits. A
-        link without shape is a line from its origin to that of the next; so are all links of a DH table.
+        Links on joints outside the chain, such as fingers, are covered at all positions between their limits. A link
+        without shape is a line from its origin to that of the next link; so are all links of a DH table.
 
         Args:
             robot: the arm.
-            mesh_directories: where to look for meshes: the folder of the URDF for relative paths; for `package://p/`
-                a folder that holds p, or one in p. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are looked at too.
-            skip_unreadable: take a link whose shape cannot be read for one without shape (see `without_shape`).
-            most: capsules per link of the URDF, at most; fewer where more would not be much tighter.
-            srdf: file that says which links may touch, see `allowed_pairs`; None: none says.
-            allowed: pairs of links that may touch too, each written as link:link.
+            mesh_directories: folders of meshes: the folder of the URDF for relative paths; for `package://p/` a folder
+                that holds p, or one in p. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched, too.
+            skip_unreadable: whether a link with an unreadable shape counts as a link without shape.
+            most: largest number of capsules per link of the URDF; fewer are used if more would not be much tighter.
+            srdf: file with pairs of links that may touch, see `allowed_pairs`; None: no file.
+            allowed: more pairs of links that may touch, each written as link:link.
 
         Raises:
-            CollisionError: shapes make no sense or their meshes are not found or cannot be read, the SRDF cannot, or is
-                of another robot; names all such links and files.
+            CollisionError: shapes are not valid, meshes are not found or not readable, or the SRDF is not readable or
+                belongs to another robot. The message names all such links and files.
         """
         if robot.urdf is None:
             return cls.lines(robot)
@@ -122,31 +121,32 @@ class Bodies:
 
     @classmethod
     def lines(cls, robot: RobotModel) -> Bodies:
-        """Lines from link origin to link origin, from the base to the tip: links without thickness.
+        """Return lines from link origin to link origin, from the base to the tip: links without thickness.
 
-        Each line is part of one link; how far a sliding joint is drawn out is part of none.
+        Each line is part of one link; the displacement of a sliding joint belongs to none.
         """
         chain = robot.chain
         m = chain.n_links
         tips = chain.tip_offsets[:, :3, 3]
         joints = np.zeros((m + 1, 3))
-        # What lines end at: the origins of the links, the tips.
+        # Lines end at the origins of the links and at the tips.
         beyond = np.concatenate([chain.placements[:, :3, 3], tips])
         if robot.urdf is None:  # a DH frame is at the far end of its link, the shift along its joint is part of it
             for i, (before, after) in enumerate(zip(chain.placements, chain.link_offsets, strict=True)):
                 joints[i] = -after[:3, :3].T @ (after[:3, 3] + before[:3, :3].T @ before[:3, 3])
             beyond = np.zeros_like(beyond)
         link, end = np.array(line_ends(chain)).T
-        start, ends = np.concatenate([joints[link], tips]), np.concatenate([beyond[end], tips])
+        start = np.concatenate([joints[link], tips])
+        ends = np.concatenate([beyond[end], tips])
         hulls = np.pad(np.stack([start, ends], axis=1), ((0, 0), (0, 0), (0, 1)))
-        own = (*chain.link_names, chain.base)
-        names = (*(own[k] for k in link), *chain.tips)
+        link_names = (*chain.link_names, chain.base)
+        names = (*(link_names[k] for k in link), *chain.tips)
         link = np.append(link, chain.tip_links)
         return cls(link, start, ends, np.zeros(len(link)), tuple(hulls), names, (chain.base, *chain.link_names))
 
 
 def line_ends(chain: Chain) -> list[tuple[int, int]]:
-    """Links, from the base on, and what lines from these end at: links that hang on them, or tips, from m on."""
+    """Return pairs of a link (from the base on) and the end of a line from it: a child link, or a tip (from m on)."""
     beyond = [*chain.parents.tolist(), *chain.tip_links]
     return [(link, end) for link in range(BASE, chain.n_links) for end, at in enumerate(beyond) if at == link]
 
@@ -160,8 +160,8 @@ class Placed(NamedTuple):
 
     Attributes:
         points: (2 C, 3, N) ends of the capsules: all starts, then all ends.
-        rotations: (m + 1, 3, 3, N) of the joint frames; BASE, the last, is the base frame.
-        origins: (m + 1, 3, N).
+        rotations: (m + 1, 3, 3, N) rotations of the joint frames; BASE, the last one, is the base frame.
+        origins: (m + 1, 3, N) origins of the joint frames, m.
     """
 
     points: np.ndarray
@@ -169,30 +169,32 @@ class Placed(NamedTuple):
     origins: np.ndarray
 
     def only(self, poses: np.ndarray) -> Placed:
-        """The poses of a mask (N,)."""
+        """Return the poses of a mask (N,)."""
         return Placed(*(array[..., poses] for array in self))
 
 
 class Placing:
-    """Places the capsules of one arm.
+    """Capsules of one arm, and their places in poses.
 
     Attributes:
-        robot, bodies: as given.
+        robot: the arm.
+        bodies: its capsules.
     """
 
     def __init__(self, robot: RobotModel, bodies: Bodies) -> None:
-        self.robot, self.bodies = robot, bodies
+        self.robot = robot
+        self.bodies = bodies
         self._link = np.tile(bodies.link, 2)
         self._offsets = np.concatenate([robot.chain.link_offsets, np.eye(4)[np.newaxis]])
         points = np.concatenate([bodies.start, bodies.end])
         self._points = np.array([self.in_joint_frame(link, p) for link, p in zip(self._link, points, strict=True)])
 
     def in_joint_frame(self, link: int, points: np.ndarray) -> np.ndarray:
-        """Points (..., 3) of a link's frame in the frame of its joint."""
+        """Return points (..., 3) in the frame of a link's joint, given in the link's frame."""
         return points @ self._offsets[link, :3, :3].T + self._offsets[link, :3, 3]
 
     def at(self, position: ArrayLike) -> Placed:
-        """The arm at positions (N, n)."""
+        """Return the arm at positions (N, n)."""
         (q,) = joint_samples(self.robot.joint_names, position=position)
         moved, shifted = joint_frames(self.robot.chain, q)
         base = np.repeat(np.eye(3)[:, :, np.newaxis], len(q), axis=2)

@@ -1,4 +1,4 @@
-"""What must keep apart: pairs of links, links and obstacles, links and planes; distances while an arm moves."""
+"""Checks of clearance between links, to obstacles and to planes, and their distances along a motion."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dynid_ros.model.chain import Chain
 
 @dataclass(frozen=True, eq=False)
 class Checks(ABC):
-    """K distances of links from each other or from what stands still.
+    """K distances between links, or between links and fixed objects.
 
     Attributes:
-        bodies: the capsules.
-        body: (K,) the capsule that moves further.
-        clearance: (K,) least distance, m.
+        bodies: capsules of the arm.
+        body: (K,) index of the capsule that is further along the chain.
+        clearance: (K,) smallest allowed distance, m.
     """
 
     bodies: Bodies
@@ -35,112 +35,110 @@ class Checks(ABC):
 
     @abstractmethod
     def contact(self, placed: Placed) -> Contact:
-        """Distances between surfaces."""
-
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """(K,) what each is between."""
+        """Return the contacts: distances between surfaces, normals and points."""
 
     @abstractmethod
-    def violation(self, k: int, distance: float, time: float) -> str:
-        """What is wrong with a distance at a time."""
+    def other(self, k: int) -> str:
+        """Return the name of the object that check k keeps the link from."""
 
     @abstractmethod
     def only(self, kept: np.ndarray) -> Checks:
-        """Those of a mask (K,)."""
+        """Return the checks of a mask (K,)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names (K,) of the two objects of each check."""
+        return tuple(f"'{self.bodies.names[body]}' and {self.other(k)}" for k, body in enumerate(self.body))
+
+    def violation(self, k: int, distance: float, time: float) -> str:
+        """Return a sentence about a distance that is too small at a time, s."""
+        name = self.bodies.names[self.body[k]]
+        clearance = f"clearance is {self.clearance[k]:g} m"
+        if distance < 0:
+            return f"'{name}' would overlap with {self.other(k)} by {-distance:.3f} m at {time:.3f} s; {clearance}"
+        return f"'{name}' would come within {distance:.3f} m of {self.other(k)} at {time:.3f} s; {clearance}"
 
     @property
     def link(self) -> np.ndarray:
-        """(K,) link of the chain that is pushed."""
+        """Link (K,) of the chain that is pushed."""
         return self.bodies.link[self.body]
 
     @property
     def other_link(self) -> np.ndarray:
-        """(K,) link of the chain that is pushed the other way; BASE if it stands still."""
+        """Link (K,) of the chain that is pushed in the opposite direction; BASE for a fixed object."""
         return np.full(len(self.body), BASE)
 
     def wrench(self, contact: Contact, weights: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Forces and moments about the base's origin (m, 3, N), summed over what each of m links carries.
+        """Return forces and moments about the base's origin (m, 3, N) on each of m links and the links after it.
 
         Args:
-            contact: where things are nearest.
+            contact: distances, normals and nearest points.
             weights: (K, N) forces along the normals.
-            moved: (m, K) 1 for a check whose first part is on the link or beyond, less 1 if the other part is.
+            moved: (m, K) 1 if the first object of a check is on the link or after it, minus 1 if the second one is.
         """
         shape = (len(moved), 3, weights.shape[1])
         push = contact.normal * weights[:, np.newaxis]
         moment = cross(contact.point, push)
-        force, moment = ((moved @ each.reshape(len(weights), -1)).reshape(shape) for each in (push, moment))
+        force, moment = ((moved @ vector.reshape(len(weights), -1)).reshape(shape) for vector in (push, moment))
         return force, moment
 
     def room(self, contact: Contact) -> np.ndarray:
-        """(K, N) distances less clearances."""
+        """Return the distances minus the clearances (K, N)."""
         return contact.distance - self.clearance[:, np.newaxis]
 
 
 @dataclass(frozen=True, eq=False)
 class PairChecks(Checks):
-    """Capsules `body` from capsules `other` (K,), or what they cover where `axes` show that it is further apart."""
+    """Distances of capsules `body` from capsules `second` (K,), or of their hulls where `axes` separate them more."""
 
-    other: np.ndarray
+    second: np.ndarray
     axes: tuple[SeparatingAxes, ...] = ()
 
     @property
     def other_link(self) -> np.ndarray:  # noqa: D102
-        return self.bodies.link[self.other]
+        return self.bodies.link[self.second]
 
-    @property
-    def names(self) -> tuple[str, ...]:  # noqa: D102
-        names = self.bodies.names
-        return tuple(f"'{names[a]}' and '{names[b]}'" for a, b in zip(self.body, self.other, strict=True))
+    def other(self, k: int) -> str:  # noqa: D102
+        return f"'{self.bodies.names[self.second[k]]}'"
 
     def contact(self, placed: Placed) -> Contact:  # noqa: D102
         n = len(self.bodies.link)
-        a, b, points = self.body, self.other, placed.points
-        found = segment_segment(points[a], points[a + n], points[b], points[b + n])
-        distance = found.distance - (self.bodies.radius[a] + self.bodies.radius[b])[:, np.newaxis]
+        a = self.body
+        b = self.second
+        points = placed.points
+        segments = segment_segment(points[a], points[a + n], points[b], points[b + n])
+        distance = segments.distance - (self.bodies.radius[a] + self.bodies.radius[b])[:, np.newaxis]
         for axis in self.axes:
             along = axis.contact(placed)
             further = along.distance > distance[axis.k]
             np.copyto(distance[axis.k], along.distance, where=further)
-            np.copyto(found.normal[axis.k], along.normal, where=further)
-            np.copyto(found.point[axis.k], along.point, where=further)
-        return found._replace(distance=distance)
-
-    def violation(self, k: int, distance: float, time: float) -> str:  # noqa: D102
-        return _near(self.bodies.names[self.body[k]], f"'{self.bodies.names[self.other[k]]}'", distance, time) + (
-            f"; clearance is {self.clearance[k]:g} m"
-        )
+            np.copyto(segments.normal[axis.k], along.normal, where=further)
+            np.copyto(segments.point[axis.k], along.point, where=further)
+        return segments._replace(distance=distance)
 
     def only(self, kept: np.ndarray) -> PairChecks:  # noqa: D102
         number = np.cumsum(kept) - 1
         axes = tuple(replace(axis, k=int(number[axis.k])) for axis in self.axes if kept[axis.k])
-        return PairChecks(self.bodies, self.body[kept], self.clearance[kept], self.other[kept], axes)
+        return PairChecks(self.bodies, self.body[kept], self.clearance[kept], self.second[kept], axes)
 
 
 @dataclass(frozen=True, eq=False)
 class ObstacleChecks(Checks):
-    """Capsules `body` from one obstacle."""
+    """Distances of capsules `body` from one obstacle."""
 
     obstacle: Obstacle
 
-    @property
-    def names(self) -> tuple[str, ...]:  # noqa: D102
-        return tuple(f"'{self.bodies.names[a]}' and obstacle '{self.obstacle.name}'" for a in self.body)
+    def other(self, k: int) -> str:  # noqa: ARG002, D102
+        return f"obstacle '{self.obstacle.name}'"
 
     def contact(self, placed: Placed) -> Contact:  # noqa: D102
-        turn, centre = self.obstacle.rotation, self.obstacle.centre[:, np.newaxis]
+        turn = self.obstacle.rotation
+        centre = self.obstacle.centre[:, np.newaxis]
         n = len(self.bodies.link)
         p0, p1 = (turn.T @ (placed.points[self.body + end] - centre) for end in (0, n))
-        found = segment_box(p0, p1, self.obstacle.half)
-        distance = found.distance - self.bodies.radius[self.body][:, np.newaxis]
-        return Contact(distance, turn @ found.normal, turn @ found.point + centre)
-
-    def violation(self, k: int, distance: float, time: float) -> str:  # noqa: D102
-        return _near(self.bodies.names[self.body[k]], f"obstacle '{self.obstacle.name}'", distance, time) + (
-            f"; clearance is {self.clearance[k]:g} m"
-        )
+        box = segment_box(p0, p1, self.obstacle.half)
+        distance = box.distance - self.bodies.radius[self.body][:, np.newaxis]
+        return Contact(distance, turn @ box.normal, turn @ box.point + centre)
 
     def only(self, kept: np.ndarray) -> ObstacleChecks:  # noqa: D102
         return ObstacleChecks(self.bodies, self.body[kept], self.clearance[kept], self.obstacle)
@@ -148,14 +146,14 @@ class ObstacleChecks(Checks):
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A plane that the arm stays on one side of.
+    """A plane whose one side the arm must not leave.
 
     Attributes:
-        normal: (3,) to the allowed side, in the base frame.
-        bound: where the plane is along the normal, m.
-        sign: of the normal along the axis that `violation` gives places on.
-        name: what to call it.
-        violation: words for a violation, with {name}, {at} (the place, m) and {time}.
+        normal: (3,) direction to the allowed side, in the base frame.
+        bound: position of the plane along the normal, m.
+        sign: sign of the normal along the axis of the positions in `violation`.
+        name: name of the plane.
+        violation: sentence about a violation, with {name}, {at} (the position, m) and {time}.
     """
 
     normal: np.ndarray
@@ -167,14 +165,13 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class PlaneChecks(Checks):
-    """Ends `end` (K,), 0 or 1, of capsules from a plane; with both ends the whole capsule is on a side."""
+    """Distances of ends `end` (K,), 0 or 1, of capsules from a plane; a capsule is on a side if both ends are."""
 
     end: np.ndarray
     plane: Plane
 
-    @property
-    def names(self) -> tuple[str, ...]:  # noqa: D102
-        return tuple(f"'{self.bodies.names[a]}' and {self.plane.name}" for a in self.body)
+    def other(self, k: int) -> str:  # noqa: ARG002, D102
+        return self.plane.name
 
     def contact(self, placed: Placed) -> Contact:  # noqa: D102
         normal = self.plane.normal
@@ -197,40 +194,37 @@ class PlaneChecks(Checks):
         return PlaneChecks(self.bodies, self.body[kept], self.clearance[kept], self.end[kept], self.plane)
 
 
-def _near(name: str, other: str, distance: float, time: float) -> str:
-    if distance < 0:
-        return f"'{name}' would overlap with {other} by {-distance:.3f} m at {time:.3f} s"
-    return f"'{name}' would come within {distance:.3f} m of {other} at {time:.3f} s"
-
-
 MIN_SHARE_OF_POSES = 0.9
-"""Share of the poses in which links two joints apart must be able to keep the clearance that is asked of them."""
+"""Share of the poses in which links two joints apart must be able to keep their clearance."""
 DISTANCE_TOLERANCE_M = 1e-6
 """Allowance for rounding of a distance that no joint changes."""
 LINE_CLEARANCE_FRACTION = 1 / 3
 """Largest clearance of two lines, as a fraction of the distance between them along the arm."""
-NEAR = 3
-"""Number of joints between links up to which capsules that overlap in OFTEN of all poses are looked at more closely."""
-OFTEN = 0.02
+MAX_AXIS_JOINTS = 3
+"""Number of joints between two links up to which separating axes are searched."""
+MIN_OVERLAP_FRACTION = 0.02
+"""Fraction of overlapping poses from which on separating axes of two capsules are searched."""
 
 
 def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks:
-    """Pairs of capsules on links with two joints or more between them.
+    """Return the checks of pairs of capsules on links with two joints or more between them.
 
-    Left out are pairs of links that may touch (`Bodies.allowed`), and pairs of capsules that overlap in every pose of
-    `placed`: the parts of two links next to the joint between them, which would allow no pose at all. The other
-    capsules of the same two links are still looked at. Capsules of links few joints apart that often overlap are looked
-    at more closely, along separating axes. Capsules of links two joints apart are often closer than the
-    clearance by design. Their clearance is lowered to the distance that they keep in 90 % of the poses, and to zero
-    where they touch in more than 10 %. So it grows with `clearance` up to a bound of the pair, and a larger
-    `clearance` never allows a pose that a smaller one forbids.
+    Pairs of links that may touch (`Bodies.allowed`) are excluded, and so are pairs of capsules that overlap in every
+    pose of `placed`: the parts of two links next to the joint between them, which would allow no pose at all. The other
+    capsules of the same two links are checked. Capsules of links few joints apart that often overlap are compared along
+    separating axes, too.
+
+    Capsules of links two joints apart are often closer than the clearance by design. Their clearance is lowered to the
+    distance that they keep in 90 % of the poses, and to zero if they touch in more than 10 %. So it grows with
+    `clearance` up to a bound of the pair, and a larger `clearance` never allows a pose that a smaller one forbids.
 
     Args:
-        placing: the capsules.
-        clearance: least distance, m.
-        placed: they in poses within the limits.
+        placing: capsules of the arm.
+        clearance: smallest allowed distance, m.
+        placed: capsules in poses within the limits.
     """
-    bodies, between = placing.bodies, placing.robot.chain.between
+    bodies = placing.bodies
+    between = placing.robot.chain.between
     every = np.array(list(combinations(range(len(bodies.link)), 2)), dtype=int).reshape(-1, 2)[:, ::-1]
     pairs = every[between(*bodies.link[every.T]) > 1]
     if bodies.allowed:
@@ -239,7 +233,7 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
     distance = checks.contact(placed).distance
     apart = between(*bodies.link[pairs.T])
     axes: list[SeparatingAxes] = []
-    for k in np.flatnonzero((apart <= NEAR) & (np.mean(distance < 0, axis=1) > OFTEN)):
+    for k in np.flatnonzero((apart <= MAX_AXIS_JOINTS) & (np.mean(distance < 0, axis=1) > MIN_OVERLAP_FRACTION)):
         axes += helpful_axes(placing, int(k), pairs[k], near=placed.only(distance[k] < 0), n_poses=distance.shape[1])
     checks = replace(checks, axes=tuple(axes))
     distance = checks.contact(placed).distance
@@ -270,10 +264,12 @@ def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks
     Lines that are less than three times the clearance apart along the arm, as in a wrist, are close by design. They
     keep a third of that distance instead, so a larger clearance never allows a pose that a smaller one forbids.
     """
-    bodies, points, chain = placing.bodies, placed.points, placing.robot.chain
+    bodies = placing.bodies
+    points = placed.points
+    chain = placing.robot.chain
     n = len(bodies.link)
     lengths = np.linalg.norm(points[n:] - points[:n], axis=1).min(axis=-1)
-    # Which lines are on the way from the base to the end of each: of two, what they do not share is between them.
+    # Mask of the lines on the way from the base to the end of each line; lines that two ways do not share are between.
     ends = line_ends(chain)
     moves = np.pad(chain.moves, ((0, len(chain.tip_links)), (0, 1)))
     way = np.array([[moves[end, link] for _, end in ends] for link, _ in ends]) | np.eye(len(ends), dtype=bool)
@@ -294,31 +290,32 @@ def line_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChecks
 class Distances:
     """Distances of K checks in N poses.
 
-    Where two links, or a link and an obstacle, overlap, the distance is negative: by how much the capsules would have
-    to shrink, not how far the links would have to move apart. Beyond the axes of two capsules that cross it grows
-    again.
+    The distance of two overlapping objects is negative. Its magnitude is the length by which the capsules would have to
+    shrink, not the way that the links would have to move apart. It decreases again after the axes of two capsules
+    cross.
 
     Attributes:
-        room: (N, K) distance less the clearance asked for, m; negative: too near.
-        names: (K,) what each is between.
+        room: (N, K) distance minus the clearance, m; negative if the objects are too close.
     """
 
     def __init__(self, checks: Sequence[Checks], chain: Chain, placed: Placed) -> None:
-        self._checks, self._chain = checks, chain
-        self._axes, self._origins = placed.rotations[:-1, :, 2], placed.origins[:-1]
+        self._checks = checks
+        self._chain = chain
+        self._axes = placed.rotations[:-1, :, 2]
+        self._origins = placed.origins[:-1]
         self._contacts = [check.contact(placed) for check in checks]
         rooms = [check.room(contact) for check, contact in zip(checks, self._contacts, strict=True)]
         self.room = np.concatenate([np.empty((0, placed.points.shape[-1])), *rooms]).T
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What each check is between."""
+        """Names (K,) of the two objects of each check."""
         return tuple(name for check in self._checks for name in check.names)
 
     def gradient(self, weights: ArrayLike) -> np.ndarray:
-        """Gradient (N, n) with respect to the positions of the sum over checks of weights (N, K) times room.
+        """Return the gradient (N, n) with respect to the positions of the sum over checks of weights (N, K) times room.
 
-        A weight is a force that pushes two things apart. Its virtual work in the motion of a joint is that of the
+        A weight is a force that pushes two objects apart. Its virtual work in the motion of a joint is that of the
         wrench on all links that the joint moves.
 
         Raises:
@@ -327,8 +324,8 @@ class Distances:
         weights = np.asarray(weights, dtype=float)
         if weights.shape != self.room.shape:
             raise CollisionError(f"weights have shape {weights.shape}; expected that of room, {self.room.shape}")
-        chain, n_samples = self._chain, len(weights)
-        force, moment = np.zeros((2, chain.n_links, 3, n_samples))
+        chain = self._chain
+        force, moment = np.zeros((2, chain.n_links, 3, len(weights)))
         moves = np.pad(chain.moves, ((0, 0), (0, 1))).astype(float)
         first = 0
         for check, contact in zip(self._checks, self._contacts, strict=True):
@@ -343,20 +340,20 @@ class Distances:
         return chain.of_joints(np.where(chain.slides[:, np.newaxis], dot(self._axes, force), turning)).T
 
 
-STILL = 1e-9
-"""A point that moves less stands still, m."""
-PROBES = 16
-"""Poses that show whether two points always coincide."""
+MIN_MOTION_M = 1e-9
+"""Motion below which a point is fixed."""
+N_PROBE_POSES = 16
+"""Number of poses in which points that always coincide are found."""
 
 
 def floor_checks(bodies: Bodies, up: np.ndarray, height: float, points: np.ndarray) -> list[Checks]:
-    """Moving ends of capsules above a floor at `height` along `up`; `points` (2 C, 3, N) in some poses."""
+    """Return checks of moving capsule ends (2 C, 3, N in some poses) above a floor at `height` along `up`."""
     violation = f"'{{name}}' would be at height {{at:.3f}} m at {{time:.3f}} s, below floor_height {height:g} m"
     return _plane(bodies, points, Plane(up, height, 1.0, "the floor", violation))
 
 
 def box_checks(bodies: Bodies, lower: np.ndarray, upper: np.ndarray, points: np.ndarray) -> list[Checks]:
-    """Moving ends of capsules inside the six faces of a box with these corners (3,) in the base frame."""
+    """Return checks of moving capsule ends inside a box with corners (3,) in the base frame."""
     checks: list[Checks] = []
     for axis, letter in enumerate("xyz"):
         for side, corner, sign in (("lower", lower, 1.0), ("upper", upper, -1.0)):
@@ -370,7 +367,7 @@ def box_checks(bodies: Bodies, lower: np.ndarray, upper: np.ndarray, points: np.
 
 
 def obstacle_checks(bodies: Bodies, obstacles: Sequence[Obstacle], clearance: float) -> list[Checks]:
-    """Moving capsules clear of obstacles."""
+    """Return checks of moving capsules against obstacles."""
     moving = np.flatnonzero(bodies.link != BASE)
     return [ObstacleChecks(bodies, moving, np.full(len(moving), clearance), obstacle) for obstacle in obstacles]
 
@@ -384,11 +381,11 @@ def _plane(bodies: Bodies, points: np.ndarray, plane: Plane) -> list[Checks]:
 
 
 def _distinct(bodies: Bodies, points: np.ndarray) -> np.ndarray:
-    """Ends, of 2 C, that move; of those that coincide in all poses with the same radius, that of the last capsule."""
+    """Return the moving ends among 2 C; of coinciding ends with the same radius only that of the last capsule."""
     n = len(bodies.link)
     order = np.argsort(np.tile(np.arange(n), 2) * 2 + (np.arange(2 * n) < n))[::-1]
-    keys = np.column_stack([np.tile(bodies.radius, 2), points[:, :, :PROBES].reshape(2 * n, -1)])[order]
+    keys = np.column_stack([np.tile(bodies.radius, 2), points[:, :, :N_PROBE_POSES].reshape(2 * n, -1)])[order]
     _, first = np.unique(np.round(keys, 9), axis=0, return_index=True)
     kept = np.sort(order[first])
-    moving = np.ptp(points, axis=2).max(axis=1) > STILL
+    moving = np.ptp(points, axis=2).max(axis=1) > MIN_MOTION_M
     return kept[moving[kept] & (np.tile(bodies.link, 2)[kept] != BASE)]

@@ -1,4 +1,4 @@
-"""What stands around an arm: boxes such as tables and walls; links of the URDF beyond the chain."""
+"""Obstacles around an arm, such as tables and walls, and links of the URDF outside the chain."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose
 from dynid_ros.model.urdf import pose as transform
 
 BASE = -1
-"""Link number of what does not move."""
-STEP = 0.25
-"""Largest angle between two places of what hangs on a turning joint outside the chain, rad."""
-MOST_PLACES = 200
-"""A link that needs more of them, such as the hand of a second arm, is left out."""
+"""Link number of fixed objects."""
+MAX_STEP_RAD = 0.25
+"""Largest angle between two places of a link on a turning joint outside the chain."""
+MAX_PLACES = 200
+"""Number of places above which a link, such as the hand of a second arm, is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,10 @@ class Placement:
     """A link of the URDF on a link of the chain.
 
     Attributes:
-        link: link of the chain, from 0; BASE.
+        link: link of the chain, from 0, or BASE.
         name: link of the URDF.
-        places: (S, 4, 4) poses in the frame of the chain's link: one, or several if joints outside the chain move it.
-        turns: for each turning joint between them its distance to the link, m, and half the angle of its steps.
+        places: (S, 4, 4) poses in the frame of the chain's link, several if joints outside the chain move the link.
+        turns: distance to the link, m, and half the step, rad, of each turning joint in between.
     """
 
     link: int
@@ -43,33 +43,33 @@ class Placement:
     turns: tuple[tuple[float, float], ...] = ()
 
     def sagitta(self, reach: float) -> float:
-        """How far a point within `reach` of the link's origin may be from the hull of its places, m."""
+        """Return the largest distance of a point within `reach` of the link's origin from the hull of its places, m."""
         return sum((distance + reach) * (1.0 - np.cos(half)) for distance, half in self.turns)
 
 
 def placements(tree: LinkTree, chain: Chain) -> tuple[list[Placement], list[str]]:
-    """Where each link is that moves with the chain or stands still with its base.
+    """Return the places of all links that move with the chain or are fixed to its base.
 
-    What hangs on it by moving joints outside the chain (fingers) is at all places between their limits.
+    Links on moving joints outside the chain (fingers) are at all places between their limits.
 
     Returns:
-        The placements, and the names of the links that are left out: those with too many places, on joints without
-        limits to their shift, or moving with joints before the base.
+        The placements, and the names of left out links: with too many places, on sliding joints without limits, or
+        moved by joints before the base.
     """
-    found: list[Placement] = []
+    placed: list[Placement] = []
     left_out: list[str] = []
-    own = set(chain.mover_names)
+    chain_joints = set(chain.mover_names)
     for link, name in ((BASE, chain.base), *enumerate(chain.link_names)):
         start = Placement(link, name, np.eye(4)[np.newaxis])
-        found += _hanging(tree, start, own, left_out, chain.held)
-    found += _above(tree, chain, own, left_out)
-    return found, left_out
+        placed += _placed_below(tree, start, chain_joints, left_out, chain.held)
+    placed += _placed_above(tree, chain, chain_joints, left_out)
+    return placed, left_out
 
 
-def _hanging(
+def _placed_below(
     tree: LinkTree, at: Placement, skipped: set[str], left_out: list[str], held: Mapping[str, float]
 ) -> Iterator[Placement]:
-    """`at` and all below it, but not by way of joints `skipped`; `held` joints are where they are held."""
+    """Yield a placement and those of all links below it, except below joints `skipped`."""
     yield at
     for joint in tree.child_joints[at.name]:
         if joint.name in skipped:
@@ -78,12 +78,13 @@ def _hanging(
         if moved is None:
             left_out += tree.below(joint.child)
         else:
-            yield from _hanging(tree, moved, skipped, left_out, held)
+            yield from _placed_below(tree, moved, skipped, left_out, held)
 
 
-def _above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: list[str]) -> Iterator[Placement]:
-    """What stands still above the base, up to a joint that moves."""
-    link, place = chain.base, np.eye(4)
+def _placed_above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: list[str]) -> Iterator[Placement]:
+    """Yield the placements of links that are fixed above the base, up to a moving joint."""
+    link = chain.base
+    place = np.eye(4)
     while link in tree.parent_joint:
         joint = tree.parent_joint[link]
         if joint.type != "fixed":
@@ -92,18 +93,20 @@ def _above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: list[str])
         place = place @ np.linalg.inv(pose(joint.origin, f"joint '{joint.name}'"))
         link = joint.parent
         above = Placement(BASE, link, place[np.newaxis])
-        yield from _hanging(tree, above, skipped | {joint.name}, left_out, chain.held)
+        yield from _placed_below(tree, above, skipped | {joint.name}, left_out, chain.held)
 
 
 def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float]) -> Placement | None:
-    """The child of a joint outside the chain; None if its places are too many or unknown."""
+    """Return the placement of the child of a joint outside the chain; None if its places are too many or unknown."""
     where = f"joint '{joint.name}'"
     origin = pose(joint.origin, where)
     distance = float(np.linalg.norm(origin[:3, 3]))
+    travel = 0.0
+    turn = None
     if joint.type == "fixed":
-        motions, travel, turn = np.eye(4)[np.newaxis], 0.0, None
+        motions = np.eye(4)[np.newaxis]
     elif tree.driver(joint.name) in held:
-        motions, travel, turn = displacement(joint, position(joint, held), where)[np.newaxis], 0.0, None
+        motions = displacement(joint, position(joint, held), where)[np.newaxis]
         distance += float(np.linalg.norm(motions[0, :3, 3]))
     elif joint.type in ("revolute", "continuous", "prismatic"):
         lower, upper = joint_limits(joint, where)[:2]
@@ -111,21 +114,22 @@ def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float
         if not np.isfinite([lower, upper]).all():
             if prismatic:
                 return None
-            lower, upper = -np.pi, np.pi
-        steps = 1 if prismatic else max(1, int(np.ceil((upper - lower) / STEP)))
+            lower = -np.pi
+            upper = np.pi
+        steps = 1 if prismatic else max(1, int(np.ceil((upper - lower) / MAX_STEP_RAD)))
         motions = np.array([displacement(joint, q, where) for q in np.linspace(lower, upper, steps + 1)])
         travel = max(abs(lower), abs(upper)) if prismatic else 0.0
         turn = None if prismatic else (0.0, (upper - lower) / steps / 2)
     else:
         return None
-    if len(at.places) * len(motions) > MOST_PLACES:
+    if len(at.places) * len(motions) > MAX_PLACES:
         return None
     places = (at.places[:, np.newaxis] @ (origin @ motions)).reshape(-1, 4, 4)
     turns = tuple((far + distance + travel, half) for far, half in at.turns) + ((turn,) if turn else ())
     return Placement(at.link, joint.child, places, turns)
 
 
-LARGEST_FILE = MEGABYTE
+MAX_FILE_BYTES = MEGABYTE
 KEYS = {"name", "size", "position", "rpy"}
 
 
@@ -134,13 +138,16 @@ class Obstacle:
     """A box.
 
     Attributes:
-        name: what to call it in an error.
-        lower: (3,) corner in the frame of the box, m.
-        upper: (3,) the opposite corner.
-        pose: (4, 4) of that frame in the base frame; None: the base frame itself.
+        name: name of the obstacle in errors.
+        lower: (3,) lower corner in the frame of the box, m.
+        upper: (3,) upper corner, m.
+        pose: (4, 4) pose of this frame in the base frame; None: the base frame.
+        centre: (3,) centre in the base frame, m.
+        half: (3,) half of the sides, m.
+        rotation: (3, 3) rotation of the frame of the box in the base frame.
 
     Raises:
-        CollisionError: a corner or the pose is not finite numbers of that shape, or lower is not below upper.
+        CollisionError: a corner or the pose is not finite or has another shape, or lower is not below upper.
     """
 
     name: str
@@ -172,16 +179,16 @@ class Obstacle:
 
 
 def read_obstacles(path: str | Path) -> tuple[Obstacle, ...]:
-    """Obstacles from a YAML file: a list of boxes, each with `name`, `size`, `position` and, if it is turned, `rpy`.
+    """Return obstacles from a YAML file: a list of boxes, each with `name`, `size`, `position` and optional `rpy`.
 
-    `size` (3,) are the sides, `position` (3,) is the middle in the base frame, m; `rpy` are roll, pitch and yaw about
+    `size` (3,) are the sides, `position` (3,) is the centre in the base frame, m; `rpy` are roll, pitch and yaw about
     the fixed axes of the base frame, rad, as in a URDF.
 
     Raises:
-        CollisionError: the file cannot be read, or an entry makes no sense; names the file and the entry.
+        CollisionError: the file cannot be read, or an entry is not valid. The message names the file and the entry.
     """
     try:
-        entries = read_yaml(path, LARGEST_FILE)
+        entries = read_yaml(path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise CollisionError(f"obstacles '{path}': cannot be read ({reason}); give a YAML file") from error

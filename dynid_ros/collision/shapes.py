@@ -1,4 +1,4 @@
-"""What the links of a URDF occupy: its collision elements, else its visual ones, in the frames of the chain's links."""
+"""Shapes of the links of a URDF (collision elements, else visual ones) in the frames of the chain's links."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ from dynid_ros.errors import CollisionError, ModelError
 from dynid_ros.files import MEGABYTE, require_file
 from dynid_ros.model.urdf import pose, read_numbers, read_origin
 
-LARGEST_FILE = 200 * MEGABYTE
-MOST_PLACES = 12
-"""Places that an error names."""
+MAX_FILE_BYTES = 200 * MEGABYTE
+MAX_NAMED_PLACES = 12
+"""Largest number of searched places in an error."""
 PACKAGE_SCHEMES = ("package://", "model://")
 
 
 def find_mesh(name: str, directories: Sequence[Path]) -> Path:
-    """Path of a mesh, from the name that a URDF gives it.
+    """Return the path of a mesh, given its name in a URDF.
 
-    `package://p/rest` is looked for in `directories` (those that hold a folder p or share/p, or are in p themselves),
-    on ROS_PACKAGE_PATH and on AMENT_PREFIX_PATH; a relative path in `directories`; `file://` and absolute paths are
-    taken as they are; where they lead nowhere, as from another computer, their ends are looked for in `directories`.
+    `package://p/rest` is searched in `directories` (folders that hold p or share/p, or are in p themselves), on
+    ROS_PACKAGE_PATH and on AMENT_PREFIX_PATH; a relative path is searched in `directories`. `file://` and absolute
+    paths are used directly. If such a file does not exist, for example on another computer, the ends of its path are
+    searched in `directories`.
 
     Raises:
-        CollisionError: there is no such file; says where it was looked for.
+        CollisionError: there is no such file. The message names the searched places.
     """
     tried = list(dict.fromkeys(_candidates(name, directories)))
     for path in tried:
         if path.is_file():
             return path
-    places = ", ".join(map(str, tried[:MOST_PLACES])) or "nowhere: no directory is known"
-    places += ", …" * (len(tried) > MOST_PLACES)
+    places = ", ".join(map(str, tried[:MAX_NAMED_PLACES])) or "nowhere: no directory is known"
+    places += ", …" if len(tried) > MAX_NAMED_PLACES else ""
     raise CollisionError(f"mesh '{name}' is not found (looked for {places}); name the directory that holds it")
 
 
@@ -72,15 +73,16 @@ def _from_environment(variable: str) -> list[Path]:
 
 
 def read_triangles(path: Path) -> np.ndarray:
-    """Triangles (F, 3, 3) of a mesh file, in the axes of the file (read-only).
+    """Return the triangles (F, 3, 3) of a mesh file in the axes of the file (read-only).
 
-    A .dae file says what its unit is: these are in metres. Others are in the unit of the file; a URDF scales them.
+    The triangles of a .dae file, which names its unit, are in metres. Others are in the unit of the file; a URDF scales
+    them.
 
     Raises:
         CollisionError: the file cannot be read, or `trimesh` (for .dae `pycollada` too) is not installed.
     """
     try:
-        require_file(path, LARGEST_FILE)
+        require_file(path, MAX_FILE_BYTES)
         return _triangles(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise CollisionError(f"mesh '{path}' cannot be read ({error.strerror or error})") from error
@@ -95,40 +97,41 @@ def _triangles(path: Path, _changed: int) -> np.ndarray:
     try:
         mesh: Any = trimesh.load(path, force="mesh", process=False)
         triangles = np.asarray(mesh.triangles, dtype=np.float64) * _unit(path)
-    except Exception as error:  # whatever a broken file makes a parser raise
+    except Exception as error:  # a broken file can make a parser raise anything
         raise CollisionError(
-            f"mesh '{path}' cannot be read as {path.suffix or 'a mesh'} ({type(error).__name__}); {_way_out(path)}"
+            f"mesh '{path}' cannot be read as {path.suffix or 'a mesh'} ({type(error).__name__}); {_remedy(path)}"
         ) from error
-    is_solid = triangles.shape[1:] == (3, 3)  # not so where corners have two coordinates
+    is_solid = triangles.shape[1:] == (3, 3)  # false if corners have two coordinates
     if not is_solid or not len(triangles) or not np.isfinite(triangles).all():
-        raise CollisionError(f"mesh '{path}' has no triangles in space, or some that are not finite; {_way_out(path)}")
+        raise CollisionError(f"mesh '{path}' has no triangles in space, or some that are not finite; {_remedy(path)}")
     triangles.flags.writeable = False
     return triangles
 
 
 def _unit(path: Path) -> float:
-    """Metres in the unit of a .dae file, which trimesh leaves to us; 1 for others."""
+    """Return the unit of a .dae file in metres, which trimesh does not apply; 1 for other files."""
     if path.suffix.lower() != ".dae":
         return 1.0
-    found = re.search(rb"""<unit\b[^>]*\bmeter\s*=\s*["']([^"']+)["']""", path.read_bytes())
-    return float(found[1]) if found else 1.0
+    unit = re.search(rb"""<unit\b[^>]*\bmeter\s*=\s*["']([^"']+)["']""", path.read_bytes())
+    return float(unit[1]) if unit else 1.0
 
 
-def _way_out(path: Path) -> str:
+def _remedy(path: Path) -> str:
     if path.suffix.lower() == ".dae" and find_spec("collada") is None:
         return ".dae files need the library pycollada: pip install pycollada"
-    return "export it anew, as binary .stl for example"
+    return "export it again, for example as binary .stl"
 
 
-SIDES = 16
-"""Number of sides of the prism about a cylinder."""
+N_PRISM_SIDES = 16
+"""Number of sides of the prism around a cylinder."""
 
 
 def box_faces(size: np.ndarray) -> np.ndarray:
-    """Triangles (12, 3, 3) of a box about the origin with sides `size` (3,)."""
+    """Return the triangles (12, 3, 3) of a box about the origin with sides `size` (3,)."""
     triangles = []
     for axis in range(3):
-        u, v = (axis + 1) % 3, (axis + 2) % 3
+        u = (axis + 1) % 3
+        v = (axis + 2) % 3
         for side in (-0.5, 0.5):
             corners = np.zeros((4, 3))
             corners[:, axis] = side
@@ -139,34 +142,35 @@ def box_faces(size: np.ndarray) -> np.ndarray:
 
 
 def cylinder_faces(radius: float, length: float) -> np.ndarray:
-    """Triangles (4 SIDES, 3, 3) of a prism about a cylinder whose axis is z, the origin in its middle."""
-    angles = np.arange(SIDES + 1) * (2.0 * np.pi / SIDES)
-    rim = np.stack([np.cos(angles), np.sin(angles)], axis=1) * (radius / np.cos(np.pi / SIDES))
-    low, high = (np.column_stack([rim, np.full(SIDES + 1, z)]) for z in (-length / 2, length / 2))
+    """Return the triangles (4 N_PRISM_SIDES, 3, 3) of a prism around a cylinder along z about the origin."""
+    angles = np.arange(N_PRISM_SIDES + 1) * (2.0 * np.pi / N_PRISM_SIDES)
+    rim = np.stack([np.cos(angles), np.sin(angles)], axis=1) * (radius / np.cos(np.pi / N_PRISM_SIDES))
+    low, high = (np.column_stack([rim, np.full(N_PRISM_SIDES + 1, z)]) for z in (-length / 2, length / 2))
     centres = (np.array([0.0, 0.0, -length / 2]), np.array([0.0, 0.0, length / 2]))
     triangles = []
-    for i in range(SIDES):
+    for i in range(N_PRISM_SIDES):
         triangles += [[low[i], low[i + 1], high[i]], [high[i], low[i + 1], high[i + 1]]]
         triangles += [[centres[0], low[i], low[i + 1]], [centres[1], high[i], high[i + 1]]]
     return np.array(triangles)
 
 
-def divided(triangles: np.ndarray, longest: float) -> np.ndarray:
-    """The same surface in triangles (F, 3, 3) with no edge above `longest`: long edges are halved, again and again."""
+def subdivided(triangles: np.ndarray, longest: float) -> np.ndarray:
+    """Return the surface in triangles (F, 3, 3) without edges above `longest`, by repeated halving of long edges."""
     done = []
     while len(triangles):
         edges = np.linalg.norm(triangles - np.roll(triangles, -1, axis=1), axis=2)
         short = edges.max(axis=1) <= longest
         done.append(triangles[short])
-        rest, k = triangles[~short], edges[~short].argmax(axis=1)
+        rest = triangles[~short]
+        k = edges[~short].argmax(axis=1)
         a, b, c = (rest[np.arange(len(rest)), (k + i) % 3] for i in range(3))
         middle = (a + b) / 2
         triangles = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
     return np.concatenate(done) if done else triangles
 
 
-FINEST = 10
-"""A triangle's edge is at most this part of the size of its shape."""
+MIN_EDGES_PER_SIZE = 10
+"""Ratio of the size of a shape to the largest edge of its triangles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +178,9 @@ class LinkShape:
     """Surface of one link of the URDF.
 
     Attributes:
-        link: link of the chain that it moves with, from 0; -1 for what stands still.
+        link: link of the chain that carries it, from 0; -1 for the base.
         name: link of the URDF.
-        faces: (F, P, 3) points in the frame of the chain's link; the hull of the P points of a face belongs to it.
+        faces: (F, P, 3) points in the frame of the chain's link; a face is the hull of P points.
         margins: (F,) thickness around the hull, m.
     """
 
@@ -187,11 +191,11 @@ class LinkShape:
 
 
 class ShapeReader:
-    """Reads the shapes of links.
+    """Reader of the shapes of links.
 
     Args:
         urdf: text of the URDF.
-        directories: where meshes are looked for.
+        directories: folders of meshes.
     """
 
     def __init__(self, urdf: str, directories: Sequence[Path]) -> None:
@@ -199,10 +203,11 @@ class ShapeReader:
         self._directories = directories
 
     def shape(self, placement: Placement) -> LinkShape | None:
-        """The link of the URDF at all its places; None if it has neither collision nor visual elements.
+        """Return the shape of a link at all its places; None if it has neither collision nor visual elements.
 
         Raises:
-            CollisionError: an element makes no sense, or its mesh is not found or cannot be read; names the link.
+            CollisionError: an element is not valid, or its mesh is not found or not readable. The message names the
+            link.
         """
         try:
             parts = list(self._parts(self._elements[placement.name]))
@@ -229,11 +234,11 @@ class ShapeReader:
                 return
 
     def _parts(self, link: ET.Element) -> Iterator[tuple[np.ndarray, float]]:
-        """Triangles (F, 3, 3) in the frame of the link of the URDF, and their margin."""
+        """Yield triangles (F, 3, 3) in the frame of the link of the URDF, and their margin."""
         for element, geometry in self._geometries(link):
             points, margin = self._points(geometry)
             size = np.ptp(points.reshape(-1, 3), axis=0).max()
-            points = divided(points, max(size / FINEST, 1e-6))
+            points = subdivided(points, max(size / MIN_EDGES_PER_SIZE, 1e-6))
             where = f"<{element.tag}>"
             try:
                 place = pose(read_origin(element.find("origin"), where), where)
@@ -248,7 +253,7 @@ class ShapeReader:
             radius, length = (_numbers(geometry, name, 1)[0] for name in ("radius", "length"))
             if geometry.tag == "cylinder":
                 return cylinder_faces(radius, length), 0.0
-            # A triangle without area, and for a sphere without extent.
+            # A capsule is a triangle without area, and a sphere one without extent, with a margin around it.
             return np.array([[[0.0, 0.0, -length / 2], [0.0, 0.0, length / 2], [0.0, 0.0, length / 2]]]), radius
         if geometry.tag == "sphere":
             return np.zeros((1, 3, 3)), _numbers(geometry, "radius", 1)[0]

@@ -1,4 +1,4 @@
-"""Pairs of links that may touch, as an SRDF declares them: what MoveIt's Setup Assistant wrote for a robot."""
+"""Pairs of links that may touch, as an SRDF of MoveIt's Setup Assistant declares them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def allowed_pairs(path: str | Path, tree: LinkTree) -> Pairs:
         tree: links of the robot.
 
     Raises:
-        CollisionError: the file cannot be read, is no SRDF, or is one of another robot.
+        CollisionError: the file cannot be read, is not an SRDF, or belongs to another robot.
     """
     where = f"SRDF '{path}'"
     try:
@@ -42,11 +42,12 @@ def pair_of_links(words: str, links: Collection[str]) -> frozenset[str]:
     """Return the two links that "link:link" names; names may hold colons.
 
     Raises:
-        CollisionError: these are not two links of the robot.
+        CollisionError: the words do not name two links of the robot.
     """
     parts = words.strip().split(":")
     for k in range(1, len(parts)):
-        first, second = ":".join(parts[:k]), ":".join(parts[k:])
+        first = ":".join(parts[:k])
+        second = ":".join(parts[k:])
         if first in links and second in links and first != second:
             return frozenset((first, second))
     raise CollisionError(f"allowed_pairs: '{words}' is not link:link; the links of the robot are {', '.join(links)}")

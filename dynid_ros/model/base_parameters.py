@@ -71,7 +71,7 @@ class BaseParameters:
         combinations: (rank, p); base parameters = combinations @ parameters, torques = reduced regressor @ them.
         expressions: (rank,) readable combinations, such as "Izz1 + Ixx2 + Ixx3 + 0.2025 m3". Coefficients are rounded
             to six digits; terms of less than 1e-5 of the effect of their parameter are left out.
-        categories: (p,) "identifiable" (alone, but for such terms), "combined" (with others) or "unidentifiable"
+        categories: (p,) "identifiable" (alone, apart from such terms), "combined" (with others) or "unidentifiable"
             (without effect).
 
     Raises:
@@ -169,7 +169,8 @@ class BaseParameters:
             independent = self._scaled[:, self.columns]
             columns = self._scaled[:, acting]
             solution, _, _, singular_values = np.linalg.lstsq(independent, columns, rcond=None)
-            # The part of a column outside the span changes its weights by up to this much; smaller weights say nothing.
+            # The part of a column outside the span changes its weights by up to this much; smaller weights are rounding
+            # errors.
             residual = np.linalg.norm(columns - independent @ solution, axis=0)
             condition_number = singular_values[0] / singular_values[-1]
             solution[np.abs(solution) < condition_number * (residual + ROUNDING_FRACTION)] = 0.0
@@ -223,7 +224,7 @@ def random_motion(robot: ArmModel, n_samples: int = N_RANDOM_SAMPLES, seed: int 
     """Return independent random positions, velocities and accelerations, each (N, n), within the robot's limits.
 
     Low speeds are more frequent than high ones, so that a Stribeck term or a dead zone shows, too. Limits that leave no
-    motion, as CAD programs write them, count as none.
+    motion, as CAD programs write them, are ignored.
     """
     rng = np.random.default_rng(seed)
     shape = (n_samples, robot.n_joints)
@@ -240,7 +241,7 @@ def random_motion(robot: ArmModel, n_samples: int = N_RANDOM_SAMPLES, seed: int 
 
 @lru_cache(maxsize=8)
 def _preferred_order(names: tuple[str, ...]) -> list[int]:
-    """Return the columns in the order in which they are kept: each link backwards, then all others."""
+    """Return the columns by preference: each link backwards, then all others."""
 
     def key(column: int) -> tuple[float, int]:
         match = LINK_PARAMETER_NAME.fullmatch(names[column])
@@ -250,7 +251,7 @@ def _preferred_order(names: tuple[str, ...]) -> list[int]:
 
 
 def _independent_columns(scaled: np.ndarray, order: Sequence[int], tolerance: np.ndarray) -> list[int]:
-    """Return the columns, in the given order, of which those before leave more than `tolerance` (p,) of unit norm."""
+    """Return the columns, in the given order, that keep more than `tolerance` (p,) after projection on those before."""
     basis = np.empty((min(scaled.shape[0], len(order)), scaled.shape[0]))
     kept: list[int] = []
     for column in order:

@@ -250,10 +250,15 @@ def joint_frames(chain: Chain, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if chain.slides[i]:
             origin += rotation[:, 2] * positions[:, i]
         else:
-            cos, sin = np.cos(positions[:, i]), np.sin(positions[:, i])
-            x, y = rotation[:, 0], rotation[:, 1]
-            rotation[:, 0], rotation[:, 1] = x * cos + y * sin, y * cos - x * sin
-        rotations[i], origins[i] = rotation, origin
+            cos = np.cos(positions[:, i])
+            sin = np.sin(positions[:, i])
+            x = rotation[:, 0]
+            y = rotation[:, 1]
+            turned_x = x * cos + y * sin
+            rotation[:, 1] = y * cos - x * sin  # x and y are views, so x is replaced last
+            rotation[:, 0] = turned_x
+        rotations[i] = rotation
+        origins[i] = origin
     return rotations, origins
 
 

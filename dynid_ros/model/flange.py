@@ -1,4 +1,4 @@
-"""The flange: where an arm ends whose tip nobody named, before the fingers of its gripper."""
+"""The flange: end of an arm without a named tip, before the fingers of its gripper."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,12 @@ from dynid_ros.model.srdf import chain_ends
 from dynid_ros.model.urdf import Joint
 from dynid_ros.model.urdf_text import urdf_text
 
-LONGEST_STROKE = 0.1
-"""m. An arm's last joint that slides no further is a finger: those of parallel grippers have 25 to 70 mm,
-the quill of a SCARA arm 150 mm and more."""
-FINGER = re.compile(r"finger|gripper|knuckle|thumb|jaw|claw", re.IGNORECASE)
-FLANGES = (re.compile(r"(^|[^a-z])tool0$"), re.compile(r"(^|[^a-z])flange$"))
-"""Names that REP 199 and drivers give it, the first that is there."""
+MAX_FINGER_STROKE_M = 0.1
+"""Stroke up to which an arm's last prismatic joint is a finger: fingers of parallel grippers have 25 to 70 mm, the
+quill of a SCARA arm 150 mm and more."""
+FINGER_NAMES = re.compile(r"finger|gripper|knuckle|thumb|jaw|claw", re.IGNORECASE)
+FLANGE_NAMES = (re.compile(r"(^|[^a-z])tool0$"), re.compile(r"(^|[^a-z])flange$"))
+"""Names of the flange in REP 199 and in drivers, by preference."""
 
 
 def arm_from_urdf(
@@ -32,71 +32,80 @@ def arm_from_urdf(
     srdf: str | Path | None = None,
     group: str | None = None,
 ) -> tuple[RobotModel, str]:
-    """Model of a URDF up to `tip`; without one up to the only leaf or to the flange, and a sentence that says so.
+    """Return the model of a URDF up to `tip`, else up to the only leaf or the flange, and a remark about the choice.
 
-    Joints that are `held`, by their positions, rad or m, do not move; see `RobotModel.from_urdf` for this and for tips.
-    What the arm carries beside what is in the URDF is `payload`, see `with_payload`. In place of base and tip, `group`
-    names a group of the file `srdf`, see `chain_ends`.
+    Args:
+        path_or_xml: path of a URDF file, or its text.
+        tip: last link or links, see `RobotModel.from_urdf`.
+        base: first link; None: the root.
+        gravity: (3,) in the base frame, m/s².
+        held: positions, rad or m, of joints that do not move.
+        payload: numbers of a payload that the URDF lacks, see `with_payload`.
+        srdf: file of a group, see `chain_ends`.
+        group: name of a group of `srdf` in place of base and tip.
 
     Raises:
-        ModelError: as `RobotModel.from_urdf`, `with_payload` and `chain_ends`; or where the arm ends cannot be
+        ModelError: see `RobotModel.from_urdf`, `with_payload` and `chain_ends`; or the end of the arm cannot be
             determined.
     """
     tree = LinkTree(*urdf_text(path_or_xml))
     base, tip = chain_ends(tree, base, tip, srdf=srdf, group=group)
-    chosen, remark = tip, ""
+    chosen = tip
+    remark = ""
     if not tip:
         chosen, fingers = flange(tree, base or None)
         if chosen is not None:
-            remark = f"the arm ends at link '{chosen}', its flange; choose another tip where that is not so"
+            remark = f"the arm ends at link '{chosen}', its flange; name another tip if the arm ends elsewhere"
         if fingers:
-            remark += f"; joints beyond it are taken to be a hand's: {', '.join(fingers)}"
+            remark += f"; joints beyond it belong to a hand: {', '.join(fingers)}"
     robot = RobotModel.from_tree(tree, chosen, base, gravity, held=held)
     return with_payload(robot, payload), remark
 
 
 def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[str, ...]]:
-    """Link that an arm ends at, and the joints of the hand beyond it.
+    """Return the link at the end of an arm, and the names of the joints of the hand beyond it.
 
-    The arm goes on from `base` (None: the root) for as long as the joints that move lie one behind the other. Where the
-    way forks, what follows is a hand if none of its fingers has as many joints of its own as the arm. Joints at the end
-    that mimic others, slide a few centimetres or are called a finger's are fingers too. Of the links that are fixed to
-    the last one, the flange is `tool0` or `flange`, else the last frame without mass in front of the hand.
+    The arm continues from `base` (None: the root) while moving joints follow one another. After a fork the rest is a
+    hand, if no branch has as many independent joints as the arm. Joints at the end that mimic others, slide a few
+    centimetres or have a finger's name are fingers, too. Of the links that are fixed to the last one, the flange is
+    `tool0` or `flange`, else the last frame without mass in front of the hand.
 
     Returns:
-        The link, None: the tree's only leaf, or not determined; and names of joints.
+        The link (None: the only leaf of the tree, or undetermined) and the names of joints.
     """
     if base is None and len(tree.roots) > 1:
         return None, ()
     link = base or tree.roots[0]
     if link not in tree.links:
         return None, ()
-    joints, ways = [], _ways(tree, link)
-    while len(ways) == 1:
-        joints.append(ways[0])
-        ways = _ways(tree, ways[0].child)
-    longest = max((_own_joints(tree, way) for way in ways), default=0)
+    joints: list[Joint] = []
+    branches = _next_moving_joints(tree, link)
+    while len(branches) == 1:
+        joints.append(branches[0])
+        branches = _next_moving_joints(tree, branches[0].child)
+    longest = max((_count_independent_joints(tree, branch) for branch in branches), default=0)
     if longest and longest >= sum(joint.mimic is None for joint in joints):
         return None, ()  # two arms, or an arm and a head
     if not joints:
         return None, ()
-    hand, named = bool(ways), FINGER.search(joints[0].name) is None  # a robot may be called a finger
-    while len(joints) > 1 and _is_finger(joints[-1], hand=hand, named=named):
+    has_hand = bool(branches)
+    names_count = FINGER_NAMES.search(joints[0].name) is None  # unless the whole robot is called a finger
+    while len(joints) > 1 and _is_finger(joints[-1], has_hand=has_hand, names_count=names_count):
         joints.pop()
-        hand = True
+        has_hand = True
     last = joints[-1].child
-    beyond = tuple(joint.name for joint in _below(tree, last) if joint.type != "fixed")
+    below = [tree.parent_joint[link] for link in tree.below(last) if link != last]
+    beyond = tuple(joint.name for joint in below if joint.type != "fixed")
     return _frame(tree, last, link), beyond
 
 
 def _frame(tree: LinkTree, last: str, base: str) -> str | None:
-    """The flange among the links that are fixed to the last one; None: the only leaf below the base is."""
-    below = [base, *(joint.child for joint in _below(tree, base))]
-    leaves = [name for name in below if not tree.child_joints[name]]
+    """Return the flange among the links that are fixed to the last one; None if it is the only leaf below the base."""
+    leaves = [name for name in tree.below(base) if not tree.child_joints[name]]
     fixed = list(tree.fixed_to(last))
     if len(leaves) == 1 and leaves[0] in fixed:
         return None
-    for pattern in FLANGES:
+    for pattern in FLANGE_NAMES:
         for name in fixed:
             if pattern.search(name):
                 return name
@@ -115,41 +124,35 @@ def _mass(tree: LinkTree, link: str) -> float:
     return 0.0 if inertial is None else inertial.mass
 
 
-def _is_finger(joint: Joint, *, hand: bool, named: bool) -> bool:
-    """Whether a joint at the end is not the arm's; beyond it there may be a `hand`, and names may say so."""
+def _is_finger(joint: Joint, *, has_hand: bool, names_count: bool) -> bool:
+    """Return whether the last joint belongs to a hand; a short stroke counts only without a hand beyond the joint."""
     limit = joint.limit
     stroke = limit.upper - limit.lower if joint.type == "prismatic" and limit is not None else 0.0
-    slides = 0.0 < stroke <= LONGEST_STROKE
-    return joint.mimic is not None or (named and FINGER.search(joint.name) is not None) or (slides and not hand)
+    has_finger_name = names_count and FINGER_NAMES.search(joint.name) is not None
+    has_short_stroke = not has_hand and 0.0 < stroke <= MAX_FINGER_STROKE_M
+    return joint.mimic is not None or has_finger_name or has_short_stroke
 
 
-def _below(tree: LinkTree, link: str) -> list[Joint]:
-    found, waiting = [], [link]
-    while waiting:
-        joints = tree.child_joints[waiting.pop()]
-        found += joints
-        waiting += [joint.child for joint in joints]
-    return found
-
-
-def _ways(tree: LinkTree, link: str) -> list[Joint]:
-    """The next joints that move below a link, past the fixed ones."""
-    ways, waiting = [], [link]
+def _next_moving_joints(tree: LinkTree, link: str) -> list[Joint]:
+    """Return the next moving joints below a link, past fixed ones."""
+    moving: list[Joint] = []
+    waiting = [link]
     while waiting:
         for joint in tree.child_joints[waiting.pop()]:
             if joint.type == "fixed":
                 waiting.append(joint.child)
             else:
-                ways.append(joint)
-    return ways
+                moving.append(joint)
+    return moving
 
 
-def _own_joints(tree: LinkTree, way: Joint) -> int:
-    """Most joints that move by themselves, one behind the other, from one on."""
-    most, waiting = 0, [(way, 0)]
+def _count_independent_joints(tree: LinkTree, first: Joint) -> int:
+    """Return the largest number of independent joints in a row from a joint on."""
+    most = 0
+    waiting = [(first, 0)]
     while waiting:
         joint, count = waiting.pop()
         count += joint.mimic is None and joint.type != "fixed"
         most = max(most, count)
-        waiting += [(beyond, count) for beyond in tree.child_joints[joint.child]]
+        waiting += [(following, count) for following in tree.child_joints[joint.child]]
     return most

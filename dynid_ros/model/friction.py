@@ -1,4 +1,4 @@
-"""Friction and drives of all joints: torque that adds to that of the rigid bodies, linear in its coefficients."""
+"""Friction and drives of all joints: torque in addition to the rigid bodies, linear in its coefficients."""
 
 from __future__ import annotations
 
@@ -186,7 +186,8 @@ class FrictionModel:
         Raises:
             ModelError: arrays of unlike shapes, of another number of joints than the model's, or missing.
         """
-        qd, qdd = np.asarray(qd, dtype=float), np.asarray(qdd, dtype=float)
+        qd = np.asarray(qd, dtype=float)
+        qdd = np.asarray(qdd, dtype=float)
         if qd.ndim != 2 or qd.shape != qdd.shape:
             raise ModelError(f"qd and qdd have shapes {qd.shape} and {qdd.shape}; expected (N, n) for both")
         owners = self.owners(qd.shape[1])
@@ -226,7 +227,7 @@ class FrictionModel:
 
         Args:
             q: (N, n).
-            starts: samples, besides the first, before which the joints have moved unobserved.
+            starts: samples after the first before which the joints have moved unobserved.
         """
         return SlidingMemory(self.memory_keys(q.shape[1])).advance(q, starts)
 
@@ -240,7 +241,7 @@ class FrictionModel:
 def friction_code(friction: FrictionModel, n_joints: int) -> tuple[list[str], list[tuple[int, int, str]]]:
     """Return assignments, and row, column and expression of each entry of the regressor that is not zero.
 
-    The code is for one sample. Expressions are Python and, but for the names of functions, C. Their variables are
+    The code is for one sample. Expressions are Python and, apart from the names of functions, C. Their variables are
     positions qi, velocities vi, accelerations ai, torques of the links li, and directions with a memory, `memory[k]` in
     the order of `FrictionModel.memory_keys`.
     """

@@ -97,7 +97,7 @@ def dahl_direction(position: NDArray, sliding_length: float, initial_direction: 
 def dahl_step(
     direction: NDArray, velocity_sign: NDArray, displacement: NDArray, sliding_length: NDArray | float
 ) -> NDArray:
-    """Return the direction after a displacement (rad or m) without reversal, of which `velocity_sign` is the sign.
+    """Return the direction after a displacement (rad or m) without reversal, with sign `velocity_sign`.
 
     s(x) = sgn + (s_0 − sgn) exp(−x / d) solves ds/dx = (sgn − s) / d, where x is the distance travelled since s_0.
     """

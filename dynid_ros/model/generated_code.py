@@ -1,8 +1,8 @@
 """Straight-line code for the torque equations of one robot, written as text and compiled once.
 
-On 3-vectors numpy spends its time in calls, so scalar code is some hundred times faster for one sample. Zeros and ones,
-of which the transforms of real arms are full, are folded away. The same text takes floats (one sample) or arrays (many
-samples); called with arrays, it is faster than numpy on stacked vectors because it computes only the components that
+On 3-vectors numpy spends its time in calls, so scalar code is some hundred times faster for one sample. The many zeros
+and ones in the transforms of real arms are folded away. A text takes floats (one sample) or arrays (many samples);
+called with arrays, it is faster than numpy on stacked vectors because it computes only the components that
 differ from zero.
 """
 
@@ -125,7 +125,8 @@ def joint_variables(lines: Lines, chain: Chain) -> list[JointVariables]:
     """
     numbers = chain.drivers.tolist()
     for link in sorted(set(range(chain.n_links)) - set(chain.own_links.tolist())):
-        driver, numbers[link] = numbers[link], chain.n_joints + link
+        driver = numbers[link]
+        numbers[link] = chain.n_joints + link
         for letter, offset in (("q", float(chain.offsets[link])), ("v", 0.0), ("a", 0.0)):
             followed = Term(float(chain.ratios[link]), (f"{letter}{driver}",))
             lines.append(f"{letter}{numbers[link]} = {text(followed, *[Term(offset)] * (offset != 0.0))}")
@@ -181,7 +182,7 @@ def function_text(
     sizes: Mapping[str, int] | None = None,
     made: str = "array(({},))",
 ) -> str:
-    """Return the text of a function that computes `results`, without the lines that no result needs.
+    """Return the text of a function that computes `results`, from the lines that they need.
 
     Args:
         name: name of the function.
@@ -212,7 +213,7 @@ def function_text(
 
 
 def _nested(lines: Sequence[str], values: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Move what is used once to where it is used, because storing and loading a variable takes time."""
+    """Insert expressions that are used once in the place of use, because storing and loading a variable takes time."""
     assignments = [line.split(" = ") for line in lines]
     uses = Counter(part for expression in (*(e for _, e in assignments), *values) for part in expression.split())
     used_once: dict[str, str] = {}

@@ -167,7 +167,8 @@ class GravityModel:
 
         The torque that holds link i is (z_i × g) · moment (Ma and Hollerbach, eq. 7 with its sign reversed).
         """
-        chain, gravity = self.robot.chain, self.robot.gravity
+        chain = self.robot.chain
+        gravity = self.robot.gravity
         rotations, _ = joint_frames(chain, q)
         (positions,) = chain.of_links(q)
         axes = rotations[:, :, 2]

@@ -1,7 +1,7 @@
-"""Turns of gravity in the base frame: those that a tilt of the base makes.
+"""Turns of gravity in the base frame, as a tilt of the base causes them.
 
-Two numbers turn a direction; the third, about gravity itself, turns the base about the vertical, which gravity never
-shows. Torques are linear in gravity, so their change by a small turn about an axis a is that of gravity along a × g.
+Two angles turn a direction; a turn about gravity itself turns the base about the vertical and has no effect. Torques
+are linear in gravity, so a small turn about an axis a changes them by the torques of a gravity a × g.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dynid_ros.model.robot import RobotModel
 
 
 def turn_axes(gravity: ArrayLike) -> NDArray:
-    """(2, 3) unit axes across gravity (3,) and each other, the first near an axis of the base frame."""
+    """Return two unit axes (2, 3) across gravity (3,) and each other, the first near an axis of the base frame."""
     down = np.asarray(gravity, dtype=float) / np.linalg.norm(gravity)
     first = np.eye(3)[np.argmin(np.abs(down))]
     first = first - (first @ down) * down
@@ -23,8 +23,9 @@ def turn_axes(gravity: ArrayLike) -> NDArray:
 
 
 def turned(gravity: ArrayLike, turn: ArrayLike) -> NDArray:
-    """Gravity (3,) turned by a rotation vector (3,), rad."""
-    g, vector = np.asarray(gravity, dtype=float), np.asarray(turn, dtype=float)
+    """Return gravity (3,) turned by a rotation vector (3,), rad."""
+    g = np.asarray(gravity, dtype=float)
+    vector = np.asarray(turn, dtype=float)
     angle = float(np.linalg.norm(vector))
     if angle == 0.0:
         return g
@@ -33,16 +34,22 @@ def turned(gravity: ArrayLike, turn: ArrayLike) -> NDArray:
 
 
 def angle_between(one: ArrayLike, other: ArrayLike) -> float:
-    """Angle between two vectors (3,), rad; exact for small ones too."""
-    a, b = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    """Return the angle between two vectors (3,), rad, exact for small angles, too."""
+    a = np.asarray(one, dtype=float)
+    b = np.asarray(other, dtype=float)
     return float(np.arctan2(np.linalg.norm(np.cross(a, b)), a @ b))
 
 
 def mount_rotation(robot: RobotModel, frame: str, where: str) -> NDArray:
-    """(3, 3) to the base frame from that of a sensor `frame`, which the URDF fixes to the base; none is the base's own.
+    """Return the rotation (3, 3) to the base frame from the frame of a sensor that the URDF fixes to the base.
+
+    Args:
+        robot: the arm.
+        frame: name of the link; empty for the base frame.
+        where: beginning of error messages.
 
     Raises:
-        ModelError: the URDF has no such link, or a joint moves it; `where` begins the message.
+        ModelError: the URDF has no such link, or a joint moves it.
     """
     frame = frame.lstrip("/")
     if frame in ("", robot.base):

@@ -71,7 +71,7 @@ def from_center_of_mass(mass: float, center: np.ndarray, inertia: np.ndarray) ->
 
 
 def transformed(parameters: np.ndarray, transform: np.ndarray) -> np.ndarray:
-    """Return the parameters (..., 10) of bodies in other frames, in which their frames have poses (..., 4, 4)."""
+    """Return the parameters (..., 10) of bodies in other frames; `transform` (..., 4, 4) holds their frames' poses."""
     # The pseudo-inertia, unlike the inertia, transforms as a 4x4 matrix on homogeneous points.
     return inertial_parameters(transform @ pseudo_inertia(parameters) @ np.swapaxes(transform, -1, -2))
 
@@ -230,7 +230,8 @@ def possible_prior(parameters: NDArray, link_names: Sequence[str]) -> tuple[NDAr
 
 def _with_extent(body: NDArray) -> NDArray:
     """Return the body (10,), of positive mass, extended to at least a steel ball in each direction."""
-    mass, center = body[0], body[1:4] / body[0]
+    mass = body[0]
+    center = body[1:4] / body[0]
     ball = mass / 5 * (3 * mass / (4 * np.pi * STEEL_DENSITY)) ** (2 / 3)
     parts, directions = np.linalg.eigh(central_moments(body))
     extended = np.full((4, 4), mass)

@@ -36,8 +36,8 @@ class LinkColumns:
         robot: the arm.
         candidates: for each joint the friction models whose terms may be chosen; a choice may combine them.
         coupled: pairs of coupled joints, see `FrictionModel`; their terms are in every choice.
-        noise: (n,) standard deviations of the joints' torques. A column is no base parameter if it is below the noise
-            in a link as heavy and as long as the whole arm. None: unknown.
+        noise: (n,) standard deviations of the joints' torques. A column does not count as a base parameter if it is
+            below the noise in a link as heavy and as long as the whole arm. None: unknown.
         load_parameters: (10 n,) of the links of the terms `load`; None: those of the robot.
         turned: (10 n,) of links whose torque changes as gravity turns: two more columns, see `turn_axes`. None: none.
 
@@ -208,7 +208,7 @@ class LinkColumns:
         return FrictionModel(choice, self.coupled, loads)
 
     def above(self, noise: NDArray) -> LinkColumns:
-        """Return the columns without base parameters below this noise (n,); these columns if there are none."""
+        """Return the columns without base parameters below this noise (n,); these columns if all are above it."""
         if self._is_clear(noise) or self._base_of_links(noise).rank >= self.n_inertial:
             return self
         return LinkColumns(self.robot, self.candidates, self.coupled, noise, self._load_parameters, turned=self._turned)
@@ -258,7 +258,7 @@ class LinkColumns:
 
     def _is_clear(self, noise: NDArray) -> bool:
         """Return whether each base parameter is far above this noise (n,), so that the base need not be found again."""
-        # In the order in which they were found: link by link, in each from the last inertia to the mass.
+        # In the order of the decomposition: link by link, in each from the last inertia to the mass.
         kept = sorted(self.base.columns.tolist(), key=lambda column: (column // PARAMETERS_PER_LINK, -column))
         factor = triangular_factor([part[..., kept] / noise[:, None] for part in self._random])
         least = np.maximum(self._least_norms()[kept], DEPENDENCE_TOLERANCE * np.linalg.norm(factor, axis=0))

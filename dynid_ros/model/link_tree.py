@@ -113,7 +113,9 @@ class LinkTree:
         held = self._held(held or {})
         tips = self._tips(tip, base)
         joints: list[Joint] = []
-        placements, link_offsets, parents = [], [], []
+        placements = []
+        link_offsets = []
+        parents = []
         # For each link the moving link (or the base, -1) that carries it, and its pose in the frame of that link.
         reached: dict[str, tuple[int, np.ndarray]] = {base: (-1, np.eye(4))}
         for joint in (joint for end in tips for joint in self._path(base, end)):
@@ -190,7 +192,8 @@ class LinkTree:
             for joint in self.child_joints[name]:
                 if joint.child in chain or joint.type == "floating":
                     continue
-                there, moves = placement @ pose(joint.origin, self._where(joint)), moved
+                there = placement @ pose(joint.origin, self._where(joint))
+                moves = moved
                 if joint.type != "fixed":
                     moves = moved | {joint.name: position(joint, posture)}
                     there = there @ displacement(joint, moves[joint.name], self._where(joint))

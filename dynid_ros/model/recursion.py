@@ -148,7 +148,8 @@ def momentum_lines(lines: Lines, chain: Chain, bodies: Sequence[Sequence[Term]])
     momenta = _carried_wrenches(lines, chain, bodies, motions)
     changes = []
     for i, (motion, (linear, angular)) in enumerate(zip(motions, momenta, strict=True)):
-        v, w = motion.acceleration, motion.angular_acceleration
+        v = motion.acceleration
+        w = motion.angular_acceleration
         pairs = [(linear, w)] if chain.slides[i] else [(angular, w), (linear, v)]
         changes.append([term for h, u in pairs for term in (h[0].times(u[1]), -h[1].times(u[0]))])
     momentum = _sum_by_joint(lines, "P", chain, [[axial] for axial in _axial(chain, momenta)])
@@ -211,7 +212,8 @@ def link_moments(chain: Chain) -> NDArray:
     carried_masses = np.zeros((chain.n_links + 1, size))
     for i in reversed(range(chain.n_links)):
         own_mass, *own_moment = np.eye(4, size, PARAMETERS_PER_LINK * i)
-        offset, transform = chain.link_offsets[i], chain.transforms[i]
+        offset = chain.link_offsets[i]
+        transform = chain.transforms[i]
         moment = carried_moments[i] + offset[:3, :3] @ own_moment + np.outer(offset[:3, 3], own_mass)
         mass = carried_masses[i] + own_mass
         if chain.slides[i]:
@@ -330,7 +332,8 @@ def _carried_wrenches(
     """
     wrenches = [_wrench(lines, i, *pair) for i, pair in enumerate(zip(bodies, motions, strict=True))]
     for i in reversed(range(chain.n_links)):
-        parent, motion = chain.parents[i], motions[i]
+        parent = chain.parents[i]
+        motion = motions[i]
         if parent < 0:
             continue
         rotation = chain.transforms[i, :3, :3]
@@ -361,7 +364,8 @@ def _wrench(lines: Lines, i: int, body: Sequence[Term], motion: LinkMotion) -> t
     """Return force and moment that move the body of link i."""
     mass, *mass_moment = body[:4]
     xx, xy, xz, yy, yz, zz = body[4:]
-    a, gradient = motion.acceleration, motion.gradient
+    a = motion.acceleration
+    gradient = motion.gradient
     half = Term(0.5)
     principal = [
         lines.sum(f"S{i}{AXES[k]}", *(half.times(part) for part in parts))

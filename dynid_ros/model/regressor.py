@@ -131,7 +131,8 @@ class RegressorRows:
     """
 
     def __init__(self, chain: Chain, gravity: np.ndarray, columns: np.ndarray | None = None):
-        self.chain, self.gravity = chain, gravity
+        self.chain = chain
+        self.gravity = gravity
         chosen = np.arange(PARAMETERS_PER_LINK * chain.n_links) if columns is None else np.asarray(columns, dtype=int)
         self.to_joint = motion_matrices(chain.transforms)
         self.starts = np.searchsorted(chosen, PARAMETERS_PER_LINK * np.arange(chain.n_links + 1))
@@ -221,7 +222,8 @@ class JointMotion:
         The joint adds to velocity and acceleration, which come first.
         """
         shape = (len(still), 2, 3, still.shape[-1])
-        still, moved = still.reshape(shape), moved.reshape(shape)
+        still = still.reshape(shape)
+        moved = moved.reshape(shape)
         np.einsum("abm,klbm->klam", self.turn[j], still[:, :, :2], out=moved[:, :, :2])
         moved[:, :, 2] = still[:, :, 2]
         velocity, acceleration = moved[:2]

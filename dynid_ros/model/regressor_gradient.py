@@ -84,7 +84,9 @@ def _add_features(carried: np.ndarray, by_features: np.ndarray, velocity: np.nda
     """Add the part that passes through the features (12, N) to derivatives by velocity and acceleration (2, 6, N)."""
     by_velocity, by_acceleration = carried
     by_acceleration += by_features[:6]
-    force, squares, products = by_features[:3], by_features[6:9], by_features[9:]
+    force = by_features[:3]
+    squares = by_features[6:9]
+    products = by_features[9:]
     v = velocity[[0, 1, 2, 0, 1]]
     w = velocity[[3, 4, 5, 3, 4]]
     f = force[[0, 1, 2, 0, 1]]

@@ -48,7 +48,8 @@ class RegressorSums:
         # Indices of the entries of the transforms [R 0; p x R, R] and of the twists among features, p x R and zero.
         place = np.arange(self.size + 9 * n + 1)
         links = place[: self.size].reshape(n, PER_LINK)
-        rotations, levers = links[:, ROTATION].reshape(n, 3, 3), place[self.size : -1].reshape(n, 3, 3)
+        rotations = links[:, ROTATION].reshape(n, 3, 3)
+        levers = place[self.size : -1].reshape(n, 3, 3)
         upper = np.concatenate([rotations, np.full((n, 3, 3), place[-1])], axis=2)
         transforms = np.concatenate([upper, np.concatenate([levers, rotations], axis=2)], axis=1)
         self._transforms = transforms.transpose(1, 0, 2).ravel()

@@ -383,7 +383,8 @@ def locked(robot: RobotModel, joints: Collection[str], pose: ArrayLike) -> Robot
     poses = robot.forward_kinematics(pose[None])[0]
     steps = np.linalg.inv(np.concatenate([poses, np.eye(4)[None]])[chain.parents]) @ poses
     kept = np.flatnonzero(np.isin(chain.drivers, moving)).tolist()
-    placements, parents = [], []
+    placements = []
+    parents = []
     parameters = links[kept]
     # For each link, and for the base, which comes last: the kept link that carries it, and its pose there.
     reached = [(-1, np.eye(4))] * (chain.n_links + 1)

@@ -1,7 +1,7 @@
 """Laws of the torsional spring between motor and link: torque over the deflection d = q_m - q.
 
-A law has no values of its own: `values` (p,) are given to every call, in the order of `names`, so that any estimator
-can search over them. Which law suits is a choice by the data (Lightcap & Banks 2007, eq. 7 and section V).
+Every call takes the values (p,) of a law, in the order of `names`, so that any estimator can search over them. The data
+choose the law (Lightcap and Banks 2007, eq. 7 and section V).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Deflection = Callable[[float], float]
 
 
 def _cubic(stiffness: float, cubic: float) -> Deflection:
-    """The real root of k e + k3 e^3 = torque in closed form; NaN beyond what a spring that softens can carry."""
+    """Return the real root e of k e + k3 e³ = torque as a function; NaN above the peak torque of a softening spring."""
     scale = 2.0 * math.sqrt(stiffness / (3.0 * abs(cubic)))
     relative = 3.0 / (stiffness * scale)
     if cubic > 0.0:
@@ -27,10 +27,10 @@ def _cubic(stiffness: float, cubic: float) -> Deflection:
 
 
 def deflection_by_torque(stiffness: float, cubic: float = 0.0, dead_zone: float = 0.0) -> Deflection:
-    """Inverse of the law k e + k3 e^3, e = d beyond a play of -a to +a.
+    """Return the inverse of the law k e + k3 e³, where e is the deflection beyond a play of -a to +a.
 
-    Without torque the link may be anywhere in the play. It is taken to cross it while the torque grows to what would
-    wind the spring up by as much: a jump from end to end would let a fixed point swing.
+    Without torque the link may be anywhere in the play. The inverse crosses the play while the torque grows to the
+    value that would deflect the spring by the same angle, because fixed-point iterations would oscillate over a jump.
     """
     elastic = _cubic(stiffness, cubic) if cubic else (lambda torque: torque / stiffness)
     if not dead_zone:
@@ -40,19 +40,19 @@ def deflection_by_torque(stiffness: float, cubic: float = 0.0, dead_zone: float 
 
 
 class Spring(Protocol):
-    """A law of the spring. Deflections (N,) rad, torque N m; for a prismatic joint m and N."""
+    """A spring law. Deflections (N,) are in rad, torques in N m; for a prismatic joint in m and N."""
 
     names: ClassVar[tuple[str, ...]]
-    """The p values, in order."""
+    """Names of the p values, in order."""
 
     def torque(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Torque (N,) that the spring passes on to the link."""
+        """Return the torque (N,) that the spring passes on to the link."""
 
     def tangent(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Derivative of the torque by the deflection, (N,), N m/rad."""
+        """Return the derivative (N,) of the torque with respect to the deflection, N m/rad."""
 
     def columns(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Derivative of the torque by the values, (N, p)."""
+        """Return the derivatives (N, p) of the torque with respect to the values."""
 
 
 class LinearSpring:
@@ -61,15 +61,15 @@ class LinearSpring:
     names: ClassVar[tuple[str, ...]] = ("stiffness",)
 
     def torque(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Torque (N,), N m."""
+        """Return the torque (N,), N m."""
         return values[0] * deflection
 
     def tangent(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Stiffness (N,), N m/rad."""
+        """Return the stiffness (N,), N m/rad."""
         return np.full(np.shape(deflection), float(values[0]))
 
     def columns(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:  # noqa: ARG002 - linear in its value
-        """Derivative by the stiffness, (N, 1)."""
+        """Return the derivative (N, 1) with respect to the stiffness."""
         return np.asarray(deflection)[:, np.newaxis].astype(float)
 
 
@@ -79,39 +79,39 @@ class CubicSpring:
     names: ClassVar[tuple[str, ...]] = ("stiffness", "cubic")
 
     def torque(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Torque (N,), N m."""
+        """Return the torque (N,), N m."""
         return values[0] * deflection + values[1] * deflection**3
 
     def tangent(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Stiffness at each deflection (N,), N m/rad."""
+        """Return the stiffness (N,) at each deflection, N m/rad."""
         return values[0] + 3 * values[1] * np.square(deflection)
 
     def columns(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:  # noqa: ARG002 - linear in its values
-        """Derivative by stiffness and cubic term, (N, 2)."""
+        """Return the derivatives (N, 2) with respect to stiffness and cubic term."""
         return np.stack([deflection, np.power(deflection, 3)], axis=1)
 
 
 class DeadZoneSpring:
-    """Torque k times what the deflection exceeds a play of -a to +a: stiffness k, N m/rad, half the play a, rad."""
+    """Torque k times the deflection beyond a play of -a to +a: stiffness k, N m/rad, half the play a, rad."""
 
     names: ClassVar[tuple[str, ...]] = ("stiffness", "dead_zone")
 
     def torque(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Torque (N,), N m; none within the play."""
+        """Return the torque (N,), N m; zero within the play."""
         return values[0] * self._excess(deflection, values)
 
     def tangent(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Stiffness at each deflection (N,), N m/rad; 0 within the play."""
+        """Return the stiffness (N,) at each deflection, N m/rad; zero within the play."""
         return np.where(np.abs(deflection) > values[1], float(values[0]), 0.0)
 
     def columns(self, deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Derivative by stiffness and half the play, (N, 2)."""
+        """Return the derivatives (N, 2) with respect to stiffness and half the play."""
         by_play = np.where(np.abs(deflection) > values[1], -values[0] * np.sign(deflection), 0)
         return np.stack([self._excess(deflection, values), by_play], axis=1)
 
     @staticmethod
     def _excess(deflection: np.ndarray, values: np.ndarray) -> np.ndarray:
-        # The formula holds for a < 0 too, without meaning there: a search that steps below zero finds its way back.
+        # The formula is defined for a < 0, too, so that a search that steps below zero can return.
         return np.sign(deflection) * np.maximum(np.abs(deflection) - values[1], 0)
 
 

@@ -1,4 +1,4 @@
-"""SRDF, the file that MoveIt's Setup Assistant writes for a robot, and the chains that its groups name."""
+"""Groups of an SRDF, the file that MoveIt's Setup Assistant writes for a robot, and the chains that they name."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def read_srdf(path: str | Path, robot_name: str) -> ET.Element:
         robot_name: name of the robot in its URDF.
 
     Raises:
-        ModelError: the file cannot be read, is no SRDF, or is one of another robot.
+        ModelError: the file cannot be read, is no SRDF, or belongs to another robot.
     """
     where = f"SRDF '{path}'"
     try:
@@ -47,18 +47,18 @@ def chain_ends(
     srdf: str | Path | None = None,
     group: str | None = None,
 ) -> tuple[str | None, str | None]:
-    """Return base and tip link: those that are given, or those of a group of an SRDF.
+    """Return base and tip link, or those of a group of an SRDF.
 
     Args:
         tree: links of the robot.
-        base: link that the chain starts from; None or empty: not given.
-        tip: link that the chain ends at; None or empty: not given.
-        srdf: file with the group; None or empty: there is none.
-        group: name of the group; None or empty: base and tip are those that are given.
+        base: link that the chain starts from; None or empty without one.
+        tip: link that the chain ends at; None or empty without one.
+        srdf: file with the group; None or empty without one.
+        group: name of the group; None or empty: return `base` and `tip`.
 
     Raises:
-        ModelError: a group without an SRDF or together with a base or tip link; a group that the SRDF does not have,
-            or whose joints form no chain.
+        ModelError: there is a group without an SRDF or together with a base or tip link, the SRDF lacks the group, or
+            its joints form no chain.
     """
     if not group:
         return base, tip
@@ -66,14 +66,14 @@ def chain_ends(
         raise ModelError(f"group '{group}' needs the SRDF that describes it; give its file, too")
     if base or tip:
         raise ModelError(
-            f"group '{group}' names base and tip link, which are given as '{base or ''}' and '{tip or ''}', too; "
+            f"group '{group}' names base and tip link, but base '{base or ''}' and tip '{tip or ''}' are set, too; "
             "leave out one or the other"
         )
     return _Groups(read_srdf(srdf, tree.name), f"SRDF '{srdf}'", tree).ends(group)
 
 
 class _Groups:
-    """Groups of an SRDF, in the tree of links of its robot."""
+    """Groups of an SRDF in the tree of links of its robot."""
 
     def __init__(self, root: ET.Element, source: str, tree: LinkTree) -> None:
         self._source = source
@@ -125,7 +125,7 @@ class _Groups:
         return base, tip
 
     def _member(self, element: ET.Element, group: str) -> Joint | None:
-        """Return the joint of a <joint>, or that which moves a <link>; None: there is none in the URDF."""
+        """Return the joint of a <joint>, or the joint that moves a <link>; None if the URDF has no such joint."""
         name = element.get("name", "")
         if element.tag == "link":
             return self._tree.parent_joint.get(self._link(name, group))
@@ -142,11 +142,11 @@ class _Groups:
             raise self._error(f"group '{group}' has no joint that moves; choose another of {', '.join(self._groups)}")
         last = max(moving, key=lambda joint: len(self._above(joint.child)))
         above = self._above(last.child)
-        beside = [joint.name for joint in moving if joint not in above]
-        if beside:
+        other = [joint.name for joint in moving if joint not in above]
+        if other:
             raise self._error(
-                f"group '{group}' is no chain: {', '.join(beside)} are not between its first joint and '{last.name}'; "
-                "choose a group that is one, or name base and tip links"
+                f"group '{group}' is no chain: {', '.join(other)} are not between its first joint and '{last.name}'; "
+                "choose a group that forms a chain, or name base and tip links"
             )
         first = min(moving, key=above.index)
         between = above[above.index(first) :]
@@ -154,12 +154,12 @@ class _Groups:
         if missing:
             raise self._error(
                 f"group '{group}' is no chain: it lacks {', '.join(missing)} between its joints; choose a group that "
-                "is one, or name base and tip links"
+                "forms a chain, or name base and tip links"
             )
         return first.parent, self._last_frame(last.child, joints)
 
     def _last_frame(self, link: str, joints: dict[str, Joint]) -> str:
-        """Return the last of the group's links that are fixed to `link`, or `link` where they are side by side."""
+        """Return the last of the group's links that are fixed to `link`, or `link` if several are fixed to one link."""
         frame = link
         while True:
             fixed = [joint for joint in self._tree.child_joints[frame] if joint.name in joints]

@@ -1,4 +1,4 @@
-"""Links and joints of a URDF: what a model needs of its text, and the numbers of each element."""
+"""Links and joints of a URDF: parsing of the text, and transforms and parameters of each element."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -19,7 +19,7 @@ JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "plan
 
 @dataclass(frozen=True)
 class Origin:
-    """Shift, m, and rotation: roll, pitch and yaw about the fixed axes, rad, or a quaternion x, y, z, w."""
+    """Translation, m, and rotation: roll, pitch and yaw about fixed axes, rad, or a quaternion x, y, z, w."""
 
     xyz: Iterable[float] = (0.0, 0.0, 0.0)
     rpy: Iterable[float] = (0.0, 0.0, 0.0)
@@ -28,7 +28,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Inertial:
-    """Mass, kg; moments Ixx, Ixy, Ixz, Iyy, Iyz, Izz about the centre of mass, kg m^2, and where that is."""
+    """Mass, kg; moments Ixx, Ixy, Ixz, Iyy, Iyz, Izz about the centre of mass, kg m²; pose of the centre of mass."""
 
     mass: float
     inertia: Iterable[float] | None = None
@@ -37,7 +37,7 @@ class Inertial:
 
 @dataclass(frozen=True)
 class Link:
-    """A link and its mass, if it has one."""
+    """A link and its inertial element, if it has one."""
 
     name: str
     inertial: Inertial | None = None
@@ -45,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Limit:
-    """Limits of a joint, rad or m and their derivatives, and N m or N; those from `acceleration` on since URDF 1.2."""
+    """Limits of a joint in rad or m, s, and N m or N; `acceleration` and later fields exist since URDF 1.2."""
 
     effort: float = math.inf
     velocity: float = math.inf
@@ -58,7 +58,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Mimic:
-    """The joint that another one follows: multiplier · position + offset."""
+    """Rule of a joint that follows another one: multiplier · position + offset."""
 
     joint: str
     multiplier: float = 1.0
@@ -67,7 +67,7 @@ class Mimic:
 
 @dataclass(frozen=True)
 class Joint:
-    """A joint between two links, by their names."""
+    """A joint between two links."""
 
     name: str
     type: str
@@ -89,22 +89,22 @@ class Urdf:
 
 
 MAX_MAGNITUDE = 1e6
-"""m, rad, kg or kg m^2: no arm has more, and the products of what it has stay numbers."""
-SHORTEST_AXIS = 1e-9
-SHORTEST_QUATERNION = 1e-9
+"""Largest accepted length, angle, mass or inertia in SI units; products of accepted numbers do not overflow."""
+MIN_AXIS_LENGTH = 1e-9
+MIN_QUATERNION_LENGTH = 1e-9
 GIMBAL_LOCK_COSINE = 1e-6
 """Cosine of the pitch below which roll and yaw turn about one axis."""
 
 
 def pose(origin: Origin | None, where: str) -> np.ndarray:
-    """Return the transform (4, 4) of an origin: Rz(yaw) Ry(pitch) Rx(roll), or the quaternion's, shifted by xyz.
+    """Return the transform (4, 4) of an origin: Rz(yaw) Ry(pitch) Rx(roll), or of the quaternion, translated by xyz.
 
     Args:
-        origin: the element; None: no shift and no turn.
-        where: what to call the element that it belongs to in an error, here and below.
+        origin: the element; None: the identity.
+        where: name of the parent element in errors, here and below.
 
     Raises:
-        ModelError: a number is not finite, or beyond all arms; the quaternion is zero.
+        ModelError: a number is not finite or above `MAX_MAGNITUDE`, or the quaternion is zero.
     """
     transform = np.eye(4)
     if origin is not None:
@@ -123,9 +123,9 @@ def pose(origin: Origin | None, where: str) -> np.ndarray:
 
 
 def _quaternion_rotation(quaternion: np.ndarray, where: str) -> np.ndarray:
-    """Return the rotation (3, 3) of a quaternion x, y, z, w of any length but zero."""
+    """Return the rotation (3, 3) of a quaternion x, y, z, w of any length above zero."""
     length = np.linalg.norm(quaternion)
-    if length < SHORTEST_QUATERNION:
+    if length < MIN_QUATERNION_LENGTH:
         raise ModelError(f"{where}: quat_xyzw is zero; give the four numbers x y z w of a unit quaternion")
     x, y, z, w = quaternion / length
     return np.array(
@@ -148,17 +148,17 @@ def roll_pitch_yaw(rotation: np.ndarray) -> tuple[float, float, float]:
 
 
 def axis_rotation(joint: Joint, where: str) -> np.ndarray:
-    """Transform (4, 4) that turns z into the axis of the joint; no turn for an axis along z.
+    """Return the transform (4, 4) that turns z into the axis of the joint.
 
     Raises:
-        ModelError: the axis is zero, not finite, or beyond all arms.
+        ModelError: the axis is zero, not finite or above `MAX_MAGNITUDE`.
     """
     axis = _finite(joint.axis, "axis", where)
     length = np.linalg.norm(axis)
-    if length < SHORTEST_AXIS:
+    if length < MIN_AXIS_LENGTH:
         shown = " ".join(f"{value:g}" for value in axis)
         raise ModelError(f"{where}: axis is {shown}; give the direction that the joint moves about or along")
-    # The shortest turn is not defined for -z: an axis that points down is reached by way of half a turn about x.
+    # The shortest turn is undefined for -z, so an axis that points down is reached after half a turn about x.
     flip = np.diag([1.0, -1.0, -1.0] if axis[2] < 0.0 else [1.0, 1.0, 1.0])
     x, y, z = flip @ axis / length
     transform = np.eye(4)
@@ -171,10 +171,10 @@ def axis_rotation(joint: Joint, where: str) -> np.ndarray:
 
 
 def displacement(joint: Joint, position: float, where: str) -> np.ndarray:
-    """Transform (4, 4) of a joint's child by its position, rad or m; none for a joint that has not one position.
+    """Return the transform (4, 4) of a joint's child at a position, rad or m; the identity for other kinds of joints.
 
     Raises:
-        ModelError: as `axis_rotation`.
+        ModelError: see `axis_rotation`.
     """
     transform = np.eye(4)
     if joint.type not in ("revolute", "continuous", "prismatic"):
@@ -183,18 +183,19 @@ def displacement(joint: Joint, position: float, where: str) -> np.ndarray:
     if joint.type == "prismatic":
         transform[:3, 3] = position * turn[:3, 2]
         return transform
-    sine, cosine = math.sin(position), math.cos(position)
+    sine = math.sin(position)
+    cosine = math.cos(position)
     transform[:2, :2] = [[cosine, -sine], [sine, cosine]]
     return turn @ transform @ turn.T
 
 
 def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
-    """Parameters (10,) of a link about its frame: none means no mass, no inertia a point mass.
+    """Return the parameters (10,) of a link about its frame; a link without an inertia is a point mass.
 
-    Moments of inertia are taken as they are, though no body may have them: that a URDF's lie is why it is read here.
+    Moments of inertia that no body can have are accepted, because identification corrects them.
 
     Raises:
-        ModelError: the mass is negative, or a number is not finite or beyond all arms.
+        ModelError: the mass is negative, or a number is not finite or above `MAX_MAGNITUDE`.
     """
     parameters = np.zeros(PARAMETERS_PER_LINK)
     if inertial is None:
@@ -208,12 +209,12 @@ def inertial_parameters(inertial: Inertial | None, where: str) -> np.ndarray:
 
 
 def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float, float, float]:
-    """Return lower and upper position, velocity, effort, acceleration and jerk; infinite where there are none.
+    """Return lower and upper position, velocity, effort, acceleration and jerk; infinite without a limit.
 
-    Speeding up and slowing down are not distinguished: the acceleration is the lesser of the two limits.
+    The acceleration is the smaller of the limits of acceleration and deceleration.
 
     Raises:
-        ModelError: a limit is NaN, or the lower is above the upper.
+        ModelError: a limit is NaN, or the lower limit is above the upper one.
     """
     limit = joint.limit or Limit(lower=-math.inf, upper=math.inf)
     lower, upper = (-math.inf, math.inf) if joint.type == "continuous" else (limit.lower, limit.upper)
@@ -221,7 +222,7 @@ def joint_limits(joint: Joint, where: str) -> tuple[float, float, float, float, 
         raise ModelError(f"{where}: a limit is NaN; give numbers")
     if lower > upper:
         raise ModelError(f"{where}: lower limit {lower:g} is above upper limit {upper:g}; correct them")
-    # Exporters write zeros where nobody entered a limit.
+    # Exporters write zero for a limit that was not entered.
     acceleration = min((x for x in (limit.acceleration, limit.deceleration) if x > 0.0), default=math.inf)
     jerk = limit.jerk if limit.jerk > 0.0 else math.inf
     return lower, upper, limit.velocity, limit.effort, acceleration, jerk
@@ -236,14 +237,14 @@ def _finite(values: Iterable[float], what: str, where: str) -> np.ndarray:
     return array
 
 
-# Elements and attributes that are read; others (gazebo, ros2_control, transmissions, …) may hold anything.
+# Elements and attributes that are read; others (gazebo, ros2_control, transmissions, …) are ignored.
 CHILDREN: dict[str, tuple[str, ...]] = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
     "joint": ("origin", "axis", "parent", "child", "limit", "mimic"),
 }
 REQUIRED = {("inertial", "mass"), ("joint", "parent"), ("joint", "child")}
-# Attributes, with how many numbers each holds; None for text.
+# Attributes with their count of numbers; None for text.
 ATTRIBUTES: dict[str, dict[str, int | None]] = {
     "link": {"name": None},
     "joint": {"name": None, "type": None},
@@ -257,10 +258,10 @@ ATTRIBUTES: dict[str, dict[str, int | None]] = {
     "mimic": {"joint": None, "multiplier": 1, "offset": 1},
 }
 CLOSED = ("origin", "limit")
-"""Elements of which an attribute that is not read would change what the file says, so that it is refused."""
+"""Elements whose unknown attributes would change the model, so that they are refused."""
 MEANT_ANGLES = ((math.pi / 2, 2), (math.pi / 4, 3))
-"""Angles whose multiples are meant by what is written with at least so many decimals: 1.57 is a right angle."""
-MOST_DECIMALS = 12
+"""Angles whose multiples are recognized from so many decimals on: 1.57 is a right angle."""
+MAX_DECIMALS = 12
 OPTIONAL = frozenset(
     {"xyz", "rpy", "quat_xyzw", "lower", "upper", "acceleration", "deceleration", "jerk", "multiplier", "offset"}
 )
@@ -269,16 +270,16 @@ OPTIONAL_LIMITS_SINCE = (1, 2)
 
 
 def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
-    """Links and joints of a URDF.
+    """Return the links and joints of a URDF.
 
     Args:
         text: the URDF.
-        source: what to call it in an error.
-        meant_angles: take an angle that is a rounded multiple of π/4, such as 1.571, as that multiple.
+        source: name of the URDF in errors.
+        meant_angles: whether a rounded multiple of π/4, such as 1.571, becomes that multiple.
 
     Raises:
-        ModelError: not well-formed XML, a document type declaration, xacro that was not expanded, not a URDF, a link or
-            joint that lacks something or has text where numbers belong, a name with control characters.
+        ModelError: the text is not well-formed XML, has a document type declaration or unexpanded xacro, is not a URDF,
+            or has a link or joint with a missing part, text in place of numbers, or control characters in its name.
     """
     root = xml_root(text, source)
     if root.tag != "robot":
@@ -303,10 +304,10 @@ def parse_urdf(text: str, source: str, *, meant_angles: bool = False) -> Urdf:
 
 
 def xml_root(text: str, source: str) -> ET.Element:
-    """Root of an XML text.
+    """Return the root of an XML text.
 
     Raises:
-        ModelError: not well-formed XML, or a document type declaration.
+        ModelError: the text is not well-formed XML or has a document type declaration.
     """
     try:
         return ET.fromstring(text, parser=ET.XMLParser(target=_Builder(source)))
@@ -320,24 +321,26 @@ def _inertial(values: dict[str, Any] | None) -> Inertial | None:
     if values is None:
         return None
     inertia = list(values["inertia"].values()) if "inertia" in values else None
-    return Inertial(values["mass"]["value"], inertia, _made(Origin, values, "origin"))
+    return Inertial(values["mass"]["value"], inertia, _build(Origin, values, "origin"))
 
 
 def _joint(values: dict[str, Any], where: str) -> Joint:
     if values["type"] not in JOINT_TYPES:
         raise ModelError(f"{where}: its type is '{values['type']}'; expected one of {', '.join(JOINT_TYPES)}")
-    parent, child = values["parent"]["link"], values["child"]["link"]
-    parts = {name: _made(kind, values, name) for name, kind in (("origin", Origin), ("limit", Limit), ("mimic", Mimic))}
+    kinds = {"origin": Origin, "limit": Limit, "mimic": Mimic}
+    parts = {name: _build(kind, values, name) for name, kind in kinds.items()}
     axis = {"axis": values["axis"]["xyz"]} if "axis" in values else {}
+    parent = values["parent"]["link"]
+    child = values["child"]["link"]
     return Joint(values["name"], values["type"], parent, child, **axis, **parts)
 
 
-def _made(kind: type, values: dict[str, Any], name: str) -> Any:
+def _build(kind: type, values: dict[str, Any], name: str) -> Any:
     return kind(**values[name]) if name in values else None
 
 
 def _version(root: ET.Element, source: str) -> tuple[int, int]:
-    """Return the version of URDF that a file is written in, major and minor; 1.0 where it says nothing."""
+    """Return the version of URDF of a file, major and minor; 1.0 without a version."""
     major, dot, minor = root.get("version", "1.0").strip().partition(".")
     if not (major.isdecimal() and major.isascii() and (minor.isdecimal() and minor.isascii() if dot else True)):
         raise ModelError(f'{source}: <robot> has version="{root.get("version")}"; expected one such as 1.2')
@@ -345,20 +348,20 @@ def _version(root: ET.Element, source: str) -> tuple[int, int]:
 
 
 def read_origin(element: ET.Element | None, where: str) -> Origin | None:
-    """Return the origin that an element says; None: there is no element.
+    """Return the origin of an element; None without an element.
 
     Raises:
-        ModelError: an attribute is not known or makes no sense.
+        ModelError: an attribute is unknown or not valid.
     """
     return None if element is None else Origin(**_ElementReader().values(element, where))
 
 
 @dataclass(frozen=True)
 class _ElementReader:
-    """Reads elements of a URDF.
+    """Reader of the elements of a URDF.
 
     Attributes:
-        meant_angles: take a rounded right angle as a right angle.
+        meant_angles: whether rounded right angles become right angles.
         optional_limits: whether limits may lack effort and velocity.
     """
 
@@ -398,7 +401,7 @@ class _ElementReader:
 
     @staticmethod
     def _check_attributes(element: ET.Element, known: Collection[str], where: str) -> None:
-        """Refuse attributes that are not read, but for those of other namespaces, and two rotations."""
+        """Refuse unknown attributes without a namespace, and two rotations."""
         if element.tag not in CLOSED:
             return
         unknown = [name for name in element.attrib if name not in known and "}" not in name]
@@ -411,8 +414,8 @@ class _ElementReader:
 
 
 def read_numbers(text: str, count: int) -> list[float] | None:
-    """Return so many numbers of an attribute; None: the text is something else."""
-    # Python reads 5_0 and the digits of other scripts, which no other parser of URDFs does.
+    """Return `count` numbers of an attribute; None if the text has another form."""
+    # Python accepts 5_0 and digits of other scripts, unlike other parsers of URDFs.
     if not text.isascii() or "_" in text:
         return None
     try:
@@ -423,15 +426,15 @@ def read_numbers(text: str, count: int) -> list[float] | None:
 
 
 def meant_angle(written: str) -> float:
-    """Return the multiple of π/4 that an angle is, rounded or cut off to its decimals; else the angle as it is written.
+    """Return the multiple of π/4 that an angle is, rounded or truncated to its decimals; else the angle itself.
 
-    Multiples of π/2 are recognized from two decimals on, others from three. Whatever is replaced is replaced by less
-    than one unit of its last decimal.
+    Multiples of π/2 are recognized from two decimals on, others from three. The result differs from the written angle
+    by less than one unit of the last decimal.
     """
     value = float(written)
     if not math.isfinite(value):
         return value
-    decimals = min(-int(Decimal(written).as_tuple().exponent), MOST_DECIMALS)
+    decimals = min(-int(Decimal(written).as_tuple().exponent), MAX_DECIMALS)
     for step, fewest in MEANT_ANGLES:
         exact = round(value / step) * step
         if decimals >= fewest:
@@ -442,7 +445,7 @@ def meant_angle(written: str) -> float:
 
 
 class _Builder(ET.TreeBuilder):
-    """Refuses document type declarations: the entities that they declare can fill the memory or read files."""
+    """Builder that refuses document type declarations, whose entities can fill the memory or read files."""
 
     def __init__(self, source: str):
         super().__init__()

@@ -1,4 +1,4 @@
-"""A URDF with other inertias or friction: such elements are replaced, every other byte stays."""
+"""Export of a URDF with other inertias or friction: these elements are replaced, every other byte stays."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ _TAG_NAME = re.compile(rb"<([^\s/>]+)")
 
 
 def replace_inertials(text: str, elements: Mapping[str, Sequence[str]]) -> str:
-    """Text of a URDF with other `<inertial>` elements for some links; all other bytes stay.
+    """Return the text of a URDF with other `<inertial>` elements for some links; all other bytes stay.
 
-    A parser that builds a tree would lose comments and formatting, so the elements are found in the text and only they
-    are cut out.
+    A tree of elements would lose comments and formatting, so the elements are found in the text and replaced there.
 
     Args:
-        text: a URDF that parses.
-        elements: by link, the children of its new `<inertial>`; a link without one gets it.
+        text: text of a valid URDF.
+        elements: children of the new `<inertial>` by link; a link without an `<inertial>` gets one.
     """
 
     def element(children: Sequence[str], margin: bytes, step: bytes) -> bytes:
         inner = b"".join(margin + step + child.encode() for child in children)
         return b"<inertial>" + inner + margin + b"</inertial>"
 
-    return _replaced(text, _Places("link", "inertial"), {link: partial(element, own) for link, own in elements.items()})
+    return _replaced(
+        text, _Places("link", "inertial"), {link: partial(element, children) for link, children in elements.items()}
+    )
 
 
 def replace_dynamics(text: str, damping: Mapping[str, float], friction: Mapping[str, float]) -> str:
-    """Text of a URDF with other `<dynamics>` elements for some joints; all other bytes stay.
+    """Return the text of a URDF with other `<dynamics>` elements for some joints; all other bytes stay.
 
     Args:
-        text: a URDF that parses.
-        damping: N m s/rad or N s/m, by joint.
-        friction: N m or N, of the same joints.
+        text: text of a valid URDF.
+        damping: damping by joint, N m s/rad or N s/m.
+        friction: Coulomb friction of the same joints, N m or N.
     """
     elements = {
         joint: f'<dynamics damping="{_number(damping[joint])}" friction="{_number(friction[joint])}"/>'.encode()
@@ -64,25 +65,26 @@ def replace_dynamics(text: str, damping: Mapping[str, float], friction: Mapping[
 
 
 class _Places:
-    """Byte ranges of the start tags of a robot's links, or joints, and of the first element of one tag in each.
+    """Byte ranges of the start tags of a robot's links or joints, and of the first child of one tag in each.
 
     Args:
-        parent: tag of the one.
-        child: tag of the other.
+        parent: tag of the links or joints.
+        child: tag of the child.
     """
 
     def __init__(self, parent: str, child: str):
         self.child = child
         self._outer = ["robot", parent]
         self._path: list[str] = []
-        self._name, self._begin = "", -1
+        self._name = ""
+        self._begin = -1
 
     def of(self, data: bytes, names: Mapping[str, object]) -> Iterator[tuple[int, int, str]]:
-        """Where each of these is to be cut: its child, or its start tag where it has none."""
+        """Yield start, end and name of each parent's child, or of its start tag if it has no child."""
         self._data = data
         self._parents: dict[str, tuple[int, int]] = {}
         self._children: dict[str, tuple[int, int]] = {}
-        # The text is UTF-8 by now, whatever its declaration says.
+        # The text is UTF-8, although its declaration may differ.
         self._parser = expat.ParserCreate("utf-8")
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -101,7 +103,7 @@ class _Places:
 
     def _end(self, tag: str) -> None:  # noqa: ARG002 - expat gives it
         if self._path == [*self._outer, self.child] and self._name not in self._children:
-            # Of <inertial/> the parser gives the end, of <inertial>...</inertial> the start of the end tag.
+            # The index is the end of <inertial/>, but the start of the end tag of <inertial>...</inertial>.
             index = self._parser.CurrentByteIndex
             empty = _end_of(_START_TAG, self._data, self._begin) == index
             self._children[self._name] = (self._begin, index if empty else _end_of(_END_TAG, self._data, index))
@@ -109,9 +111,10 @@ class _Places:
 
 
 def _replaced(text: str, places: _Places, elements: Mapping[str, Callable[[bytes, bytes], bytes]]) -> str:
-    """Text with these children, by their parents' names: functions of the margin of their lines, and of a step in."""
+    """Return the text with other children, made by functions of the margin of their lines and an indentation step."""
     data = text.encode()
-    pieces, done = [], 0
+    pieces: list[bytes] = []
+    done = 0
     for start, stop, name in sorted(places.of(data, elements)):
         pieces += [data[done:start], _replacement(data, slice(start, stop), elements[name], places.child.encode())]
         done = stop
@@ -124,10 +127,11 @@ def _end_of(tag: re.Pattern[bytes], data: bytes, index: int) -> int:
 
 
 def _replacement(data: bytes, cut: slice, element: Callable[[bytes, bytes], bytes], child: bytes) -> bytes:
-    old, start = data[cut], cut.start
+    old = data[cut]
+    start = cut.start
     newline = b"\r\n" if b"\r\n" in data else b"\n"
     line = data[data.rfind(b"\n", 0, start) + 1 : start]
-    # An element that does not stand first in its line shares the line with others, so the new one does as well.
+    # If the old element shares its line with others, so does the new one.
     margin = newline + line if not line.strip() else b""
     step = (b"\t" if b"\t" in line else b"  ") if margin else b""
     if old.startswith(b"<" + child):
@@ -139,34 +143,35 @@ def _replacement(data: bytes, cut: slice, element: Callable[[bytes, bytes], byte
 
 
 SOURCE = "URDF"
-LARGEST_ERROR = 1e-9
-"""Largest error of the file's torque, relative to the model's largest torque: more is no rounding."""
-ROUNDING = 1e-3
-"""Gravity torque below this share of the torque of motion is compared with that."""
+MAX_TORQUE_ERROR = 1e-9
+"""Largest error of the file's torque, relative to the model's largest torque; a larger error exceeds rounding."""
+MIN_GRAVITY_FRACTION = 1e-3
+"""Fraction of the torque of motion below which gravity is compared with this fraction instead of with itself."""
 TINY = np.finfo(float).tiny
-LEAST_MASS_KG = 1e-6
-"""Mass of a finger for which the URDF has none, which no simulator moves."""
+MIN_FINGER_MASS_KG = 1e-6
+"""Mass of a finger without mass in the URDF, because simulators refuse massless bodies."""
 
 
 def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
-    """Text of the robot's URDF with the inertias of `parameters` (10 m,); nothing else in it changes.
+    """Return the text of the robot's URDF with the inertias of `parameters` (10 m,); all other bytes stay.
 
-    The parameters of a link are of all that its joint carries up to the next joint of the chain:
+    The parameters of a link include all that its joint carries up to the next joint of the chain:
 
-    - what is fixed to the link becomes part of it, and keeps no mass of its own;
-    - what hangs on it by joints that are not of the chain (the fingers of a gripper) keeps its inertia, which is taken
-      off the link with these joints where `robot.posture` has them; where no possible body would be left of the link,
-      what hangs on it keeps only a share of its inertia.
+    - Links that are fixed to the link become part of it and lose their mass.
+    - Links that move on it by joints outside the chain (the fingers of a gripper) keep their inertia, which is
+      subtracted from the link with these joints at `robot.posture`. If no possible body would be left, they keep a
+      fraction of their inertia only.
 
-    Comments in the file say so. Gravity and inverse dynamics are computed from the text itself, and compared.
+    Comments in the file state this. Gravity and inverse dynamics of the text are compared with those of the parameters.
 
     Raises:
-        ModelError: the robot does not come from a URDF; the parameters are of another size, not finite, or not those of
-            possible bodies; the text does not have the torque of the parameters.
+        ModelError: the robot does not come from a URDF; the parameters have another size, are not finite or not those
+        of
+            possible bodies; or the text has another torque than the parameters.
     """
     if robot.urdf is None:
         raise ModelError(
-            f"{robot.name}: it does not come from a URDF, so there is none to write into; "
+            f"{robot.name}: the model does not come from a URDF, which is needed to write one; "
             "save identified.yaml instead, or make the model with RobotModel.from_urdf"
         )
     values = finite_vector(parameters, robot.parameters.size, "parameters (ten per link)")
@@ -191,12 +196,12 @@ def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
 
 
 def with_possible_hand(robot: RobotModel) -> tuple[RobotModel, list[str]]:
-    """Return the robot whose links beyond the arm, such as fingers, have inertias that a body can have.
+    """Return the robot with possible inertias for links beyond the arm, such as fingers.
 
-    The parameters of the arm, which include these links, stay: what a finger gains, the link that carries it loses.
+    The parameters of the arm, which include these links, stay: the carrying link loses the inertia that a finger gains.
 
     Returns:
-        The robot, with another URDF, and one sentence for each link that was changed.
+        The robot, with another URDF, and one sentence for each changed link.
     """
     if robot.urdf is None:
         return robot, []
@@ -208,9 +213,9 @@ def with_possible_hand(robot: RobotModel) -> tuple[RobotModel, list[str]]:
             if part.name == link or not part.joints or is_possible(part.own):
                 continue
             body = part.own.copy()
-            body[0] = max(body[0], LEAST_MASS_KG)
+            body[0] = max(body[0], MIN_FINGER_MASS_KG)
             body, changes = possible_prior(body, [part.name])
-            elements[part.name] = _inertial(body, "not the inertia of the URDF, which no body can have")
+            elements[part.name] = _inertial(body, "replaces the inertia of the URDF, which no body can have")
             remarks += changes
     text = replace_inertials(robot.urdf, elements) if elements else robot.urdf
     return RobotModel(robot.chain, robot.parameters, robot.gravity, text, robot.posture), remarks
@@ -219,13 +224,13 @@ def with_possible_hand(robot: RobotModel) -> tuple[RobotModel, list[str]]:
 def posture_error(
     robot: RobotModel, parameters: ArrayLike, urdf: str, ranges: Mapping[str, tuple[float, float]]
 ) -> str:
-    """Say how far the torque of an exported URDF is from the model's where other joints move; empty: none do.
+    """Return a sentence about the torque error of an exported URDF if joints outside the chain move, or an empty text.
 
     Args:
-        robot: the arm, its other joints where they are in `parameters`.
+        robot: the arm with its other joints at the posture of `parameters`.
         parameters: (10 n,) of the model.
         urdf: text of `urdf_with_inertias`.
-        ranges: least and largest position of joints, rad or m; those that are missing move within their limits.
+        ranges: lowest and highest position of joints, rad or m; missing joints move within their limits.
     """
     tree = LinkTree(urdf, SOURCE)
     parts = [part for link in robot.link_names for part in tree.carried(link, robot.link_names, robot.posture)]
@@ -242,30 +247,31 @@ def posture_error(
     words = []
     for what, motion in (("gravity torque", (q, 0 * q, 0 * q)), ("torque of motion", (q, qd, qdd))):
         model = robot.inverse_dynamics(*motion, parameters)
-        found = np.array([[robot.inverse_dynamics(*motion, x) for x in of_joint] for of_joint in elsewhere])
-        errors = np.abs(found - model).max(axis=1).sum(axis=0).max(axis=0)
+        torques = np.array([[robot.inverse_dynamics(*motion, x) for x in of_joint] for of_joint in elsewhere])
+        errors = np.abs(torques - model).max(axis=1).sum(axis=0).max(axis=0)
         worst = int(errors.argmax())
         share = errors[worst] / max(np.abs(model).max(), TINY)
         words.append(f"{what} by up to {errors[worst]:.2g} ({share:.2g} of the largest) at {robot.joint_names[worst]}")
     where = ", ".join(f"{joint} at {robot.posture.get(joint, 0.0):.3g}" for joint in joints)
     unknown = [joint for joint in joints if joint not in ranges]
-    span = f"; not recorded, taken within their limits: {', '.join(unknown)}" if unknown else ""
-    return f"identified.urdf has the model's torque with {where}. Where they moved they change {', '.join(words)}{span}"
+    span = f"; not recorded, assumed within their limits: {', '.join(unknown)}" if unknown else ""
+    return f"identified.urdf has the model's torque with {where}. Their motion changes {', '.join(words)}{span}"
 
 
 def _check(robot: RobotModel, parameters: NDArray, urdf: str) -> None:
-    """Compare the torque that the file itself gives with that of the model.
+    """Compare the torque of the written URDF with that of the model.
 
     Raises:
-        ModelError: they differ by more than rounding.
+        ModelError: the torques differ by more than rounding.
     """
     read = RobotModel.from_urdf(urdf, robot.tip, robot.base, robot.gravity, robot.posture, held=robot.held)
     q, qd, qdd = random_motion(robot)
-    whole = np.abs(robot.inverse_dynamics(q, qd, qdd, parameters)).max()
+    largest = np.abs(robot.inverse_dynamics(q, qd, qdd, parameters)).max()
     for what, motion in (("gravity", (q, 0 * q, 0 * q)), ("inverse dynamics", (q, qd, qdd))):
         model = robot.inverse_dynamics(*motion, parameters)
-        error, scale = np.abs(read.inverse_dynamics(*motion) - model).max(), max(np.abs(model).max(), ROUNDING * whole)
-        if not error <= LARGEST_ERROR * scale:
+        error = np.abs(read.inverse_dynamics(*motion) - model).max()
+        scale = max(np.abs(model).max(), MIN_GRAVITY_FRACTION * largest)
+        if not error <= MAX_TORQUE_ERROR * scale:
             raise ModelError(
                 f"{robot.name}: {what} of the URDF to be written is off by {error:.3g} of {scale:.3g} N m, so it is "
                 "not written; this is a fault of this program: please report it with the URDF"
@@ -273,36 +279,37 @@ def _check(robot: RobotModel, parameters: NDArray, urdf: str) -> None:
 
 
 def _inertials(lump: NDArray, fixed: Sequence[CarriedLink], moving: Sequence[CarriedLink]) -> Iterator[list[str]]:
-    """Elements of a link, of what is fixed to it and of what moves on it; together they have the parameters `lump`."""
+    """Yield the elements of a link, of the links fixed to it and of those that move on it; their sum is `lump`."""
     remarks = [f"includes what is fixed to this link: {', '.join(part.name for part in fixed)}"] if fixed else []
     share = 1.0
     if moving:
         together = np.sum([part.parameters for part in moving], axis=0)
         if not is_possible(lump - together):
-            share = _half_of_what_fits(lump, together)
+            share = _half_of_largest_share(lump, together)
         names = ", ".join(part.name for part in moving)
         joints = {joint: at for part in moving for joint, at in part.joints.items() if at}
-        held = " but for " + ", ".join(f"{joint} {at:.6g}" for joint, at in joints.items()) if joints else ""
-        remarks.append(f"without what moves on this link, taken off with its joints at zero{held}: {names}")
+        held = " except " + ", ".join(f"{joint} {at:.6g}" for joint, at in joints.items()) if joints else ""
+        remarks.append(f"without the links that move on this link, subtracted with their joints at zero{held}: {names}")
         lump = lump - share * together
     yield _inertial(lump, *remarks)
     for _ in fixed:
         yield _inertial(np.zeros(PARAMETERS_PER_LINK), "part of the link that it is fixed to")
     if share < 1.0:
-        remark = f"{share:.3g} of what it was: with all of it no body would be left of the link that carries it"
+        remark = f"{share:.3g} of its inertia, because no body would be left of the carrying link with all of it"
         for part in moving:
             yield _inertial(share * part.own, remark)
 
 
-def _half_of_what_fits(lump: NDArray, parts: NDArray) -> float:
-    """Half of the largest share of `parts` (10,) that leaves a possible body of `lump` (10,)."""
+def _half_of_largest_share(lump: NDArray, parts: NDArray) -> float:
+    """Return half of the largest share of `parts` (10,) that leaves a possible body of `lump` (10,)."""
     inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(lump)))
     return float(0.5 / np.linalg.eigvalsh(inverse @ pseudo_inertia(parts) @ inverse.T)[-1])
 
 
 def _inertial(parameters: NDArray, *remarks: str) -> list[str]:
-    """Children of `<inertial>`: remarks, centre of mass, and inertia about it in axes parallel to the link's."""
-    mass, moment = parameters[0], parameters[1:4]
+    """Return the children of `<inertial>`: remarks, centre of mass, and inertia about it in the axes of the link."""
+    mass = parameters[0]
+    moment = parameters[1:4]
     center = moment / mass if mass else moment
     inertia = inertia_matrix(parameters) + mass * skew(center) @ skew(center)
     numbers = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), inertia[np.triu_indices(3)], strict=True)
@@ -320,5 +327,5 @@ def _number(value: float) -> str:
 
 
 def _without_double_hyphens(text: str) -> str:
-    """XML forbids them in comments."""
+    """Return the text without double hyphens, which XML forbids in comments."""
     return re.sub("-(?=-)", "- ", text)

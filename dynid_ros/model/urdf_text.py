@@ -1,4 +1,4 @@
-"""The text of a URDF, from a file, a pipe or a file of macros."""
+"""Text of a URDF, read from a file or a pipe, or expanded from xacro."""
 
 from pathlib import Path
 from xml.parsers import expat
@@ -12,17 +12,17 @@ BEFORE_TEXT = "\ufeff \t\r\n"
 
 
 def is_urdf_text(path_or_xml: str) -> bool:
-    """Whether it is the text of a URDF, or some other XML, and no path."""
+    """Return whether a string is XML text, such as a URDF, rather than a path."""
     return path_or_xml.lstrip(BEFORE_TEXT).startswith("<")
 
 
 def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
-    """Return the text of a URDF and what to call it in an error, from a path or from the text itself.
+    """Return the text of a URDF and its name in errors, from a path or from the text itself.
 
     Macros can run code, so only a file whose name ends in `.xacro` is expanded.
 
     Raises:
-        ModelError: the file cannot be read, or not be expanded where its name ends in `.xacro`.
+        ModelError: the file cannot be read, or a file whose name ends in `.xacro` cannot be expanded.
     """
     if isinstance(path_or_xml, str) and is_urdf_text(path_or_xml):
         return _Prefixes(path_or_xml.lstrip(BEFORE_TEXT)).declared(), "URDF text"
@@ -32,7 +32,7 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
     if path.suffix == XACRO:
         return _expanded(path), f"URDF '{path}'"
     try:
-        # Not read_text, which would change the ends of lines: an export keeps every byte that it need not change.
+        # read_text would change line ends, but an export keeps every byte that it need not change.
         text = read_bytes(path, MAX_FILE_BYTES, pipes=True).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError(f"URDF '{path}': not UTF-8 (byte {error.start}); save it as UTF-8") from error
@@ -44,14 +44,14 @@ def urdf_text(path_or_xml: str | Path) -> tuple[str, str]:
 
 
 class _Prefixes:
-    """Prefixes of the elements and attributes of an XML text, as far as it parses."""
+    """Prefixes of the elements and attributes of an XML text, up to the first syntax error."""
 
     def __init__(self, text: str):
         self._text = text
         self._used: set[str] = set()
         self._declared: set[str] = {"xml", "xmlns"}
         self._root_end = -1
-        # The text is UTF-8 by now, whatever its declaration says.
+        # The text is UTF-8, although its declaration may differ.
         self._parser = expat.ParserCreate("utf-8")
         self._parser.StartElementHandler = self._start
         self._parser.StartDoctypeDeclHandler = self._stop
@@ -59,10 +59,10 @@ class _Prefixes:
             self._data = text.encode()
             self._parser.Parse(self._data, True)
         except (expat.ExpatError, ValueError):
-            pass  # whoever parses the text says what is wrong with it
+            pass  # the parser of the model reports the error
 
     def declared(self) -> str:
-        """Return the text with declarations of the prefixes that lack one, such as drake's, which ROS reads without."""
+        """Return the text with declarations of undeclared prefixes, such as drake, which ROS accepts."""
         missing = sorted(self._used - self._declared)
         if not missing or self._root_end < 0:
             return self._text
@@ -83,7 +83,7 @@ class _Prefixes:
 
 
 def _expanded(path: Path) -> str:
-    """URDF text of a file of macros, with the defaults of its arguments."""
+    """Return the URDF text of a xacro file, with the defaults of its arguments."""
     try:
         import xacro  # noqa: PLC0415 - only such files need it
     except ImportError as error:
@@ -93,7 +93,7 @@ def _expanded(path: Path) -> str:
         ) from error
     try:
         return xacro.process_file(str(path)).toxml()
-    except Exception as error:  # whatever expressions and packages in it raise
+    except Exception as error:  # expressions and packages in the file can raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ModelError(
             f"URDF '{path}': xacro cannot expand it ({reason}); expand it yourself, with the arguments that it needs: "

@@ -10,7 +10,7 @@ from dynid_ros.collision import Bodies, Distances, Obstacle
 from dynid_ros.collision.capsules import Placed, Placing
 from dynid_ros.collision.clearance import (
     DISTANCE_TOLERANCE_M,
-    NEAR,
+    MAX_AXIS_JOINTS,
     Checks,
     PairChecks,
     box_checks,
@@ -107,7 +107,7 @@ class Workspace:
         self.close_pairs = {
             names: float(1.0 - np.mean(kept))
             for names, (kept, between) in distances.items()
-            if between <= NEAR and 1.0 - np.mean(kept) > CLOSE_PAIR_SHARE
+            if between <= MAX_AXIS_JOINTS and 1.0 - np.mean(kept) > CLOSE_PAIR_SHARE
         }
         self.exempt: tuple[str, ...] = ()
         self._checks: list[Checks] = [pairs]
@@ -214,7 +214,7 @@ def _distances_kept(pairs: PairChecks, placed: Placed, chain: Chain) -> dict[tup
     names = pairs.bodies.names
     between = chain.between(pairs.link, pairs.other_link)
     for k, room in enumerate(pairs.room(pairs.contact(placed))):
-        key = (names[pairs.body[k]], names[pairs.other[k]])
+        key = (names[pairs.body[k]], names[pairs.second[k]])
         before, _ = kept.get(key, (np.ones(len(room), dtype=bool), 0))
         kept[key] = (before & (room >= 0), int(between[k]))
     return kept

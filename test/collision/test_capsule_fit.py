@@ -34,7 +34,7 @@ def test_every_point_of_a_surface_is_covered(seed):
             if rng.random() < 0.5
             else shapes.box_faces(rng.uniform(0.05, 0.4, 3))
         )
-        pieces.append(shapes.divided(part, 0.05) @ turn.T + rng.normal(scale=0.15, size=3))
+        pieces.append(shapes.subdivided(part, 0.05) @ turn.T + rng.normal(scale=0.15, size=3))
     faces = np.concatenate(pieces)
     margins = rng.uniform(0.0, 0.02, len(faces)) if seed % 2 else np.zeros(len(faces))
     capsules = cover(faces, margins)
@@ -59,8 +59,8 @@ def test_a_capsule_is_found_again():
 
 
 def test_an_elbow_takes_more_than_one_capsule():
-    upper = shapes.divided(shapes.box_faces(np.array([0.08, 0.08, 0.6])), 0.05)
-    fore = shapes.divided(shapes.box_faces(np.array([0.6, 0.08, 0.08])), 0.05) + np.array([0.3, 0.0, 0.3])
+    upper = shapes.subdivided(shapes.box_faces(np.array([0.08, 0.08, 0.6])), 0.05)
+    fore = shapes.subdivided(shapes.box_faces(np.array([0.6, 0.08, 0.08])), 0.05) + np.array([0.3, 0.0, 0.3])
     faces = np.concatenate([upper, fore])
     one, more = (cover(faces, np.zeros(len(faces)), most) for most in (1, 4))
     assert len(more.radius) >= 2
@@ -70,7 +70,7 @@ def test_an_elbow_takes_more_than_one_capsule():
 def test_a_sphere_is_itself_and_the_same_surface_is_fitted_once():
     sphere = cover(np.full((1, 1, 3), 0.2), np.array([0.1]))
     assert sphere.radius == pytest.approx([0.1])
-    faces = shapes.divided(shapes.box_faces(np.ones(3)), 0.1)
+    faces = shapes.subdivided(shapes.box_faces(np.ones(3)), 0.1)
     first = cover(faces, np.zeros(len(faces)))
     began = time.perf_counter()
     assert cover(faces.copy(), np.zeros(len(faces))) is first

@@ -34,7 +34,7 @@ def test_prism_holds_the_cylinder():
 
 def test_divided_surface_is_the_same_in_small_pieces():
     faces = shapes.cylinder_faces(0.05, 2.0)
-    fine = shapes.divided(faces, 0.07)
+    fine = shapes.subdivided(faces, 0.07)
     assert area(fine) == pytest.approx(area(faces))
     assert np.linalg.norm(fine - np.roll(fine, 1, axis=1), axis=2).max() <= 0.07
 
@@ -131,7 +131,7 @@ def test_what_no_parser_should_see_is_not_shown_to_one(tmp_path):
     with pytest.raises(CollisionError, match="more than 200 MB, is it the right file"):
         read_triangles(tmp_path / "huge.stl")
     (tmp_path / "a.dae").write_text('<COLLADA><unit meter="nan"/></COLLADA>')
-    with pytest.raises(CollisionError, match=r"cannot be read as \.dae \(\w+\); export it anew"):
+    with pytest.raises(CollisionError, match=r"cannot be read as \.dae \(\w+\); export it again"):
         read_triangles(tmp_path / "a.dae")
 
 

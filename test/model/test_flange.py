@@ -31,7 +31,7 @@ def test_real_arms(path, tip, fingers):
     model, remark = arm_from_urdf(example_urdf(path))
     assert model.tip == tip
     assert remark.endswith(fingers)
-    assert not fingers or "taken to be a hand's" in remark
+    assert not fingers or "belong to a hand" in remark
     assert not set(fingers.split(", ")) & set(model.joint_names)
 
 

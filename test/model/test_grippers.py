@@ -41,7 +41,7 @@ def test_an_export_has_the_torque_of_its_parameters(name):
     parameters = other_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
     assert_pinocchio_reads(urdf, robot, parameters)
-    assert "of what it was" not in urdf
+    assert "of its inertia, because" not in urdf
 
 
 @pytest.mark.parametrize("name", GRIPPERS)
@@ -50,7 +50,7 @@ def test_a_gripper_that_is_too_heavy_keeps_a_share_of_its_inertia(name):
     parameters = 0.02 * other_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
     assert_pinocchio_reads(urdf, robot, parameters)
-    assert "of what it was: with all of it no body would be left of the link that carries it" in urdf
+    assert "of its inertia, because no body would be left of the carrying link" in urdf
     assert is_possible(RobotModel.from_urdf(urdf, robot.tip, robot.base).parameters.reshape(-1, 10)).all()
 
 
@@ -68,13 +68,13 @@ def test_how_far_the_torque_is_off_where_the_gripper_moves():
     # Finger and nail (1.1 kg) slide back by 0.2 m along (1, 0.2), the thumb (0.7 kg), which mimics, by 0.1 m along -x.
     along = 1.1 * 0.2 / np.hypot(1, 0.2) - 0.7 * 0.1
     across = 1.1 * 0.04 / np.hypot(1, 0.2)
-    assert "identified.urdf has the model's torque with slide at 0.3. Where they moved they change gravity" in remark
+    assert "identified.urdf has the model's torque with slide at 0.3. Their motion changes gravity" in remark
     worst = float(re.search(r"gravity torque by up to (\S+) \(", remark)[1])
     assert worst == pytest.approx(9.80665 * np.hypot(along, across), rel=0.1)
     assert "at joint_1" in remark
     assert "other_slide" not in remark
     unknown = posture_error(robot, parameters, urdf, {})
-    assert "not recorded, taken within their limits: slide" in unknown
+    assert "not recorded, assumed within their limits: slide" in unknown
     assert float(re.search(r"gravity torque by up to (\S+) \(", unknown)[1]) > 5 * worst
     without = RobotModel.from_urdf(re.sub('type="prismatic"', 'type="fixed"', middle_gripper()), "lower")
     assert posture_error(without, without.parameters, urdf_with_inertias(without, without.parameters), {}) == ""

@@ -75,7 +75,7 @@ def test_what_moves_on_the_chain_keeps_its_inertia_and_counts_once(name):
     robot = RobotModel.from_urdf(text, tip)
     parameters = other_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
-    assert "with its joints at zero" in urdf
+    assert "with their joints at zero" in urdf
     assert INERTIAL.sub("", urdf) == INERTIAL.sub("", robot.urdf)
     assert_same_torque(urdf, robot, parameters)
     assert_parameters(RobotModel.from_urdf(urdf, tip).parameters, parameters)
