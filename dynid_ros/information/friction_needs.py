@@ -226,7 +226,7 @@ def _columns(
     return {
         part: np.concatenate(
             [
-                part.column(stretch[0], stretch[1], stretch[2], direction, torque)
+                np.broadcast_to(part.column(stretch[0], stretch[1], stretch[2], direction, torque), torque.shape)
                 for stretch, direction, torque in zip(motion, directions, load, strict=True)
             ]
         )

@@ -67,7 +67,7 @@ def _inverse_dynamics_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Ca
     torques = inverse_dynamics_lines(lines, chain, _gravity_terms(acts), bodies)
     arguments = {"q": "q", "v": "qd", "a": "qdd", "g": "gravity", "b": "bodies"}
     sizes = {"g": 3, "b": int(remains.sum())}
-    source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes)
+    source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes, frees=True)
     return compiled(source, "torque", tuple, FUNCTIONS_OF_ARRAYS), lumping[remains]
 
 
@@ -79,7 +79,7 @@ def _gravity_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Callable[..
     torques = gravity_lines(lines, chain, _gravity_terms(acts), moments)
     sizes = {"g": 3, "x": chain.n_links, "y": chain.n_links}
     arguments = {"q": "q", "g": "gravity", "x": "x", "y": "y"}
-    source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes)
+    source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes, frees=True)
     return compiled(source, "torque", tuple, FUNCTIONS_OF_ARRAYS), link_moments(chain)
 
 

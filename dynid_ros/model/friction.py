@@ -31,8 +31,8 @@ class OwnedTerms(NamedTuple):
 
 def friction_columns(
     owners: Sequence[OwnedTerms], motion: Sequence[NDArray], load: NDArray, memory: Memory
-) -> Iterator[tuple[int, int, NDArray]]:
-    """Yield row (joint), column and values (N,) of the entries of the friction regressor that are not zero.
+) -> Iterator[tuple[int, int, NDArray | float]]:
+    """Yield row (joint), column and values (N,) (a float if constant) of the nonzero entries of the friction regressor.
 
     A term of a pair acts on both joints, with the motion of the other joint and the direction of the sum.
 

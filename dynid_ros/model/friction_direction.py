@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.generated_code import evaluate
 
 MemoryKey = tuple[tuple[int, ...], float]
 """Joints whose positions are summed, and the sliding length, rad or m."""
@@ -48,7 +47,8 @@ class FrictionDirection:
             ModelError: there is a sliding length, and positions are missing.
         """
         if not self.sliding_length:
-            return evaluate(self.expression("v"), v=velocity)
+            direction = np.tanh(velocity / self.smoothing) if self.smoothing else np.sign(velocity)
+            return np.where(np.abs(velocity) <= self.dead_zone, 0.0, direction) if self.dead_zone else direction
         if memory is not None:
             return memory
         if position is None:

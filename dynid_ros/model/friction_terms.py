@@ -19,7 +19,7 @@ import numpy as np
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.friction_direction import FrictionDirection
-from dynid_ros.model.generated_code import evaluate
+from dynid_ros.model.generated_code import FUNCTIONS_OF_ARRAYS, FUNCTIONS_OF_FLOATS, evaluate
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TermKind:
 TERM_KINDS: dict[str, TermKind] = {
     "coulomb": TermKind("s", "Coulomb", is_nonnegative=True),
     "viscous": TermKind("v", "Viscous", "N m s/rad", is_nonnegative=True, expression_with_width="w * tanh(v / w)"),
-    "stribeck": TermKind("s * exp(-((v / w) * (v / w)))", "Stribeck", is_nonnegative=True),
+    "stribeck": TermKind("s * exp(-(v * v) / (w * w))", "Stribeck", is_nonnegative=True),
     "load": TermKind("s * abs(tau)", "Coulomb per load", "", is_nonnegative=True),
     "offset": TermKind("1.0", "Offset"),
     "spring": TermKind("q", "Spring", "N m/rad"),
@@ -77,6 +77,11 @@ def acts_at_standstill(name: str) -> bool:
 
 
 @lru_cache(maxsize=256)
+def _template(expression: str) -> str:
+    return re.sub(r"\b(q|v|a|s|tau|w)\b", r"{\1}", expression)
+
+
+@lru_cache(maxsize=256)
 def _variables(expression: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z]+", expression))
 
@@ -100,18 +105,18 @@ class FrictionTerm:
         """Name without the side of motion or the number of periods."""
         return term_family(self.name)
 
-    @property
+    @cached_property
     def needs_position(self) -> bool:
         """Whether the column depends on positions."""
         return acts_at_standstill(self.name) or bool(self.direction and self.direction.sliding_length)
 
-    @property
+    @cached_property
     def needs_load(self) -> bool:
         """Whether the column depends on the torque of the links."""
         return "tau" in _variables(self._expression)
 
     def column(self, position: Any, velocity: Any, acceleration: Any, direction: Any, load: Any) -> Any:
-        """Return the column at one sample (floats) or at N samples (arrays of shape (N,)).
+        """Return the column at one sample (floats) or at N samples (arrays (N,)); a constant column is a float.
 
         Args:
             position: rad or m.
@@ -120,14 +125,14 @@ class FrictionTerm:
             direction: direction of dry friction, between -1 and 1; None for a term without it.
             load: torque of the links, N m or N.
         """
-        value = evaluate(self._expression, q=position, v=velocity, a=acceleration, s=direction, tau=load, w=self.width)
-        return value if np.shape(value) == np.shape(velocity) else np.full(np.shape(velocity), value)
+        functions = FUNCTIONS_OF_ARRAYS if isinstance(velocity, np.ndarray) else FUNCTIONS_OF_FLOATS
+        variables = {"q": position, "v": velocity, "a": acceleration, "s": direction, "tau": load, "w": self.width}
+        return evaluate(self._expression, functions, variables)
 
     def text(self, joint: int, direction: str = "") -> str:
         """Return the expression in the variables qi, vi, ai and li (load) of a joint i and the name of a direction."""
-        names = {**{letter: f"{letter}{joint}" for letter in "qva"}, "tau": f"l{joint}", "s": direction}
-        names["w"] = repr(self.width)
-        return re.sub(r"\b(q|v|a|s|tau|w)\b", lambda match: names[match[1]], self._expression)
+        variables = {"q": f"q{joint}", "v": f"v{joint}", "a": f"a{joint}", "tau": f"l{joint}"}
+        return _template(self._expression).format(**variables, s=direction, w=repr(self.width))
 
     @cached_property
     def _expression(self) -> str:
@@ -234,7 +239,7 @@ class JointFriction:
         values = {name: getattr(self, name) for name in SHAPE_PARAMETERS}
         return tuple(f"{name}={value:g}" for name, value in values.items() if value)
 
-    @property
+    @cached_property
     def direction_model(self) -> FrictionDirection:
         """Model of the direction of dry friction."""
         return FrictionDirection(self.smoothing, self.dead_zone, self.sliding_length)

@@ -9,8 +9,9 @@ differ from zero.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -136,13 +137,13 @@ def joint_variables(lines: Lines, chain: Chain) -> list[JointVariables]:
     return [JointVariables(*(variable(f"{letter}{number}") for letter in "qvasc")) for number in numbers]
 
 
-FUNCTIONS_OF_FLOATS: Mapping[str, Callable] = {
+FUNCTIONS_OF_FLOATS: dict[str, Any] = {
     **{name: getattr(math, name) for name in ("exp", "tanh", "cos", "sin")},
     "abs": abs,
     "max": max,
     "min": min,
 }
-FUNCTIONS_OF_ARRAYS: Mapping[str, Callable] = {
+FUNCTIONS_OF_ARRAYS: dict[str, Any] = {
     **{name: getattr(np, name) for name in ("exp", "tanh", "cos", "sin", "abs")},
     "max": np.maximum,
     "min": np.minimum,
@@ -150,7 +151,7 @@ FUNCTIONS_OF_ARRAYS: Mapping[str, Callable] = {
 
 
 def compiled(
-    source: str, name: str, array: Callable = np.array, functions: Mapping[str, Callable] = FUNCTIONS_OF_FLOATS
+    source: str, name: str, array: Callable = np.array, functions: Mapping[str, Any] = FUNCTIONS_OF_FLOATS
 ) -> Callable:
     """Compile a text that this package wrote and return its function `name`, which makes its result with `array`."""
     namespace: dict = {**functions, "array": array}
@@ -159,11 +160,15 @@ def compiled(
     return namespace[name]
 
 
-def evaluate(expression: str, **variables: Any) -> Any:
-    """Return the value of an expression that this package wrote, whose variables are floats or arrays."""
-    has_arrays = any(isinstance(value, np.ndarray) for value in variables.values())
-    functions = FUNCTIONS_OF_ARRAYS if has_arrays else FUNCTIONS_OF_FLOATS
-    return eval(_compiled_expression(expression), {**functions, **variables})
+def evaluate(expression: str, functions: dict[str, Any], variables: Mapping[str, Any]) -> Any:
+    """Return the value of an expression that this package wrote.
+
+    Args:
+        expression: the expression.
+        functions: `FUNCTIONS_OF_FLOATS` or `FUNCTIONS_OF_ARRAYS`.
+        variables: floats or arrays by name.
+    """
+    return eval(_compiled_expression(expression), functions, variables)
 
 
 @lru_cache(maxsize=256)
@@ -181,6 +186,7 @@ def function_text(
     given: str = ".tolist()",
     sizes: Mapping[str, int] | None = None,
     made: str = "array(({},))",
+    frees: bool = False,
 ) -> str:
     """Return the text of a function that computes `results`, from the lines that they need.
 
@@ -194,18 +200,22 @@ def function_text(
         given: text that makes lists of the arguments; empty if they are sequences already.
         sizes: sizes of arguments that are not (n,), by letter.
         made: text that makes the result of its values.
+        frees: whether variables are deleted after their last use, so that arrays reuse memory that is in the cache.
     """
     sizes = sizes or {}
     kept, needed = lines.needed(results)
     kept, values = _nested(kept, [text(result) for result in results])
+    kept = [
+        *(f"s{i} = sin(q{i})" for i in range(n) if f"s{i}" in needed),
+        *(f"c{i} = cos(q{i})" for i in range(n) if f"c{i}" in needed),
+        *kept,
+    ]
     body = [
         *(
             "".join(f"{letter}{i}, " for i in range(sizes.get(letter, n))) + f"= {array}{given}"
             for letter, array in arguments.items()
         ),
-        *(f"s{i} = sin(q{i})" for i in range(n) if f"s{i}" in needed),
-        *(f"c{i} = cos(q{i})" for i in range(n) if f"c{i}" in needed),
-        *kept,
+        *(_freed(kept, values) if frees else kept),
         f"return {made.format(', '.join(values))}",
     ]
     head = f"def {name}({', '.join(arguments.values())}, sin=sin, cos=cos, array=array):"
@@ -229,6 +239,22 @@ def _nested(lines: Sequence[str], values: Sequence[str]) -> tuple[list[str], lis
         else:
             kept.append(f"{name} = {whole}")
     return kept, [insert(value) for value in values]
+
+
+def _freed(lines: Sequence[str], values: Sequence[str]) -> Iterator[str]:
+    """Yield the lines, with a line that deletes the assigned variables that are not used later."""
+    last_use: dict[str, int] = {}
+    for i, expression in enumerate([*lines, " ".join(values)]):
+        last_use |= dict.fromkeys(re.findall(r"[A-Za-z]\w*", expression), i)
+    assigned = {line.partition(" = ")[0] for line in lines}
+    unused: dict[int, list[str]] = {}
+    for name, i in last_use.items():
+        if name in assigned:
+            unused.setdefault(i, []).append(name)
+    for i, line in enumerate(lines):
+        yield line
+        if i in unused:
+            yield f"del {', '.join(unused[i])}"
 
 
 def text(*terms: Term) -> str:

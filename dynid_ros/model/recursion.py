@@ -12,6 +12,7 @@ force = m a + B m c, moment = m c × a + vee(B Σ − (B Σ)ᵀ), where vee take
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -198,6 +199,7 @@ def gravity_lines(lines: Lines, chain: Chain, gravity: Sequence[Term], moments: 
     return _sum_by_joint(lines, "j", chain, [[lines.sum(f"t{i}", *parts)] for i, parts in enumerate(torques)])
 
 
+@lru_cache(maxsize=32)
 def link_moments(chain: Chain) -> NDArray:
     """Return the matrix (m, 2, 10 m) from the parameters to the moments of `gravity_lines`.
 

@@ -237,3 +237,27 @@ def test_models_of_another_robot():
             FrictionModel(coupled=[pair]).regressor(np.zeros((4, 3)), np.zeros((4, 3)))
     with pytest.raises(ModelError, match=r"shapes \(4, 3\) and \(4, 2\)"):
         FrictionModel().regressor(np.zeros((4, 3)), np.zeros((4, 2)))
+
+
+def test_terms_of_position_and_load():
+    joint = JointFriction(
+        coulomb=False, saturation_velocity=0.5, load=True, spring=True, harmonics=(1.0, 2.0), smoothing=0.1
+    )
+    assert joint.terms == ("viscous", "load", "spring", "cos_1", "sin_1", "cos_2", "sin_2")
+    q, v, load = np.array([[0.3], [-1.0]]), np.array([[2.0], [-0.1]]), np.array([[-7.0], [3.0]])
+    found = FrictionModel(joint).regressor(v, 0 * v, q, load)[:, 0]
+    q, v, load = (x[:, 0] for x in (q, v, load))
+    expected = [0.5 * np.tanh(v / 0.5), np.tanh(v / 0.1) * abs(load), q, *(f(h * q) for h in (1, 2) for f in WAVES)]
+    np.testing.assert_allclose(found.T, expected, rtol=1e-14)
+
+
+WAVES = np.cos, np.sin
+
+
+def test_what_terms_need_is_asked_for_by_name():
+    still = np.zeros((3, 2))
+    for joint in (JointFriction(spring=True), JointFriction(harmonics=(1,)), JointFriction(sliding_length=1e-3)):
+        with pytest.raises(ModelError, match=r"terms need q, expected shape \(3, 2\)"):
+            FrictionModel(joint).regressor(still, still)
+    with pytest.raises(ModelError, match=r"terms need load"):
+        FrictionModel(JointFriction(load=True)).regressor(still, still, still)

@@ -8,8 +8,6 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import BaseParameters, GravityModel, RobotModel
-from dynid_ros.model.generated_code import Lines, compiled, constants, function_text
-from dynid_ros.model.recursion import body_terms, inverse_dynamics_lines
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.model.regressor_sums import RegressorSums
 from dynid_ros.model.robot import locked
@@ -122,18 +120,6 @@ def test_sums_of_samples_follow_branches_and_mimics():
         sums = RegressorSums(tree)
         features = np.array([sums.features(*sample) for sample in np.transpose(motion, (1, 0, 2)).tolist()])
         _assert_close(sums(features, weights), np.einsum("kN,Nij->kij", weights, tree.torque_regressor(*motion)))
-
-
-def test_generated_inverse_dynamics_follows_branches_and_mimics():
-    for seed in range(8):
-        tree, rng = _tree(seed)
-        lines = Lines()
-        bodies = body_terms(lines, tree.chain, tree.parameters.reshape(-1, 10))
-        torques = inverse_dynamics_lines(lines, tree.chain, constants(tree.gravity), bodies)
-        arguments = {"q": "q", "v": "qd", "a": "qdd"}
-        torque = compiled(function_text("torque", arguments, lines, torques, tree.n_joints), "torque")
-        motion = rng.normal(size=(3, tree.n_joints))
-        _assert_close(torque(*motion), tree.torque_regressor(*motion) @ tree.parameters)
 
 
 def test_parameters_of_every_link_come_back_from_the_urdf():

@@ -52,15 +52,6 @@ def test_equal_to_the_full_model_on_random_chains(n, prismatic_share):
         np.testing.assert_allclose(gravity.regressor(q) @ moments, expected, rtol=0, atol=1e-12 * max(1.0, scale))
 
 
-def test_equal_to_the_full_model_on_right_angled_arms():
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        robot = _dh_arm(rng.choice([-np.pi / 2, np.pi / 2], 7), rng=rng)
-        gravity, q = GravityModel(robot), _poses(robot, 50)
-        torque = gravity.regressor(q) @ gravity.project(robot.parameters)
-        np.testing.assert_allclose(torque, robot.gravity_torque(q), rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("prismatic_share", [0.0, 0.4])
 def test_every_moment_counts_on_random_chains(prismatic_share):
     for seed in range(20):
