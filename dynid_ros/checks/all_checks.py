@@ -35,7 +35,7 @@ def check(
         recording: recording, or all recordings that are fitted together.
         robot: robot model with the gravity of its mounting; None: the recordings are checked alone.
         motion: whether the fit needs motion, as for inertias and friction; gravity can be estimated from poses.
-        undecided: list to which the faults that these recordings cannot show are appended; None to omit them.
+        undecided: list that receives the faults which these recordings cannot show; None to omit them.
 
     Raises:
         RecordingError: a joint of the robot is not in a recording.

@@ -48,12 +48,12 @@ masses are wrong by 30 % have 0.85 and more, and 0.57 where an arm jumps after s
 
 
 class GravityShare(NamedTuple):
-    """Share of the nominal gravity torque in the effort of a joint, besides other terms.
+    """Share of the nominal gravity torque in the effort of a joint, fitted together with other terms.
 
     Attributes:
         share: estimated factor of the nominal gravity torque.
         correlation: correlation of effort and gravity torque without the other terms.
-        variation: RMS of the gravity torque that no other term explains.
+        variation: RMS of the gravity torque that other terms do not explain.
         rest: RMS of the unexplained effort.
     """
 
@@ -64,15 +64,15 @@ class GravityShare(NamedTuple):
 
 
 HIDDEN_GRAVITY = GravityShare(0.0, 0.0, 0.0, 0.0)
-"""Share of a joint in which gravity does not show."""
+"""Share of a joint without visible gravity."""
 
 
 def check_effort(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
     """Yield an error if the effort cannot be joint torque with gravity included.
 
     Per joint, effort = share · nominal gravity torque + nominal inertial torque (free factor) + offset + Coulomb and
-    viscous friction is fitted over all samples, so that neither friction nor fast motion is taken for gravity. Only
-    joints in which gravity varies enough are judged: recordings of one pose, or of a vertical joint alone, pass.
+    viscous friction is fitted over all samples, so that friction and fast motion do not look like gravity. Only joints
+    with enough variation of gravity are judged: recordings of one pose, or of a vertical joint alone, pass.
 
     Args:
         recordings: recordings of one robot and one driver, with the joints in the robot's order.
@@ -103,7 +103,7 @@ def _shows_gravity(share: GravityShare, all_shares: Sequence[GravityShare]) -> b
 
 
 def loaded_joints(robot: RobotModel, shares: Sequence[GravityShare]) -> NDArray:
-    """Return the indices of the joints in which gravity varies enough to be seen."""
+    """Return the indices of the joints with a visible variation of gravity."""
     variations = np.array([share.variation for share in shares])
     weight = np.sum(robot.parameters[::PARAMETERS_PER_LINK]) * np.linalg.norm(robot.gravity)
     return np.flatnonzero(variations > max(MIN_LEVER_M * weight, MIN_LOAD_SHARE * np.max(variations)))
@@ -136,7 +136,7 @@ def fit_gravity_share(effort: NDArray, gravity: NDArray, others: NDArray) -> Gra
 
 
 def check_scale(problem: TorqueProblem, source: str) -> Iterator[Finding]:
-    """Yield an error if the torques of fast motion follow those of the URDF, but are no joint torques.
+    """Yield an error if the torques of fast motion follow those of the URDF, but in another unit.
 
     This is `check_effort` for arms whose inertial torques hide gravity: per joint, effort = share · nominal torque +
     offset + drive is fitted.
@@ -215,8 +215,8 @@ class GravitySigns:
         """Return whether gravity shows right signs of all torques, but friction would fit better with all turned.
 
         Effort that is sampled at another time than the position, or before the damping of the servo acts, has a part
-        along the velocity that looks like friction that pushes. It shows no sign then. In one joint alone, in which
-        gravity does not show, it does, because that joint may be connected the wrong way round.
+        along the velocity that looks like friction that pushes. It then shows no sign, except in a single joint
+        without visible gravity, which may be connected the wrong way round.
         """
         follows = self.as_recorded > 0
         if not np.any(follows) or np.any(self.as_recorded < 0):

@@ -11,7 +11,7 @@ from dynid_ros.recording.recording import Recording
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-# Kinds of faults that several modules report; the others stand in their modules. docs/checks.md describes each.
+# Kinds of faults that several modules report; others are constants of their modules. docs/checks.md describes each.
 MISSING: Final = "missing torque"
 CONSTANT: Final = "constant channel"
 CLIPPED: Final = "clipped channel"
@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """What a check of a recording knows beside the recording.
+    """Settings of a check of a recording.
 
     Attributes:
         robot: robot model whose joints the recording has, in this order; None: the recording is checked alone.

@@ -133,7 +133,7 @@ class GravityFits:
     def compensation(self) -> Iterator[Explanation]:
         """Yield the explanation by a driver that compensates gravity.
 
-        Gravity has parameters of its own, because the driver's model leaves some of it in other proportions.
+        Gravity gets separate parameters, because the driver's model leaves some of it in other proportions.
         """
         problem = self._problem
         robot = problem.robot

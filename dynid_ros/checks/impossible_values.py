@@ -45,7 +45,7 @@ def check_values(recording: Recording, settings: CheckSettings) -> Iterator[Find
     upper = robot.limits.upper
     low = recording.position.min(axis=0)
     high = recording.position.max(axis=0)
-    # A URDF whose revolute joints have no limits, or both 0, says nothing: a joint without a range does not move.
+    # Limits that are missing, or both 0, are ignored: a joint without a range could not move.
     excess = np.where(lower < upper, np.maximum(lower - low, high - upper), 0.0)
     jumps = _find_jumps(recording)
     fastest = _largest_speeds(recording)

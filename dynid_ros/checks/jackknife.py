@@ -2,7 +2,7 @@
 
 Unmodelled friction correlates the residuals of neighbouring samples, so standard errors from single samples would be
 too small. The jackknife omits each of a few blocks of samples in turn, and compares the estimates from the others.
-Errors that are the same in all blocks, as of a torque gain, it cannot show. Their effect on the estimate is added.
+Errors that are equal in all blocks, as of a torque gain, do not show in it. Their effect on the estimate is added.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Change:
 
 
 class Jackknife:
-    """Torque equations with candidate columns, any of which can be added to the model.
+    """Torque equations with candidate columns that can be added to the model.
 
     Args:
         terms: terms of the model.

@@ -23,8 +23,8 @@ MIN_EXAMINED_GAIN = 0.04
 MIN_SECOND_JOINT_GAIN = 0.15
 """Smallest gain of the joint with the second largest gain."""
 MIN_CERTAIN_GAIN = 1.2
-"""Smallest gain, beside presliding friction, of a lag that the jackknife may confirm: in slow motion friction simulates
-0.8."""
+"""Smallest gain, with presliding friction in the model, of a lag that the jackknife may confirm: in slow motion
+friction simulates 0.8."""
 HALF_DERIVATIVE_STEP_S = 0.005
 """Half of the time over which torques are differentiated."""
 MIN_FIRST_ORDER_FRACTION = 0.5

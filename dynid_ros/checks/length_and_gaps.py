@@ -40,7 +40,7 @@ MAX_SPEED = 25.0
 MIN_REPORTED_JITTER = 0.1
 """Smallest RMS deviation of the stamps from the clock that is used, in steps, to report."""
 UNITS = {"ms": 1e3, "µs": 1e6, "ns": 1e9}
-"""Units of time that may take the place of s, in one of which it is."""
+"""Units of time that are mistaken for s, as multiples per s."""
 MAX_REPEATED_SHARE = 0.02
 """Largest share of the rows that may repeat the row before while the arm moves."""
 MIN_MOVING_SPEED = 0.02

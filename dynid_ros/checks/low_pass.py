@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 MIN_RIGID_GAIN = 1.9
-"""Smallest gain that a change of the torques must bring in two joints by rigid motion alone. In slow motion, friction
-that no model has reaches 1.8; faults that matter bring 2 and more."""
+"""Smallest gain that a change of the torques must bring in two joints by rigid motion alone. In slow motion, unmodelled
+friction reaches 1.8; faults that matter bring 2 and more."""
 CUTOFF_FRACTIONS = (0.25, 0.5, 1.0)
 """Cutoff frequencies that are tried first, as fractions of the bandwidth of the positions."""
 CUTOFF_REFINEMENTS = (1.4, 1.2, 1.1, 1.05)
@@ -33,26 +33,26 @@ FILTERS = (
     DriverFilter(1.0, order=1),
     DriverFilter(1.0, order=2),
 )
-"""Kinds of filters that are tried, each at cutoff frequencies of its own."""
+"""Kinds of filters that are tried, each at separate cutoff frequencies."""
 MIN_FILTER_GAIN = 0.3
 """Smallest gain of a low-pass; sound recordings stay below 0.06."""
 MIN_CERTAIN_GAIN = 1.0
-"""Smallest gain, beside presliding friction, that no noise of positions explains."""
+"""Smallest gain, with presliding friction in the model, that exceeds the effect of noise of positions."""
 MIN_SECOND_JOINT_GAIN = 0.1
 """Smallest gain of the joint with the second largest gain: a filter acts on all joints, friction on one."""
 MIN_SURE_GAIN = 0.8
-"""Smallest gain, beside presliding friction and noise of positions, for which the identification of links applies the
-filter without being asked. Of 250 sound recordings, also with friction that no model has, none exceeds 0.6."""
+"""Smallest gain, after presliding friction and noise of positions, for which the identification of links applies the
+filter by default. All 250 sound recordings, also with unmodelled friction, stay below 0.6."""
 MIN_SURE_SECOND_GAIN = 0.4
-"""The same for the joint with the second largest gain; no sound recording exceeds 0.3."""
+"""Smallest second largest gain of a joint for the same purpose; sound recordings stay below 0.3."""
 MAX_FILTER_SAMPLES = 1500
-"""More samples than for other checks: thinning would fold what is above the cutoff frequency."""
+"""More samples than for other checks: thinning would fold higher frequencies."""
 MOTION_POWER_SHARE = 0.99
 """Share of the power of the velocities that is the motion."""
 NOISE_BANDWIDTH_RATIO = 2.5
 """Ratio of the bandwidths of accelerations and velocities above which the accelerations contain noise."""
 ZERO_POWER_SHARE = 1e-9
-"""Largest share of the power that counts as none: sensors have more noise."""
+"""Largest share of the power that counts as zero: sensors have more noise."""
 MAX_CUTOFF_RATIO = 4.0
 """Largest cutoff frequency that does harm, as a multiple of the positions' bandwidth."""
 MAX_CONTENTS_OF_NYQUIST = 0.8
@@ -80,7 +80,7 @@ def shows_in_rigid_torques(changed: NDArray, rigid: NDArray, fit: TorqueFit, mov
 def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
     """Yield a warning if neither positions nor torques hold anything above the band of the motion.
 
-    Half of the sampling rate is no low-pass: nothing can be held above.
+    Half of the sampling rate is the highest possible frequency, and does not show a low-pass.
     """
     highest, part = max(((_highest_frequency(part), part) for part in samples.uniform.values()), key=lambda it: it[0])
     if highest < min(MAX_CUTOFF_RATIO * samples.bandwidth, MAX_CONTENTS_OF_NYQUIST * part.rate / 2):
@@ -100,7 +100,7 @@ class TorqueLowPass(NamedTuple):
     Attributes:
         driver: filter that fits best.
         gain: gain of the model through the filter.
-        sure: whether the identification of links may apply the filter without being asked.
+        sure: whether the identification of links may apply the filter by default.
     """
 
     driver: DriverFilter

@@ -1,8 +1,8 @@
 """Faults that only a model shows: once they are undone, it fits the torques much better.
 
 The torques are linear in the inertial parameters and the friction of an arm, whatever these are, and joints share the
-parameters of the links beyond them. So a wrong sign, a wrong order, a wrong gravity or a lag leaves residuals that no
-parameters remove, and the URDF's own inertias need not be known.
+parameters of the links beyond them. So a wrong sign, a wrong order, a wrong gravity or a lag leaves residuals that
+parameters cannot remove, and the URDF's own inertias need not be known.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def check_model(
     Args:
         recordings: recordings with the joints in the robot's order.
         robot: robot model with the gravity of its mounting.
-        undecided: list to which the faults that the recordings cannot show are appended; None to omit them.
+        undecided: list that receives the faults which the recordings cannot show; None to omit them.
     """
     source = ", ".join(part.source for part in recordings)
     effort = list(check_effort(recordings, robot))
@@ -145,7 +145,7 @@ def _likeliest(explanations: Sequence[Explanation], effort: list[Finding], sourc
     structural = best.severity == "error" and best.gain > MIN_ERROR_GAIN
     if effort:
         gain = max((e.gain for e in explanations if e.kind == effort[0].kind and not e.joints), default=-np.inf)
-        # Gravity upside down looks like a reaction but for friction.
+        # Except for friction, gravity upside down looks like the reaction of the torques.
         upside_down = best.kind == DIRECTION and best.gain > MIN_GAIN_ADVANTAGE and effort[0].kind == SIGN
         better = best.kind != LAG and best.gain > max(0.0, gain) + MIN_ERROR_GAIN
         which_unit = best.kind == effort[0].kind == CURRENT and best.gain > MIN_ERROR_GAIN

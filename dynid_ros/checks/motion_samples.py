@@ -176,7 +176,7 @@ class MotionSamples:
 
 
 def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
-    """Return the samples of all recordings in which something moves; None if nothing does.
+    """Return the samples of all recordings with motion; None without motion.
 
     Positions are low-passed to the band of the motion, torques and the directions of friction to a wider one, all with
     zero phase. All recordings share the filters.

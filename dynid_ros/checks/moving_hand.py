@@ -22,8 +22,8 @@ MAX_HELD_DISTANCE = 0.02
 def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
     """Yield findings for joints that the model takes as fixed, but that move.
 
-    The model takes what they carry for a part of the link that they hang on. Recordings that are fitted together are
-    examined together, because a hand that is open in one and closed in the other is no such part either.
+    The model includes their masses in the link that carries them. Recordings that are fitted together are examined
+    together, because a hand may be opened between two recordings.
     """
     if robot.urdf is None or not any(part.others for part in recordings):
         return
@@ -57,7 +57,7 @@ def check_hand(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[F
 
 
 def _carried_joints(robot: RobotModel) -> Iterator[tuple[str, float, str]]:
-    """Yield the joints that the arm carries beside its own: name, largest travel at rest, and unit."""
+    """Yield the additional joints that the arm carries: name, largest travel at rest, and unit."""
     waiting = [link for link, parent in zip(robot.link_names, robot.chain.parents, strict=True) if parent < 0]
     while waiting:
         for joint in robot.tree.child_joints[waiting.pop()]:

@@ -30,7 +30,7 @@ MAX_MISSED_ERROR = 0.35
 """Largest difference between a jump and the travel in a sample, as a fraction of the travel, for a sample that was not
 read."""
 MAX_ACCELERATION = 40.0
-"""Acceleration that an arm may reach, rad/s² or m/s²: its effect within a sample is no step."""
+"""Acceleration that an arm may reach, rad/s² or m/s²: its effect within a sample is smaller than a step."""
 MIN_ROUNDING_RATIO = 1.5
 """Smallest step, as a multiple of the effect of the encoder's rounding."""
 MIN_STEP = 1e-3
@@ -46,8 +46,8 @@ MAX_REGULAR_STEP = 2.5
 def check_position_steps(recording: Recording, _settings: CheckSettings) -> Iterator[Finding]:
     """Yield a warning for each joint whose position steps and stays.
 
-    Errors of the time stamps move all joints equally, each by its velocity: a jump that a shift of time explains is no
-    step.
+    Errors of the time stamps move all joints equally, each by its velocity: a jump that a shift of time explains is not
+    reported.
     """
     fresh = ~stale_rows(recording.position)
     time = recording.time[fresh]

@@ -41,8 +41,8 @@ SWAP_TEXTS = {
 def order_explanations(problem: TorqueProblem, gravity: GravitySigns) -> Iterator[Explanation]:
     """Yield the explanations by wrong signs, exchanged joints and gear ratios, of torques, positions or both.
 
-    Joints that hardly move show neither order nor sign and take no part. A sign that gravity contradicts is no
-    explanation, because effort that is sampled at one end of the period has friction of the wrong sign.
+    Joints that hardly move show neither order nor sign and take no part. A sign that gravity contradicts is
+    omitted, because effort that is sampled at one end of the period has friction of the wrong sign.
     """
     robot = problem.robot
     moving = [int(j) for j in problem.equations.judged]
@@ -104,8 +104,8 @@ class _Arrangements:
     """Gains of the arrangements, reduced to the part that nothing else explains.
 
     A joint that moves little has friction that builds up over its whole motion and looks like the gravity torque of
-    another joint. A gain must therefore remain beside presliding friction. Where one joint moves at a time, the torque
-    of a joint at rest is the easier to explain, so an exchange must also explain the samples at standstill.
+    another joint. A gain must therefore remain with presliding friction in the model. Where one joint moves at a time,
+    the torque of a joint at rest is the easier to explain, so an exchange must also explain the samples at standstill.
     """
 
     def __init__(self, problem: TorqueProblem):

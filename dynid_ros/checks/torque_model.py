@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 SYSTEMATIC_ERROR = 0.005
-"""Errors of sensors and geometry that no parameter accounts for, as a fraction of the arm's largest torque."""
+"""Errors of sensors and geometry that parameters cannot explain, as a fraction of the arm's largest torque."""
 FIRST_NOISE = 0.1
 """Noise of each joint before the first fit, as a fraction of its torque."""
 N_REWEIGHTINGS = 4
@@ -171,7 +171,7 @@ class TorqueEquations:
     def fit(self, channels: ArrayLike | None = None, signs: ArrayLike | None = None) -> TorqueFit:
         """Fit with torque channel `channels[j]` times `signs[j]` as the torque of joint j; None: as recorded.
 
-        Each joint has a noise of its own, estimated together with the parameters by iterative reweighting.
+        Each joint has a separate noise, estimated together with the parameters by iterative reweighting.
         """
         joints = np.arange(self.n)
         order = joints if channels is None else np.asarray(channels)
@@ -194,7 +194,7 @@ class TorqueEquations:
         return TorqueFit(rms, misfits, rigid, offset, drive.reshape(self.n, -1))
 
     def own_rms(self) -> NDArray:
-        """Return the RMS residuals (n,) if each joint had parameters of its own, N m."""
+        """Return the RMS residuals (n,) if each joint had separate parameters, N m."""
         rms = np.full(self.n, np.nan)
         for j in self.judged:
             solution = self._solve(self.normal[j], self.right[j, j])
@@ -321,7 +321,7 @@ class TorqueProblem:
 
     @cached_property
     def presliding(self) -> TorqueProblem:
-        """The same problem with presliding friction, which the model lacks."""
+        """Problem with additional presliding friction, which the model lacks."""
         problem = copy(self)
         problem.terms = with_presliding(self.terms, self.samples)
         return problem

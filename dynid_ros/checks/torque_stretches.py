@@ -1,4 +1,4 @@
-"""Torques that stand still, or fall to exactly zero, for stretches of the motion."""
+"""Torques that are constant, or fall to exactly zero, for stretches of the motion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid_ros.signals.spectra import true_runs
 
 FROZEN: Final = "frozen torque"
 MIN_STRETCH_S = 0.05
-"""Shortest stretch of a torque that stands still; drops to zero may be shorter."""
+"""Shortest stretch of a constant torque; drops to zero may be shorter."""
 MIN_STRETCH_SAMPLES = 10
 """Smallest number of samples in a stretch; drops to zero may have fewer."""
 MIN_MOTION = 0.01
@@ -27,7 +27,7 @@ NOISE_ORDER = 3
 MIN_ALTERNATING_SHARE = 0.5
 """Smallest share of these differences that change sign, for noise."""
 MAX_PROBABILITY = 1e-8
-"""Largest probability that noise repeats one value for so long, for a stretch that stands still by a fault."""
+"""Largest probability that noise repeats one value for so long, for a stretch that is constant by a fault."""
 MIN_NOISE_STEPS = 2.5
 """Smallest range of the noise, in steps of the sensor: two, and a half for rounding."""
 MIN_JUMP_RATIO = 4.0
@@ -35,16 +35,16 @@ MIN_JUMP_RATIO = 4.0
 REVERSAL_SAMPLES = 3
 """Number of samples about the end of a stretch within which a joint that reverses, starts or stops explains a jump."""
 MIN_DROP_STEPS = 8.0
-"""Smallest torque beside a drop to zero, in typical steps."""
+"""Smallest torque next to a drop to zero, in typical steps."""
 MIN_DROPS = 3
 """Smallest number of drops to zero that are not by chance."""
 MIN_DROP_FRACTION = 0.02
-"""Smallest torque beside a drop to zero, as a fraction of the joint's largest."""
+"""Smallest torque next to a drop to zero, as a fraction of the joint's largest."""
 
 
 @recording_check(rank=30)
 def check_torque_stretches(recording: Recording, _settings: CheckSettings) -> Iterator[Finding]:
-    """Yield a warning for each joint whose torque stands still while the arm moves, or drops to zero."""
+    """Yield a warning for each joint whose torque is constant while the arm moves, or drops to zero."""
     if recording.n_samples < 2 * NEIGHBOURING_SAMPLES:
         return
     for j, joint in enumerate(recording.joint_names):
@@ -69,7 +69,7 @@ def check_torque_stretches(recording: Recording, _settings: CheckSettings) -> It
 
 
 def _find_frozen(recording: Recording, j: int) -> list[tuple[int, int]]:
-    """Return the stretches, first sample and end, in which joint j's torque stands still by a fault."""
+    """Return the stretches, first sample and end, in which joint j's torque is constant by a fault."""
     torque = recording.torque[:, j]
     steps = np.abs(np.diff(torque))
     resolution = float(np.min(steps[steps > 0]))
@@ -80,7 +80,7 @@ def _find_frozen(recording: Recording, j: int) -> list[tuple[int, int]]:
 
 
 def _is_frozen(recording: Recording, j: int, resolution: float, first: int, last: int) -> bool:
-    """Return whether joint j's torque, in steps of `resolution` N m, stands still from one sample to another."""
+    """Return whether joint j's torque, in steps of `resolution` N m, is constant by a fault in a stretch of samples."""
     if last - first < MIN_STRETCH_SAMPLES or recording.time[last - 1] - recording.time[first] < MIN_STRETCH_S:
         return False
     torque = recording.torque[:, j]
@@ -96,7 +96,7 @@ def _is_frozen(recording: Recording, j: int, resolution: float, first: int, last
         return False
     if max(_repetition_probability(values, resolution, last - first) for values in around) < MAX_PROBABILITY:
         return True
-    # Without noise, a torque stood still if it jumps afterwards, but not because a joint reverses.
+    # Without noise, a stretch is a fault if the torque jumps afterwards while no joint reverses.
     steps = np.abs(np.concatenate([np.diff(values) for values in around]))
     if last == len(torque) or not np.any(steps):
         return False

@@ -148,7 +148,7 @@ def _is_explained(problem: TorqueProblem, joint: int, scales: NDArray) -> bool:
 
 
 def _confirmed(problem: TorqueProblem, scales: NDArray, gain: float) -> float:
-    """Return the part of a gain that remains beside presliding friction, which looks like gravity in short motions."""
+    """Return the part of a gain that remains with presliding friction, which looks like gravity in short motions."""
     return gain if gain <= MIN_WARNING_GAIN else min(gain, _scale_gain(problem.presliding, scales))
 
 
@@ -167,7 +167,7 @@ def _scale_gain(problem: TorqueProblem, scales: NDArray) -> float:
 
 
 def _unit_name(ratio: float, limit: float) -> str:
-    """Name the unit in which a torque of 1 N m is `ratio`, by the effort limit, N m."""
+    """Describe the likely unit of a torque, given its value for 1 N m and the effort limit, N m."""
 
     def near(expected: float) -> bool:
         return bool(1 / MAX_PERCENT_RATIO < ratio / expected < MAX_PERCENT_RATIO)

@@ -1,4 +1,4 @@
-"""Faults that a recording would not show, so that silence is not taken for a proof."""
+"""Faults that a recording would not show, so that silence is not mistaken for a proof."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dynid_ros.checks.torque_model import TorqueProblem
 HIDDEN_TILT_DEG = 5.0
 """Tilt of the base that a recording should show."""
 HIDDEN_LAGS_S = (0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2)
-"""Lags of which the smallest that would show is named, unless it is the first."""
+"""Tried lags. The smallest visible one is reported, unless it is the first."""
 HIDDEN_SHIFTS_M = (0.05, 0.1, 0.15, 0.2, 0.3)
-"""Errors of an origin of which the smallest that would show is named, unless it is one of the first two."""
+"""Tried errors of an origin. The smallest visible one is reported, unless it is one of the first two."""
 MAX_LISTED_NAMES = 6
 SUBJECTS = {
     SIGN: "sign of torque or position",
@@ -29,7 +29,7 @@ SUBJECTS = {
 
 
 def undecided_hypotheses(explanations: Sequence[Explanation]) -> Iterator[str]:
-    """Yield the hypotheses that explain the torques about as well as the recording as it is."""
+    """Yield the hypotheses that explain the torques about as well as the unchanged recording."""
     for kind, subject in SUBJECTS.items():
         joints = [e.joints for e in explanations if e.kind == kind and e.joints and e.gain > -MIN_WARNING_GAIN]
         names = dict.fromkeys(" and ".join(pair) if kind == SWAP else pair[0] for pair in joints)

@@ -1,4 +1,4 @@
-"""Writing a rosbag2 folder (MCAP) that is a complete bag at every moment; type definitions, times of reception."""
+"""Writer of a rosbag2 folder (MCAP) that is a complete bag at any time, with type definitions and reception times."""
 
 import io
 import os
@@ -23,7 +23,7 @@ from dynid_ros.errors import RecordingError
 
 
 def distribution_types() -> Typestore:
-    """Standard types of the ROS distribution in use (`ROS_DISTRO`), else of the newest known."""
+    """Return the standard types of the ROS distribution in use (`ROS_DISTRO`), or of the newest known one."""
     name = f"ROS2_{os.environ.get('ROS_DISTRO', '').upper()}"
     return get_typestore(Stores[name] if name in Stores.__members__ else Stores.LATEST)
 
@@ -65,21 +65,21 @@ def _definition_file(msgtype: str) -> Path:
 
 
 def _named_types(description: FieldDesc) -> list[str]:
-    """Message types that a field is made of."""
+    """Return the message types that a field contains."""
     if description[0] in (Nodetype.ARRAY, Nodetype.SEQUENCE):
         description = cast(FieldDesc, description[1][0])
     return [str(description[1])] if description[0] == Nodetype.NAME else []
 
 
-JUMP = 50_000_000
-"""ns by which a clock is set and not just kept right."""
+MIN_JUMP_NS = 50_000_000
+"""Smallest change by which a clock is set instead of corrected."""
 
 
 class ReceptionTime:
-    """Goes on by the clock of the start, whatever is done to it later.
+    """Clock of reception that continues the computer's clock at the start, even if that clock is set later.
 
-    A bag is read in the order of these times. Where the clock is set back in a recording, messages would be read in
-    another order than they came in.
+    A bag is read in the order of these times. If the clock was set back during a recording, messages would be read in
+    the wrong order.
     """
 
     def __init__(self) -> None:
@@ -88,59 +88,59 @@ class ReceptionTime:
 
     @property
     def jump(self) -> float:
-        """How far the computer's clock has been set since the start, s."""
+        """Time by which the computer's clock was set since the start, s."""
         return (self._now - self._start) * 1e-9
 
     def look(self) -> bool:
-        """See whether the clock has been set since the last look; look often."""
+        """Return whether the clock was set since the last call; call it often."""
         now = _offset()
-        if abs(now - self._now) <= JUMP:
+        if abs(now - self._now) <= MIN_JUMP_NS:
             return False
         self._before, self._now = self._now, now
         return True
 
     def of(self, topic: str, received: int) -> int:
-        """Time of a message, ns: `received` by the computer's clock, which may have been set just before or after."""
+        """Return the time of a message, ns, from that of the computer's clock, which may have been set recently."""
         expected = time.monotonic_ns() + self._start
         times = (received - self._now + self._start, received - self._before + self._start)
-        found = min(times, key=lambda candidate: abs(candidate - expected))
-        self._last[topic] = found = max(found, self._last.get(topic, found))
-        return found
+        nearest = min(times, key=lambda candidate: abs(candidate - expected))
+        self._last[topic] = max(nearest, self._last.get(topic, nearest))
+        return self._last[topic]
 
 
 def _offset() -> int:
-    """From the clock that cannot be set to the one that can, ns; the largest, since a pause between both lessens it."""
+    """Return the difference of the computer's clock to the monotonic clock, ns; a pause between both lowers it."""
     return max(time.time_ns() - time.monotonic_ns() for _ in range(3))
 
 
-FILE_BUFFER = 4 * 2**20
-"""More than one second of joint states, so that a flush is one write to the file, not many."""
+FILE_BUFFER_BYTES = 4 * 2**20
+"""Size of the buffer: more than one second of joint states, so that a flush is a single write to the file."""
 CHUNKS_PER_FILE = 1000
-"""What a flush writes anew, and what is kept in memory, is the index of a file: some 500 bytes for every chunk. There
-is one for each flush, and one for each MiB."""
-EMPTY = 2**63 - 1, 0
-"""Times of the first and the last message where there is none."""
-LAST = ".last"
+"""Number of chunks per file. Each flush rewrites the index of a file, 500 bytes for every chunk, which is also kept in
+memory. There is one chunk for each flush, and one for each MiB."""
+EMPTY_INTERVAL = 2**63 - 1, 0
+"""Times of the first and the last message of an empty file."""
+PARTIAL_SUFFIX = ".last"
 """Suffix of metadata that do not list all files yet."""
 
 
 class BagWriter:
-    """Bag in a new folder under `folder`, named after the time; existing bags are never touched.
+    """Writer of a bag in a new folder, named after the time; existing bags are never changed.
 
-    Each `flush` closes the chunk of messages, writes index, end of file and metadata.yaml behind it, and the next chunk
-    replaces them. So a process that is killed leaves a bag that every tool opens, with all messages up to its last
-    flush. Messages since then are kept in memory: flush once a second. When the disk is full, the bag becomes what it
-    was at the last flush, and nothing more can be written.
+    Each `flush` closes the chunk of messages, and writes index, end of file and metadata.yaml after it, which the next
+    chunk replaces. A process that is killed thus leaves a bag that every tool opens, with all messages up to its last
+    flush. Later messages are in memory only: flush once a second. When the disk is full, the bag is restored to the
+    last flush, and nothing more can be written.
 
-    A long recording goes on in further files of the folder, `<name>_1.mcap` and so on, as `ros2 bag record` does with
-    --max-bag-size; so neither memory nor the time of a flush grows with its length.
+    A long recording continues in further files of the folder, `<name>_1.mcap` and so on, as of `ros2 bag record` with
+    --max-bag-size, so that neither memory nor the time of a flush grows with its length.
 
     Args:
-        folder: made if it does not exist.
+        folder: parent folder, which is created if necessary.
         prefix: start of the bag's name.
 
     Raises:
-        RecordingError: the folder cannot be made or written to.
+        RecordingError: the folder cannot be created or written to.
     """
 
     def __init__(self, folder: str | Path, prefix: str = "recording") -> None:
@@ -158,21 +158,21 @@ class BagWriter:
         except (OSError, WriterError) as error:
             raise self._reason(error) from error
         self._metadata = self._writer.metapath
-        self._full: list[dict] = []  # files that are, as metadata.yaml lists them
+        self._full: list[dict] = []  # complete files, as metadata.yaml lists them
         self._is_listed = False
         self.flush()
 
     @property
     def is_broken(self) -> bool:
-        """Whether the disk is full or gone, so that nothing more can be written."""
+        """Whether the disk is full or removed, so that nothing more can be written."""
         return self._broken is not None
 
     def add_topic(self, topic: str, msgtype: str, offered_qos: Sequence[Qos] = ()) -> None:
         """Announce a topic and its type ("package/msg/Name") before its first message.
 
         Raises:
-            RecordingError: the definition of the type is not installed or makes no sense, and the bag goes on without
-                the topic; or the disk is full or gone.
+            RecordingError: the definition of the type is missing or invalid, and the bag continues without the topic;
+                or the disk is full or removed.
         """
         self._check()
         learn(self._types, msgtype)
@@ -187,10 +187,10 @@ class BagWriter:
         self.counts[topic] = 0
 
     def write(self, topic: str, received: int, data: bytes) -> None:
-        """Add a serialised (CDR) message that came at `received`, ns since the epoch.
+        """Add a serialised (CDR) message with its time of reception, ns since the epoch.
 
         Raises:
-            RecordingError: the disk is full or gone.
+            RecordingError: the disk is full or removed.
         """
         self._check()
         try:
@@ -200,10 +200,10 @@ class BagWriter:
         self.counts[topic] += 1
 
     def flush(self) -> None:
-        """Make all messages up to now safe against the end of this process.
+        """Write all messages so far, so that they survive the end of this process.
 
         Raises:
-            RecordingError: the disk is full or gone.
+            RecordingError: the disk is full or removed.
         """
         self._complete()
         if len(self._storage.chunks) >= CHUNKS_PER_FILE:
@@ -213,10 +213,10 @@ class BagWriter:
                 raise self._failure(error) from error
 
     def close(self) -> None:
-        """End the bag; nothing can be written any more.
+        """Complete and close the bag.
 
         Raises:
-            RecordingError: the disk is full or gone.
+            RecordingError: the disk is full or removed.
         """
         try:
             self._complete()
@@ -233,7 +233,7 @@ class BagWriter:
         self.close()
 
     def _complete(self) -> None:
-        """Make the bag a complete one."""
+        """Write index, end and metadata of the bag."""
         self._check()
         try:
             if self._storage.chunk.bio.tell():
@@ -250,26 +250,26 @@ class BagWriter:
             self._writer.storage = self._storage
 
     def _begin_file(self) -> None:
-        """Leave the file, which is complete, and go on in another with the same topics."""
+        """Continue in another file with the same topics."""
         storage = self._storage
         path = self.path / f"{self.path.name}_{len(self._full) + 1}.mcap"
-        file = _BagFile(io.FileIO(path, "x+"), FILE_BUFFER)
+        file = _BagFile(io.FileIO(path, "x+"), FILE_BUFFER_BYTES)
         self._full.append(self._listed())
         self._file.release()
         self._file = storage.bio = file
         self._is_listed = False
         storage.path, storage.chunks = path, []
-        storage.message_start_time, storage.message_end_time = EMPTY
+        storage.message_start_time, storage.message_end_time = EMPTY_INTERVAL
         storage.channel_stats = dict.fromkeys(storage.channel_stats, 0)
         file.write(self._head)
         for schema in storage.schemas:
             write_schema(file, schema)
         for channel in storage.channels:
             write_channel(file, channel, storage.schemas)
-        self._writer.metapath = self._metadata.with_suffix(LAST)
+        self._writer.metapath = self._metadata.with_suffix(PARTIAL_SUFFIX)
 
     def _listed(self) -> dict:
-        """The file that is written now, as metadata.yaml lists it."""
+        """Return the entry of the current file in metadata.yaml."""
         storage = self._storage
         start, end = storage.message_start_time, storage.message_end_time
         return {
@@ -280,7 +280,7 @@ class BagWriter:
         }
 
     def _list_files(self) -> None:
-        """Put all files into the metadata, for the library knows of the last one only."""
+        """List all files in the metadata; the library lists the last one only."""
         path = self._writer.metapath
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
         information = document["rosbag2_bagfile_information"]
@@ -294,10 +294,10 @@ class BagWriter:
             raise self._broken
 
     def _failure(self, error: Exception) -> RecordingError:
-        """Back to the last flush; what was written of the next one leaves its place to the end of the bag."""
+        """Restore the bag to the last flush, and return the error to raise."""
         with suppress(OSError):
             self._file.restore()
-        remains = [self._metadata.with_suffix(half_written) for half_written in (".yaml.tmp", LAST)]
+        remains = [self._metadata.with_suffix(half_written) for half_written in (".yaml.tmp", PARTIAL_SUFFIX)]
         for path in remains if self._is_listed else [*remains, self._storage.path]:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -310,7 +310,7 @@ class BagWriter:
 
 
 def _open_writer(path: Path) -> Writer:
-    """Writer of a new bag at `path`, or if that exists at the first of `path_1`, `path_2`, … that does not."""
+    """Open a new bag at `path` or, if it exists, at the first of `path_1`, `path_2`, … that does not exist."""
     numbered = (path.with_name(f"{path.name}_{i}") for i in count(1))
     for candidate in chain([path], numbered):
         if candidate.exists():
@@ -328,16 +328,16 @@ def _open_writer(path: Path) -> Writer:
 
 def _take_over_file(storage: McapWriter) -> "_BagFile":
     storage.bio.close()
-    file = _BagFile(io.FileIO(storage.path, "r+"), FILE_BUFFER)
+    file = _BagFile(io.FileIO(storage.path, "r+"), FILE_BUFFER_BYTES)
     file.seek(0, io.SEEK_END)
     storage.bio = file
     return file
 
 
 class _BagFile(io.BufferedWriter):
-    """Stays open when the library closes it behind the end of the bag, which the next chunk is to replace."""
+    """File that stays open when the library closes it after the end of the bag, which the next chunk replaces."""
 
-    _position, _end = 0, b""  # of the last complete bag: where its end begins, and its end
+    _position, _end = 0, b""  # start and content of the end of the last complete bag
     _new_position = 0
     _new_end: bytearray | None = None
 
@@ -347,9 +347,9 @@ class _BagFile(io.BufferedWriter):
         self._new_end = bytearray()
 
     def complete(self) -> None:
-        """Note that the bag is complete; the next write goes on where its end begins, over it.
+        """Note that the bag is complete; the next write replaces its end.
 
-        What comes next is longer than that end and reaches the file in one go, so a kill finds one end or the other.
+        The next write is longer than that end and reaches the file at once, so that one end or the other is complete.
         """
         assert self._new_end is not None
         self._position, self._end = self._new_position, bytes(self._new_end)
@@ -366,11 +366,11 @@ class _BagFile(io.BufferedWriter):
         self.flush()
 
     def release(self) -> None:
-        """Close the file in earnest."""
+        """Close the file."""
         super().close()
 
     def restore(self) -> None:
-        """Make the bag what it was when it was complete last, and close the file, whatever is still in the buffer."""
+        """Restore the last complete bag without the content of the buffer, and close the file."""
         file = cast(io.FileIO, self.raw)
         try:
             file.truncate(self._position)

@@ -1,4 +1,4 @@
-"""Episodes of LeRobot datasets, version 2 and 3: what servos were told and where they were; read by pyarrow."""
+"""Episodes of LeRobot datasets, version 2 and 3: commands and positions of servos, read by pyarrow."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from dynid_ros.recording.recording import Recording
 from dynid_ros.recording.series import CommandSeries
 from dynid_ros.recording.tables import QUANTITY_OF
 
-POSITION, COMMAND = "observation.state", "action"
-LARGEST_INFO = 10 * MEGABYTE
+POSITION = "observation.state"
+COMMAND = "action"
+MAX_INFO_BYTES = 10 * MEGABYTE
 
 
 def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) -> Recording:
-    """Read positions, commands and, where the dataset has them, velocities and torques of one episode.
+    """Read positions, commands and, if recorded, velocities and torques of one episode.
 
     Features are named as `elbow` or `elbow.pos`, `elbow.vel` (rad/s, or degrees per s with `degrees`) and
-    `elbow.torque` (N m); what an arm does not report is NaN, and features of anything else are passed over.
+    `elbow.torque` (N m). Quantities that an arm does not report are NaN, and other features are skipped.
 
     Args:
-        dataset: its folder, with `meta/info.json` and `data/`.
-        episode: its number.
-        degrees: whether positions are in degrees, as newer arms of LeRobot have them; else rad. Positions that were
-            normalised to the range of the joint, -100 to 100, cannot be read: their unit is not in the dataset.
+        dataset: folder of the dataset, with `meta/info.json` and `data/`.
+        episode: number of the episode.
+        degrees: whether positions are in degrees, as of newer arms of LeRobot, instead of rad. Positions that were
+            normalised to the range of the joint, -100 to 100, cannot be read: the dataset does not contain their unit.
 
     Raises:
-        RecordingError: pyarrow is not installed, there is no such dataset or episode, or it has no positions of joints.
+        RecordingError: pyarrow is not installed, the dataset or episode is missing, or has no positions of joints.
     """
     folder = Path(dataset)
     try:
@@ -42,7 +43,7 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
     except ImportError as error:
         raise RecordingError(f"{folder}: LeRobot needs pyarrow ({error}): pip install pyarrow") from error
     try:
-        info = json.loads(read_bytes(folder / "meta" / "info.json", LARGEST_INFO))
+        info = json.loads(read_bytes(folder / "meta" / "info.json", MAX_INFO_BYTES))
         names = info["features"][POSITION]["names"]
         columns = _columns(names)
         count = sum(len(part) for part in names.values()) if isinstance(names, dict) else len(names)
@@ -66,9 +67,9 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
             f"(N, {count}), as named"
         )
     unit = np.pi / 180.0 if degrees else 1.0
-    told = None
+    commands = None
     if command and set(joints) & set(commanded):
-        told = CommandSeries(time - time[0], unit * _by_joint(command[0], commanded, joints))
+        commands = CommandSeries(time - time[0], unit * _by_joint(command[0], commanded, joints))
     channels = {name: _by_joint(states, columns.get(name, {}), joints) for name in ("position", "velocity", "torque")}
     return Recording(
         joint_names=joints,
@@ -76,7 +77,7 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
         position=unit * channels["position"],
         velocity=unit * channels["velocity"],
         torque=channels["torque"],
-        command=told,
+        command=commands,
         source=f"{folder}, episode {episode}",
     )
 
@@ -85,7 +86,7 @@ def _columns(names: Any) -> dict[str, dict[str, int]]:
     """Return the column of each joint by quantity, from names such as `elbow`, `elbow.pos` or `elbow.torque`.
 
     Args:
-        names: a list, or a dictionary of one.
+        names: list of names, or dictionary with such a list.
     """
     if isinstance(names, dict):
         names = next(iter(names.values()), [])
@@ -99,7 +100,7 @@ def _columns(names: Any) -> dict[str, dict[str, int]]:
 
 
 def _by_joint(rows: NDArray, columns: Mapping[str, int], joints: Sequence[str]) -> NDArray:
-    """Return the columns of the joints (N, n), NaN for a joint that has none."""
+    """Return the columns of the joints (N, n), NaN for a joint without a column."""
     values = np.full((len(rows), len(joints)), np.nan)
     for place, joint in enumerate(joints):
         if joint in columns:

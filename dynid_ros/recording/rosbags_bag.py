@@ -1,4 +1,4 @@
-"""Bags by rosbags, also those whose recorder was killed."""
+"""Reader of bags by the library rosbags, also for bags whose recorder was killed."""
 
 from collections.abc import Collection, Generator, Iterator
 from functools import lru_cache
@@ -18,23 +18,23 @@ from dynid_ros.files import MEGABYTE, read_yaml, require_file
 from dynid_ros.recording.bag import Bag
 
 MAGIC = b"\x89MCAP0\r\n"
-RECORD_HEAD = 9
-"""One byte of opcode and eight of length stand before each record (MCAP specification, "Records")."""
+RECORD_HEAD_BYTES = 9
+"""Size of opcode (1) and length (8) before each record (MCAP specification, "Records")."""
 NO_OPCODE = 0
-BLOCK = 4096
-"""What a file system allots; after a power cut, blocks at the end may be allotted but never written: zeros."""
-UNWRITTEN = 512
-"""More zeros than stand at the end of a message."""
+BLOCK_BYTES = 4096
+"""Size of a block of the file system. After a power cut, blocks at the end may be allocated but unwritten: zeros."""
+MIN_UNWRITTEN_BYTES = 512
+"""Smallest number of zeros in unwritten blocks; messages end with fewer zeros."""
 
 
 class TruncatedMcapReader(McapReader):
-    """Reads all records up to the last complete one; `McapReader` refuses a file without a footer."""
+    """Reader of all complete records; `McapReader` refuses a file without a footer."""
 
     def open(self) -> None:
-        """Open the file and look through it.
+        """Open the file and scan it.
 
         Raises:
-            ReaderError: the file is no MCAP file, or is cut off before its first message.
+            ReaderError: the file is not a MCAP file, or ends before its first message.
         """
         self.bio = self.path.open("rb")
         if self.bio.read(len(MAGIC)) != MAGIC:
@@ -56,45 +56,45 @@ class TruncatedMcapReader(McapReader):
     def messages(
         self, connections: Collection[Connection], start: int | None = None, stop: int | None = None
     ) -> Generator[tuple[Connection, int, bytes], None, None]:
-        """Messages in the order of the file: without an index nothing sorts several topics by time."""
+        """Yield the messages in the order of the file; sorting by time would need an index."""
         return self.messages_scan(connections, start, stop)
 
 
 def _end_of_last_complete_record(file: BinaryIO) -> int:
-    """Offset at which the last record ends that the file holds whole; leaves the file there."""
+    """Return the offset of the end of the last complete record, and move the file there."""
     size = _written_size(file)
     end = file.seek(len(MAGIC))
     while True:
-        head = file.read(RECORD_HEAD)
-        if len(head) < RECORD_HEAD or head[0] == NO_OPCODE:
+        head = file.read(RECORD_HEAD_BYTES)
+        if len(head) < RECORD_HEAD_BYTES or head[0] == NO_OPCODE:
             return end
-        following = end + RECORD_HEAD + deserialize_uint64(head[1:])[0]
+        following = end + RECORD_HEAD_BYTES + deserialize_uint64(head[1:])[0]
         if following > size:
             return end
         end = file.seek(following)
 
 
 def _written_size(file: BinaryIO) -> int:
-    """Size of the file without the zeros of blocks that were never written."""
+    """Return the size of the file without the zeros of unwritten blocks."""
     size = end = file.seek(0, 2)
     written = b""
     while end and not written:
-        start = max(0, end - BLOCK)
+        start = max(0, end - BLOCK_BYTES)
         file.seek(start)
         written = file.read(end - start).rstrip(b"\0")
         end = start + len(written)
-    return end if size - end >= UNWRITTEN else size
+    return end if size - end >= MIN_UNWRITTEN_BYTES else size
 
 
 STORAGE_SUFFIXES = (".mcap", ".db3")
 METADATA = "metadata.yaml"
-LARGEST_METADATA = 10 * MEGABYTE
-LATEST = 2**63 - 1
-"""ns since the epoch, in the year 2262."""
+MAX_METADATA_BYTES = 10 * MEGABYTE
+MAX_TIME_NS = 2**63 - 1
+"""Largest time since the epoch, in the year 2262."""
 
 
 class RosbagsBag(Bag):
-    """A bag that rosbags reads."""
+    """Bag that the library rosbags reads."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -124,7 +124,7 @@ class RosbagsBag(Bag):
                 )
 
     def messages(self, topic: str) -> Iterator[tuple[int, Any]]:
-        """See `Bag.messages`; types of packages that are not known are read from the bag itself."""
+        """Yield messages as `Bag.messages`; types of unknown packages are read from the bag itself."""
         msgtype = self.topics[topic]
         count = 0
         try:
@@ -133,10 +133,10 @@ class RosbagsBag(Bag):
                 connections = [connection for connection in reader.connections if connection.topic == topic]
                 if connections:
                     stored = reader.messages(connections)
-                    # what metadata does not hold is None
+                    # counts that are not in the metadata are None
                     total = sum(connection.msgcount or 0 for connection in connections) or None
                     for _, received, raw in tqdm(stored, topic, total, delay=1.0, disable=None, leave=False):
-                        if not 0 <= received <= LATEST:
+                        if not 0 <= received <= MAX_TIME_NS:
                             raise ValueError(f"it was received at {received} ns")
                         yield received, types.deserialize_cdr(raw, msgtype)
                         count += 1
@@ -149,7 +149,7 @@ class RosbagsBag(Bag):
             ) from error
 
     def _types_of(self, msgtype: str) -> Typestore:
-        """Return types with this one: those that all bags share, or for packages such as control_msgs the bag's own."""
+        """Return types that include this one: the shared standard types, or types from the bag itself."""
         if msgtype in _types().fielddefs:
             return _types()
         if self._own_types is None:
@@ -167,7 +167,7 @@ class RosbagsBag(Bag):
 
 @lru_cache(maxsize=1)
 def _types() -> Typestore:
-    """Return the types of ROS itself; to learn how to read one takes a while, so it is learnt once."""
+    """Return the standard types of ROS, cached because compiling their readers takes time."""
     return get_typestore(Stores.LATEST)
 
 
@@ -177,7 +177,7 @@ def _open_readers(path: Path) -> list[Reader | TruncatedMcapReader]:
         for file in files:
             require_file(file)
         if path.is_dir():
-            read_yaml(path / METADATA, LARGEST_METADATA)
+            read_yaml(path / METADATA, MAX_METADATA_BYTES)
         return [_opened(Reader(path))]
     except Exception as error:
         reason = error

@@ -1,15 +1,15 @@
-"""Recordings as CSV tables and NumPy archives: named columns that become a recording.
+"""Recordings as CSV tables and NumPy archives with named columns.
 
 CSV tables: the first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque`
-(N m), of a second encoder `<joint>_link_position`, and `<joint>_command`, the position told at that time. Other
-spellings that are read: `time`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A); and these words in
-front, as in `q_<joint>` or `tau_<joint>`. Where only numbers stand for the joints (`q1`, `tau_1`), the caller names
-them. Columns that fit none of this are passed over; an empty cell is a value that was not recorded.
+(N m), `<joint>_link_position` of a second encoder, and the commanded position `<joint>_command`. Other accepted
+spellings: `time`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A); and these words as prefixes, as in
+`q_<joint>` or `tau_<joint>`. If the joints are numbered (`q1`, `tau_1`), the caller names them. Other columns are
+skipped; an empty cell is a value that was not recorded.
 
 Archives: keys are `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, `command`, each (N, n);
-and `joint_names` (n,); commands at other times are (K, n), with `command_time` (K,) in s. Other spellings that are
-read: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names` the caller names the
-columns. Our own archives carry `start_time`, wrenches, poses and where other joints were as well.
+and `joint_names` (n,); commands at other times are (K, n), with `command_time` (K,) in s. Other accepted
+spellings: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names` the caller names
+the columns. Archives of this package also contain `start_time`, wrenches, poses and positions of other joints.
 """
 
 import csv
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 TIME_NAMES = ("t", "time")
-LONGEST_START = 1e6
-"""Time after 0 at which no sample of the same recording comes next, s."""
+MAX_START_S = 1e6
+"""Largest time after a sample at 0 of a sample of the same recording."""
 QUANTITIES = {
     "position": ("position", "pos", "q"),
     "velocity": ("velocity", "vel", "dq", "qd"),
@@ -49,7 +49,15 @@ QUANTITIES = {
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of a table: clock (N,) in s and, per quantity (a key of QUANTITIES), an array (N, n) of all joints."""
+    """Columns of a table.
+
+    Attributes:
+        source: name of the file.
+        joint_names: names of the n joints.
+        clock: (N,) times, s.
+        columns: (N, n) values of all joints by quantity, a key of `QUANTITIES`.
+        command_time: (K,) times of the commands, s; None: those of the samples.
+    """
 
     source: str
     joint_names: tuple[str, ...]
@@ -58,10 +66,10 @@ class Table:
     command_time: np.ndarray | None = None
 
     def fields(self, convention: EffortConvention) -> dict[str, Any]:
-        """Fields of a `Recording`, efforts as recorded; time starts at 0, where the table's clock shows `start_time`.
+        """Return the fields of a `Recording` with efforts as recorded; time 0 is at `start_time` of the table's clock.
 
         Raises:
-            RecordingError: time is no column; only motor currents are there and the convention has no gains.
+            RecordingError: time is not one column, or there are only motor currents and the convention has no gains.
         """
         if self.clock.ndim != 1:
             raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
@@ -91,7 +99,7 @@ class Table:
         }
 
     def _command(self) -> CommandSeries | None:
-        """What is told with each sample; a row of an archive may have a time of its own."""
+        """Return the commands, at the times of the samples or at separate times of an archive."""
         position = self.columns.get("command")
         if position is None:
             return None
@@ -113,17 +121,17 @@ class Table:
 
 
 def _leading_zeros(clock: np.ndarray) -> int:
-    """Return how many samples at the beginning have no time stamp, which would make a recording of years."""
+    """Return the number of samples at the beginning without a time stamp, which would start a recording of years."""
     stamped = np.flatnonzero(clock)
     first = int(stamped[0]) if stamped.size else 0
-    return first if first and clock[first] > LONGEST_START else 0
+    return first if first and clock[first] > MAX_START_S else 0
 
 
 def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source: str) -> tuple[str, ...]:
-    """Names for unnamed columns: the caller's, in column order.
+    """Return the caller's names for unnamed columns, in column order.
 
     Raises:
-        RecordingError: no names were given, or another number of them.
+        RecordingError: there are no names, or another number of names than columns.
     """
     if joint_names is None:
         raise RecordingError(f"{source} does not name its {count} joints; give joint_names in the order of its columns")
@@ -135,10 +143,10 @@ def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source
     return tuple(joint_names)
 
 
-ENCODING = "utf-8-sig"  # spreadsheets put a byte order mark in front
-LARGEST_FILE = 4_000 * MEGABYTE
-LONGEST_LINE = MEGABYTE
-MOST_COLUMNS = 2_000
+ENCODING = "utf-8-sig"  # spreadsheets write a byte order mark
+MAX_FILE_BYTES = 4_000 * MEGABYTE
+MAX_LINE_CHARACTERS = MEGABYTE
+MAX_COLUMNS = 2_000
 QUANTITY_OF = {alias: quantity for quantity, aliases in QUANTITIES.items() for alias in aliases}
 _WORDS = "|".join(sorted(QUANTITY_OF, key=len, reverse=True))
 _SUFFIXED = re.compile(rf"(?P<joint>.+?)_(?P<word>{_WORDS})")
@@ -146,13 +154,13 @@ _PREFIXED = re.compile(rf"(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
 
 
 def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
-    """Fields of a `Recording` of all joints, efforts as recorded, from a table as this module describes it.
+    """Read the fields of a `Recording` of all joints, with efforts as recorded, from a CSV table.
 
     Raises:
-        RecordingError: no time column, no position column, two columns for one thing, or a cell that is no number.
+        RecordingError: the time or a position is missing, two columns give one quantity, or a cell is not a number.
     """
     try:
-        require_file(path, LARGEST_FILE)
+        require_file(path, MAX_FILE_BYTES)
         with path.open(encoding=ENCODING, newline="") as file:
             header = [name.strip() for name in next(csv.reader(_lines(file, path)), [])]
         clock, cells = _find_columns(header, str(path))
@@ -179,14 +187,15 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
 
 
 def write_csv(recording: "Recording", path: Path) -> None:
-    """Write time and what was recorded of the joints, 12 digits; the file appears whole or not at all.
+    """Write time and joint data with 12 digits; the file appears complete or not at all.
 
-    Commands on time stamps of their own are left out.
+    Commands at other times than the samples are omitted.
 
     Raises:
         RecordingError: the folder cannot be written to.
     """
-    names, columns = ["t"], [recording.time]
+    names = ["t"]
+    columns = [recording.time]
     for quantity in ("position", "velocity", "torque", "link_position"):
         array = getattr(recording, quantity)
         if array is not None and not np.all(np.isnan(array)):
@@ -206,9 +215,9 @@ def write_columns(file: BinaryIO, names: Sequence[str], values: np.ndarray) -> N
 
 
 def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, str], int]]:
-    """Index of the time column, and of each (quantity, joint)."""
-    if len(header) > MOST_COLUMNS:
-        raise RecordingError(f"{source}: the first line names {len(header)} columns; keep at most {MOST_COLUMNS}")
+    """Return the index of the time column, and of each (quantity, joint)."""
+    if len(header) > MAX_COLUMNS:
+        raise RecordingError(f"{source}: the first line names {len(header)} columns; keep at most {MAX_COLUMNS}")
     clocks = [i for i, name in enumerate(header) if name.lower() in TIME_NAMES]
     if len(clocks) != 1:
         found = ", ".join(header) or "nothing"
@@ -235,7 +244,7 @@ def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, 
 
 
 def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
-    """Columns `used` as (N, len(used))."""
+    """Return the used columns (N, len(used))."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*no data.*")
@@ -245,7 +254,7 @@ def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
             return values[:, used]
     except ValueError:
         pass
-    # Ten times slower, but it knows empty cells and columns of text, and says where a wrong cell is.
+    # This reader is ten times slower, but accepts empty cells and columns of text, and finds a wrong cell.
     cells = packed_array("d")
     for row in _parsed_rows(path, header, used):
         cells.extend(row)
@@ -253,11 +262,12 @@ def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
-    """Lines of a table; a file without ends of lines is none, and would fill the memory."""
-    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), ""), start=1):
-        if len(line) > LONGEST_LINE:
+    """Yield the lines of a table; a file without ends of lines would fill the memory."""
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_CHARACTERS + 1), ""), start=1):
+        if len(line) > MAX_LINE_CHARACTERS:
             raise RecordingError(
-                f"{path}, line {number}: it does not end within {LONGEST_LINE} characters; expected one sample a line"
+                f"{path}, line {number}: it does not end within {MAX_LINE_CHARACTERS} characters; "
+                "expected one sample a line"
             )
         yield line
 
@@ -286,31 +296,32 @@ def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[lis
             yield values
 
 
-LARGEST = 8_000 * MEGABYTE
-"""Bytes of all arrays together, and …"""
-UNSUSPICIOUS = 100 * MEGABYTE
-"""… from which they are compared with the size of the archive: …"""
-TIGHTEST = 300
-"""… only arrays made to be so are this many times smaller when compressed."""
+MAX_ARRAY_BYTES = 8_000 * MEGABYTE
+"""Largest size of all arrays together."""
+MIN_COMPARED_BYTES = 100 * MEGABYTE
+"""Size of the arrays from which it is compared with the size of the archive."""
+MAX_COMPRESSION = 300
+"""Largest ratio of the two sizes; only arrays made for this purpose have a larger one."""
 SERIES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
     "wrenches": WrenchSeries,
     "poses": PoseSeries,
     "imus": ImuSeries,
 }
-OTHER = "other_position:"
-"""Begins the keys of joints that were recorded too."""
+OTHER_PREFIX = "other_position:"
+"""Prefix of the keys of other recorded joints."""
 
 
 def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
-    """Fields of a `Recording` of all joints, efforts as recorded, from an archive as this module describes it.
+    """Read the fields of a `Recording` of all joints, with efforts as recorded, from a NPZ archive.
 
     Raises:
-        RecordingError: not a NPZ archive, pickled objects in it, no time or position, or a key given twice.
+        RecordingError: the file is not a NPZ archive, contains pickled objects, lacks time or position, or has two keys
+            for one quantity.
     """
     try:
         require_file(path)
         arrays = _read_arrays(path)
-    except Exception as error:  # a dozen kinds by zipfile, its decompressors and NumPy
+    except Exception as error:  # zipfile, its decompressors and NumPy raise a dozen kinds
         reason = getattr(error, "strerror", None) or error or type(error).__name__
         raise RecordingError(
             f"cannot read {path} as a NPZ archive of plain arrays ({reason}); write it with numpy.savez"
@@ -340,7 +351,7 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
 
 
 def write_npz(recording: "Recording", path: Path) -> None:
-    """Write the whole recording; the file appears whole or not at all.
+    """Write the whole recording; the file appears complete or not at all.
 
     Raises:
         RecordingError: the folder cannot be written to.
@@ -358,7 +369,7 @@ def write_npz(recording: "Recording", path: Path) -> None:
         arrays["link_position"] = recording.link_position
     if recording.command is not None:
         arrays |= {"command_time": recording.command.time, "command": recording.command.position}
-    arrays |= {f"{OTHER}{name}": position for name, position in recording.others.items()}
+    arrays |= {f"{OTHER_PREFIX}{name}": position for name, position in recording.others.items()}
     for kind in SERIES:
         for name, series in getattr(recording, kind).items():
             for field in fields(series):
@@ -371,16 +382,16 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         size = sum(member.file_size for member in members)
-        if size > LARGEST or (size > UNSUSPICIOUS and size > TIGHTEST * path.stat().st_size):
+        if size > MAX_ARRAY_BYTES or (size > MIN_COMPARED_BYTES and size > MAX_COMPRESSION * path.stat().st_size):
             raise ValueError(f"{path.stat().st_size} bytes hold {size / MEGABYTE:.0f} MB")
         for member in members:
-            _require_its_size(archive, member)
+            _require_size(archive, member)
     with np.load(path, allow_pickle=False) as archive:
         return {key: archive[key] for key in archive.files}
 
 
-def _require_its_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """Refuse an array whose header promises more than the member holds: the memory for it is taken at once."""
+def _require_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Refuse an array whose header has a larger size than the member: NumPy allocates that memory at once."""
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -390,7 +401,7 @@ def _require_its_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None
 
 
 def _single(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> float:
-    """A number that an archive of ours has; 0 in others."""
+    """Return a single number, 0 if the archive does not contain it."""
     try:
         value = np.asarray(arrays.get(key, 0.0), dtype=float).item()
     except (TypeError, ValueError) as error:
@@ -415,15 +426,15 @@ def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) 
 
 
 def _others(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
-    """Positions of joints that were recorded with the arm's."""
-    found = {}
+    """Return the positions of other recorded joints."""
+    others = {}
     for key in arrays:
-        if key.startswith(OTHER):
+        if key.startswith(OTHER_PREFIX):
             positions = _find(arrays, (key,), path)
             if positions is None or positions.ndim != 1 or not np.isfinite(positions).all():
                 raise RecordingError(f"{path}: array '{key}' does not hold one finite position a sample")
-            found[key.removeprefix(OTHER)] = positions
-    return found
+            others[key.removeprefix(OTHER_PREFIX)] = positions
+    return others
 
 
 def _series(arrays: Mapping[str, np.ndarray], kind: str, path: Path) -> dict[str, Any]:

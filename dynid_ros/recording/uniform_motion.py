@@ -25,16 +25,15 @@ from dynid_ros.signals import (
 from dynid_ros.signals.derivatives import STENCIL
 from dynid_ros.signals.driver_filter import DriverFilter
 
-SET_OFF = 0.01
-"""Part of its travel by which a joint has set off: noise is less."""
+MIN_START_FRACTION = 0.01
+"""Smallest displacement of a joint that has started, as a fraction of its travel: noise is less."""
 
 
 def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motion]:
-    """Motion of each of several stretches (M, n) of a recording, M >= 7.
+    """Return the motions of stretches (M, n) of a recording, M >= 7.
 
-    A joint at standstill throughout does not move at all: its sensor's noise has a direction, and would pass for
-        friction
-    that is known to be zero, and for poses that distinguish gravity from offset.
+    A joint at standstill throughout gets a constant position. Otherwise the noise of its sensor would have a direction,
+    as of friction, and would look like poses that distinguish gravity from offset.
     """
     motions = [_continued_motion(stretch, low_pass) for stretch in positions]
     if motions:
@@ -48,23 +47,23 @@ def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motio
 
 
 def motion_rows(motion: Motion) -> slice:
-    """Rows from the first to the last at which a joint is on its way, starts and stops included.
+    """Return the rows from the first to the last at which a joint moves, including starts and stops.
 
-    On its way is a joint that has left where it was at that end of the recording by a part of its travel.
+    A joint moves once its distance from the pose at that end of the recording exceeds a fraction of its travel.
     """
     position = motion.position
     travel = np.ptp(position, axis=0)
-    far = np.where(travel > MOVED, SET_OFF * travel, np.inf)
-    gone, to_come = (np.any(np.abs(position - end) > far, axis=1) for end in (position[0], position[-1]))
-    if not gone.any():
+    far = np.where(travel > MOVED, MIN_START_FRACTION * travel, np.inf)
+    started, not_arrived = (np.any(np.abs(position - end) > far, axis=1) for end in (position[0], position[-1]))
+    if not started.any():
         return slice(0, 0)
-    return slice(int(np.argmax(gone)), len(position) - int(np.argmax(to_come[::-1])))
+    return slice(int(np.argmax(started)), len(position) - int(np.argmax(not_arrived[::-1])))
 
 
 def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
-    """Motion of positions (M, n) that go on beyond both ends as the cubic that fits best there.
+    """Return the motion of positions (M, n), which are continued beyond both ends by the cubics that fit best there.
 
-    Continued point-symmetrically, as filters do by themselves, a motion would lose its acceleration at the ends.
+    A point-symmetric continuation, as filters use it, would lose the acceleration at the ends.
     """
     edge = low_pass.edge
     fitted = np.arange(min(len(position), max(edge, STENCIL))) / edge
@@ -74,18 +73,22 @@ def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
     return Motion(*(values[edge : edge + len(position)] for values in motion))
 
 
-LEAST_CUTOFF = 7.0
-"""Torques reach beyond the motion, where friction reverses: with a filter as narrow as slow motion, friction cannot
-be distinguished from inertia. From 5 Hz on, a UR10e and a KUKA do not care; a Panda gains up to 10 Hz."""
-LARGEST_CUTOFF = 20.0
-"""Above, links and gears bend, and a servo that vibrates counts as motion: with a low-pass at the 58 to 78 Hz that its
-spectrum asks for, unfiltered torque of a Stäubli TX40 is predicted a quarter to a half worse."""
-MOTION_OVER_EQUATIONS = 2.5
-"""The motion must come through undamped where the equations are compared."""
-HIGHEST = 0.8
-"""Highest cut-off, in parts of half the rate."""
-FARTHEST, STRONGEST = 1e5, 1e7
-"""No joint goes so far, rad or m, or takes such a torque, N m or N."""
+MIN_CUTOFF_HZ = 7.0
+"""Smallest cutoff frequency that is chosen. Torques have a wider band than the motion, because friction reverses: with
+a filter as narrow as slow motion, friction and inertia cannot be distinguished. Above 5 Hz, results of a UR10e and a
+KUKA do not change; those of a Panda improve up to 10 Hz."""
+MAX_CUTOFF_HZ = 20.0
+"""Largest cutoff frequency that is chosen. Above it, links and gears bend, and a vibrating servo counts as motion: with
+a low-pass at the 58 to 78 Hz of its spectrum, unfiltered torque of a Stäubli TX40 is predicted a quarter to a half
+worse."""
+MOTION_CUTOFF_RATIO = 2.5
+"""Ratio of the cutoff frequency of the motion to that of the equations, so that the motion is not damped there."""
+MAX_CUTOFF_OF_NYQUIST = 0.8
+"""Largest cutoff frequency, as a fraction of half the sampling rate."""
+MAX_POSITION = 1e5
+"""Largest position of a joint, rad or m."""
+MAX_TORQUE = 1e7
+"""Largest torque of a joint, N m or N."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +96,10 @@ class LinkSegment:
     """Motion and torque without a gap.
 
     Attributes:
-        time: (M,) s, uniform.
-        motion: position, velocity, acceleration, (M, n) each.
-        torque: (M, n), as recorded.
-        rate: Hz.
+        time: (M,) uniform times, s.
+        motion: position, velocity and acceleration (M, n).
+        torque: (M, n) torques as recorded.
+        rate: sampling rate, Hz.
     """
 
     time: NDArray
@@ -107,13 +110,13 @@ class LinkSegment:
 
 @dataclass(frozen=True)
 class LinkSignals:
-    """How recordings are filtered: once chosen, the same for fit, validation and prediction.
+    """Filters of recordings, the same for fit, validation and prediction.
 
     Attributes:
-        cutoff: of the low-pass that torque and every column of the regressor pass, Hz.
-        motion_cutoff: of the low-pass that positions pass before they are differentiated, Hz.
-        reason: why these.
-        driver: what the driver had done to the torque; None: nothing.
+        cutoff: cutoff frequency of torque and all columns of the regressor, Hz.
+        motion_cutoff: cutoff frequency of positions before differentiation, Hz.
+        reason: explanation of the choice.
+        driver: filter of the driver on the torque; None: no filter.
     """
 
     cutoff: float
@@ -125,11 +128,11 @@ class LinkSignals:
     def choose(
         cls, recordings: Sequence[Recording], cutoff: float | None = None, motion_cutoff: float | None = None
     ) -> LinkSignals:
-        """Cut-offs from the spectra of the motions, where they are not given.
+        """Choose the cutoff frequencies that are not given, from the spectra of the motions.
 
         Raises:
-            IdentificationError: no joint moves, or a cut-off is impossible at the rate of the recordings.
-            RecordingError: too few samples.
+            IdentificationError: no joint moves, or a cutoff frequency is impossible at the rate of the recordings.
+            RecordingError: there are too few samples.
         """
         reason = "given"
         rates, chosen = [], []
@@ -142,25 +145,25 @@ class LinkSignals:
                     chosen.append(choose_cutoff(longest, series.rate))
                 except RecordingError as error:
                     raise IdentificationError(f"{recording.source}: {error}") from error
-        highest = HIGHEST * min(rates) / 2
+        highest = MAX_CUTOFF_OF_NYQUIST * min(rates) / 2
         if cutoff is None:
             widest = max(chosen, key=lambda choice: choice.low_pass.cutoff)
             cutoff, reason = widest.low_pass.cutoff, widest.reason
-            if cutoff < LEAST_CUTOFF:
-                cutoff = LEAST_CUTOFF
+            if cutoff < MIN_CUTOFF_HZ:
+                cutoff = MIN_CUTOFF_HZ
                 reason += f" Torque reaches beyond the motion: {cutoff:g} Hz."
-            if cutoff > LARGEST_CUTOFF:
-                cutoff = LARGEST_CUTOFF
+            if cutoff > MAX_CUTOFF_HZ:
+                cutoff = MAX_CUTOFF_HZ
                 reason += f" Links bend at such frequencies: {cutoff:g} Hz."
             if cutoff > highest / 2:
                 cutoff = highest / 2
                 reason += f" {min(rates):.4g} samples per second allow {cutoff:.3g} Hz."
-        motion_cutoff = min(MOTION_OVER_EQUATIONS * cutoff, highest) if motion_cutoff is None else motion_cutoff
+        motion_cutoff = min(MOTION_CUTOFF_RATIO * cutoff, highest) if motion_cutoff is None else motion_cutoff
         for name, value in (("cutoff", cutoff), ("motion_cutoff", motion_cutoff)):
             if not 0 < value <= highest:
                 raise IdentificationError(
                     f"{name} is {value:g} Hz; expected one above 0 and up to {highest:.3g} Hz, "
-                    f"{100 * HIGHEST:.0f} % of half the slowest recording's rate of {min(rates):.4g} Hz"
+                    f"{100 * MAX_CUTOFF_OF_NYQUIST:.0f} % of half the slowest recording's rate of {min(rates):.4g} Hz"
                 )
         if motion_cutoff < cutoff:
             raise IdentificationError(
@@ -170,19 +173,19 @@ class LinkSignals:
         return cls(float(cutoff), float(motion_cutoff), reason)
 
     def segments(self, recording: Recording) -> list[LinkSegment]:
-        """Uniform segments of a recording, without the standstill at its ends.
+        """Return the uniform segments of a recording, without standstill at its ends.
 
         Raises:
-            IdentificationError: a joint without torque, no motion, or nothing is left.
+            IdentificationError: a joint has no torque, nothing moves, or no segment is long enough.
         """
         require_torque(recording)
         return self.segments_with(recording, recording.torque)
 
     def segments_with(self, recording: Recording, channels: NDArray) -> list[LinkSegment]:
-        """As `segments`, with other channels (N, c) in place of the torque; NaN where there are none.
+        """Return uniform segments with other channels (N, c) in place of the torque, NaN where unknown.
 
         Raises:
-            IdentificationError: no motion, or nothing is left.
+            IdentificationError: nothing moves, or no segment is long enough.
         """
         n = recording.n_joints
         series = _uniform(recording, np.hstack([recording.position, channels]))
@@ -197,7 +200,7 @@ class LinkSignals:
         found = []
         for part, motion in zip(parts, motions, strict=True):
             moving = motion_rows(motion)
-            # The filter spoils its ends; at rest, outside of `moving`, it has nothing to spoil.
+            # The filter spoils its ends, but not at rest, outside of `moving`.
             rows = slice(max(moving.start, edge), min(moving.stop, len(part.time) - edge))
             if rows.stop > rows.start:
                 chosen = Motion(*(x[rows] for x in motion))
@@ -210,12 +213,12 @@ class LinkSignals:
         return found
 
     def motion_at_samples(self, recording: Recording) -> Motion:
-        """Motion at every recorded sample, (N, n) each, for predictions to be compared.
+        """Return the motion (N, n) at every recorded sample, for the comparison of predictions.
 
-        Samples alone between gaps have the velocity and acceleration of their neighbours.
+        Isolated samples between gaps get velocity and acceleration of their neighbours.
 
         Raises:
-            IdentificationError: too few samples, or too slow a recording for the motion cut-off.
+            IdentificationError: there are too few samples, or the rate is too low for the motion's cutoff frequency.
         """
         series = uniform_positions(recording)
         low_pass = self._motion_filter(series, recording.source)
@@ -237,11 +240,11 @@ class LinkSignals:
         return found
 
     def reported(self, torque: NDArray, rate: float) -> NDArray:
-        """(N, …) torque, or columns that make it up, of uniform samples at `rate` Hz, as the driver reports it."""
+        """Filter torque, or its columns (N, …), of uniform samples at a rate, Hz, as the driver does."""
         return torque if self.driver is None else self.driver.filter(torque, rate)
 
     def reported_at_samples(self, recording: Recording, torque: NDArray) -> NDArray:
-        """(N, n) torque at every recorded sample as the driver reports it."""
+        """Filter the torque (N, n) at the recorded samples as the driver does."""
         if self.driver is None:
             return torque
         found, series = np.array(torque), _uniform(recording, torque)
@@ -252,7 +255,7 @@ class LinkSignals:
         return found
 
     def settling(self, rate: float) -> int:
-        """Samples for which the driver remembers what was before."""
+        """Return the number of samples for which the driver's filter remembers earlier values."""
         return 0 if self.driver is None else self.driver.settling(rate)
 
     def _motion_filter(self, series: Resampled, source: str) -> LowPass:
@@ -265,10 +268,10 @@ class LinkSignals:
 
 
 def require_torque(recording: Recording) -> None:
-    """Refuse a recording in which a joint has no torque, or practically zero throughout though it moves.
+    """Refuse a recording in which a moving joint has no torque, or a torque of practically zero.
 
     Raises:
-        IdentificationError: names the joints.
+        IdentificationError: the message names the joints.
     """
     known = np.isfinite(recording.torque).any(axis=0)
     if not known.all():
@@ -287,7 +290,7 @@ def require_torque(recording: Recording) -> None:
 
 
 def uniform_positions(recording: Recording) -> Resampled:
-    """Positions (M, n) on a uniform grid."""
+    """Resample the positions of a recording to a uniform grid."""
     return _uniform(recording, recording.position)
 
 
@@ -295,8 +298,8 @@ def _uniform(recording: Recording, values: NDArray) -> Resampled:
     if recording.n_samples < 10:
         raise IdentificationError(f"{recording.source}: only {recording.n_samples} samples; record longer")
     for name, values_, largest, unit in (
-        ("position", recording.position, FARTHEST, "rad or m"),
-        ("torque", recording.torque, STRONGEST, "N m or N"),
+        ("position", recording.position, MAX_POSITION, "rad or m"),
+        ("torque", recording.torque, MAX_TORQUE, "N m or N"),
     ):
         if np.nanmax(np.abs(values_), initial=0.0) > largest:
             sample, joint = np.argwhere(np.abs(values_) > largest)[0]
@@ -312,6 +315,6 @@ def _uniform(recording: Recording, values: NDArray) -> Resampled:
 
 
 def _sample_times(recording: Recording) -> tuple[NDArray, NDArray]:
-    """Times (N,) of the rows, s, and which of them are samples, not repetitions of a logger."""
+    """Return the times (N,) of the rows, s, and a mask (N,) of the rows that are no repetitions of a logger."""
     logged = np.hstack([recording.position, np.nan_to_num(recording.torque)])
     return fresh_times(recording.time, recording.position, logged)

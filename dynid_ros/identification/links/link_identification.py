@@ -49,7 +49,7 @@ from dynid_ros.model.friction_terms import FRICTION_TERMS, friction_terms
 from dynid_ros.model.gravity_direction import angle_between
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.recording import Recordings
-from dynid_ros.recording.uniform_motion import LEAST_CUTOFF, MOTION_OVER_EQUATIONS, LinkSignals
+from dynid_ros.recording.uniform_motion import MIN_CUTOFF_HZ, MOTION_CUTOFF_RATIO, LinkSignals
 from dynid_ros.settings import check, setting
 from dynid_ros.signals.driver_filter import AUTO, DriverFilter, driver_filter
 
@@ -188,8 +188,8 @@ class LinkIdentification:
             raise IdentificationError("samples have no IMU; identify from recordings, or give the direction")
         with_kinds = self.errors == "robust"
         equations: SampleEquations[LinkColumns] = SampleEquations(self.robot, q, qd, qdd, torque, kinds=with_kinds)
-        cutoff = self.cutoff or LEAST_CUTOFF
-        motion_cutoff = self.motion_cutoff or MOTION_OVER_EQUATIONS * cutoff
+        cutoff = self.cutoff or MIN_CUTOFF_HZ
+        motion_cutoff = self.motion_cutoff or MOTION_CUTOFF_RATIO * cutoff
         reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
         return self._identify(LinkData(self.robot, equations, LinkSignals(cutoff, motion_cutoff, reason), ("samples",)))
 
