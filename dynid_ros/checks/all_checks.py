@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
@@ -57,7 +57,7 @@ def check(
     return findings
 
 
-@cache
+@lru_cache(maxsize=8)
 def _import_checks(path: tuple[str, ...]) -> None:
     """Import all modules of the package, which registers their checks."""
     for module in iter_modules(path):
