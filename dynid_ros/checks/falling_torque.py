@@ -37,7 +37,8 @@ def falling_joints(problem: TorqueProblem) -> tuple[NDArray, float]:
 
 def _pushes(samples: MotionSamples, fit: TorqueFit) -> NDArray:
     """Return a mask (n,) of the joints to which friction gives energy."""
-    coulomb, slope = fit.drive[:, 0], fit.drive[:, 1] - fit.drive[:, 3]
+    coulomb = fit.drive[:, 0]
+    slope = fit.drive[:, 1] - fit.drive[:, 3]
     speed = np.abs(samples.velocity)
     power = coulomb * speed.mean(axis=0) + slope * np.mean(speed**2, axis=0)
     return np.isfinite(fit.rms) & (power < 0)
@@ -52,7 +53,8 @@ def falling_findings(robot: RobotModel, fit: TorqueFit, falling: NDArray, source
     """Yield a warning about the joints (n,) whose torque falls."""
     found = []
     for j in np.flatnonzero(falling):
-        coulomb, slope = fit.drive[j, 0], fit.drive[j, 3] - fit.drive[j, 1]
+        coulomb = fit.drive[j, 0]
+        slope = fit.drive[j, 3] - fit.drive[j, 1]
         unit, speed = ("N s/m", "m/s") if robot.chain.prismatic[j] else ("N m s/rad", "rad/s")
         found.append(f"'{robot.joint_names[j]}' by {slope:.3g} {unit}, from {coulomb / slope:.2g} {speed} on")
     yield Finding(

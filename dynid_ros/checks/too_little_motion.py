@@ -65,7 +65,8 @@ def _per_joint(robot: RobotModel, limits: tuple[float, float]) -> NDArray:
 def _moving_time(recording: Recording, rest: NDArray) -> float:
     """Return the time from the first to the last sample that is away from the pose at either end, s."""
     first, last = (np.abs(recording.position - recording.position[end]) > rest for end in (0, -1))
-    off_first, off_last = np.flatnonzero(first.any(axis=1)), np.flatnonzero(last.any(axis=1))
+    off_first = np.flatnonzero(first.any(axis=1))
+    off_last = np.flatnonzero(last.any(axis=1))
     if not off_first.size or not off_last.size:
         return 0.0
     return float(max(0.0, recording.time[off_last[-1]] - recording.time[off_first[0]]))

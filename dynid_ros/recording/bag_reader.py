@@ -60,7 +60,8 @@ def read_joint_states(
     wanted = joint_names
     columns_of: dict[tuple[str, ...], list[int]] = {}
     others_of: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    received, stamped = array("q"), array("q")
+    received = array("q")
+    stamped = array("q")
     buffers = {field: array("d") for field in fields}
     others: defaultdict[str, array] = defaultdict(lambda: array("d"))
     for count, (time, message) in enumerate(bag.messages(topic)):
@@ -109,7 +110,8 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
     Raises:
         RecordingError: no messages, or one with another number of values.
     """
-    received, buffer = array("q"), array("d")
+    received = array("q")
+    buffer = array("d")
     for count, (time, message) in enumerate(bag.messages(topic)):
         if len(message.data) != len(joint_names):
             raise RecordingError(
@@ -188,46 +190,47 @@ def read_poses(bag: Bag, clock: Clock) -> dict[str, PoseSeries]:
 
 
 def _read_wrench_topic(bag: Bag, topic: str, clock: Clock) -> WrenchSeries:
-    received, stamped, rows, frame_id = [], [], [], ""
-    for time, message in bag.messages(topic):
-        force, torque = message.wrench.force, message.wrench.torque
-        received.append(time)
-        stamped.append(nanoseconds(message.header.stamp))
-        rows.append((force.x, force.y, force.z, torque.x, torque.y, torque.z))
-        frame_id = message.header.frame_id
-    values = np.array(rows, dtype=float).reshape(-1, 6)
-    return WrenchSeries(clock.seconds(received, stamped), values[:, :3], values[:, 3:], frame_id)
+    def values(message: Any) -> tuple[float, ...]:
+        return *_vector(message.wrench.force), *_vector(message.wrench.torque)
+
+    time, rows, frame_id = _read_rows(bag, topic, clock, values)
+    wrenches = np.array(rows, dtype=float).reshape(-1, 6)
+    return WrenchSeries(time, wrenches[:, :3], wrenches[:, 3:], frame_id)
 
 
 def _read_imu_topic(bag: Bag, topic: str, clock: Clock) -> ImuSeries:
-    received, stamped, rows, frame_id = [], [], [], ""
-    for time, message in bag.messages(topic):
-        acceleration = message.linear_acceleration
-        received.append(time)
-        stamped.append(nanoseconds(message.header.stamp))
-        rows.append((acceleration.x, acceleration.y, acceleration.z))
-        frame_id = message.header.frame_id
-    return ImuSeries(clock.seconds(received, stamped), np.array(rows, dtype=float).reshape(-1, 3), frame_id)
+    time, rows, frame_id = _read_rows(bag, topic, clock, lambda message: _vector(message.linear_acceleration))
+    return ImuSeries(time, np.array(rows, dtype=float).reshape(-1, 3), frame_id)
 
 
 def _read_pose_topic(bag: Bag, topic: str, clock: Clock, poses_of: Callable[[Any], list[Any]]) -> list[PoseSeries]:
-    received, stamped, rows, frame_id = [], [], [], ""
+    def values(message: Any) -> list[tuple[float, ...]]:
+        return [(*_vector(pose.position), *_vector(pose.orientation), pose.orientation.w) for pose in poses_of(message)]
+
+    time, rows, frame_id = _read_rows(bag, topic, clock, values)
+    poses = np.full((len(rows), max(map(len, rows), default=0), 7), np.nan)
+    for i, row in enumerate(rows):
+        if row:
+            poses[i, : len(row)] = row
+    return [PoseSeries(time, poses[:, k, :3], poses[:, k, 3:], frame_id) for k in range(poses.shape[1])]
+
+
+def _read_rows(bag: Bag, topic: str, clock: Clock, values: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any], str]:
+    """Return times (N,), s, the values of each message, and the frame of the last message of a topic."""
+    received: list[int] = []
+    stamped: list[int] = []
+    rows: list[Any] = []
+    frame_id = ""
     for time, message in bag.messages(topic):
         received.append(time)
         stamped.append(nanoseconds(message.header.stamp))
-        rows.append([_seven(pose) for pose in poses_of(message)])
+        rows.append(values(message))
         frame_id = message.header.frame_id
-    values = np.full((len(rows), max(map(len, rows), default=0), 7), np.nan)
-    for i, row in enumerate(rows):
-        if row:
-            values[i, : len(row)] = row
-    time_axis = clock.seconds(received, stamped)
-    return [PoseSeries(time_axis, values[:, k, :3], values[:, k, 3:], frame_id) for k in range(values.shape[1])]
+    return clock.seconds(received, stamped), rows, frame_id
 
 
-def _seven(pose: Any) -> tuple[float, ...]:
-    p, q = pose.position, pose.orientation
-    return p.x, p.y, p.z, q.x, q.y, q.z, q.w
+def _vector(vector: Any) -> tuple[float, float, float]:
+    return vector.x, vector.y, vector.z
 
 
 STAMPS_REMEDY = (
@@ -403,7 +406,8 @@ def _at_states(
     wanted, given = _times(samples, states, use_stamps)
     if np.array_equal(given, wanted):
         return values
-    at, known = (wanted - wanted[0]) * 1e-9, (given - wanted[0]) * 1e-9
+    at = (wanted - wanted[0]) * 1e-9
+    known = (given - wanted[0]) * 1e-9
     require_increasing(known, f"{source}: {samples.topic}", STAMPS_REMEDY)
     try:
         return between(known, values, at)

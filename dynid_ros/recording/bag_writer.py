@@ -96,7 +96,8 @@ class ReceptionTime:
         now = _offset()
         if abs(now - self._now) <= MIN_JUMP_NS:
             return False
-        self._before, self._now = self._now, now
+        self._before = self._now
+        self._now = now
         return True
 
     def of(self, topic: str, received: int) -> int:
@@ -258,7 +259,8 @@ class BagWriter:
         self._file.release()
         self._file = storage.bio = file
         self._is_listed = False
-        storage.path, storage.chunks = path, []
+        storage.path = path
+        storage.chunks = []
         storage.message_start_time, storage.message_end_time = EMPTY_INTERVAL
         storage.channel_stats = dict.fromkeys(storage.channel_stats, 0)
         file.write(self._head)
@@ -271,7 +273,8 @@ class BagWriter:
     def _listed(self) -> dict:
         """Return the entry of the current file in metadata.yaml."""
         storage = self._storage
-        start, end = storage.message_start_time, storage.message_end_time
+        start = storage.message_start_time
+        end = storage.message_end_time
         return {
             "path": storage.path.name,
             "starting_time": {"nanoseconds_since_epoch": start},
@@ -352,7 +355,8 @@ class _BagFile(io.BufferedWriter):
         The next write is longer than that end and reaches the file at once, so that one end or the other is complete.
         """
         assert self._new_end is not None
-        self._position, self._end = self._new_position, bytes(self._new_end)
+        self._position = self._new_position
+        self._end = bytes(self._new_end)
         self._new_end = None
         self.truncate()
         self.seek(self._position)

@@ -60,7 +60,8 @@ def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, Pose
             frames = list(reader.read_frames())
         labels = [label for key in LABELS for label in _words(reader, key)]
         results = {label for key in NO_MARKERS for label in _words(reader, key)}
-        units, frequency = _words(reader, "UNITS"), reader.point_rate
+        units = _words(reader, "UNITS")
+        frequency = reader.point_rate
         first = int(reader.first_frame)
         last = int(reader.last_frame)
     except DAMAGED as error:

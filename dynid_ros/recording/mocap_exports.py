@@ -240,7 +240,9 @@ def _read_section(text: MocapText, title: int) -> dict[str, PoseSeries]:
             f"{len(starts)} names for {len(axes)} columns; expected one above the first of each: export again",
         )
     values = text.table(title + 5, len(axes), until_blank=True)
-    tracks, positions, rotations = [], [], []
+    tracks = []
+    positions = []
+    rotations = []
     for start, end in zip(starts, [*starts[1:], len(axes)], strict=True):
         at = {axes[i].upper(): i for i in range(start, end)}
         place = next((letters for letters in POSITION_AXES if all(x in at for x in letters)), None)

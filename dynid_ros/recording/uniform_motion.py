@@ -135,7 +135,8 @@ class LinkSignals:
             RecordingError: there are too few samples.
         """
         reason = "given"
-        rates, chosen = [], []
+        rates = []
+        chosen = []
         for recording in recordings:
             series = uniform_positions(recording)
             rates.append(series.rate)
@@ -148,7 +149,8 @@ class LinkSignals:
         highest = MAX_CUTOFF_OF_NYQUIST * min(rates) / 2
         if cutoff is None:
             widest = max(chosen, key=lambda choice: choice.low_pass.cutoff)
-            cutoff, reason = widest.low_pass.cutoff, widest.reason
+            cutoff = widest.low_pass.cutoff
+            reason = widest.reason
             if cutoff < MIN_CUTOFF_HZ:
                 cutoff = MIN_CUTOFF_HZ
                 reason += f" Torque reaches beyond the motion: {cutoff:g} Hz."
@@ -247,7 +249,8 @@ class LinkSignals:
         """Filter the torque (N, n) at the recorded samples as the driver does."""
         if self.driver is None:
             return torque
-        found, series = np.array(torque), _uniform(recording, torque)
+        found = np.array(torque)
+        series = _uniform(recording, torque)
         time, _ = _sample_times(recording)
         for part in series.segments:
             rows = (time >= part.time[0] - series.step / 2) & (time <= part.time[-1] + series.step)

@@ -128,9 +128,11 @@ def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float
         signal: splines of n columns.
         longest: smallest and largest lag to consider, s.
     """
-    a, b = _speeds(reference), _speeds(signal)
+    a = _speeds(reference)
+    b = _speeds(signal)
     lags = np.arange(1 - len(b), len(a))
-    count, evidence = np.zeros(len(lags)), np.zeros(len(lags))
+    count = np.zeros(len(lags))
+    evidence = np.zeros(len(lags))
     for x, y in zip(a.T, b.T, strict=True):
         (in_x, filled_x), (in_y, filled_y) = _filled(x), _filled(y)
         pairs = (in_x, in_y), (filled_x, filled_y), (filled_x**2, in_y), (in_x, filled_y**2)
@@ -252,7 +254,8 @@ def align_clocks(
         raise RecordingError(
             f"cannot align {link.n_columns} link angles with {motor.n_columns} motor angles: expected as many"
         )
-    start, middle = motor.time[0] - link.time[0], float(np.mean(np.asarray(time, dtype=float)[[0, -1]]))
+    start = motor.time[0] - link.time[0]
+    middle = float(np.mean(np.asarray(time, dtype=float)[[0, -1]]))
     some = slice(None, None, max(1, len(link.time) // MAX_CANDIDATE_SAMPLES))
     bounds = (-np.inf, np.inf) if longest is None else (-longest - start, longest - start)
     fits = [
@@ -295,7 +298,8 @@ def _record(time: ArrayLike, values: ArrayLike, cutoff: float | None, name: str)
 
 
 def _moves(angles: NDArray) -> bool:
-    steps, known = np.diff(angles), angles[np.isfinite(angles)]
+    steps = np.diff(angles)
+    known = angles[np.isfinite(angles)]
     steps = steps[np.isfinite(steps)]
     return bool(steps.size and np.mean(steps**2) < MAX_MOTION_RATIO * np.var(known))
 

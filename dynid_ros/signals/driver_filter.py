@@ -110,13 +110,15 @@ class DriverPassage:
         others = poles[:, None] - poles + np.eye(len(poles))
         # With unit gain at rest, each state is a share of a constant value.
         self._shares = -np.prod(-poles) / (poles * others.prod(axis=1))
-        self._poles, self._delay = poles[:, None], max(driver.delay, 0.0)
+        self._poles = poles[:, None]
+        self._delay = max(driver.delay, 0.0)
         self.restart()
 
     def restart(self) -> None:
         """Forget all samples: before the next one, values were constant."""
         self._states: NDArray | None = None
-        self._now, self._line = 0.0, deque[tuple[float, NDArray]]()
+        self._now = 0.0
+        self._line = deque[tuple[float, NDArray]]()
 
     def next(self, values: ArrayLike, step: float) -> NDArray:
         """Return the filtered values (n,) at the end of a step, s, given the mean values (n,) during the step."""

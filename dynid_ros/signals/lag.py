@@ -69,7 +69,8 @@ def compare(shifted: NDArray, slope: NDArray, target: NDArray, factors: NDArray)
         values = np.where(present, values, 0.0)
         return np.where(present, values - values.sum(axis=0) / np.maximum(count, 1), 0.0)
 
-    shifted, target = centred(shifted), centred(target)
+    shifted = centred(shifted)
+    target = centred(target)
     power, target_power = (np.maximum(np.sum(a**2, axis=0), TINY) for a in (shifted, target))
     product = np.sum(shifted * target, axis=0)
     gain = product / power

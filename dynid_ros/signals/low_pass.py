@@ -190,7 +190,8 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
     if np.isnan(bands).all():
         # A joint that moved in one direction accelerated where the window is small. Elsewhere it is a trend.
         reach = length // 2
-        before, after = 2 * position[0] - position[reach:0:-1], 2 * position[-1] - position[-2 : -reach - 2 : -1]
+        before = 2 * position[0] - position[reach:0:-1]
+        after = 2 * position[-1] - position[-2 : -reach - 2 : -1]
         bands, valleys = _bands(np.concatenate([before, position, after]), rate, length, share)
     if np.isnan(bands).all():
         raise RecordingError("no joint moves above its noise: there is no motion to choose a cut-off for")
@@ -215,7 +216,8 @@ def _bands(position: NDArray, rate: float, length: int, share: float) -> tuple[N
     # Slow motion leaks into high frequencies, where ω⁴ magnifies it: a squared Hann window leaks little.
     frequency, density = power_density(position, rate, squared_hann(length))
     # Detrending empties the lowest bins, the last one holds half.
-    frequency, density = frequency[1:-1], density[1:-1]
+    frequency = frequency[1:-1]
+    density = density[1:-1]
     found = np.array([_band(frequency, column, share) for column in density.T])
     return found[:, 0], found[:, 1]
 

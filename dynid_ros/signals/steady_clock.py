@@ -208,7 +208,9 @@ def acceleration_noise(time: NDArray, position: NDArray, noise: float) -> float:
     reach = max(1, round(SLOPE_TIME_S * (len(time) - 1) / (time[-1] - time[0])))
     if len(time) <= 2 * reach:
         return 0.0
-    before, middle, after = position[: -2 * reach], position[reach:-reach], position[2 * reach :]
+    before = position[: -2 * reach]
+    middle = position[reach:-reach]
+    after = position[2 * reach :]
     half = ((time[2 * reach :] - time[: -2 * reach]) / 2)[:, None]
     velocity = np.mean(((after - before) / (2 * half)) ** 2)
     acceleration = np.mean(((after - 2 * middle + before) / half**2) ** 2)

@@ -84,13 +84,16 @@ class SteadySamples:
         self._waiting.append((time, values))
         if len(self._waiting) <= LEARNING_SAMPLES:
             return []
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         self.period = _period_of(np.array([moment for moment, _ in waiting]))
         return [steady for sample in waiting for steady in self._place(*sample)]
 
     def _start(self) -> None:
         """Start again: the next sample sets the phase."""
-        self._phase, self._count, self._starts = math.nan, LEARNING_SAMPLES, True
+        self._phase = math.nan
+        self._count = LEARNING_SAMPLES
+        self._starts = True
         self._before: deque[NDArray] = deque(maxlen=max(MIN_SUPPORT, self._max_bridged // 2))
         self._after: list[tuple[float, NDArray]] = []
         self._empty_slots = 0
@@ -125,7 +128,8 @@ class SteadySamples:
         steps = max(1, round(slots))
         self._misfits = self._misfits + 1 if steps > 1 or slots < 0.5 else 0
         if self._misfits >= LEARNING_SAMPLES:
-            self.period, self._misfits = math.nan, 0
+            self.period = math.nan
+            self._misfits = 0
             self._start()
             return self.add(time, values)
         found = []
@@ -156,8 +160,10 @@ class SteadySamples:
 
     def _fill(self) -> list[SteadySample]:
         """Return the samples of a gap, by a cubic through its neighbours, and those after it."""
-        after, empty = self._after, self._empty_slots
-        self._after, self._empty_slots = [], 0
+        after = self._after
+        empty = self._empty_slots
+        self._after = []
+        self._empty_slots = 0
         if not after:
             return []
         found = []
@@ -180,7 +186,8 @@ class SteadySamples:
             return []
         times, samples = zip(*self._mean, strict=True)
         self._mean = []
-        starts, self._starts = self._starts, False
+        starts = self._starts
+        self._starts = False
         if len(times) == 1:
             return [SteadySample(time, values, starts)]
         return [SteadySample(float(np.mean(times)), np.mean(samples, axis=0), starts)]
@@ -191,7 +198,8 @@ def _period_of(times: NDArray) -> float:
     steps = np.diff(times)
     period = float(np.median(steps))
     for _ in range(LEARNING_ROUNDS):
-        slots, ahead = [0], 0.0
+        slots = [0]
+        ahead = 0.0
         for step in steps:
             count = max(1, round((ahead + step) / period))
             ahead = (1.0 - SLOT_TRACKING) * (ahead + step - count * period)
@@ -202,7 +210,8 @@ def _period_of(times: NDArray) -> float:
 
 def _interpolated(slots: NDArray, samples: NDArray, wanted: NDArray) -> NDArray:
     """Return the values at the `wanted` slots of the least-squares cubic through `samples` at `slots`."""
-    center, scale = slots.mean(), max(np.ptp(slots) / 2, 1.0)
+    center = slots.mean()
+    scale = max(np.ptp(slots) / 2, 1.0)
     degree = min(3, len(slots) - 1)
     basis, target = (np.vander((x - center) / scale, degree + 1) for x in (slots, wanted))
     weights = target @ np.linalg.pinv(basis)
