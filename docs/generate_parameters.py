@@ -23,7 +23,7 @@ WRITTEN = (
     "servo_identification",
     "torque_sensor_calibration",
 )
-"""Nodes whose parameter file says no more than their table."""
+"""Nodes whose parameter file has no comments besides the descriptions of the table."""
 
 HEAD = """\
 # Parameters of the nodes
@@ -43,19 +43,19 @@ others in a file, `params_file:=mine.yaml`, by node as in config/*.yaml.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     names = nodes()
     contents = "\n".join(f"- [{name}](#{name})" for name in names)
     return "\n".join([HEAD, contents, "", "\n\n".join(section(name) for name in names), ""])
 
 
 def nodes() -> list[str]:
-    """Names of the nodes, each of which has a parameter file."""
+    """Return the names of the nodes, each of which has a parameter file."""
     return sorted(path.stem for path in CONFIG.glob("*.yaml"))
 
 
 def section(node: str) -> str:
-    """Heading, what the node is, and its table."""
+    """Return heading, description and table of a node."""
     module = import_module(module_of(node))
     first = " ".join((module.__doc__ or "").split("\n\n")[0].split())
     more = f"[config/{node}.yaml](../config/{node}.yaml)"
@@ -63,25 +63,30 @@ def section(node: str) -> str:
 
 
 def table(parameters: Sequence[NodeParameter]) -> Iterable[str]:
-    """Rows of a Markdown table."""
+    """Yield the rows of a Markdown table."""
     yield "| parameter | type | default | |"
     yield "|---|---|---|---|"
     for parameter in parameters:
         text = parameter.description.replace("|", "\\|")
-        text += f"; {parameter.bounds}" * bool(parameter.bounds)
+        text += bounds(parameter)
         live = " *live*" * parameter.adjustable + " *configure*" * parameter.configured
         yield f"| `{parameter.name}`{live} | {kind(parameter.default)} | `{written(parameter.default)}` | {text} |"
 
 
+def bounds(parameter: NodeParameter) -> str:
+    """Return the range of a parameter; choices are part of its description."""
+    return f"; {parameter.bounds}" if parameter.bounds and not parameter.choices else ""
+
+
 def kind(default: object) -> str:
-    """Type in the words of ROS."""
+    """Return the type in the words of ROS."""
     if isinstance(default, list):
         return f"list of {kind(default[0])}s"
     return {bool: "bool", int: "integer", float: "double", str: "string"}[type(default)]
 
 
 def written(default: object) -> str:
-    """The value as a parameter file holds it."""
+    """Return the value as a parameter file has it."""
     if isinstance(default, str):
         return f'"{default}"'
     if isinstance(default, list) and all(isinstance(item, str) for item in default):
@@ -90,11 +95,11 @@ def written(default: object) -> str:
 
 
 def parameter_file(node: str) -> str:
-    """The node's parameters with their defaults, each below what it means."""
+    """Return the parameter file of a node: each default below its description."""
     lines = [f"# Parameters of `ros2 run dynid_ros {node} --ros-args --params-file {node}.yaml`", "/**:"]
     lines.append("  ros__parameters:")
     for parameter in import_module(module_of(node)).PARAMETERS:
-        live = f"; {parameter.bounds}" * bool(parameter.bounds)
+        live = bounds(parameter)
         live += ". May be changed while the node runs" if parameter.adjustable else ""
         text = parameter.description.replace("nan:", ".nan:")
         lines += textwrap.wrap(
