@@ -1,1 +1,1 @@
-"""The acts of the demo, and what they share."""
+"""Acts of the demo and their common parts."""

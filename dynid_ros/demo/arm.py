@@ -160,7 +160,7 @@ class DemoArm:
         spin_until(self._node, lambda: self._compensation_state == "active", RAMP_TIMEOUT_S, text)
 
     def began_to_move(self, distance: float) -> float:
-        """Return the stamp, s, at which a joint first was `distance` (rad or m) from the start of the track.
+        """Return the first stamp, s, with a joint `distance` (rad or m) away from the start of the track.
 
         Raises:
             DynidError: the arm has not moved so far.

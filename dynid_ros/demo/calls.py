@@ -41,7 +41,7 @@ def spin_until(node: Node, reached: Callable[[], bool], timeout: float, failure:
 
 
 def require_simulation(node: Node) -> None:
-    """Check that no robot is there that the demo would move as well.
+    """Check that the demo moves nothing but the simulator.
 
     Raises:
         DynidError: another node than the simulator publishes joint states.

@@ -22,7 +22,7 @@ from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 
 @dataclass(frozen=True)
 class ActPlan:
-    """What an act needs.
+    """Requirements of an act.
 
     Attributes:
         play: function that plays the act.
@@ -42,11 +42,13 @@ class ActPlan:
 GRAVITY_FILE = {"gravity/identified.yaml": "gravity"}
 LINKS_FILE = {"links/identified.yaml": "links"}
 ACTS = {
-    "gravity": ActPlan(gravity_act.gravity_act, 4, motions=[gravity_act.MOTION]),
+    "gravity": ActPlan(gravity_act.gravity_act, 4, motions=[gravity_act.GRAVITY_MOTION]),
     "hand_guiding": ActPlan(guiding_act, 1, GRAVITY_FILE),
-    "links": ActPlan(links_act.links_act, 2, motions=links_act.MOTIONS),
-    "load": ActPlan(load_act.load_act, 5, GRAVITY_FILE | LINKS_FILE, [load_act.MOTION]),
-    "torque_sensors": ActPlan(torque_sensors_act.torque_sensor_act, 2, GRAVITY_FILE, [torque_sensors_act.MOTION]),
+    "links": ActPlan(links_act.links_act, 2, motions=links_act.LINKS_MOTIONS),
+    "load": ActPlan(load_act.load_act, 5, GRAVITY_FILE | LINKS_FILE, [load_act.LOAD_MOTION]),
+    "torque_sensors": ActPlan(
+        torque_sensors_act.torque_sensor_act, 2, GRAVITY_FILE, [torque_sensors_act.SENSORS_MOTION]
+    ),
     "flexible_joint": ActPlan(flexible_act, 2, is_separate=True),
 }
 PARAMETERS = (

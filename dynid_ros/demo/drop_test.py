@@ -69,7 +69,7 @@ def largest_drift(position: NDArray) -> NDArray:
 
 @dataclass(frozen=True)
 class SideView:
-    """A vertical plane through the base, in which the arm is drawn as a stick figure.
+    """A vertical plane through the base, to draw the arm as a stick figure.
 
     Attributes:
         robot: arm.

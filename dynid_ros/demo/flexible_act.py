@@ -33,9 +33,9 @@ TERMS = {
     "Motor inertia": ("motor_inertia", "rotor_inertia", "kg m²", 15.0),
     "Coulomb friction": ("link_coulomb", "coulomb", "N m", 15.0),
 }
-"""Keys of `identified.yaml` and of the truth, unit, and largest relative error in per cent. Motor inertia is the
-smaller part of what a torque moves near the resonance. MuJoCo's dry friction is softer around standstill than the
-model's, which its intervals do not know: their coverage is no check."""
+"""Keys of `identified.yaml` and of the truth, unit, and largest relative error in per cent. Motor inertia is
+the smaller part of the moving inertia near the resonance. MuJoCo's dry friction is softer around standstill than the
+model's, so the coverage of the intervals is not checked."""
 JOINTS = ("joint_1", "joint_2")
 """Joints that move; the others are held."""
 NAMESPACE = "/flexible"
@@ -75,8 +75,7 @@ MAX_GAP_S = 0.1
 """Largest time between joint states. A longer gap breaks the period, which separates the harmonics of the motors."""
 MAX_TRIES = 3
 IDENTIFICATION = f"{NAMESPACE}/flexible_joint_identification"
-TITLE = "Flexible joints: springs, seen by a camera"
-STORY = (
+FLEXIBLE_STORY = (
     "Another arm has a spring in each of its two joints, as gears have: the link does not follow its motor, and the "
     "arm swings. A camera sees markers on the links, by a clock of its own and from an unknown place.",
     "The motors shake the arm up to near its resonances. Motor torques, motor angles and markers determine the "
@@ -167,7 +166,8 @@ def excitation(robot: RobotModel) -> FourierSeries:
 def judge_flexible_joints(robot: RobotModel, truth: dict[str, Any], folder: Path) -> Act:
     """Compare `identified.yaml` in `folder` with the truth of the simulation."""
     document = load_identified(folder / "identified.yaml")
-    joints, true = document["flexible_joints"], truth["joints"]
+    joints = document["flexible_joints"]
+    true = truth["joints"]
 
     def compare(joint: str, label: str, key: str, true_key: str, unit: str) -> Comparison:
         entry = joints[joint]
@@ -182,8 +182,8 @@ def judge_flexible_joints(robot: RobotModel, truth: dict[str, Any], folder: Path
         error = max(comparison.relative_error for comparison in comparisons[label])
         checks.append(Check(f"{label}, worst joint: relative error", 100 * error, largest, "%"))
     return Act(
-        TITLE,
-        STORY,
+        "Flexible joints: springs, seen by a camera",
+        FLEXIBLE_STORY,
         checks,
         [comparison for of_term in comparisons.values() for comparison in of_term],
         _draw_springs(document, robot, comparisons["Stiffness"]),

@@ -22,9 +22,8 @@ MAX_TORQUE_ERROR_PERCENT = 0.5
 """RMS over the fresh poses, in per cent of the largest gravity torque of each joint."""
 MAX_DRIFT_PERCENT = 2.0
 """Drift with compensation, in per cent of the drift without."""
-MOTION = {"motion": "poses", "target": "gravity", "count": 8, "dwell": 0.8, "approach": [0.03]}
-TITLE = "Gravity: the arm floats"
-STORY = (
+GRAVITY_MOTION = {"motion": "poses", "target": "gravity", "count": 8, "dwell": 0.8, "approach": [0.03]}
+GRAVITY_STORY = (
     "The arm is let go, its motors off: it falls. Then it moves to a few poses, to each from below and from above, and "
     "dwells there. The torque of the motors then is gravity; friction has the opposite sign from the other side, and "
     "cancels. The gravity parameters follow.",
@@ -35,7 +34,9 @@ STORY = (
 
 def gravity_act(stage: Stage) -> None:
     """Play the act."""
-    arm, settings, folder = stage.arm, stage.settings, stage.output / "gravity"
+    arm = stage.arm
+    settings = stage.settings
+    folder = stage.output / "gravity"
     stage.announce("Without compensation: the arm is let go.")
     arm.move(settings.drop_pose)
     sagging = arm.drop(settings.drop_time)
@@ -57,7 +58,8 @@ def gravity_act(stage: Stage) -> None:
 def judge_gravity(robot: RobotModel, truth: ArmTruth, folder: Path, test: DropTest) -> Act:
     """Compare `identified.yaml` in `folder` with the truth of MuJoCo, and write `drop.png` there."""
     model = IdentifiedGravity(robot, load_identified(folder / "identified.yaml"))
-    lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.minimum(robot.limits.upper, np.pi)
     poses = np.random.default_rng(2026).uniform(lower, upper, (N_FRESH_POSES, robot.n_joints))
     true_torque = truth.gravity_torque(poses)
     torque = model.gravity.regressor(poses) @ np.where(_is_loaded(model), model.moments, 0.0)
@@ -69,8 +71,8 @@ def judge_gravity(robot: RobotModel, truth: ArmTruth, folder: Path, test: DropTe
     picture = DropPicture(robot, test)
     later = f"{test.duration:.0f} s later"
     return Act(
-        TITLE,
-        STORY,
+        "Gravity: the arm floats",
+        GRAVITY_STORY,
         [
             Check(
                 f"Gravity torque in {N_FRESH_POSES} fresh poses, worst joint: RMS error over the largest torque",
@@ -104,7 +106,8 @@ def _is_loaded(model: IdentifiedGravity) -> NDArray:
 
 def _compare_moments(model: IdentifiedGravity, truth: ArmTruth) -> list[Comparison]:
     """Return the gravity parameters of all joints that gravity loads."""
-    robot, gravity = model.robot, model.gravity
+    robot = model.robot
+    gravity = model.gravity
     # the truth is in the link frames, the parameters are about the joint axes
     in_joints = np.einsum("iab,ib->ia", robot.chain.link_offsets[:, :3, :3], truth.gravity_moments())
     true = in_joints[:, :2].ravel()

@@ -23,14 +23,13 @@ MIN_LEAD_CM = 15.0
 MAX_DRIFT_MM = 5.0
 WATCH_TIME_S = 2.0
 MIN_WATCH_TIME_S = 1.9
-CENTI = 100.0
-MILLI = 1000.0
+CM_PER_M = 100.0
+MM_PER_M = 1000.0
 LEADS = ([0.0, 0.2, 0.15], [-0.1, -0.15, 0.15])
 """Displacements of the wrist by the hand, one after the other, in the base frame, m."""
 HELD_LINK = "link_5"
 """Link whose origin is where the axes of the wrist meet: a push there does not turn the wrist's joints."""
-TITLE = "Hand guiding: the arm is led, and stays where it is left"
-STORY = (
+GUIDING_STORY = (
     "The arm floats, and a hand takes it by the wrist. No node knows of the hand: the motors apply the gravity torque "
     "of the present pose, and the arm follows. The hand overcomes only friction and inertia.",
     "Where the hand lets go, the arm stays.",
@@ -64,7 +63,7 @@ class GuidedMotion:
 
     @property
     def distances(self) -> NDArray:
-        """Distance by which each lead moved the held place, m."""
+        """Displacement of the held place by each lead, m."""
         held = self.held
         rows = [np.searchsorted(self.time, lead).clip(0, len(self.time) - 1) for lead in self.leads]
         return np.array([np.linalg.norm(held[end] - held[start]) for start, end in rows])
@@ -115,17 +114,17 @@ def judge_guiding(motion: GuidedMotion) -> Act:
     """Check that the arm followed the hand and stayed where it was left."""
     poses = motion.position[[0, *(rows.stop - 1 for rows in motion.rests())]]
     return Act(
-        TITLE,
-        STORY,
+        "Hand guiding: the arm is led, and stays where it is left",
+        GUIDING_STORY,
         [
             Check(
                 f"Wrist led with at most {motion.force.max():.0f} N, shortest lead",
-                CENTI * float(motion.distances.min()),
+                CM_PER_M * float(motion.distances.min()),
                 MIN_LEAD_CM,
                 "cm",
                 at_least=True,
             ),
-            Check("Drift of the wrist when left", MILLI * float(motion.drifts.max()), MAX_DRIFT_MM, "mm"),
+            Check("Drift of the wrist when left", MM_PER_M * float(motion.drifts.max()), MAX_DRIFT_MM, "mm"),
             Check("Time of watching", motion.shortest_rest, MIN_WATCH_TIME_S, "s", at_least=True),
         ],
         pictures={
@@ -138,7 +137,7 @@ def judge_guiding(motion: GuidedMotion) -> Act:
 def _draw_motion(motion: GuidedMotion) -> str:
     """Draw the displacement of the held place, and the force of the hand below, as SVG."""
     held = motion.held
-    displacement = CENTI * np.linalg.norm(held - held[0], axis=1)
+    displacement = CM_PER_M * np.linalg.norm(held - held[0], axis=1)
 
     def draw(figure: Figure) -> None:
         above = plot_area(figure, left=52, bottom=50 + FORCE_HEIGHT)
@@ -158,7 +157,7 @@ def _draw_motion(motion: GuidedMotion) -> str:
 
 
 def _draw_poses(robot: RobotModel, poses: NDArray) -> str:
-    """Draw the arm from the side in the poses (P, n) in which it was left, the first in grey, as SVG."""
+    """Draw the arm from the side in the poses (P, n) after each lead, the first in grey, as SVG."""
     sticks = SideView.from_motion(robot, poses).sticks(poses)
 
     def draw(figure: Figure) -> None:

@@ -21,7 +21,7 @@ MAX_FORCE_N = 60.0
 HOLD_TIME_S = 0.6
 """Time for which the hand holds the arm at the end of a lead."""
 MAX_STATE_AGE_S = 0.1
-"""Age of a joint state up to which the hand pulls by it."""
+"""Largest age of a joint state that the hand pulls by."""
 MAX_WAIT_S = 120.0
 
 

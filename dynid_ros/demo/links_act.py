@@ -26,13 +26,12 @@ MIN_COVERED_PERCENT = 80.0
 """Share of about 60 intervals of 95 %. They err together: in 20 repetitions of the demo's motion 97 % contained the
 truth on average, 87 % in the worst case; intervals of half the right width would contain 67 %."""
 FOURIER = {"motion": "fourier", "target": "links", "base_frequency": 0.125, "harmonics": 10}
-MOTIONS = (
+LINKS_MOTIONS = (
     {**FOURIER, "seed": 1, "periods": 2, "design_time": 8.0},
     # the validation motion need not show the links best
     {**FOURIER, "seed": 2, "periods": 1, "design_time": 0.0},
 )
-TITLE = "Links: masses, inertias and friction"
-STORY = (
+LINKS_STORY = (
     "Gravity is not all: a moving arm has inertia and friction. A motion of all joints at once is designed to show "
     "them best within the limits of the arm, clear of the floor and of the arm itself; it is made and recorded. "
     "Masses, mass moments, inertias and friction of all links are identified from it, with 95 % intervals.",
@@ -42,11 +41,12 @@ STORY = (
 
 def links_act(stage: Stage) -> None:
     """Play the act: identify from one motion, and validate on another."""
-    arm, folder = stage.arm, stage.output / "links"
+    arm = stage.arm
+    folder = stage.output / "links"
     stage.call.trigger("/simulator/reset")
     stage.announce("Excitation: a motion of all joints, designed to show the links; then another one.")
     # Stiction holds a joint at standstill, which no model predicts: the approach with its dwells is left out.
-    fitted, unseen = (stage.excitation.record("running") for _ in MOTIONS)
+    fitted, unseen = (stage.excitation.record("running") for _ in LINKS_MOTIONS)
     stage.announce("Links and friction are identified from the first bag, and validated on the second.")
     stage.call.set_parameters("/link_identification", {"recording": fitted, "validation_recording": unseen})
     stage.begin("links", "/link_identification/identify")
@@ -69,7 +69,8 @@ def judge_links(robot: RobotModel, truth: dict[str, Any], folder: Path, unseen: 
         unseen: recording of a motion that was not fitted.
     """
     document = load_identified(folder / "identified.yaml")
-    arm, true_arm = known_arm(document, robot), tabled_arm(truth)
+    arm = known_arm(document, robot)
+    true_arm = tabled_arm(truth)
     motion = _filtered_motion(arm.model, unseen)
     torque = true_arm.truth.drive_torque(*motion)
 
@@ -88,8 +89,8 @@ def judge_links(robot: RobotModel, truth: dict[str, Any], folder: Path, unseen: 
     ]
     label = "RMS error of the torque (% of the true RMS)"
     return Act(
-        TITLE,
-        STORY,
+        "Links: masses, inertias and friction",
+        LINKS_STORY,
         [
             Check(
                 "Torque of links and rotors on the unseen motion, worst joint: RMS error over the true RMS (URDF: "

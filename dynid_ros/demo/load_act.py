@@ -26,7 +26,7 @@ from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
 MAX_MASS_ERROR_PERCENT = 1.0
 MAX_CENTRE_ERROR_MM = 5.0
 MAX_INERTIA_ERROR_PERCENT = 20.0
-"""In 11 repetitions, each with another motion, the errors were at most 0.5 %, 1.1 mm and 8 %."""
+"""Errors in 11 repetitions, each with another motion, were at most 0.5 %, 1.1 mm and 8 %."""
 MIN_COVERED_PERCENT = 80.0
 """Share of ten intervals of 95 %, which err together."""
 LIVE_TIME_S = 5.0
@@ -48,7 +48,7 @@ BLOCK = {
     "load_inertia": [0.00333, 0.0, 0.0, 0.01667, 0.0, 0.01667],
 }
 """A block of 30 x 10 x 10 cm."""
-MOTION = {
+LOAD_MOTION = {
     "motion": "fourier",
     "target": "load",
     "base_frequency": 0.2,
@@ -61,15 +61,14 @@ SAG_TIME_S = 1.0
 FLOAT_TIME_S = 2.0
 """Duration of the drops without and with the known load."""
 AWAY_POSE = [-0.6, 0.5, 1.0, -0.4, 0.8, -0.3]
-"""Pose to which the arm moves when it lets go of the load."""
+"""Target of the move that ends with the release of the load."""
 MOVING_TIME_S = 1.3
 WATCH_TIME_S = 2.0
 """Time between the start of that move and the release of the load, and time of watching after it."""
 MIN_MOTION_RAD = 0.01
 SAY_PERIOD_S = 1.0
-NODE = "/load_identification"
-TITLE = "A load: weighed in motion, and carried"
-STORY = (
+LOAD_NODE = "/load_identification"
+LOAD_STORY = (
     "The arm picks up a block of 2 kg that is not announced. Let go with the gravity torque of the arm alone, it sags. "
     "Then it moves, and a node weighs the block meanwhile: mass, centre of mass and inertia follow from the torque "
     "beyond that of the arm alone, which the act before has identified.",
@@ -83,8 +82,8 @@ class LoadRun:
     """Observations of the arm and its nodes; stamps are of one clock, s.
 
     Attributes:
-        began: stamp at which the arm began to move with the load.
-        put_down: stamp at which the load was let go of.
+        began: stamp of the first motion with the load.
+        put_down: stamp of the release of the load.
         estimates: messages of `~/estimate` of the node `load_identification`, with the stamps of their arrival.
         sag: largest drift of a joint with compensation of the arm alone, rad.
         drift: largest drift of a joint with compensation of the load too, rad.
@@ -108,7 +107,7 @@ class LoadRun:
 
     @property
     def change_error(self) -> float:
-        """Error of the time at which the node noticed that the load was put down, s; NaN: not noticed."""
+        """Error of the detected time of the release, s; NaN: not detected."""
         changes = self.estimates[-1][1]["changes"] if self.estimates else []
         times = [one["time"] for one in changes if one["mass"] < 0 and one["noticed"] >= self.put_down]
         return abs(times[0] - self.put_down) if times else float("nan")
@@ -116,7 +115,9 @@ class LoadRun:
 
 def load_act(stage: Stage) -> None:
     """Play the act."""
-    arm, pose, folder = stage.arm, stage.settings.drop_pose, stage.output / "load"
+    arm = stage.arm
+    pose = stage.settings.drop_pose
+    folder = stage.output / "load"
     stage.call.trigger("/simulator/reset")
     stage.announce("A load is picked up that is not announced: with the compensation of the arm alone, the arm sags.")
     with arm.compensation():
@@ -132,14 +133,14 @@ def load_act(stage: Stage) -> None:
         with stage.node("load_identification", parameters):
             listener = _EstimateListener(stage)
             stage.announce("Excitation: a motion designed to show loads; the load is estimated meanwhile.")
-            stage.call.wait(f"{NODE}/identify", timeout=START_TIMEOUT_S)
+            stage.call.wait(f"{LOAD_NODE}/identify", timeout=START_TIMEOUT_S)
             stage.excitation.report_design()
             with arm.listening():
                 stage.excitation.record("running", listen_only=True)
                 began = arm.began_to_move(MIN_MOTION_RAD)
             listener.is_printing = False
             stage.announce("The load is identified from the bag.")
-            say(stage.call.trigger(f"{NODE}/identify", timeout=COMPUTING_TIMEOUT_S))
+            say(stage.call.trigger(f"{LOAD_NODE}/identify", timeout=COMPUTING_TIMEOUT_S))
             stage.announce("Gravity compensation knows the load: the arm is let go again.")
             arm.move(pose)
             floating = arm.drop(FLOAT_TIME_S)
@@ -163,10 +164,11 @@ class _EstimateListener:
         self._stage = stage
         self._last_print = -np.inf
         self._n_changes = 0
-        stage.create_subscription(String, f"{NODE}/estimate", self._on_estimate, 10)
+        stage.create_subscription(String, f"{LOAD_NODE}/estimate", self._on_estimate, 10)
 
     def _on_estimate(self, message: String) -> None:
-        estimate, now = yaml.safe_load(message.data), self._stage.now()
+        estimate = yaml.safe_load(message.data)
+        now = self._stage.now()
         self.estimates.append((now, estimate))
         for change in estimate["changes"][self._n_changes :]:
             say(f"noticed: {change['mass']:+.1f} kg, {now - change['time']:.2f} s ago")
@@ -189,7 +191,7 @@ def _describe(estimate: dict[str, Any]) -> str:
 
 
 def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
-    """Compare `identified.yaml` in `folder` and what was observed with the truth of MuJoCo.
+    """Compare `identified.yaml` in `folder`, and the observations, with the truth of MuJoCo.
 
     Args:
         truth: truth of the simulated arm while it carried the load, see `truth_table`.
@@ -197,7 +199,7 @@ def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
         run: observations.
 
     Raises:
-        DynidError: the file says that there is no load.
+        DynidError: the file has no load.
     """
     estimate = load_identified(folder / "identified.yaml")["load"]
     true = truth["load"]
@@ -214,8 +216,8 @@ def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
     centre_error = float(np.linalg.norm(np.subtract(estimate["center"], true["center"])))
     live_error = abs(run.live_mass / true["mass"] - 1)
     return Act(
-        TITLE,
-        STORY,
+        "A load: weighed in motion, and carried",
+        LOAD_STORY,
         [
             Check("Mass, relative error", 100 * comparisons[0].relative_error, MAX_MASS_ERROR_PERCENT, "%"),
             Check("Centre of mass, error", MILLI * centre_error, MAX_CENTRE_ERROR_MM, "mm"),
@@ -244,7 +246,7 @@ def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
 
 
 def _compare(true: dict[str, Any], estimate: dict[str, Any]) -> list[Comparison]:
-    """Return mass, centre of mass and inertia beside the truth."""
+    """Compare mass, centre of mass and inertia with the truth."""
     mass_half = float(np.ptp(estimate["interval"]["mass"]) / 2)
     comparisons = [Comparison("Mass", "kg", true["mass"], estimate["mass"], mass_half)]
     halves = np.ptp(estimate["interval"]["center"], axis=1) / 2

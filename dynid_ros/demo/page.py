@@ -32,7 +32,7 @@ HOW_TO_READ = (
     "the physics engine, MuJoCo, computes with; no identification has seen it."
 )
 MAX_OPEN_ROWS = 12
-"""Rows up to which a table is open at first."""
+"""Largest number of rows of a table that starts unfolded."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Comparison:
-    """An estimate beside the true value.
+    """An estimate and the true value.
 
     Attributes:
         name: name of the parameter.
@@ -141,7 +141,7 @@ class Act:
         title: title.
         story: paragraphs on what happened, for readers who know neither the package nor its words.
         checks: measured values and their bounds.
-        comparisons: estimates beside true values.
+        comparisons: estimates with their true values.
         pictures: SVG by caption.
         pages: title and address of further pages, relative to the page of the demo.
         seconds: duration; NaN: not known.

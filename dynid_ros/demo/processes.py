@@ -15,7 +15,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes import module_of
 
 STOP_TIMEOUT_S = 10.0
-"""Time in which a process must end by itself before it is killed."""
+"""Time that a process has to end before it is killed."""
 POLL_PERIOD_S = 0.02
 PR_SET_PDEATHSIG = 1
 N_LOG_LINES = 8
@@ -30,7 +30,7 @@ class DemoProcess:
         log: file for the output; None: the output of this process.
         namespace: namespace of the node; empty: none.
         node: another name of the node; empty: that of the module.
-        good: exit codes that are no fault; a node that serves has none.
+        good: exit codes without a fault; empty for a node that serves.
         files: parameter files; None: those of the command line of this process.
     """
 
@@ -88,7 +88,7 @@ class DemoProcess:
 
 @contextmanager
 def running(processes: list[DemoProcess], *started: DemoProcess) -> Iterator[None]:
-    """Add started processes to those that are watched; they end with the block."""
+    """Watch started processes for the block, and stop them after it."""
     processes += started
     try:
         yield
@@ -102,7 +102,7 @@ def stop(processes: Iterable[subprocess.Popen], timeout: float = STOP_TIMEOUT_S)
     """Terminate processes, wait for their end, and kill those that do not end in time."""
     alive = [process for process in processes if process.poll() is None]
     for process in alive:
-        process.terminate()  # by SIGTERM, at which rclpy ends its work; SIGINT would raise in the middle of it
+        process.terminate()  # by SIGTERM: rclpy ends its work then, while SIGINT raises in the middle of it
     deadline = time.monotonic() + timeout
     while any(process.poll() is None for process in alive) and time.monotonic() < deadline:
         time.sleep(POLL_PERIOD_S)

@@ -1,4 +1,4 @@
-"""What the acts of the demo share: motions that are designed ahead, nodes, services, and acts that are judged later."""
+"""Stage of the demo's acts: motions that are designed ahead, nodes, services, and acts that are judged later."""
 
 import sys
 from collections import deque
@@ -76,7 +76,7 @@ class DemoExcitation:
         """Make the next motion, record it, and return the path of the bag.
 
         Args:
-            record_from: state of the excitation in which the recording starts.
+            record_from: state of the excitation that starts the recording.
             listen_only: whether nothing else is done meanwhile, so that messages are received at once.
         """
         self.report_design()

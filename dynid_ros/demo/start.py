@@ -1,4 +1,4 @@
-"""Start the demo: all nodes as processes, on a ROS domain and in a folder that no other process uses.
+"""Start the demo: all nodes as processes, on their own ROS domain and in their own folder.
 
 The coordinator starts the nodes that need results of the others.
 """
@@ -41,7 +41,7 @@ OUTPUTS = {
 }
 """Parameters of the nodes that are paths below the output folder."""
 DISCOVERY_VARIABLES = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")
-"""Environment variables by which ROS 2 would find other machines or domains."""
+"""Environment variables that let ROS 2 find other machines or domains."""
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
 
 @contextmanager
 def alone(output: Path, domain: str = "") -> Iterator[None]:
-    """Keep what this process starts on this machine, on a ROS domain and in a folder that nothing else uses.
+    """Keep started processes on this machine, on an unused ROS domain and in an unused folder.
 
     The demo publishes joint states and commands by the names that a robot has, so the domain of the caller, which may
     be that of a driver, is not used.

@@ -17,17 +17,16 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.report.formats import joint_units
 
 MAX_GAIN_ERROR_PERCENT = 1.0
-"""In 30 repetitions of the demo's motion the sensor at the tip, which gravity loads to a seventh of its range, was off
-by at most 0.6 %, the others by at most 0.4 %."""
+"""Errors in 30 repetitions of the demo's motion: the sensor at the tip, which gravity loads to a seventh of its range,
+was off by at most 0.6 %, the others by at most 0.4 %."""
 MAX_OFFSET_ERROR_PERCENT = 0.2
-"""In per cent of the range; at most 0.05 % in the same repetitions."""
+"""Per cent of the range; at most 0.05 % in the same repetitions."""
 MIN_COVERED_PERCENT = 70.0
 """Share of about 11 intervals of 95 %, which err together: they share the errors of the gravity parameters."""
 WRONG_SENSORS = {"torque_gain_error": [0.1], "torque_offset": [0.05]}
-MOTION = {"motion": "poses", "target": "gravity", "count": 6, "dwell": 0.8, "approach": [0.03]}
-NODE = "/torque_sensor_calibration"
-TITLE = "Torque sensors: calibrated in place"
-STORY = (
+SENSORS_MOTION = {"motion": "poses", "target": "gravity", "count": 6, "dwell": 0.8, "approach": [0.03]}
+SENSORS_NODE = "/torque_sensor_calibration"
+SENSORS_STORY = (
     "The torque sensors of the arm go wrong: gains by 10 %, offsets by 5 % of the range. But by now the weight of the "
     "arm is known. The arm dwells in a few poses, and the readings are compared with the gravity torque there: gain "
     "and offset of each sensor follow, without taking the arm apart.",
@@ -36,7 +35,8 @@ STORY = (
 
 def torque_sensor_act(stage: Stage) -> None:
     """Play the act."""
-    folder, robot = stage.output / "torque_sensors", stage.arm.robot
+    folder = stage.output / "torque_sensors"
+    robot = stage.arm.robot
     stage.call.trigger("/simulator/reset")
     stage.announce("The torque sensors go wrong. Excitation: a few poses, from both sides.")
     stage.call.set_parameters("/simulator", WRONG_SENSORS)
@@ -45,8 +45,8 @@ def torque_sensor_act(stage: Stage) -> None:
     with stage.node("torque_sensor_calibration", parameters):
         stage.excitation.record()
         stage.announce("Gains and offsets, by the gravity that was identified before.")
-        stage.call.wait(f"{NODE}/identify", timeout=START_TIMEOUT_S)
-        say(stage.call.trigger(f"{NODE}/identify", timeout=COMPUTING_TIMEOUT_S))
+        stage.call.wait(f"{SENSORS_NODE}/identify", timeout=START_TIMEOUT_S)
+        say(stage.call.trigger(f"{SENSORS_NODE}/identify", timeout=COMPUTING_TIMEOUT_S))
     stage.judge_later("torque_sensors", lambda: judge_torque_sensors(robot, truth, folder))
 
 
@@ -59,11 +59,13 @@ def judge_torque_sensors(robot: RobotModel, truth: dict[str, Any], folder: Path)
         folder: folder of the calibration.
     """
     document = load_identified(folder / "identified.yaml")
-    sensors, true = document["torque_sensors"], truth["joints"]
+    sensors = document["torque_sensors"]
+    true = truth["joints"]
     wide = float(half_width(1.0, dof_of(document["torque_sensor_calibration"])))
 
     def compare(joint: str, label: str, unit: str, true_value: float) -> Comparison:
-        value, error = sensors[joint][label], sensors[joint]["std"][label]
+        value = sensors[joint][label]
+        error = sensors[joint]["std"][label]
         is_known = value is not None and error is not None
         half = wide * error if is_known else np.nan
         return Comparison(f"{label.capitalize()} of {joint}", unit, true_value, value if is_known else np.nan, half)
@@ -81,8 +83,8 @@ def judge_torque_sensors(robot: RobotModel, truth: dict[str, Any], folder: Path)
     picture = before_after_plot(loaded, before, after, "error of the gain (%)")
     comparisons = [*gains, *offsets]
     return Act(
-        TITLE,
-        STORY,
+        "Torque sensors: calibrated in place",
+        SENSORS_STORY,
         [
             Check("Gain, worst joint: relative error", float(after.max()), MAX_GAIN_ERROR_PERCENT, "%"),
             Check(

@@ -29,7 +29,7 @@ PARTS: dict[str, Callable[[Mapping[str, Any]], ResultPart]] = {
     "torque_sensors": torque_sensor_part,
     "servos": servo_part,
 }
-"""Part of the page by section of the document, besides that of links, in the order of the page."""
+"""Makers of the parts of the page by section of the document, in the order of the page; links come first."""
 
 
 def write_document_report(

@@ -56,12 +56,12 @@ TERMS = {
     "torque_offset": ("Torque offset", "N m"),
 }
 """Heading and unit for revolute joints, by key of the entries."""
-SHAPES = ("cubic", "dead_zone")
+SPRING_SHAPES = ("cubic", "dead_zone")
 
 
 @dataclass(frozen=True, eq=False)
 class FlexibleEvidence:
-    """Recordings of flexible joints, beside the document.
+    """Recordings of flexible joints that a page shows in addition to the document.
 
     Attributes:
         result: result of the identification, with the springs as measured and the cameras.
@@ -90,7 +90,7 @@ class FlexibleEvidence:
 def flexible_part(
     document: Mapping[str, Any], robot: RobotModel | None = None, evidence: FlexibleEvidence | None = None
 ) -> ResultPart:
-    """Return what a page says of flexible joints.
+    """Return the part of a page on flexible joints.
 
     Raises:
         IdentifiedFileError: the section is malformed.
@@ -223,7 +223,7 @@ def _joint_section(
 
 
 def _term_cell(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, unit: str) -> Cell:
-    """Return the value with its interval; the interval of a stiffness is not symmetric and stands below."""
+    """Return the value with its interval; the interval of a stiffness is not symmetric and follows below."""
     ends = numbers_of(document, entry, "stiffness_interval", 2) if label == "stiffness" else np.full(2, np.nan)
     if not _is_determined(entry, label):
         return Cell("not determined", [f"at least {significant(ends[0])} {unit}".strip()] if ends[0] > 0 else [])
@@ -234,7 +234,7 @@ def _term_cell(document: Mapping[str, Any], entry: Mapping[str, Any], label: str
 
 
 def _describe_spring(entry: Mapping[str, Any]) -> str:
-    shapes = [f"{label} {significant(number_of(entry, label))}" for label in SHAPES if label in entry]
+    shapes = [f"{label} {significant(number_of(entry, label))}" for label in SPRING_SHAPES if label in entry]
     return ", ".join([str(entry.get("spring", "")).replace("_", " "), *shapes])
 
 

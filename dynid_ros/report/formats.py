@@ -10,7 +10,7 @@ from dynid_ros.model import RobotModel
 
 @dataclass(frozen=True)
 class JointUnits:
-    """Units in which the quantities of one joint are printed.
+    """Printed units of the quantities of one joint.
 
     Attributes:
         position: unit of the position, "°" or "mm".

@@ -29,7 +29,7 @@ FAMILIES = {
 }
 """Heading and unit for revolute joints, by the family of the terms."""
 SIDES = {"positive": "+", "negative": "−"}
-SHAPES = {
+SHAPE_NAMES = {
     "stribeck_velocity": ("Stribeck velocity", "velocity"),
     "saturation_velocity": ("saturation velocity", "velocity"),
     "smoothing": ("reverses within", "velocity"),
@@ -53,7 +53,7 @@ def friction_section(
         document: content of `identified.yaml`.
         units: units of each joint.
         model: identified links and friction, to draw the curves.
-        fitted: recordings, to draw the points beside the curves.
+        fitted: fitted recordings, to draw points next to the curves.
     """
     if not any((document.get("friction") or {}).get(joint) for joint in joints_of(document)):
         return None
@@ -122,7 +122,7 @@ def _lines_by_family(
 
 def _describe_shapes(entry: Mapping[str, Any], unit: JointUnits) -> str:
     texts = []
-    for key, (name, field) in SHAPES.items():
+    for key, (name, field) in SHAPE_NAMES.items():
         value = entry.get(key)
         if is_number(value) and value:
             scale = unit.scale if field == "position" else 1.0
@@ -138,7 +138,8 @@ def _friction_curves(model: LinkModel, fitted: Sequence[TorqueComparison]) -> li
     loads = [model.friction.load_torque(robot, *comparison.motion) for comparison in fitted]
     known = [load for load in loads if load is not None]
     mean_load = np.mean(np.abs(np.concatenate(known)), axis=0) if known else np.zeros(robot.n_joints)
-    plots, first = [], 0
+    plots = []
+    first = 0
     for i, (joint, unit, friction) in enumerate(zip(robot.joint_names, joint_units(robot), model.joints, strict=True)):
         coefficients = model.coefficients[first : first + len(friction.terms)]
         first += len(friction.terms)

@@ -35,7 +35,8 @@ from dynid_ros.report.result_page import (
 MIN_LOAD_FRACTION = 0.01
 """Largest gravity torque of a joint over that of the arm below which the joint reads little but friction."""
 MAX_RESIDUAL_FRACTION = 0.05
-"""Largest residual, over the largest gravity torque of the arm, with which friction still holds a compensated arm."""
+"""Largest residual over the largest gravity torque of the arm; friction holds a compensated arm against "
+"smaller ones."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class PredictionError:
 def gravity_part(
     document: Mapping[str, Any], robot: RobotModel | None = None, samples: Samples | None = None
 ) -> ResultPart:
-    """Return what a page says of gravity.
+    """Return the part of a page on gravity.
 
     Args:
         document: content of `identified.yaml` with a section `gravity`.
@@ -140,7 +141,7 @@ def write_gravity_report(path: str | Path, robot: RobotModel, document: dict, sa
 def write_result_report(
     path: str | Path, result: GravityResult, _recordings: object, validations: Sequence[Validation]
 ) -> Path:
-    """Write the report of a result; its validations stand for the recordings that were not fitted."""
+    """Write the report of a result; it shows the validations on recordings that were not fitted."""
     return write_gravity_report(path, result.robot, result.content(validations), result.samples)
 
 

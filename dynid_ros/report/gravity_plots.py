@@ -59,15 +59,20 @@ def rotation_plots(model: IdentifiedGravity, samples: Samples, predicted: NDArra
 def _draw_rotation(
     model: IdentifiedGravity, samples: Samples, predicted: NDArray, rotation: Rotation, note: str
 ) -> Plot:
-    joint, rows = rotation.joint, rotation.rows
-    name, unit = model.robot.joint_names[joint], joint_units(model.robot)[joint]
-    position, torque = samples.position[rows], samples.torque[rows, joint]
-    low, high = position[:, joint].min(), position[:, joint].max()
+    joint = rotation.joint
+    rows = rotation.rows
+    name = model.robot.joint_names[joint]
+    unit = joint_units(model.robot)[joint]
+    position = samples.position[rows]
+    torque = samples.torque[rows, joint]
+    low = position[:, joint].min()
+    high = position[:, joint].max()
     margin = 0.03 * (high - low)
     # The curve is drawn in the mean pose of the other joints.
     grid = np.tile(position.mean(axis=0), (121, 1))
     grid[:, joint] = np.linspace(low - margin, high + margin, len(grid))
-    angle, curve = grid[:, joint] * unit.scale, model.sensor_torque(grid)[:, joint]
+    angle = grid[:, joint] * unit.scale
+    curve = model.sensor_torque(grid)[:, joint]
     coulomb = np.nan_to_num(abs(model.coulomb[joint]))
 
     def draw(figure: Figure) -> None:
@@ -86,7 +91,8 @@ def _draw_rotation(
 
 def draw_scatter(model: IdentifiedGravity, measured: NDArray, predicted: NDArray, joint: int) -> Plot:
     """Return measured over predicted torque (M,) of a joint; NaN: not predicted."""
-    name, unit = model.robot.joint_names[joint], joint_units(model.robot)[joint]
+    name = model.robot.joint_names[joint]
+    unit = joint_units(model.robot)[joint]
     known = np.flatnonzero(np.isfinite(predicted))
     shown = known[spread_indices(len(known))]
 

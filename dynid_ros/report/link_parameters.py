@@ -1,4 +1,4 @@
-"""Links and base parameters in reports: estimates with intervals beside the values of the URDF."""
+"""Links and base parameters in reports: estimates with intervals, and the values of the URDF."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def read_base_parameters(document: Mapping[str, Any], model_values: NDArray | No
         model_values: (k,) values of the identified model; None, or of another size: not known.
 
     Raises:
-        IdentifiedFileError: the section is no list of mappings.
+        IdentifiedFileError: the section is not a list of mappings.
     """
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -226,7 +226,7 @@ def base_section(parameters: Sequence[BaseParameter], links: Sequence[str], *, i
 
 
 def draw_base_parameters(link: str, parameters: Sequence[BaseParameter]) -> str:
-    """Draw the base parameters of a link as SVG, each row on a scale of its own, with the numbers to the right."""
+    """Draw the base parameters of a link as SVG, each row on its own scale, with the numbers to the right."""
     fields = np.array([[one.value, one.half, one.urdf, one.model] for one in parameters])
     value, half, urdf, model = (fields / _row_scale(fields)[:, None]).T
     rows = np.arange(len(parameters))
@@ -328,7 +328,7 @@ def _body_texts(body: Body) -> tuple[str, str, str]:
 
 
 def _determined_alone(entry: Mapping[str, Any]) -> str:
-    """Return the names of the link parameters that have a standard error of their own."""
+    """Return the names of the link parameters with their own standard error."""
     errors = entry.get("std") or {}
     parts = [[errors.get("mass")], errors.get("mass_moment") or [None] * 3, errors.get("inertia") or [None] * 6]
     flat = [error for part in parts for error in part]

@@ -26,7 +26,7 @@ at about 0.003 from the first run, another trajectory of the same style at 0.5."
 MAX_DISTANCE_SAMPLES = 3000
 MAX_LAG_S = 2.0
 MAX_OUTSIDE_FRACTION = 0.1
-"""Fraction of the lags outside of the 95 % band up to which residuals look like sensor noise."""
+"""Largest fraction of the lags outside of the 95 % band for residuals that look like sensor noise."""
 FILTER_SAMPLES = 1 << 14
 CORRELATION_WIDTH = 210
 CORRELATION_HEIGHT = 130
@@ -34,7 +34,7 @@ CORRELATION_HEIGHT = 130
 
 @dataclass(frozen=True, eq=False)
 class TorqueComparison:
-    """All torques of one recording through the same low-pass, decimated.
+    """Torques of one recording, filtered by the same low-pass and decimated.
 
     Attributes:
         recording: name.
@@ -208,7 +208,7 @@ class ResidualCorrelation:
 
     @property
     def memory(self) -> NDArray:
-        """(n,) lag, s, at which the autocorrelation first is within the band of noise; infinite if it never is."""
+        """(n,) smallest lag, s, with an autocorrelation within the band of noise; infinite if there is none."""
         above = self.values > self.noise[:, None] + self.band
         above[0] = True
         within = ~above & np.isfinite(self.values)
@@ -226,7 +226,8 @@ class ResidualCorrelation:
 
         def draw(figure: Figure) -> None:
             axes = plot_area(figure, left=36, bottom=38, top=6)
-            low, high = self.noise - self.band, self.noise + self.band
+            low = self.noise - self.band
+            high = self.noise + self.band
             axes.fill_between(self.lag, low, high, color=LIGHT["band"], linewidth=0)
             axes.axhline(0, color=LIGHT["line"], linewidth=1)
             axes.plot(self.lag, self.values[:, joint], color=LIGHT["identified"], linewidth=1.6)

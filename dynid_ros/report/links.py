@@ -71,7 +71,7 @@ MAX_LISTED_PARAMETERS = 7
 
 @dataclass(frozen=True, eq=False)
 class LinkEvidence:
-    """Recordings that the identified model predicts, beside the document.
+    """Recordings that the identified model predicts, in addition to the document.
 
     Attributes:
         model: identified links and friction.
@@ -100,7 +100,7 @@ class LinkEvidence:
 def link_part(
     document: Mapping[str, Any], robot: RobotModel | None = None, evidence: LinkEvidence | None = None
 ) -> ResultPart:
-    """Return what a page says of links and friction.
+    """Return the part of a page on links and friction.
 
     Args:
         document: content of `identified.yaml` of a link identification.
@@ -177,7 +177,7 @@ def write_link_report(
         path: HTML file, whose folders are made.
         result: result of the identification.
         fitted: recordings that were fitted.
-        unseen: recordings that were not fitted; without any, the page judges on the fitted ones and says so.
+        unseen: recordings that were not fitted; without any, the page judges by the fitted ones.
         validations: agreement on the unseen recordings.
 
     Raises:
@@ -352,7 +352,7 @@ def _residual_section(document: Mapping[str, Any], evidence: LinkEvidence, quali
 
 
 def correlation_sentences(correlation: ResidualCorrelation, joints: Sequence[str], block: float) -> list[str]:
-    """Return what the autocorrelation of the residuals means.
+    """Interpret the autocorrelation of the residuals in sentences.
 
     Args:
         correlation: autocorrelation of the residuals.

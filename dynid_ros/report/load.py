@@ -97,7 +97,7 @@ class LoadEvidence:
 
 
 def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = None) -> ResultPart:
-    """Return what a page says of a load; `views` are pictures by the direction of view.
+    """Return the part of a page on a load; `views` are pictures by the direction of view.
 
     Raises:
         IdentifiedFileError: the section is malformed.
@@ -108,7 +108,8 @@ def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = Non
         remedy="Turn the load against gravity about several axes, and move the wrist faster.",
     )
     low, high = numbers_of(document, load.get("interval") or {}, "mass", 2)
-    mass, half = number_of(load, "mass"), (high - low) / 2
+    mass = number_of(load, "mass")
+    half = (high - low) / 2
     shown = as_fine_as(mass, half)
     tile = Tile("Mass", f"{shown} kg", f"± {significant(half, 2)} kg, 95 % interval by the data alone")
     if not np.isfinite(mass):
@@ -242,7 +243,8 @@ def write_load_report(
         )
     document = result.document()
     part = load_part(document, load_views(result))
-    tiles, sentences = list(part.tiles), list(part.sentences)
+    tiles = list(part.tiles)
+    sentences = list(part.sentences)
     if result.is_loaded:
         tiles.insert(-1, _explained_tile(result.channels, evidence))
         sentences.append(_explained_sentence(result.channels, evidence))
@@ -275,8 +277,9 @@ def _explained_sentence(channels: Sequence[str], evidence: LoadEvidence) -> str:
 
 
 def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
-    """Return measured and predicted torque or wrench of the load, the residuals, and what was estimated with it."""
-    robot, are_dwells = result.robot, result.n_load == STATIC
+    """Return measured and predicted torque or wrench of the load, the residuals, and the nuisance parameters."""
+    robot = result.robot
+    are_dwells = result.n_load == STATIC
     is_torque = tuple(result.channels) == tuple(robot.joint_names)
     wrench_units = dict(zip(AXES, UNITS, strict=True))
     units = [unit.effort for unit in joint_units(robot)] if is_torque else [wrench_units[c] for c in result.channels]
@@ -284,9 +287,11 @@ def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
     rows: slice | NDArray = rows_to_plot(evidence.time, evidence.recording)
     how = f"The middle of {result.sources[int(evidence.recording[rows][0])]}, filtered by a low-pass."
     if are_dwells:
-        rows, how = spread_indices(n_samples), "Each point is a dwell."
+        rows = spread_indices(n_samples)
+        how = "Each point is a dwell."
     what = "torque minus that of the arm, offsets and friction" if is_torque else "wrench minus the bias of the sensor"
-    size, residual = evidence.measured_rms, evidence.residual_rms
+    size = evidence.measured_rms
+    residual = evidence.residual_rms
     relative = np.divide(residual, size, out=np.full(len(size), np.nan), where=size > 0)
     nuisance = list(result.nuisance.values())
     return Section(

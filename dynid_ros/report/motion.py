@@ -71,7 +71,7 @@ class DesignedMotion:
     Attributes:
         robot: arm.
         limits: limits of the joints.
-        workspace: space in which the links may be.
+        workspace: allowed space of the links.
         plan: motion.
         kind: kind of motion, a key of `KINDS`.
         target: parameters that the motion is to determine, a key of `TARGETS`.
@@ -101,7 +101,7 @@ class DesignedMotion:
 
     @cached_property
     def not_checked(self) -> list[str]:
-        """Sentences on what was not checked."""
+        """Sentences on things that were not checked."""
         return list(unchecked(self.robot, self.limits, self.workspace))
 
     @cached_property

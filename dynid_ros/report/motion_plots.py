@@ -22,7 +22,7 @@ N_STICKS = 5
 """Poses of the arm in a view."""
 VIEW_MARGIN = 0.08
 MAX_OBSTACLE_DISTANCE = 0.3
-"""Distance, over the extent of the motion, up to which a view grows to show obstacles, to each side."""
+"""Largest growth of a view to each side for obstacles, over the extent of the motion."""
 CORNERS = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
 DISTANCE_WIDTH = 680
 PLOT_HEIGHT = 260
@@ -71,7 +71,8 @@ class PathViews:
         walls = None
         if workspace.box is not None and np.isfinite(workspace.box).all():
             walls = np.where(CORNERS < 0, *workspace.box) @ frame.T
-        low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
+        low = points.min(axis=(0, 1))
+        high = points.max(axis=(0, 1))
         reach = MAX_OBSTACLE_DISTANCE * (high - low).max()
         for corners in boxes.values():
             low = np.minimum(low, np.maximum(corners.min(axis=0), low - reach))

@@ -1,4 +1,4 @@
-"""A designed motion against the limits of its joints, and the distances of its links from what they must not touch."""
+"""A designed motion against the limits of its joints, and the distances between its links and their surroundings."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MotionUse:
     Attributes:
         robot: arm, whose nominal parameters give the torque.
         limits: limits of the joints.
-        workspace: space in which the links may be.
+        workspace: allowed space of the links.
         trajectory: motion.
     """
 
@@ -85,7 +85,7 @@ class MotionUse:
 
     @cached_property
     def fractions(self) -> dict[str, NDArray]:
-        """(n,) used fraction of each limit by its name; NaN where there is no limit."""
+        """(n,) used fraction of each limit by its name; NaN without a limit."""
         position, velocity, acceleration = self.motion
         middle = (self.limits.upper + self.limits.lower) / 2
         half = (self.limits.upper - self.limits.lower) / 2
@@ -156,7 +156,8 @@ def limit_table(use: MotionUse) -> Table:
     """Return the range and the largest velocity, acceleration, jerk and torque of each joint, with used fractions."""
     position, velocity, acceleration = use.motion
     units = joint_units(use.robot)
-    low, high = position.min(axis=0), position.max(axis=0)
+    low = position.min(axis=0)
+    high = position.max(axis=0)
     texts = {
         "position": [
             f"{significant(unit.scale * low[j])} to {significant(unit.scale * high[j])} {unit.position}"
@@ -186,7 +187,7 @@ def limit_table(use: MotionUse) -> Table:
 
 
 class _Strip(NamedTuple):
-    """One quantity of a joint over time, between its limits."""
+    """Curve of one quantity of a joint over time, and its limits."""
 
     label: str
     values: NDArray

@@ -1,4 +1,4 @@
-"""One HTML page: sections of sentences, tables and figures, in a file that needs no other file.
+"""HTML page of a report: sections of sentences, tables and figures, in one self-contained file.
 
 A report is a `Page` of sections. A section consists of the parts below; a plain string in it is an explanation.
 """
@@ -21,7 +21,7 @@ from dynid_ros.report.formats import counted, significant, unbroken
 
 
 class Tile(NamedTuple):
-    """One important number at the top of the page, with its label and a note."""
+    """An important number at the top of the page, with its label and a note."""
 
     label: str
     value: str
@@ -61,8 +61,8 @@ class Table:
         columns: headings, each with an optional second line such as the unit.
         rows: one cell for each column; the first cell names the row.
         words: indices of the columns that hold words, which may wrap.
-        folded: summary by which a reader opens the table; empty: the table is always open.
-        unfolded: whether a folded table is open at first.
+        folded: label that opens the table on a click; empty: the table is always open.
+        unfolded: whether a folded table starts unfolded.
     """
 
     columns: Sequence[str | tuple[str, str]]
@@ -88,7 +88,7 @@ class Table:
             names: first cells of the rows.
             columns: cells by heading, as in the attributes of the class.
             words: indices of the columns that hold words.
-            folded: summary by which a reader opens the table.
+            folded: label that opens the table on a click.
         """
         return cls((heading, *columns), list(zip(names, *columns.values(), strict=True)), words, folded)
 
@@ -192,7 +192,7 @@ class Page:
         title: title of the window.
         kind: kind of report, above the heading.
         heading: name of the robot.
-        sentences: result in words, for those who read nothing else.
+        sentences: result in words.
         tiles: result in numbers.
         sections: sections in order; None is skipped.
         version: version of the program that made the results.
@@ -244,7 +244,7 @@ class Condition:
 
     @property
     def grade(self) -> str:
-        """Grade in words; a good number with weak parameters says so."""
+        """Grade in words; the number of weak parameters follows."""
         if np.isnan(self.number):
             return "not known"
         if np.isinf(self.number):

@@ -136,7 +136,7 @@ def prediction_panels(
         units: n units of the signals.
         across: (N,) time stamps, s, or numbers of dwells.
         measured: (N, n).
-        predicted: (N, n); NaN where there is no prediction.
+        predicted: (N, n); NaN: not predicted.
         rows: samples to draw. The RMS in the caption is that of all samples.
         quantity: name of the signals.
         urdf: (N, n) prediction by the URDF, for comparison.

@@ -1,4 +1,4 @@
-"""A recording for the viewer of Rerun: the arm as it moves, and what was measured, commanded and predicted."""
+"""Log a recording for the viewer of Rerun: the moving arm, and measured, commanded and predicted signals."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.report.drawing import LIGHT
 
-POSES_A_SECOND = 30.0
-"""Of the arm; curves have every sample."""
-TIMELINE, APPLICATION = "time", "dynid_ros"
+POSE_RATE_HZ = 30.0
+"""Poses of the arm per second; curves have every sample."""
+TIMELINE = "time"
+APPLICATION = "dynid_ros"
 
 
 def log_to_rerun(
@@ -26,8 +27,8 @@ def log_to_rerun(
     """Log a recording, into a file or to a viewer that is opened.
 
     Curves are `position/<joint>`, `command/<joint>` (rad or m), `velocity/<joint>`, and of `torque/<joint>` (N m or N)
-    `measured`, `predicted` and `residual`; what was not recorded is left out. `arm` are lines through the frames of the
-    links, in the base frame, m.
+    `measured`, `predicted` and `residual`; signals that were not recorded are left out. `arm` are lines through the
+    frames of the links, in the base frame, m.
 
     Args:
         robot: the arm.
@@ -79,7 +80,7 @@ def _log(rerun: Any, stream: Any, robot: RobotModel, recording: Recording, predi
             curve(f"torque/{joint}/residual", recording.time, recording.torque[:, j] - predicted[:, j])
         if recording.command is not None:
             curve(f"command/{joint}", recording.command.time, recording.command.position[:, j])
-    wanted = np.arange(recording.time[0], recording.time[-1], 1.0 / POSES_A_SECOND)
+    wanted = np.arange(recording.time[0], recording.time[-1], 1.0 / POSE_RATE_HZ)
     chosen = np.unique(np.searchsorted(recording.time, wanted))
     places = robot.forward_kinematics(recording.position[chosen])[..., :3, 3]
     parents = np.asarray(robot.chain.parents)

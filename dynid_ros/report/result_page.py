@@ -36,10 +36,10 @@ SETTING_WORDS = {"True": "yes", "False": "no", "None": "none"}
 
 @dataclass(frozen=True)
 class ResultPart:
-    """Part of a page on one kind of result.
+    """Sentences, tiles and sections of a page on one kind of result.
 
     Attributes:
-        title: what was identified, such as "Links".
+        title: name of the result, such as "Links".
         sentences: result in words.
         tiles: result in numbers.
         sections: details; None is skipped.
@@ -107,7 +107,7 @@ def entries_of(document: Mapping[str, Any], section: str, names: Sequence[str] |
         names: names of the entries; None: joints of the robot.
 
     Raises:
-        IdentifiedFileError: the section is no mapping of mappings, or has none of the names.
+        IdentifiedFileError: the section is not a mapping of mappings, or has none of the names.
     """
     file = file_of(document)
     content = mapping(document, section, file)
@@ -134,7 +134,7 @@ def number_of(entry: Mapping[str, Any], label: str) -> float:
 
 
 def numbers_of(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, length: int) -> np.ndarray:
-    """Return the list of numbers at `label`, NaN for null; all NaN where there is no list.
+    """Return the list of numbers at `label`, NaN for null; all NaN without a list.
 
     Raises:
         IdentifiedFileError: the list has another length.
@@ -202,7 +202,7 @@ def base_table(document: Mapping[str, Any]) -> Table:
     """Return the folded table of the base parameters: estimate by the data alone, URDF, linear combination.
 
     Raises:
-        IdentifiedFileError: the section is no list of mappings.
+        IdentifiedFileError: the section is not a list of mappings.
     """
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -244,12 +244,13 @@ def robot_facts(section: Mapping[str, Any]) -> dict[str, str]:
     """Return name, gravity and digests from the section `robot`; a file without a URDF has the name alone.
 
     Raises:
-        IdentifiedFileError: gravity is no list of numbers.
+        IdentifiedFileError: gravity is not a list of numbers.
     """
     gravity = section.get("gravity")
     if not isinstance(gravity, list) or not all(map(is_number, gravity)):
         raise IdentifiedFileError(f"robot.gravity is {gravity!r}, expected numbers; identify again")
-    name, joints = str(section.get("name", "robot")), ", ".join(map(str, section.get("joints") or ()))
+    name = str(section.get("name", "robot"))
+    joints = ", ".join(map(str, section.get("joints") or ()))
     if not gravity:
         return {"Robot": f"{name}, without URDF", "Joints": joints}
     base = section.get("base", "the base")

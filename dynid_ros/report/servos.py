@@ -32,7 +32,7 @@ HEADINGS = {label: label.capitalize() for label in UNITS} | {"viscous": "Viscous
 
 
 def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> ResultPart:
-    """Return what a page says of servos.
+    """Return the part of a page on servos.
 
     Raises:
         IdentifiedFileError: the section is malformed.

@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 def torque_sensor_part(document: Mapping[str, Any]) -> ResultPart:
-    """Return what a page says of torque sensors.
+    """Return the part of a page on torque sensors.
 
     Raises:
         IdentifiedFileError: the section is malformed.
@@ -66,9 +66,11 @@ def write_result_report(
     path: str | Path, result: TorqueSensorResult, _recordings: object, validations: Sequence[Validation]
 ) -> Path:
     """Write the report of a calibration of torque sensors."""
-    document, robot = result.content(validations), result.model.robot
+    document = result.content(validations)
+    robot = result.model.robot
     part = torque_sensor_part(document)
-    samples, mass = result.model.samples, result.model.mass
+    samples = result.model.samples
+    mass = result.model.mass
     references = []
     if mass is not None:
         n_loaded = int(np.count_nonzero(result.model.loaded))

@@ -29,7 +29,7 @@ MAX_TIME_POINTS = 600
 
 
 def torsion_part(document: Mapping[str, Any]) -> ResultPart:
-    """Return what a page says of torsion.
+    """Return the part of a page on torsion.
 
     Raises:
         IdentifiedFileError: the section is malformed.
@@ -58,7 +58,8 @@ def write_result_report(
     predicted = result.predict(shown)
     link = shown.link_position
     measured = np.full_like(predicted, np.nan) if link is None else shown.position - link
-    residuals, panels = {}, []
+    residuals = {}
+    panels = []
     some = spread_indices(len(shown.time), MAX_TIME_POINTS)
     for name in result.joints:
         scale, unit = result.joints[name].display_unit
@@ -111,7 +112,7 @@ def _joint_section(document: Mapping[str, Any], entries: Mapping[str, dict]) -> 
 
 
 def _display_unit(entry: Mapping[str, Any]) -> tuple[float, str]:
-    """Return the factor and the unit in which torsion is displayed."""
+    """Return the factor and the unit of displayed torsion."""
     return DISPLAY_UNITS[entry.get("prismatic") is True]
 
 
@@ -130,7 +131,7 @@ def _describe_terms(entry: Mapping[str, Any]) -> str:
 
 
 def _term_section(document: Mapping[str, Any], entries: Mapping[str, dict]) -> Section | None:
-    """Return the coefficients of all terms in SI units, and what each contributes to the torsion."""
+    """Return the coefficients of all terms in SI units, and the contribution of each to the torsion."""
     rows = []
     for joint, entry in entries.items():
         coefficients = {**entry, **(entry.get("coefficients") or {})}

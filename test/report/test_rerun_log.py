@@ -15,7 +15,7 @@ from dynid_ros import cli
 from dynid_ros.errors import RecordingError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.recording.series import CommandSeries
-from dynid_ros.report.rerun_log import POSES_A_SECOND, log_to_rerun
+from dynid_ros.report.rerun_log import POSE_RATE_HZ, log_to_rerun
 
 ROBOT, TRUTH = known.planar()
 RECORDING = known.record(ROBOT, TRUTH)
@@ -43,7 +43,7 @@ def test_every_sample_that_was_recorded_is_there_and_the_arm_at_a_rate_to_look_a
     assert found[f"velocity/{first}"] == n - 1
     assert f"velocity/{second}" not in found
     assert not any("predicted" in entity for entity in found)
-    assert found["arm"] == pytest.approx(POSES_A_SECOND * np.ptp(RECORDING.time), abs=2)
+    assert found["arm"] == pytest.approx(POSE_RATE_HZ * np.ptp(RECORDING.time), abs=2)
 
 
 def test_the_command_writes_measured_and_predicted_torque(tmp_path, capsys):
