@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, MeasuredSpring, RunFound
 from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS
@@ -27,6 +28,7 @@ from dynid_ros.report.formats import (
     joint_units,
     listed,
     percent,
+    plus_minus,
     significant,
     with_unit,
 )
@@ -389,7 +391,7 @@ def _sensor_section(
     parts: list[Any] = []
     if recordings:
         columns = {
-            ("Offset", "ms"): [with_interval(document, _scaled_offset(entry), "clock_offset") for entry in recordings],
+            ("Offset", "ms"): [_offset_text(entry) for entry in recordings],
             ("Drift", "ppm"): [significant(1e6 * number_of(entry, "clock_drift")) for entry in recordings],
         }
         parts = [
@@ -405,10 +407,10 @@ def _sensor_section(
     return Section("Motion capture" if cameras else "Clocks", parts) if parts else None
 
 
-def _scaled_offset(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the clock offset and its standard error in ms."""
-    offset, error = (1e3 * number_of(entry, label) for label in ("clock_offset", "clock_offset_std"))
-    return {"clock_offset": offset, "std": {"clock_offset": error}}
+def _offset_text(entry: Mapping[str, Any]) -> str:
+    """Return the clock offset with its 95 % interval, ms."""
+    half = float(half_width(number_of(entry, "clock_offset_std")))
+    return plus_minus(1e3 * number_of(entry, "clock_offset"), 1e3 * half)
 
 
 def _marker_parts(camera: MocapLinks, links: Sequence[str]) -> list[Any]:

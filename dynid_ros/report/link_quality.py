@@ -16,7 +16,7 @@ from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.recording import Recording
 from dynid_ros.report.drawing import LIGHT, plot_area, spread_indices, svg
-from dynid_ros.report.formats import counted
+from dynid_ros.report.formats import brief, counted, listed, significant
 from dynid_ros.report.plots import split_at_gaps
 from dynid_ros.signals import LowPass, Motion
 
@@ -220,6 +220,32 @@ class ResidualCorrelation:
         with np.errstate(invalid="ignore"):
             outside = np.abs(self.values - self.noise[:, None]) > self.band
         return np.mean(outside[1:], axis=0) <= MAX_OUTSIDE_FRACTION
+
+    def sentences(self, joints: Sequence[str], block: float) -> list[str]:
+        """Interpret the autocorrelation of the residuals in sentences.
+
+        Args:
+            joints: names of the joints.
+            block: duration, s, of the blocks of data whose differences give the standard errors; NaN: not known.
+        """
+        if self.is_noise.all():
+            return ["The residuals look like sensor noise: this motion shows nothing that the model lacks."]
+        correlated = [name for name, is_noise in zip(joints, self.is_noise, strict=True) if not is_noise]
+        longest = self.memory[~self.is_noise].max()
+        duration = f"up to {significant(longest, 2)} s" if np.isfinite(longest) else f"more than {brief(MAX_LAG_S)} s"
+        which = "all joints" if len(correlated) == len(joints) else listed(correlated)
+        sentences = [
+            f"The residuals of {which} are not sensor noise: they stay correlated for {duration}. They are what the "
+            "model lacks, mostly friction. The standard errors allow for it: they come from the differences between "
+            "blocks of data, not from the number of samples."
+        ]
+        slow = [name for name, memory in zip(joints, self.memory, strict=True) if memory > block]
+        if slow:
+            sentences.append(
+                f"The blocks are {significant(block, 2)} s long; residuals of {listed(slow)} stay correlated for "
+                "longer, so their intervals are too narrow. Record longer."
+            )
+        return sentences
 
     def draw(self, joint: int, name: str) -> str:
         """Draw the autocorrelation of one joint as SVG."""

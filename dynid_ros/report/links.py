@@ -44,7 +44,6 @@ from dynid_ros.report.link_parameters import (
     weak_table,
 )
 from dynid_ros.report.link_quality import (
-    MAX_LAG_S,
     LinkQuality,
     ResidualCorrelation,
     TorqueComparison,
@@ -346,37 +345,9 @@ def _residual_section(document: Mapping[str, Any], evidence: LinkEvidence, quali
             f"Autocorrelation of the residuals on {quality.evidence}, over the lag. White noise of the sensors, "
             "through the same low-pass, stays within the band.",
             Figures([Plot(correlation.draw(i, name), name) for i, name in enumerate(names)], size="small"),
-            *map(Text, correlation_sentences(correlation, names, block)),
+            *map(Text, correlation.sentences(names, block)),
         ],
     )
-
-
-def correlation_sentences(correlation: ResidualCorrelation, joints: Sequence[str], block: float) -> list[str]:
-    """Interpret the autocorrelation of the residuals in sentences.
-
-    Args:
-        correlation: autocorrelation of the residuals.
-        joints: names of the joints.
-        block: duration, s, of the blocks of data whose differences give the standard errors; NaN: not known.
-    """
-    if correlation.is_noise.all():
-        return ["The residuals look like sensor noise: this motion shows nothing that the model lacks."]
-    correlated = [name for name, is_noise in zip(joints, correlation.is_noise, strict=True) if not is_noise]
-    longest = correlation.memory[~correlation.is_noise].max()
-    duration = f"up to {significant(longest, 2)} s" if np.isfinite(longest) else f"more than {brief(MAX_LAG_S)} s"
-    which = "all joints" if len(correlated) == len(joints) else listed(correlated)
-    sentences = [
-        f"The residuals of {which} are not sensor noise: they stay correlated for {duration}. They are what the model "
-        "lacks, mostly friction. The standard errors allow for it: they come from the differences between blocks of "
-        "data, not from the number of samples."
-    ]
-    slow = [name for name, memory in zip(joints, correlation.memory, strict=True) if memory > block]
-    if slow:
-        sentences.append(
-            f"The blocks are {significant(block, 2)} s long; residuals of {listed(slow)} stay correlated for longer, "
-            "so their intervals are too narrow. Record longer."
-        )
-    return sentences
 
 
 def _agreement_section(robot: RobotModel, quality: LinkQuality) -> Section:

@@ -112,11 +112,10 @@ class DesignedMotion:
 
     @property
     def condition(self) -> Condition:
-        """Condition number of the regressor: of a Fourier motion with the recordings, else of the motion alone."""
-        n_weak = None if self.quality is None else len(self.quality.weak)
-        if isinstance(self.plan, FourierPlan):
-            return Condition(self.plan.condition_number, n_weak)
-        return Condition(np.nan if self.quality is None else self.quality.condition_number, n_weak)
+        """Condition number of the regressor: of the judged motion, or of the search, which includes recordings."""
+        if self.quality is not None and not self.recorded:
+            return Condition(self.quality.condition_number, len(self.quality.weak))
+        return Condition(self.plan.condition_number if isinstance(self.plan, FourierPlan) else np.nan)
 
     def before(self) -> str:
         """Return the condition numbers of the recordings without and with this motion."""
@@ -301,8 +300,8 @@ def _distance_section(use: MotionUse) -> Section:
 
 def _quality_section(design: DesignedMotion) -> Section:
     fourier = design.plan if isinstance(design.plan, FourierPlan) else None
-    spectrum = None if design.quality is None else design.quality.singular_values
-    if fourier is not None:
+    spectrum = None if design.quality is None or design.recorded else design.quality.singular_values
+    if spectrum is None and fourier is not None:
         spectrum = np.array(fourier.singular_values)
     plots = []
     if spectrum is not None:
@@ -324,6 +323,11 @@ def _quality_section(design: DesignedMotion) -> Section:
             SideBySide(plots),
             *judged,
             Text("Plan", "heading"),
+            *(
+                ["Its condition number is that of the search, which may weight the joints in another way."]
+                if fourier
+                else []
+            ),
             Bullets(design.plan.summary().splitlines()),
         ],
     )

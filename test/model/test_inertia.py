@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import (
+    Body,
     central_moments,
     divergence,
     from_center_of_mass,
@@ -196,3 +197,9 @@ def test_transformed():
     np.testing.assert_allclose(
         transformed(of_point_masses(masses, points), transform), of_point_masses(masses, moved), atol=1e-13
     )
+
+
+def test_a_body_with_hardly_any_mass_has_no_centre():
+    body = Body.of(np.array([1e-320, 1.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.1, 0.0, 0.1]))
+    assert body.mass == 1e-320
+    assert np.isnan([*body.centre, *body.inertia]).all()

@@ -221,31 +221,21 @@ def test_a_joint_without_gravity_is_told_apart(read, arm, robot, document, sampl
     assert float(re.search(r"torque is at most ([\d.]+) %", page.text)[1]) < 5
 
 
-def broken(document, change):
-    document = deepcopy(document)
-    change(document)
-    return document
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda d: d.pop("gravity"), "no section 'gravity'"),
-        (lambda d: d.update(gravity=[1]), "no section 'gravity'"),
-        (lambda d: d["gravity"].pop("elbow"), "joint 'elbow' is missing"),
-        (lambda d: d["gravity"]["elbow"].update(n_x="1,2"), "joint 'elbow'.*n_x is '1,2'"),
         (lambda d: d["gravity"]["elbow"].update(n_y=None), "joint 'elbow'.*n_y is None"),
-        (lambda d: d["gravity"]["elbow"].update(std=3), "'std' is 3"),
-        (lambda d: d["friction"].update(elbow=[]), "'elbow' is \\[\\]"),
         (lambda d: d.update(source=["a"]), "'source' is \\['a'\\]"),
         (lambda d: d.update(validation={"recording": "r"}), "'validation' must be a list"),
         (lambda d: d["robot"].update(kinematics_sha256="0"), "another robot"),
-        (lambda d: d["robot"].update(joints=["a"]), "joints \\['a'\\]"),
     ],
 )
 def test_malformed_document(tmp_path, robot, document, samples, change, words):
+    document = deepcopy(document)
+    change(document)
     with pytest.raises(IdentifiedFileError, match=words):
-        write_gravity_report(tmp_path / "report.html", robot, broken(document, change), samples)
+        write_gravity_report(tmp_path / "report.html", robot, document, samples)
     assert not (tmp_path / "report.html").exists()
 
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.signal import lfilter
 
 from dynid_ros.report.link_quality import LinkQuality, ResidualCorrelation, TorqueComparison
-from dynid_ros.report.links import correlation_sentences
 from dynid_ros.report.plots import split_at_gaps
 from dynid_ros.signals import LowPass, Motion
 
@@ -69,7 +68,7 @@ def test_intervals_are_called_narrow_where_errors_outlast_the_stretches():
     rng = np.random.default_rng(2)
     slow = np.repeat(rng.normal(size=(2000 // 40, 1)), 40, axis=0)  # stays for 1.4 s
     correlation = ResidualCorrelation.from_comparisons(CUTOFF, [comparison(slow, time)])
-    short, long = (" ".join(correlation_sentences(correlation, ["elbow"], stretch)) for stretch in (0.5, 60.0))
+    short, long = (" ".join(correlation.sentences(["elbow"], block)) for block in (0.5, 60.0))
     assert "residuals of elbow stay correlated for longer" in short
     assert "too narrow" not in long
     assert "not sensor noise" in long

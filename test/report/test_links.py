@@ -17,7 +17,6 @@ from dynid_ros.identification.equations import compare
 from dynid_ros.identification.links.link_identification import LinkIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
-from dynid_ros.model.inertia import Body
 from dynid_ros.report.formats import as_fine_as
 from dynid_ros.report.link_parameters import BaseParameter, read_base_parameters
 from dynid_ros.report.links import link_part, write_link_report
@@ -281,19 +280,3 @@ def test_recording_without_a_joint(problem, tmp_path):
     other = problem.fresh.select(["joint_1", "joint_3"])
     with pytest.raises(RecordingError, match="run_2 lacks joint"):
         write_link_report(tmp_path / "r.html", problem.result, [problem.fitted], [other])
-
-
-def test_result_from_samples(problem, tmp_path):
-    q, qd = problem.fitted.position, problem.fitted.velocity
-    qdd = np.gradient(qd, 0.01, axis=0)
-    result = LinkIdentification(problem.robot, friction=known.FRICTION, estimator="weighted").fit_samples(
-        q, qd, qdd, problem.fitted.torque
-    )
-    page = write_link_report(tmp_path / "r.html", result, [problem.fitted]).read_text(encoding="utf-8")
-    assert "low-pass at 7 Hz" in page
-
-
-def test_a_body_with_hardly_any_mass_has_no_centre():
-    body = Body.of(np.array([1e-320, 1.0, 0.0, 0.0, 0.1, 0.0, 0.0, 0.1, 0.0, 0.1]))
-    assert body.mass == 1e-320
-    assert np.isnan([*body.centre, *body.inertia]).all()

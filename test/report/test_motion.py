@@ -62,7 +62,7 @@ def fixture_problem(tmp_path_factory):
 def test_verdict_and_plan(problem):
     plan, text = problem.plan, problem.page.text
     assert "A periodic motion of all joints, 5.0 s long, to determine base parameters of links and joints." in text
-    assert f"Condition number {significant(plan.condition_number)}" in text
+    assert f"Condition number {significant(problem.design.quality.condition_number)}" in text
     assert plan.summary().splitlines()[1] in text
     assert "harmonics: 3" in text
     assert "Assessment" in text
