@@ -367,6 +367,15 @@ class TestSamples:
         assert np.all(result.validate(run(robot, 7)).relative_rms < 0.02)
         result.save(tmp_path / "identified.yaml")
 
+    def test_direction_of_gravity(self):
+        robot = chain()
+        tilted = robot.with_gravity(9.80665 * np.array([0.0, np.sin(0.05), -np.cos(0.05)]))
+        settings = {"friction": PLAIN, "estimator": "weighted"}
+        estimated = LinkIdentification(tilted, gravity_direction="estimated", **settings).fit_samples(*self.samples())
+        assert np.linalg.norm(estimated.robot.gravity - robot.gravity) < 0.02
+        with pytest.raises(IdentificationError, match="samples have no IMU"):
+            LinkIdentification(tilted, gravity_direction="imu", **settings).fit_samples(*self.samples())
+
     @pytest.mark.parametrize("estimator", ["weighted", "ordinary"])
     def test_white_errors_of_independent_samples(self, estimator):
         squares = []
