@@ -12,7 +12,8 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.recording import Recording, practically_zero
-from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion, fresh_times, resample
+from dynid_ros.recording.uniform_motion import resample_channels
+from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion
 
 MAX_SAMPLES = 800
 """Number of samples that suffices to prefer one hypothesis to another."""
@@ -185,7 +186,9 @@ def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
     cutoffs = []
     for i, part in enumerate(recordings):
         try:
-            uniform[i] = _resampled(part)
+            measured = np.isfinite(part.torque).any(axis=0) & ~practically_zero(part.torque)
+            torque = np.where(measured, part.torque, 0.0)
+            uniform[i] = resample_channels(part, np.hstack([part.position, torque]))
             longest = max((s.values for s in uniform[i].segments), key=len)
             choice = choose_cutoff(longest[:, : part.n_joints], uniform[i].rate, MIN_ACCELERATION_SHARE)
             cutoffs.append(choice.low_pass.cutoff)
@@ -196,18 +199,6 @@ def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
     cutoff = float(np.clip(max(cutoffs), *CUTOFF_RANGE_HZ))
     stretches = [stretch for i, part in uniform.items() for stretch in _stretches(i, part, cutoff)]
     return MotionSamples(uniform, stretches, cutoff) if stretches else None
-
-
-def _resampled(recording: Recording) -> Resampled:
-    """Resample positions and torques (N, 2 n) to a uniform grid; a torque that was not measured is 0.
-
-    Raises:
-        RecordingError: too few samples without a gap.
-    """
-    measured = np.isfinite(recording.torque).any(axis=0) & ~practically_zero(recording.torque)
-    values = np.hstack([recording.position, np.where(measured, recording.torque, 0.0)])
-    time, fresh = fresh_times(recording.time, recording.position, values)
-    return resample(time[fresh], values[fresh])
 
 
 def _varying_torques(uniform: Resampled) -> NDArray:

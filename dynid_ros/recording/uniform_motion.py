@@ -311,10 +311,19 @@ def _uniform(recording: Recording, values: NDArray) -> Resampled:
                 f"t = {recording.time[sample]:g} s; expected {unit}: correct the unit, or leave such samples out"
             )
     try:
-        time, fresh = _sample_times(recording)
-        return resample(time[fresh], values[fresh])
+        return resample_channels(recording, values)
     except RecordingError as error:
         raise IdentificationError(f"{recording.source}: {error}") from error
+
+
+def resample_channels(recording: Recording, values: NDArray) -> Resampled:
+    """Resample channels (N, c) of a recording to a uniform grid, without the rows that a logger repeated.
+
+    Raises:
+        RecordingError: too few samples follow each other without a gap, or noise of the stamps spoils the motion.
+    """
+    time, fresh = _sample_times(recording)
+    return resample(time[fresh], values[fresh])
 
 
 def _sample_times(recording: Recording) -> tuple[NDArray, NDArray]:
