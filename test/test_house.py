@@ -8,6 +8,7 @@ import runpy
 import sys
 from collections.abc import Callable, Collection
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -308,3 +309,13 @@ def test_the_workflow_has_few_rights_and_runs_fixed_actions():
     used = [step["uses"] for step in steps if "uses" in step]
     assert used
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", name) for name in used)
+
+
+def test_model_modules_form_no_circle_even_for_annotations():
+    graph = {}
+    for path in (PACKAGE / "model").glob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+        graph[path.stem] = {name.rpartition(".")[2] for name in modules if name.startswith("dynid_ros.model.")}
+    del graph["__init__"]
+    assert list(TopologicalSorter(graph).static_order())

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from paper_arms import cmu_arm, cylindrical_robot
-from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.model import RobotModel
@@ -36,14 +35,6 @@ def test_random_chains():
 @pytest.mark.parametrize("robot", [cylindrical_robot(), cmu_arm()], ids=["cylindrical", "cmu"])
 def test_dh_tables(robot):
     _assert_equal(robot, np.random.default_rng(0))
-
-
-def test_panda_in_pinocchio():
-    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
-    arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
-    motion, sums = np.random.default_rng(1).normal(size=(3, 4, 7)), RegressorSums(robot)
-    for found, sample in zip(sums(_features(sums, motion), np.eye(4)), motion.transpose(1, 0, 2), strict=True):
-        np.testing.assert_allclose(found, arm.torque_regressor(*sample), rtol=1e-10, atol=1e-10)
 
 
 def test_nan_stays_nan():
