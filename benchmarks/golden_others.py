@@ -212,9 +212,8 @@ def signals() -> Iterator[Case]:
     found["stamps"] = filters.sample_times(jittered, q)._asdict()
     periodic = np.column_stack([np.sin(2 * np.pi * 0.2 * time), np.cos(2 * np.pi * 0.6 * time)]) + q - clean
     frequency = filters.base_frequency(time, periodic, 3)
-    mean = filters.average_periods(time, periodic, 0.2)
     series = filters.FourierSeries.fit(time, periodic, 0.2, 3)
-    found["periods"] = picked(mean, "time", "mean", "standard_error", "n_periods") | {"frequency": frequency}
+    found["periods"] = {"frequency": frequency}
     found["series"] = [series.evaluate(time[::50], derivative) for derivative in range(3)]
     found["lag"] = filters.time_lag(q[6:], q[:-6], 200.0)._asdict()
     yield "tones", {"q": q, "stamps": stamps}, found

@@ -7,7 +7,6 @@ from dynid_ros.lazy import offer
 if TYPE_CHECKING:
     from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
     from dynid_ros.signals.derivatives import (
-        FivePointDifferentiator,
         Motion,
         central_differences,
         differentiate,
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     )
     from dynid_ros.signals.lag import TimeLag, time_lag
     from dynid_ros.signals.low_pass import Cutoff, LowPass, choose_cutoff
-    from dynid_ros.signals.periodic import FourierSeries, PeriodAverage, average_periods, base_frequency
+    from dynid_ros.signals.periodic import FourierSeries, base_frequency
     from dynid_ros.signals.resampling import (
         GapSpline,
         Resampled,
@@ -31,18 +30,15 @@ if TYPE_CHECKING:
 __all__ = [
     "ClockAlignment",
     "Cutoff",
-    "FivePointDifferentiator",
     "FourierSeries",
     "GapSpline",
     "LowPass",
     "Motion",
-    "PeriodAverage",
     "Resampled",
     "SampleTimes",
     "Segment",
     "TimeLag",
     "align_clocks",
-    "average_periods",
     "base_frequency",
     "central_differences",
     "choose_cutoff",

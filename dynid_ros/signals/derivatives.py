@@ -1,6 +1,5 @@
 """Velocity and acceleration of sampled positions."""
 
-from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -41,31 +40,6 @@ def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = Fals
     derivative = np.full_like(values, np.nan)
     derivative[2 * DELAY :] = local_derivative(values, WEIGHTS.size, 2, 1, step)[DELAY:-DELAY]
     return derivative
-
-
-class FivePointDifferentiator:
-    """Causal five-point derivative, one sample at a time.
-
-    Args:
-        step: time T between samples, s.
-    """
-
-    def __init__(self, step: float) -> None:
-        self._weights = WEIGHTS / step
-        self._window: deque[NDArray] = deque(maxlen=WEIGHTS.size)
-        self.delay = DELAY * step
-        """Lag of the derivative behind the newest sample, s."""
-
-    def update(self, sample: ArrayLike) -> NDArray | None:
-        """Return the derivative (n,), per second, two samples before this sample (n,); None before the fifth sample."""
-        self._window.append(np.array(sample, dtype=float))
-        if len(self._window) < WEIGHTS.size:
-            return None
-        return np.tensordot(self._weights, np.array(self._window), axes=1)
-
-    def reset(self) -> None:
-        """Forget all samples, after a gap or a restart of the robot."""
-        self._window.clear()
 
 
 STENCIL = 7

@@ -101,52 +101,6 @@ MAX_PERIOD_CHANGE = 0.1
 """Largest mean square of the change after a period, as a fraction of that between unrelated samples."""
 
 
-@dataclass(frozen=True, eq=False)
-class PeriodAverage:
-    """Mean of P periods.
-
-    Attributes:
-        time: (M,) time from the start of the period, s.
-        mean: (M, ...) mean of the periods.
-        standard_error: (M, ...) standard error of the mean, from the spread between periods.
-        n_periods: number of periods P >= 2.
-    """
-
-    time: NDArray
-    mean: NDArray
-    standard_error: NDArray
-    n_periods: int
-
-
-def average_periods(time: ArrayLike, values: ArrayLike, base_frequency: float) -> PeriodAverage:
-    """Average all whole periods from the first sample on, which should follow the run-in.
-
-    Args:
-        time: (N,) increasing times without gaps, s.
-        values: (N, ...) periodic samples, such as positions and torques.
-        base_frequency: base frequency, Hz, so exact that the last period is in phase with the first.
-
-    Raises:
-        RecordingError: fewer than two whole periods.
-    """
-    time = np.asarray(time, dtype=float)
-    values = np.asarray(values, dtype=float)
-    step = float(np.median(np.diff(time)))
-    # The last sample of a period is one step before the next period.
-    n_periods = int((time[-1] - time[0] + step) * base_frequency + 1e-6)
-    if n_periods < 2:
-        raise RecordingError(
-            f"{time[-1] - time[0]:.4g} s hold {n_periods} whole period(s) of {base_frequency:g} Hz: "
-            "expected at least 2 for an average; record longer"
-        )
-    n_phases = max(1, round(1 / (base_frequency * step)))
-    phases = np.arange(n_periods * n_phases) / (n_phases * base_frequency)
-    at = np.minimum(time[0] + phases, time[-1])
-    periods = CubicSpline(time, values)(at).reshape(n_periods, n_phases, *values.shape[1:])
-    spread = periods.std(axis=0, ddof=1)
-    return PeriodAverage(phases[:n_phases], periods.mean(axis=0), spread / np.sqrt(n_periods), n_periods)
-
-
 def base_frequency(time: ArrayLike, values: ArrayLike, n_harmonics: int, guess: float | None = None) -> float:
     """Estimate the base frequency with which a Fourier series fits best.
 

@@ -5,7 +5,6 @@ import pytest
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals import (
-    FivePointDifferentiator,
     LowPass,
     central_differences,
     differentiate,
@@ -51,25 +50,6 @@ def test_causal_form_is_two_samples_late():
     published = (-2 * x[:-4] - x[1:-3] + x[3:-1] + 2 * x[4:]) / (10 * T)
     np.testing.assert_allclose(causal[4:], published, atol=1e-9)
     np.testing.assert_allclose(causal[4:], five_point_derivative(values, T)[2:-2], atol=1e-9)
-
-
-def test_streaming_equals_causal_and_forgets():
-    values = np.random.default_rng(3).normal(size=(20, 2))
-    stream = FivePointDifferentiator(T)
-    assert stream.delay == pytest.approx(0.004)
-    for _ in range(2):
-        outputs = [stream.update(sample) for sample in values]
-        assert outputs[:4] == [None] * 4
-        np.testing.assert_allclose(outputs[4:], five_point_derivative(values, T, causal=True)[4:], atol=1e-9)
-        stream.reset()
-
-
-def test_streaming_keeps_no_view_of_a_reused_buffer():
-    stream, buffer = FivePointDifferentiator(T), np.zeros(1)
-    for k in range(5):
-        buffer[:] = k * T
-        slope = stream.update(buffer)
-    assert slope == pytest.approx(1)
 
 
 def test_too_short():

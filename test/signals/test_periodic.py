@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals import FourierSeries, average_periods, base_frequency
+from dynid_ros.signals import FourierSeries, base_frequency
 
 BASE = 0.2
 
@@ -92,28 +92,3 @@ def test_no_period(q):
 def test_constant():
     with pytest.raises(RecordingError, match="constant"):
         base_frequency(0.01 * np.arange(500), np.ones((500, 2)), 3)
-
-
-def test_average_and_its_standard_error():
-    base, sigma, n_periods = 0.5, 0.1, 9
-    time = np.arange(0, n_periods / base, 0.01)
-    noise = sigma * np.random.default_rng(2).normal(size=(len(time), 2))
-    average = average_periods(3 + time, harmonics(time, base, 4) + noise, base)
-    assert average.n_periods == n_periods
-    truth = harmonics(average.time, base, 4)
-    assert average.mean.shape == truth.shape == (200, 2)
-    score = (average.mean - truth) / (sigma / np.sqrt(n_periods))
-    assert np.std(score) == pytest.approx(1, abs=0.1)
-    assert np.sqrt(np.mean(average.standard_error**2)) == pytest.approx(sigma / np.sqrt(n_periods), rel=0.1)
-
-
-def test_average_of_a_period_that_is_no_whole_number_of_samples():
-    base = 0.317
-    time = np.sort(np.random.default_rng(3).uniform(0, 20, 6000))
-    average = average_periods(time, harmonics(time, base, 3), base)
-    np.testing.assert_allclose(average.mean, harmonics(time[0] + average.time, base, 3), atol=1e-3)
-
-
-def test_one_period_has_no_average():
-    with pytest.raises(RecordingError, match="1 whole period"):
-        average_periods(np.arange(0, 1.9, 0.01), np.zeros(190), 1.0)
