@@ -186,7 +186,7 @@ class IdentificationNode(Node):
         screen = job.screen()
         self.get_logger().info(screen.text())
         if not (missing := job.missing):
-            self._state.publish(String(data=screen.text()))
+            self._state.publish(String(data=f"{self._outcome[1]}\n{screen.text()}"))
         self._progress.publish(Float32(data=1.0))
         self._take(job)
         if missing:
