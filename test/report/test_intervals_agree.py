@@ -47,7 +47,7 @@ def test_gravity(tmp_path, monkeypatch):
     moments = expected(result.parameters, result.standard_errors, np.full(len(result.parameters), 5.0))
     assert len(moments) > 8
     page = report_file(job.identified, tmp_path / "page.html").read_text()
-    assert moments <= said(job.read_text())
+    assert moments <= said(job.report.read_text())
     assert moments <= said(page)
 
 
@@ -64,7 +64,7 @@ def test_links(ripple, tmp_path):
     assert np.ptp(estimate.dof) > 1
     page = report_file(job.identified, tmp_path / "page.html").read_text()
     assert base <= said(page)
-    assert base <= said(job.read_text())
+    assert base <= said(job.report.read_text())
     document = load_identified(job.identified)
     for entry, dof in zip(document["base_parameters"], estimate.dof, strict=True):
         assert entry["degrees_of_freedom"] == pytest.approx(dof)
