@@ -298,18 +298,25 @@ class FlexibleJointIdentification:
             others = [start._replace(values=extended(start.values, layout)) for start in others]
         ends = [best]
         stiffness = layout.index("stiffness")
-        if fits_poorly(best) or stiffness_uncertain(best, stiffness):
-            others = others[:N_OTHER_CLOCKS] if fits_poorly(best) else []
+        poor = fits_poorly(best)
+        if poor or stiffness_uncertain(best, stiffness):
+            others = others[:N_OTHER_CLOCKS] if poor else []
             for factor in OTHER_SPRINGS:
                 values = best.start.values.copy()
                 values[stiffness] *= factor
                 others.append(best.start._replace(values=values))
             for start in others:
                 with contextlib.suppress(IdentificationError):
-                    ends.append(_rival(layout, start, found, own, best))
+                    # The interval of an uncertain stiffness spans the rivals, so each is searched to its own end.
+                    rival = (
+                        _rival(layout, start, found, own, best)
+                        if poor
+                        else self._search_from(layout, start, found, brief, own)
+                    )
+                    ends.append(rival)
             leader = min(ends, key=lambda end: end.solution.left)
             if leader is not best:
-                best = _converged(leader)
+                best = _converged(leader) if poor else leader
                 ends = [best, *(end for end in ends if end is not leader)]
         return widen_for_rivals(self._result(layout, best, tuple(recording.source for recording in given)), best, ends)
 
