@@ -148,7 +148,7 @@ def test_meshes_that_are_not_there(excite, tmp_path, capsys):
     assert "--mesh-directory, --skip-meshes" in refused(capsys, *excite)
     code, out, _ = run(capsys, *excite, "--skip-meshes", "--verbose")
     assert code == 0
-    assert "No shape is known of" in out
+    assert "The shapes of" in out
 
 
 def long_urdf(n_joints):

@@ -216,7 +216,7 @@ def test_demo_whose_processes_print(files, quick, capfd):
 
 
 def test_faults_are_in_the_document_and_the_code_stays(files, capfd):
-    code, out, err = run(capfd, "check", "--urdf", URDF, "--recording", files[0] / "amps.npz", "--json")
+    code, out, err = run(capfd, "check", "--urdf", URDF, "--recording", files[0] / "amps.npz", "--json", "--verbose")
     document = strict(out)
     assert (code, document["exit_code"]) == (1, 1)
     (finding,) = [finding for finding in document["findings"] if finding["kind"] == "motor current"]
