@@ -67,7 +67,8 @@ class ExciteJob:
         prefix = "by itself it determines" if design.recorded else "it determines"
         verdict = [f"not judged: {design.not_judged}"]
         if quality is not None:
-            verdict = [f"{prefix}: {line}" for line in quality.summary().splitlines()[:2]]
+            enough, numbers, *_ = quality.summary().splitlines()
+            verdict = [enough, f"{prefix}: {numbers}"]
         before = [f"recorded before: {', '.join(design.recorded)}; {design.before()}"] if design.recorded else []
         weak = [] if quality is None or quality.enough else [f"weak parameters and what would help: {self.files[-1]}"]
         warnings = [*(design.plan.warnings or ()), *self._warnings()]
