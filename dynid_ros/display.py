@@ -18,7 +18,7 @@ MAX_NOTEBOOK_ROWS = 12
 ROW = 0.25
 PANEL = 2.2
 WIDTH = 8.0
-MARGIN = 0.9
+LABEL_HEIGHT_IN = 0.9
 """Heights of a parameter and of a panel of a plot, its width, and the height that its labels need, inches."""
 
 
@@ -73,7 +73,7 @@ class Plotted(Displayed):
         axis = next(iter(table))
         quantities = self._series()
         if quantities:
-            figure = Figure(figsize=(WIDTH, PANEL * len(quantities) + MARGIN), layout="constrained")
+            figure = Figure(figsize=(WIDTH, PANEL * len(quantities) + LABEL_HEIGHT_IN), layout="constrained")
             for place, (quantity, columns) in enumerate(quantities.items(), 1):
                 axes = figure.add_subplot(len(quantities), 1, place)
                 for joint, column in columns.items():
@@ -85,7 +85,7 @@ class Plotted(Displayed):
         rows = {
             unit: [i for i, own in enumerate(table["unit"]) if own == unit] for unit in dict.fromkeys(table["unit"])
         }
-        heights = [ROW * len(of) + MARGIN for of in rows.values()]
+        heights = [ROW * len(of) + LABEL_HEIGHT_IN for of in rows.values()]
         figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
         panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
         for axes, (unit, of) in zip(panels, rows.items(), strict=True):

@@ -13,7 +13,7 @@ from dynid_ros.checks.finding import Explanation
 from dynid_ros.checks.jackknife import MIN_SIGMAS, Jackknife
 from dynid_ros.checks.torque_model import TorqueProblem
 
-ZERO: Final = "encoder zero"
+ENCODER_ZERO: Final = "encoder zero"
 STEP_RAD = 1e-4
 """Step of the numerical derivative with respect to an offset."""
 MIN_OFFSET_RAD = np.radians(3.0)
@@ -82,7 +82,7 @@ class OffsetHypotheses:
                 f"the zero of one of their encoders is off that of the URDF, {sizes}; the torques do not show which"
             )
         fix = "subtract it from the positions, or set the zero of the encoder anew"
-        yield Explanation(ZERO, best, message, fix, names, severity="warning")
+        yield Explanation(ENCODER_ZERO, best, message, fix, names, severity="warning")
 
     def undecided(self) -> Iterator[str]:
         """Yield the joints that cannot show an offset of 5 degrees, with the smallest offset that they can show."""

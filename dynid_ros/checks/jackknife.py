@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.checks.torque_model import RIDGE, TorqueEquations, TorqueFit, TorqueTerms
 
-BLOCKS = 8
+N_JACKKNIFE_BLOCKS = 8
 """Number of blocks of samples that are omitted in turn."""
 MIN_SIGMAS = 5.0
 """Smallest ratio of a significant change to its standard error, which is uncertain with so few blocks."""
@@ -73,7 +73,7 @@ class Jackknife:
         self._whole = extended.equations
         self._disturbed = [self._whole.explaining(torque) for torque in disturbed]
         self._others = []
-        for rows in np.array_split(np.arange(len(terms.torque)), BLOCKS):
+        for rows in np.array_split(np.arange(len(terms.torque)), N_JACKKNIFE_BLOCKS):
             part = extended.rows(rows).equations
             others = copy(self._whole)
             others.normal = self._whole.normal - part.normal
@@ -90,7 +90,7 @@ class Jackknife:
             return Change(np.zeros(count), np.full((count, count), np.inf), 0.0)
         fit = self._with(self._whole, chosen).fit()
         values = np.array([self._with(others, chosen).fit().rigid[-count:] for others in self._others])
-        covariance = np.atleast_2d((BLOCKS - 1) * np.cov(values, rowvar=False, bias=True))
+        covariance = np.atleast_2d((N_JACKKNIFE_BLOCKS - 1) * np.cov(values, rowvar=False, bias=True))
         covariance = covariance + self._white_covariance(chosen, fit)
         for disturbed in self._disturbed:
             change = self._with(disturbed, chosen).fit().rigid[-count:] - fit.rigid[-count:]

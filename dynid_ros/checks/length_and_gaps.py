@@ -39,7 +39,7 @@ MAX_SPEED = 25.0
 """Largest plausible speed of a joint, rad/s or m/s."""
 MIN_REPORTED_JITTER = 0.1
 """Smallest RMS deviation of the stamps from the clock that is used, in steps, to report."""
-UNITS = {"ms": 1e3, "µs": 1e6, "ns": 1e9}
+TIME_UNITS = {"ms": 1e3, "µs": 1e6, "ns": 1e9}
 """Units of time that are mistaken for s, as multiples per s."""
 MAX_REPEATED_SHARE = 0.02
 """Largest share of the rows that may repeat the row before while the arm moves."""
@@ -93,7 +93,7 @@ def _check_time_unit(recording: Recording) -> Iterator[Finding]:
     if step < MIN_WRONG_UNIT_STEP_S or np.ptp(recording.position, axis=0).max() < MIN_WRONG_UNIT_TRAVEL:
         return
     speed = float(np.percentile(travel.max(axis=1), 99.0)) / step
-    for unit, factor in UNITS.items():
+    for unit, factor in TIME_UNITS.items():
         plausible = speed * factor < MAX_SPEED and step / factor < MIN_WRONG_UNIT_STEP_S
         if speed < MAX_WRONG_UNIT_SPEED and plausible:
             yield Finding(

@@ -16,7 +16,7 @@ from dynid_ros.checks.torque_model import TorqueModel, TorqueProblem
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
-ORIGIN: Final = "link origin"
+LINK_ORIGIN: Final = "link origin"
 ORIGIN_MIN_GAIN = 0.2
 """Smallest gain of a shift for a warning: less than for other hypotheses, because its size must be plausible too."""
 MIN_SHIFT_M = 0.05
@@ -58,7 +58,7 @@ def origin_explanations(problem: TorqueProblem) -> Iterator[Explanation]:
     gain = min(gain, problem.presliding.fit.misfit - shifted.presliding.fit.misfit)
     if gain >= ORIGIN_MIN_GAIN and _is_certain(problem, shifts[:, :, 3 * joint - 3 : 3 * joint]):
         yield Explanation(
-            ORIGIN,
+            LINK_ORIGIN,
             gain,
             "the torques fit better with its origin elsewhere in the link before than the URDF has it; where, the "
             "parameters absorb in part",

@@ -21,7 +21,7 @@ MIN_TRAVEL = (0.08, 0.02)
 """Smallest travel that a joint should cover: rad, m."""
 MIN_DURATION_S = 3.0
 """Shortest motion that several harmonics fit into."""
-FIX = "excite all joints over most of their range, at several frequencies"
+MOTION_REMEDY = "excite all joints over most of their range, at several frequencies"
 
 
 def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
             "error",
             source,
             "all joints are at rest: inertias and friction do not show",
-            f"{FIX}, or identify gravity only",
+            f"{MOTION_REMEDY}, or identify gravity only",
             LITTLE_MOTION,
         )
         return
@@ -48,13 +48,13 @@ def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
             "warning",
             f"{source}, joint '{robot.joint_names[j]}'",
             f"it {state}: it covers {travel[j]:.2g} {unit}",
-            FIX,
+            MOTION_REMEDY,
             LITTLE_MOTION,
         )
     duration = sum(_moving_time(part, rest) for part in recordings)
     if duration < MIN_DURATION_S:
         message = f"it moves for {duration:.1f} s only"
-        yield Finding("warning", source, message, f"{FIX}, for 20 s and more", LITTLE_MOTION)
+        yield Finding("warning", source, message, f"{MOTION_REMEDY}, for 20 s and more", LITTLE_MOTION)
 
 
 def _per_joint(robot: RobotModel, limits: tuple[float, float]) -> NDArray:

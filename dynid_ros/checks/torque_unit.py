@@ -43,7 +43,7 @@ HIDDEN_SCALE = 3.0
 """Factor that a recording should be able to show; joints that cannot show it are named."""
 MAX_PERCENT_RATIO = 2.0
 """Largest ratio, either way, of a factor to the one for percent of the effort limit, or for a power of ten."""
-FIX = "give its torque in N m: effort_convention motor_current with a gain for each joint"
+TORQUE_UNIT_REMEDY = "give its torque in N m: effort_convention motor_current with a gain for each joint"
 
 
 def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -> Iterator[Finding]:
@@ -77,7 +77,7 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
             "error" if alone or beyond_limit[j] > ERROR_LIMIT_RATIO else "warning",
             f"{source}, joint '{joint}'",
             f"its torque reaches {recorded[j]:.3g}, {size}: {guess}",
-            FIX,
+            TORQUE_UNIT_REMEDY,
             CURRENT,
         )
 
@@ -94,7 +94,7 @@ def scale_explanations(problem: TorqueProblem) -> Iterator[Explanation]:
                 CURRENT,
                 _confirmed(problem, scales, gain),
                 f"its torque is about {1 / scale:.2g} times what the torques of the other joints show: {guess}",
-                FIX,
+                TORQUE_UNIT_REMEDY,
                 (robot.joint_names[j],),
             )
     limits = robot.limits.effort

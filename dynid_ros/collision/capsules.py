@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.collision.capsule_fit import MAX_CAPSULES, Capsules, cover
-from dynid_ros.collision.obstacles import BASE, placements
+from dynid_ros.collision.obstacles import FIXED_LINK, placements
 from dynid_ros.collision.shapes import ShapeReader
 from dynid_ros.collision.srdf import Pairs, allowed_pairs, pair_of_links
 from dynid_ros.errors import CollisionError
@@ -101,8 +101,8 @@ class Bodies:
             raise CollisionError(f"{errors[0]}{others}; or go on without the shapes that cannot be read")
         shaped = {link for link, _, _ in parts} - set(unread)
         lines = cls.lines(robot)
-        bare = [k for k, link in enumerate(lines.link) if link not in shaped and link != BASE]
-        bare += [k for k, link in enumerate(lines.link) if link == BASE and link in unread]
+        bare = [k for k, link in enumerate(lines.link) if link not in shaped and link != FIXED_LINK]
+        bare += [k for k, link in enumerate(lines.link) if link == FIXED_LINK and link in unread]
         parts += [(int(lines.link[k]), lines.names[k], _line(lines, k)) for k in bare]
         parts.sort(key=lambda part: part[0])
         names = (chain.base, *chain.link_names)
@@ -148,7 +148,7 @@ class Bodies:
 def line_ends(chain: Chain) -> list[tuple[int, int]]:
     """Return pairs of a link (from the base on) and the end of a line from it: a child link, or a tip (from m on)."""
     beyond = [*chain.parents.tolist(), *chain.tip_links]
-    return [(link, end) for link in range(BASE, chain.n_links) for end, at in enumerate(beyond) if at == link]
+    return [(link, end) for link in range(FIXED_LINK, chain.n_links) for end, at in enumerate(beyond) if at == link]
 
 
 def _line(lines: Bodies, k: int) -> Capsules:
@@ -160,7 +160,7 @@ class Placed(NamedTuple):
 
     Attributes:
         points: (2 C, 3, N) ends of the capsules: all starts, then all ends.
-        rotations: (m + 1, 3, 3, N) rotations of the joint frames; BASE, the last one, is the base frame.
+        rotations: (m + 1, 3, 3, N) rotations of the joint frames; FIXED_LINK, the last one, is the base frame.
         origins: (m + 1, 3, N) origins of the joint frames, m.
     """
 
@@ -201,7 +201,7 @@ class Placing:
         rotations = np.concatenate([moved, base[np.newaxis]])
         origins = np.concatenate([shifted, np.zeros((1, 3, len(q)))])
         points = np.empty((*self._points.shape, len(q)))
-        for link in range(BASE, self.robot.chain.n_links):
+        for link in range(FIXED_LINK, self.robot.chain.n_links):
             on_link = self._link == link
             points[on_link] = (self._points[on_link] @ rotations[link]).transpose(1, 0, 2) + origins[link]
         return Placed(points, rotations, origins)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.collision.capsules import Bodies, Placed, Placing, line_ends
 from dynid_ros.collision.distances import Contact, SeparatingAxes, helpful_axes, segment_box, segment_segment
-from dynid_ros.collision.obstacles import BASE, Obstacle
+from dynid_ros.collision.obstacles import FIXED_LINK, Obstacle
 from dynid_ros.errors import CollisionError
 from dynid_ros.model.arrays import cross, dot
 from dynid_ros.model.chain import Chain
@@ -65,8 +65,8 @@ class Checks(ABC):
 
     @property
     def other_link(self) -> np.ndarray:
-        """Link (K,) of the chain that is pushed in the opposite direction; BASE for a fixed object."""
-        return np.full(len(self.body), BASE)
+        """Link (K,) of the chain that is pushed in the opposite direction; FIXED_LINK for a fixed object."""
+        return np.full(len(self.body), FIXED_LINK)
 
     def wrench(self, contact: Contact, weights: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return forces and moments about the base's origin (m, 3, N) on each of m links and the links after it.
@@ -368,7 +368,7 @@ def box_checks(bodies: Bodies, lower: np.ndarray, upper: np.ndarray, points: np.
 
 def obstacle_checks(bodies: Bodies, obstacles: Sequence[Obstacle], clearance: float) -> list[Checks]:
     """Return checks of moving capsules against obstacles."""
-    moving = np.flatnonzero(bodies.link != BASE)
+    moving = np.flatnonzero(bodies.link != FIXED_LINK)
     return [ObstacleChecks(bodies, moving, np.full(len(moving), clearance), obstacle) for obstacle in obstacles]
 
 
@@ -388,4 +388,4 @@ def _distinct(bodies: Bodies, points: np.ndarray) -> np.ndarray:
     _, first = np.unique(np.round(keys, 9), axis=0, return_index=True)
     kept = np.sort(order[first])
     moving = np.ptp(points, axis=2).max(axis=1) > MIN_MOTION_M
-    return kept[moving[kept] & (np.tile(bodies.link, 2)[kept] != BASE)]
+    return kept[moving[kept] & (np.tile(bodies.link, 2)[kept] != FIXED_LINK)]

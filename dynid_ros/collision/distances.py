@@ -17,7 +17,7 @@ from scipy.spatial import ConvexHull, QhullError
 from dynid_ros.collision.capsules import Placed, Placing
 from dynid_ros.model.arrays import dot
 
-TINY = 1e-12
+MIN_DISTANCE = 1e-12
 
 
 class Contact(NamedTuple):
@@ -38,22 +38,22 @@ def segment_segment(a0: np.ndarray, a1: np.ndarray, b0: np.ndarray, b1: np.ndarr
     ab = dot(a, b)
     a_between = dot(a, between)
     b_between = dot(b, between)
-    inverse_aa = 1.0 / np.maximum(aa, TINY)
-    inverse_bb = 1.0 / np.maximum(bb, TINY)
-    s = np.clip((ab * b_between - a_between * bb) / np.maximum(aa * bb - ab * ab, TINY), 0.0, 1.0)
+    inverse_aa = 1.0 / np.maximum(aa, MIN_DISTANCE)
+    inverse_bb = 1.0 / np.maximum(bb, MIN_DISTANCE)
+    s = np.clip((ab * b_between - a_between * bb) / np.maximum(aa * bb - ab * ab, MIN_DISTANCE), 0.0, 1.0)
     t = np.clip((ab * s + b_between) * inverse_bb, 0.0, 1.0)
     s = np.clip((ab * t - a_between) * inverse_aa, 0.0, 1.0)
     along = s[..., np.newaxis, :] * a
     offset = between + along
     offset -= t[..., np.newaxis, :] * b
     distance = np.sqrt(dot(offset, offset))
-    normal = offset / np.maximum(distance, TINY)[..., np.newaxis, :]
+    normal = offset / np.maximum(distance, MIN_DISTANCE)[..., np.newaxis, :]
     crossing = distance < 1e-9
     if crossing.any():  # crossing segments separate across both
         k, n = np.nonzero(crossing)
         a_there, b_there = (np.broadcast_to(u, offset.shape)[k, :, n] for u in (a, b))
         both = np.cross(a_there, b_there)
-        normal[k, :, n] = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), TINY)
+        normal[k, :, n] = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), MIN_DISTANCE)
     along += a0
     return Contact(distance, normal, along)
 
@@ -70,8 +70,8 @@ def segment_box(p0: np.ndarray, p1: np.ndarray, half: np.ndarray) -> Contact:
     point = p0 + t[:, np.newaxis] * d
     offset = point - np.clip(point, -half, half)
     distance = np.sqrt(dot(offset, offset))
-    normal = offset / np.maximum(distance, TINY)[:, np.newaxis]
-    inside = distance < TINY
+    normal = offset / np.maximum(distance, MIN_DISTANCE)[:, np.newaxis]
+    inside = distance < MIN_DISTANCE
     if inside.any():
         k, n = np.nonzero(inside)
         distance[k, n], normal[k, :, n], depth_at = _depth(p0[k, :, n], d[k, :, n], half[k, :, 0])
@@ -81,7 +81,7 @@ def segment_box(p0: np.ndarray, p1: np.ndarray, half: np.ndarray) -> Contact:
 
 def _nearest_to_box(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> np.ndarray:
     """Return the parameter (K, N) of the nearest point to the box, where the rising, piecewise linear slope is zero."""
-    slow = np.abs(d) < TINY
+    slow = np.abs(d) < MIN_DISTANCE
     inverse = 1.0 / np.where(slow, 1.0, d)
     low = np.zeros_like(p0[:, 0])
     high = np.ones_like(low)
@@ -106,7 +106,7 @@ def _nearest_to_box(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> np.ndarr
             high = np.where(better, t, high)
             high_slope = np.where(better, g, high_slope)
     rise = high_slope - low_slope
-    between = np.where(rise > TINY, -low_slope / np.maximum(rise, TINY), 0.5)
+    between = np.where(rise > MIN_DISTANCE, -low_slope / np.maximum(rise, MIN_DISTANCE), 0.5)
     t = low + (high - low) * np.clip(between, 0.0, 1.0)
     return np.where(outward, 0.0, np.where(inward, 1.0, t))
 
@@ -122,7 +122,7 @@ def _depth(p0: np.ndarray, d: np.ndarray, half: np.ndarray) -> tuple[np.ndarray,
     rise = np.concatenate([d, -d], axis=1)
     i, j = np.triu_indices(6, 1)
     meeting = rise[:, j] - rise[:, i]
-    level = np.abs(meeting) < TINY
+    level = np.abs(meeting) < MIN_DISTANCE
     t = np.where(level, 0.0, (value[:, i] - value[:, j]) / np.where(level, 1.0, meeting))
     t = np.concatenate([np.zeros((len(t), 1)), np.ones((len(t), 1)), np.clip(t, 0.0, 1.0)], axis=1)
     depths = (value[:, np.newaxis] + t[:, :, np.newaxis] * rise[:, np.newaxis]).max(axis=2)
@@ -271,7 +271,7 @@ def few_corners(corners: np.ndarray) -> np.ndarray:
         return corners
     outside = points @ faces[:, :3].T + faces[:, 3]
     depth = -(faces[:, :3] @ centre + faces[:, 3])
-    beyond = np.maximum(outside / np.maximum(outside + depth, TINY), 0.0).max(axis=1)
+    beyond = np.maximum(outside / np.maximum(outside + depth, MIN_DISTANCE), 0.0).max(axis=1)
     margin = corners[:, 3].max() + (beyond * np.linalg.norm(points - centre, axis=1)).max()
     return np.column_stack([kept, np.full(len(kept), margin)])
 

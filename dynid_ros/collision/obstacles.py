@@ -18,7 +18,7 @@ from dynid_ros.model.link_tree import LinkTree, position
 from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose
 from dynid_ros.model.urdf import pose as transform
 
-BASE = -1
+FIXED_LINK = -1
 """Link number of fixed objects."""
 MAX_STEP_RAD = 0.25
 """Largest angle between two places of a link on a turning joint outside the chain."""
@@ -31,7 +31,7 @@ class Placement:
     """A link of the URDF on a link of the chain.
 
     Attributes:
-        link: link of the chain, from 0, or BASE.
+        link: link of the chain, from 0, or FIXED_LINK.
         name: link of the URDF.
         places: (S, 4, 4) poses in the frame of the chain's link, several if joints outside the chain move the link.
         turns: distance to the link, m, and half the step, rad, of each turning joint in between.
@@ -59,7 +59,7 @@ def placements(tree: LinkTree, chain: Chain) -> tuple[list[Placement], list[str]
     placed: list[Placement] = []
     left_out: list[str] = []
     chain_joints = set(chain.mover_names)
-    for link, name in ((BASE, chain.base), *enumerate(chain.link_names)):
+    for link, name in ((FIXED_LINK, chain.base), *enumerate(chain.link_names)):
         start = Placement(link, name, np.eye(4)[np.newaxis])
         placed += _placed_below(tree, start, chain_joints, left_out, chain.held)
     placed += _placed_above(tree, chain, chain_joints, left_out)
@@ -92,7 +92,7 @@ def _placed_above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: lis
             return
         place = place @ np.linalg.inv(pose(joint.origin, f"joint '{joint.name}'"))
         link = joint.parent
-        above = Placement(BASE, link, place[np.newaxis])
+        above = Placement(FIXED_LINK, link, place[np.newaxis])
         yield from _placed_below(tree, above, skipped | {joint.name}, left_out, chain.held)
 
 
@@ -130,7 +130,7 @@ def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float
 
 
 MAX_FILE_BYTES = MEGABYTE
-KEYS = {"name", "size", "position", "rpy"}
+OBSTACLE_KEYS = {"name", "size", "position", "rpy"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ def read_obstacles(path: str | Path) -> tuple[Obstacle, ...]:
     if entries is None:
         return ()
     if not isinstance(entries, list):
-        raise CollisionError(f"obstacles '{path}': expected a list of boxes with {', '.join(sorted(KEYS))}")
+        raise CollisionError(f"obstacles '{path}': expected a list of boxes with {', '.join(sorted(OBSTACLE_KEYS))}")
     found = tuple(_obstacle(entry, f"obstacles '{path}', entry {i}") for i, entry in enumerate(entries, start=1))
     repeated = sorted(name for name, count in Counter(obstacle.name for obstacle in found).items() if count > 1)
     if repeated:
@@ -205,11 +205,11 @@ def read_obstacles(path: str | Path) -> tuple[Obstacle, ...]:
 
 def _obstacle(entry: object, where: str) -> Obstacle:
     if not isinstance(entry, dict):
-        raise CollisionError(f"{where}: expected a mapping with {', '.join(sorted(KEYS))}")
+        raise CollisionError(f"{where}: expected a mapping with {', '.join(sorted(OBSTACLE_KEYS))}")
     for key in entry:
-        if key not in KEYS:
-            raise CollisionError(f"{where}: key '{key}' is not known; expected {', '.join(sorted(KEYS))}")
-    for key in sorted(KEYS - {"rpy"}):
+        if key not in OBSTACLE_KEYS:
+            raise CollisionError(f"{where}: key '{key}' is not known; expected {', '.join(sorted(OBSTACLE_KEYS))}")
+    for key in sorted(OBSTACLE_KEYS - {"rpy"}):
         if key not in entry:
             raise CollisionError(f"{where}: '{key}' is missing")
     where = f"{where} ('{entry['name']}')"

@@ -15,9 +15,9 @@ from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
     CLEARANCE,
+    EXPERIMENT_KINDS,
     FLEXIBLE,
     FLOOR_HEIGHT,
-    KINDS,
     MAX_COUNTS,
     PRIOR,
     MotionSettings,
@@ -59,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     method = parser.add_argument_group("method")
     method.add_argument(
         "--motion",
-        choices=(*KINDS, FLEXIBLE),
+        choices=(*EXPERIMENT_KINDS, FLEXIBLE),
         default="fourier",
         help="kind of motion (default: %(default)s, all joints at once, for links)",
     )

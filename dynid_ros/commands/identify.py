@@ -19,7 +19,7 @@ from dynid_ros.commands.options import (
 from dynid_ros.errors import IdentificationError
 from dynid_ros.jobs.inputs import given_robot, read_recordings, read_robot
 from dynid_ros.jobs.kinds import FITTED, KINDS, Kind
-from dynid_ros.recording.effort import COMPENSATED
+from dynid_ros.recording.effort import GRAVITY_COMPENSATED
 from dynid_ros.settings import values_of
 
 
@@ -97,7 +97,7 @@ def _values(kind: Kind, options: argparse.Namespace) -> dict[str, Any]:
 def _prepare_load(kind: Kind, options: argparse.Namespace) -> Prepared:
     if options.model is not None and options.unloaded:
         raise IdentificationError("--model and --unloaded both give the arm without the load; leave one out")
-    is_compensated = options.effort_convention == COMPENSATED and options.source == "torque"
+    is_compensated = options.effort_convention == GRAVITY_COMPENSATED and options.source == "torque"
     declared = None
     if is_compensated:  # the payload is known to the driver, not to the URDF
         declared = options.payload

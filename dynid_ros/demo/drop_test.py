@@ -20,7 +20,7 @@ from dynid_ros.report.plots import draw_stick
 PICTURE_WIDTH = 340
 PICTURE_HEIGHT = 300
 TITLE_HEIGHT = 56
-MARGIN = 0.12
+PICTURE_MARGIN_M = 0.12
 N_GHOSTS = 14
 """Poses between start and end, evenly spaced along the path."""
 
@@ -104,7 +104,7 @@ def _stick_points(robot: RobotModel, position: NDArray) -> NDArray:
 def prepare_axes(axes: Axes, sticks: NDArray) -> None:
     """Scale empty axes to stick figures (..., 2) and draw the ground."""
     points = sticks.reshape(-1, 2)
-    margin = MARGIN * (np.ptp(points, axis=0).max() or 1.0)
+    margin = PICTURE_MARGIN_M * (np.ptp(points, axis=0).max() or 1.0)
     low = points.min(axis=0) - margin
     high = points.max(axis=0) + margin
     axes.set_axis_off()

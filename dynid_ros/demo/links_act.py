@@ -25,11 +25,11 @@ MAX_TORQUE_ERROR_PERCENT = 2.0
 MIN_COVERED_PERCENT = 80.0
 """Share of about 60 intervals of 95 %. They err together: in 20 repetitions of the demo's motion 97 % contained the
 truth on average, 87 % in the worst case; intervals of half the right width would contain 67 %."""
-FOURIER = {"motion": "fourier", "target": "links", "base_frequency": 0.125, "harmonics": 10}
+FOURIER_SETTINGS = {"motion": "fourier", "target": "links", "base_frequency": 0.125, "harmonics": 10}
 LINKS_MOTIONS = (
-    {**FOURIER, "seed": 1, "periods": 2, "design_time": 8.0},
+    {**FOURIER_SETTINGS, "seed": 1, "periods": 2, "design_time": 8.0},
     # the validation motion need not show the links best
-    {**FOURIER, "seed": 2, "periods": 1, "design_time": 0.0},
+    {**FOURIER_SETTINGS, "seed": 2, "periods": 1, "design_time": 0.0},
 )
 LINKS_STORY = (
     "Gravity is not all: a moving arm has inertia and friction. A motion of all joints at once is designed to show "

@@ -35,14 +35,14 @@ MAX_LIVE_ERROR_PERCENT = 5.0
 MAX_DRIFT_DEG = 1.0
 MIN_SAG_DEG = 5.0
 MAX_CHANGE_ERROR_S = 0.5
-INERTIA = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-MILLI = 1e3
+INERTIA_LABELS = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+MM_PER_M = 1e3
 PLOT_WIDTH = 340
 PLOT_HEIGHT = 260
 PLOT_MARGIN = 0.5
 """Margin over the true mass, below zero and above it."""
 
-BLOCK = {
+LOAD_BLOCK = {
     "load_mass": 2.0,
     "load_center": [0.05, -0.03, 0.08],
     "load_inertia": [0.00333, 0.0, 0.0, 0.01667, 0.0, 0.01667],
@@ -122,7 +122,7 @@ def load_act(stage: Stage) -> None:
     stage.announce("A load is picked up that is not announced: with the compensation of the arm alone, the arm sags.")
     with arm.compensation():
         arm.move(pose)
-        stage.call.set_parameters("/simulator", BLOCK)
+        stage.call.set_parameters("/simulator", LOAD_BLOCK)
         say(stage.call.set("/simulator/pick_up", True))
         truth = stage.truth()
         arm.wait_for_compensation()
@@ -185,7 +185,7 @@ def _describe(estimate: dict[str, Any]) -> str:
     mass = f"live: {low:6.3f} to {high:6.3f} kg"
     if not estimate["loaded"]:
         return f"{mass}, no load is shown"
-    center = " ".join(f"{MILLI * value:.0f}" for value in estimate["center"])
+    center = " ".join(f"{MM_PER_M * value:.0f}" for value in estimate["center"])
     inertia = " ".join(f"{value:.4f}" for value in np.array(estimate["inertia"], float)[[0, 3, 5]])
     return f"{mass}, centre {center} mm, inertia {inertia} kg m²"
 
@@ -220,7 +220,7 @@ def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
         LOAD_STORY,
         [
             Check("Mass, relative error", 100 * comparisons[0].relative_error, MAX_MASS_ERROR_PERCENT, "%"),
-            Check("Centre of mass, error", MILLI * centre_error, MAX_CENTRE_ERROR_MM, "mm"),
+            Check("Centre of mass, error", MM_PER_M * centre_error, MAX_CENTRE_ERROR_MM, "mm"),
             Check("Inertia, relative error", 100 * inertia_error, MAX_INERTIA_ERROR_PERCENT, "%"),
             coverage_check(comparisons, MIN_COVERED_PERCENT),
             Check(
@@ -251,10 +251,10 @@ def _compare(true: dict[str, Any], estimate: dict[str, Any]) -> list[Comparison]
     comparisons = [Comparison("Mass", "kg", true["mass"], estimate["mass"], mass_half)]
     halves = np.ptp(estimate["interval"]["center"], axis=1) / 2
     for axis, *values in zip("xyz", true["center"], estimate["center"], halves, strict=True):
-        comparisons.append(Comparison(f"Centre {axis}", "mm", *(MILLI * float(value) for value in values)))
-    errors = _as_array(estimate["std"]["inertia"] or [None] * len(INERTIA))
+        comparisons.append(Comparison(f"Centre {axis}", "mm", *(MM_PER_M * float(value) for value in values)))
+    errors = _as_array(estimate["std"]["inertia"] or [None] * len(INERTIA_LABELS))
     halves = half_width(errors, dof_of({}, estimate, "inertia"))
-    for name, *values in zip(INERTIA, true["inertia"], _as_array(estimate["inertia"]), halves, strict=True):
+    for name, *values in zip(INERTIA_LABELS, true["inertia"], _as_array(estimate["inertia"]), halves, strict=True):
         comparisons.append(Comparison(name, "kg m²", *map(float, values)))
     return comparisons
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import DynidError
 from dynid_ros.files import write_atomically
 from dynid_ros.report.drawing import LIGHT, svg
-from dynid_ros.report.formats import MISSING, as_fine_as, brief, counted, fixed, significant
+from dynid_ros.report.formats import UNKNOWN_TEXT, as_fine_as, brief, counted, fixed, significant
 from dynid_ros.report.page import Figures, Links, Page, Plot, Section, Table, Text, Tile, Tiles
 from dynid_ros.report.plots import ROW_PLOT_WIDTH, row_axes, rows_height
 
@@ -114,7 +114,7 @@ class Comparison:
     def cells(self) -> tuple[str, ...]:
         """True value, estimate, half width, error and coverage as text."""
         if not self.is_determined:
-            return significant(self.true), MISSING, MISSING, MISSING, "undetermined"
+            return significant(self.true), UNKNOWN_TEXT, UNKNOWN_TEXT, UNKNOWN_TEXT, "undetermined"
         finer = self.half / 10
         true = self.true if abs(self.true) > finer / 100 else 0.0  # no zero with a sign
         return (

@@ -223,7 +223,7 @@ class FourierExcitation(Experiment):
             lines.append(f"warning: condition number above {MAX_CONDITION_NUMBER:g}; {hint}")
         return FourierPlan(
             trajectory=trajectory,
-            format=fourier.FORMAT,
+            format=fourier.FOURIER_FORMAT,
             facts={
                 "base_frequency": series.base_frequency,
                 "harmonics": series.n_harmonics,

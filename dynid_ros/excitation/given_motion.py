@@ -100,6 +100,6 @@ def read_motion(path: Path, periods: int) -> Trajectory:
         raise TrajectoryError(
             f"cannot read trajectory '{path}' ({error.strerror}); name a file in motion_file"
         ) from error
-    if re.search(rf"""^format:\s*["']?{re.escape(fourier.FORMAT)}""", text, re.MULTILINE):
+    if re.search(rf"""^format:\s*["']?{re.escape(fourier.FOURIER_FORMAT)}""", text, re.MULTILINE):
         return FourierSeries.read(path).trajectory(periods)
     return Trajectory.read(path)

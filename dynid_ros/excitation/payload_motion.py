@@ -18,7 +18,7 @@ from dynid_ros.model.parameter_words import LINK_PARAMETERS
 from dynid_ros.trajectories.limits import check_times
 from dynid_ros.trajectories.trajectory import Trajectory, move
 
-AXES = ("x", "y", "z")
+TOOL_AXES = ("x", "y", "z")
 MAX_RATED_POSES = 128
 """Poses with widely spread wrist axes, and free range around them, that are rated by the load's regressor."""
 MAX_PLANNED_POSES = 3
@@ -128,7 +128,7 @@ class PayloadMotion(Experiment):
         dwells = [Dwell(0.0, self.dwell)]
         turns: list[dict[str, Any]] = []
         skipped: dict[str, str] = {}
-        for axis, name in enumerate(AXES):
+        for axis, name in enumerate(TOOL_AXES):
             rotation = ToolRotation.within(self, pose, axis, self.reach)
             if rotation.highest - rotation.lowest < MIN_TURN_RAD:
                 skipped[name] = "the last joints cannot turn the tool about it there"

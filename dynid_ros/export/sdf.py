@@ -24,7 +24,7 @@ JOINT_TYPES = {"revolute": "revolute", "continuous": "revolute", "prismatic": "p
 turns.
 """
 WORLD = "world"
-EMPTY = 1e-6
+FRAME_MASS_KG = 1e-6
 EMPTY_INERTIA = [1e-12, 0.0, 0.0, 1e-12, 0.0, 1e-12]
 """kg and kg m^2 of a base, or a link on a joint, without mass, which SDF does not know."""
 
@@ -99,7 +99,7 @@ def _add_link(model: ET.Element, link: Link, joint: Joint | None) -> None:
     if joint is not None:
         ET.SubElement(element, "pose", relative_to=joint.name).text = "0 0 0 0 0 0"
     inertial = ET.SubElement(element, "inertial")
-    mass = EMPTY
+    mass = FRAME_MASS_KG
     inertia = EMPTY_INERTIA
     where = np.eye(4)
     if link.inertial is not None and link.inertial.mass > 0.0:

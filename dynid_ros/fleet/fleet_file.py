@@ -15,7 +15,7 @@ from dynid_ros.errors import DynidError, FleetError
 from dynid_ros.files import input_paths, read_yaml, require_name
 
 MAX_FILE_BYTES = 20_000_000
-SECTIONS = ("defaults", "arms")
+FLEET_SECTIONS = ("defaults", "arms")
 RUNS_KEY = "runs"
 KIND_KEY = "identification"
 JOB_FILE = "job.yaml"
@@ -84,8 +84,8 @@ def read_fleet(path: Path, output: Path, parse: Parse) -> list[FleetJob]:
         why = getattr(error, "strerror", None) or error
         raise FleetError(f"{path}: {why}; give a YAML file that names arms, each with its recordings") from error
     whole = _mapping(content, str(path))
-    if unknown := [str(key) for key in whole if key not in SECTIONS]:
-        raise FleetError(f"{path}: unknown key '{unknown[0]}'; expected {' and '.join(SECTIONS)}")
+    if unknown := [str(key) for key in whole if key not in FLEET_SECTIONS]:
+        raise FleetError(f"{path}: unknown key '{unknown[0]}'; expected {' and '.join(FLEET_SECTIONS)}")
     defaults = _mapping(whole.get("defaults", {}), f"{path}: defaults")
     arms = _mapping(whole.get("arms"), f"{path}: arms")
     jobs = []

@@ -21,7 +21,7 @@ from dynid_ros.identified.standard_errors import known_parameters
 
 MAX_SHOWN_ROWS = 20
 """Largest number of lines of one kind in the summary; the files have all."""
-COLUMNS = ("arm", "run", "identification", "parameter", "value", "standard_error", "z", "outlier")
+TABLE_COLUMNS = ("arm", "run", "identification", "parameter", "value", "standard_error", "z", "outlier")
 EXIT_FAILED = 2
 EXIT_UNDETERMINED = 1
 
@@ -84,7 +84,7 @@ class FleetTable:
         compared = {id(one.entry): one for one in self.compared}
         text = io.StringIO()
         lines = csv.writer(text, lineterminator="\n")
-        lines.writerow(COLUMNS)
+        lines.writerow(TABLE_COLUMNS)
         for e in self.entries:
             one = compared.get(id(e))
             found = [f"{one.z:.3g}", int(one.unlike)] if one else ["", ""]

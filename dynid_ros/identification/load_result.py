@@ -17,7 +17,7 @@ from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identification.result import LEVEL, Result
-from dynid_ros.identification.wrench_frame import AXES, TURN, UNITS
+from dynid_ros.identification.wrench_frame import SENSOR_AXES, TURN, WRENCH_UNITS
 from dynid_ros.identified.load import load_section
 from dynid_ros.identified.section import as_number
 from dynid_ros.identified.validation import Validation
@@ -272,13 +272,13 @@ def sensor_biases(result: LoadResult) -> Iterator[dict[str, tuple[float, float, 
     to_sensor = Rotation.from_rotvec(result.settings.get("sensor_turn") or np.zeros(3)).inv().as_matrix()
     turned_back = np.kron(np.eye(2), to_sensor)
     turns = [k for k, name in enumerate(estimate.names) if name in TURN]
-    for first in (k for k, name in enumerate(estimate.names) if name.startswith(f"bias of {AXES[0]}")):
-        rows = first + np.arange(len(AXES))
-        jacobian = np.zeros((len(AXES), len(estimate.names)))
-        jacobian[:, rows] = np.eye(len(AXES))
+    for first in (k for k, name in enumerate(estimate.names) if name.startswith(f"bias of {SENSOR_AXES[0]}")):
+        rows = first + np.arange(len(SENSOR_AXES))
+        jacobian = np.zeros((len(SENSOR_AXES), len(estimate.names)))
+        jacobian[:, rows] = np.eye(len(SENSOR_AXES))
         if any(name.startswith("drift 2") for name in estimate.names):
             # The mean of t² over a recording, in which t runs from -1 to 1.
-            jacobian[:, rows + 2 * len(AXES)] = np.eye(len(AXES)) / 3.0
+            jacobian[:, rows + 2 * len(SENSOR_AXES)] = np.eye(len(SENSOR_AXES)) / 3.0
         bias = jacobian @ estimate.values
         if turns:
             jacobian[:, turns] = np.concatenate([skew(bias[:3]), skew(bias[3:])])
@@ -288,7 +288,7 @@ def sensor_biases(result: LoadResult) -> Iterator[dict[str, tuple[float, float, 
         values = sign * (turned_back @ bias)
         yield {
             axis: (float(value), float(error), float(half))
-            for axis, value, error, half in zip(AXES, values, errors, halves, strict=True)
+            for axis, value, error, half in zip(SENSOR_AXES, values, errors, halves, strict=True)
         }
 
 
@@ -297,7 +297,7 @@ def _bias_lines(result: LoadResult) -> Iterator[str]:
     for number, bias in enumerate(biases, 1):
         texts = [
             f"{axis} {value:.3g} ± {half:.2g} {unit}"
-            for (axis, (value, _, half)), unit in zip(bias.items(), UNITS, strict=True)
+            for (axis, (value, _, half)), unit in zip(bias.items(), WRENCH_UNITS, strict=True)
         ]
         which = f", recording {number}" if len(biases) > 1 else ""
         yield f"  bias of the sensor{which}: {', '.join(texts)}"

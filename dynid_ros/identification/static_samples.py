@@ -329,7 +329,7 @@ MIN_SINGLE_SAMPLES = 6
 """Number of single samples below which they do not show a noise; they take the noise of the differences."""
 SUM = "both approaches, sum"
 DIFFERENCE = "both approaches, difference"
-LABELS = (SUM, DIFFERENCE, "one approach", "approach unknown")
+SAMPLE_LABELS = (SUM, DIFFERENCE, "one approach", "approach unknown")
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,8 +377,10 @@ class Approaches:
             single = (joint == j) & (kind == 2)
             if single.sum() < MIN_SINGLE_SAMPLES:
                 kind[single] = 1
-        keys, group = np.unique(joint * len(LABELS) + kind, return_inverse=True)
-        names = tuple(f"{joint_names[key // len(LABELS)]}, {LABELS[key % len(LABELS)]}" for key in keys)
+        keys, group = np.unique(joint * len(SAMPLE_LABELS) + kind, return_inverse=True)
+        names = tuple(
+            f"{joint_names[key // len(SAMPLE_LABELS)]}, {SAMPLE_LABELS[key % len(SAMPLE_LABELS)]}" for key in keys
+        )
         return cls(up, down, group, names)
 
     def combine(self, values: NDArray) -> NDArray:

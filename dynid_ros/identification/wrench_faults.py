@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE
-from dynid_ros.identification.wrench_frame import AXES, UNITS
+from dynid_ros.identification.wrench_frame import SENSOR_AXES, WRENCH_UNITS
 
 MAX_LEFT_FRACTION = 0.5
 """Largest fraction of the RMS residual that an explanation may leave. In simulated recordings of fault-free sensors, on
@@ -77,7 +77,7 @@ MAX_CANDIDATES = 60
 MIN_FREEDOM = 4
 """Samples in excess of the unknowns of an axis for a fit to count."""
 
-KINDS = (slice(0, 3), slice(3, 6))
+WRENCH_PARTS = (slice(0, 3), slice(3, 6))
 KIND_NAMES = ("force", "torque")
 SIGNED_PERMUTATIONS = [
     np.diag(signs) @ np.eye(3)[list(order)]
@@ -101,7 +101,7 @@ class Drift(NamedTuple):
     def text(self) -> str:
         """Axes that drift, with their sizes."""
         shown = [k for k, size in enumerate(self.sizes) if size > 0]
-        return ", ".join(f"{AXES[k]} by {self.sizes[k]:.2g} {UNITS[k]}" for k in shown)
+        return ", ".join(f"{SENSOR_AXES[k]} by {self.sizes[k]:.2g} {WRENCH_UNITS[k]}" for k in shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = No
     errors = []
     squares = []
     loads = []
-    for kind, axes in enumerate(KINDS):
+    for kind, axes in enumerate(WRENCH_PARTS):
         design = readings.design(kind, *more)
         right = readings.wrench[:, axes]
         scale = np.maximum(np.linalg.norm(design, axis=0), 1e-12)
@@ -329,8 +329,8 @@ def _first_time(readings: LinearReadings, after: NDArray) -> float:
 
 
 def _largest(sizes: NDArray) -> str:
-    shown = [k for k in np.argsort(-sizes) if sizes[k] > 0.2 * sizes[KINDS[k // 3]].max()]
-    return ", ".join(f"{AXES[k]} by {sizes[k]:.2g} {UNITS[k]}" for k in sorted(shown))
+    shown = [k for k in np.argsort(-sizes) if sizes[k] > 0.2 * sizes[WRENCH_PARTS[k // 3]].max()]
+    return ", ".join(f"{SENSOR_AXES[k]} by {sizes[k]:.2g} {WRENCH_UNITS[k]}" for k in sorted(shown))
 
 
 # Axes, units and gains by the matrices.
@@ -393,7 +393,7 @@ def _axes_of_torque(fit: _Fit, of_force: NDArray, turn: NDArray) -> NDArray:
 
 def _named(kind: int, axes: NDArray) -> str:
     """Describe a signed permutation of the axes of force or torque."""
-    names = AXES[KINDS[kind]]
+    names = SENSOR_AXES[WRENCH_PARTS[kind]]
     order = np.argmax(np.abs(axes), axis=1)
     signs = axes[range(3), order]
     exchanged = [names[k] for k in range(3) if order[k] != k]
@@ -429,8 +429,8 @@ def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
     for axis in np.argsort(-np.abs(rows / usual - 1)):
         if _differ(rows[axis] / usual, errors[axis] / usual, max(MIN_GAIN_DIFFERENCE, MIN_GAIN_ERRORS * gain_error)):
             yield (
-                f"{AXES[axis]} reads {rows[axis] / usual:.2f} of what the other axes read of the same load: mend its "
-                "gain"
+                f"{SENSOR_AXES[axis]} reads {rows[axis] / usual:.2f} of what the other axes read of the same load: "
+                "correct its gain"
             )
     if not fit.is_shown(1):
         return
@@ -446,8 +446,8 @@ def _wrong_gains(fit: _Fit, gain_error: float) -> Iterator[str]:
         if _differ(ratio, deviation * np.hypot(1 / one, 1 / other) * ratio, limit):
             low, high = (first, second) if ratio < 1 else (second, first)
             yield (
-                f"{AXES[3 + low]} reads {min(ratio, 1 / ratio):.2f} of what {AXES[3 + high]} reads of the same load: "
-                "mend their gains"
+                f"{SENSOR_AXES[3 + low]} reads {min(ratio, 1 / ratio):.2f} of what {SENSOR_AXES[3 + high]} reads of "
+                "the same load: correct their gains"
             )
 
 
@@ -468,11 +468,12 @@ def refuse_unexplained(residual: NDArray, variation: NDArray, noise: NDArray, so
     Raises:
         IdentificationError: residuals exceed the limits.
     """
-    for kind, axes in enumerate(KINDS):
+    for kind, axes in enumerate(WRENCH_PARTS):
         left, size, white = (float(np.linalg.norm(values[axes])) for values in (residual, variation, noise))
         if left > MAX_UNEXPLAINED_FRACTION * size and left > MAX_NOISE_RATIO * white:
+            unit = WRENCH_UNITS[3 * kind]
             raise IdentificationError(
-                f"{source}: no load explains the readings: a residual of {left:.3g} {UNITS[3 * kind]} is left of the "
-                f"{size:.3g} {UNITS[3 * kind]} that {KIND_NAMES[kind]} varies by. Does something else touch the load "
-                "or pull at it, or is the sensor not at the tip link?"
+                f"{source}: no load explains the readings: a residual of {left:.3g} {unit} is left of the "
+                f"{size:.3g} {unit} that {KIND_NAMES[kind]} varies by. Does something else touch the load or pull at it, "
+                "or is the sensor not at the tip link?"
             )

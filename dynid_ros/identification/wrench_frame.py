@@ -23,10 +23,10 @@ MAX_UNEXPLAINED_BY_FRAME: Final = 0.1
 MAX_REMAINDER_BY_OTHER: Final = 0.4
 """Largest unexplained fraction with the other frame, relative to that with the stated frame, that contradicts the
 latter."""
-AXES: Final = WRENCH_AXES
+SENSOR_AXES: Final = WRENCH_AXES
 TURN: Final = ("turn x", "turn y", "turn z")
 """Names of the unknown small turn of a sensor's axes."""
-UNITS: Final = ("N", "N", "N", "N m", "N m", "N m")
+WRENCH_UNITS: Final = ("N", "N", "N", "N m", "N m", "N m")
 
 
 def require_choices(frame: str | None, convention: str) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
-from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows, checked_noise
+from dynid_ros.information.torque_information import SMOOTHING_FRACTION, MotionWithJerk, Rows, checked_noise
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, random_motion
 from dynid_ros.model.parameter_words import parameter_names
@@ -85,7 +85,7 @@ class FlexibleInformation:
             raise TrajectoryError("held: all joints are; one at least must move")
         deviations = checked_noise(robot, noise)[self._moving]
         self._base_frequency = base_frequency
-        self._smoothing = SMOOTHING * per_joint(speeds, robot.joint_names, "speeds")
+        self._smoothing = SMOOTHING_FRACTION * per_joint(speeds, robot.joint_names, "speeds")
         self._prediction = LinkPrediction(
             robot, joints, base_frequency=base_frequency, harmonics=harmonics, smoothing=self._smoothing
         )

@@ -176,7 +176,7 @@ def _unit(robot: RobotModel, name: str) -> str:
     return describe_parameters(robot, [name])["unit"][0]
 
 
-SMOOTHING = 0.02
+SMOOTHING_FRACTION = 0.02
 """Velocity range of the reversal of Coulomb friction, relative to the speed limit; a step has no gradient."""
 
 
@@ -233,7 +233,9 @@ class TorqueInformation:
         size = robot.parameters.size
         self.names = tuple(every_name[column] for column in (*chosen, *(size + drives)))
         self._n_links = len(chosen)
-        self._drives = _DriveColumns(torque_columns.friction.per_joint(robot.n_joints), drives, SMOOTHING * speeds)
+        self._drives = _DriveColumns(
+            torque_columns.friction.per_joint(robot.n_joints), drives, SMOOTHING_FRACTION * speeds
+        )
         links = robot.base_parameters()
         every = np.union1d(links.columns, chosen)
         self._regressor = DifferentiableRegressor(robot.chain, robot.gravity, every)

@@ -21,8 +21,8 @@ from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.information.torque_information import TorqueInformation
 from dynid_ros.jobs.experiments import (
+    EXPERIMENT_KINDS,
     FLEXIBLE,
-    KINDS,
     flexible_motion,
     make_experiment,
     recorded_information,
@@ -116,7 +116,7 @@ def excite(
     """Plan a motion and write trajectory.yaml, trajectory.csv, plan.yaml and report.html into `output`.
 
     Args:
-        kind: kind of motion, key of `experiments.KINDS`, or "flexible".
+        kind: kind of motion, key of `experiments.EXPERIMENT_KINDS`, or "flexible".
         robot: the arm.
         limits: limits of the joints.
         workspace: space of the links.
@@ -161,7 +161,7 @@ def excite(
         target = FLEXIBLE
         not_judged = "quality is that of rigid arms; see the condition number above"
     else:
-        target = target or KINDS[kind].target
+        target = target or EXPERIMENT_KINDS[kind].target
         bounds = {"limits": limits, "allowed": workspace.allowed}
         quality, not_judged = _judge(robot, plan, target, settings.get("noise"), **bounds)
     design = DesignedMotion(
@@ -190,7 +190,7 @@ def _check_flexible(joints: FlexibleJoints | None, target: str | None, settings:
             else "a flexible motion needs prior values of the joints; give their stiffness and motor_inertia"
         )
     for name, value in settings.items():
-        if value is not None and name not in KINDS["fourier"].settings:
+        if value is not None and name not in EXPERIMENT_KINDS["fourier"].settings:
             raise TrajectoryError(f"motion {FLEXIBLE} has no setting {name}")
 
 

@@ -195,7 +195,7 @@ MAX_COUNTS = {"workers": 64} | dict.fromkeys(
     ("steps", "poses_per_joint", "cycles", "repeats", "count", "harmonics", "periods"), 1000
 )
 """Upper bounds of counts that take memory or time; no experiment needs as many."""
-KINDS = {
+EXPERIMENT_KINDS = {
     "fourier": Kind(FourierExcitation, "links", ("links", "gravity", "load"), (*SERIES, *SEARCH, *LIMIT_FRACTIONS)),
     "static_rotation": Kind(
         StaticRotation,
@@ -218,7 +218,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class MotionSettings:
-    """Settings of motions, by the names in `KINDS` and `PRIOR`."""
+    """Settings of motions, by the names in `EXPERIMENT_KINDS` and `PRIOR`."""
 
     steps: int = setting(7, "number of dwells per rotation, or of a joint, in each direction")
     dwell: float = setting(0.5, "dwell at each step or pose", unit="s")
@@ -279,7 +279,7 @@ class MotionSettings:
 
 def owners_of(name: str) -> tuple[str, ...]:
     """Return the kinds of motion that have a setting; empty: all have it."""
-    owners = [kind for kind, described in KINDS.items() if name in described.settings]
+    owners = [kind for kind, described in EXPERIMENT_KINDS.items() if name in described.settings]
     if name in PRIOR or name in (*SERIES, *SEARCH):
         owners.insert(1 if owners else 0, FLEXIBLE)
     return () if name in LIMIT_FRACTIONS else tuple(owners)
@@ -296,7 +296,7 @@ def make_experiment(
     """Return an experiment with the given settings, and its own defaults for the others.
 
     Args:
-        kind: key of `KINDS`.
+        kind: key of `EXPERIMENT_KINDS`.
         robot: the arm.
         limits: limits of the joints.
         workspace: space of the links.
@@ -307,15 +307,15 @@ def make_experiment(
     Raises:
         TrajectoryError: a setting or target that this kind does not have, or that makes no sense.
     """
-    if kind not in KINDS:
-        raise TrajectoryError(f"motion is '{kind}'; expected {', '.join(KINDS)}")
-    chosen = KINDS[kind]
+    if kind not in EXPERIMENT_KINDS:
+        raise TrajectoryError(f"motion is '{kind}'; expected {', '.join(EXPERIMENT_KINDS)}")
+    chosen = EXPERIMENT_KINDS[kind]
     if target not in (None, *chosen.targets):
         raise TrajectoryError(f"target is '{target}'; motion {kind} shows {' or '.join(chosen.targets)}")
     given = {name: value for name, value in settings.items() if value is not None}
     for name, value in given.items():
         if name not in chosen.settings:
-            others = ", ".join(other for other, owner in KINDS.items() if name in owner.settings)
+            others = ", ".join(other for other, owner in EXPERIMENT_KINDS.items() if name in owner.settings)
             raise TrajectoryError(f"motion {kind} has no setting {name}, which is one of {others or 'no motion'}")
         if name in MAX_COUNTS and value > MAX_COUNTS[name]:
             raise TrajectoryError(f"{name} is {value}; expected at most {MAX_COUNTS[name]}")

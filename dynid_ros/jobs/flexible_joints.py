@@ -17,7 +17,7 @@ from dynid_ros.identification.flexible import (
     TorsionIdentification,
     mocap_links,
 )
-from dynid_ros.identification.flexible.flexible_identification import AUTO
+from dynid_ros.identification.flexible.flexible_identification import CHOSEN_BY_DATA
 from dynid_ros.identification.flexible.flexible_result import (
     MeasuredSpring,
     link_noise,
@@ -151,7 +151,7 @@ class FlexibleRun:
         fit = {name: value for name, value in values.items() if name not in own}
         spring = fit.pop("spring")
         identification = FlexibleJointIdentification(robot, **fit)
-        if spring != AUTO:
+        if spring != CHOSEN_BY_DATA:
             identification = replace(identification, spring=spring)
         run = FlexibleSettings(**{name: values[name] for name in own})
         return cls(robot, identification, spring, run, **inputs)
@@ -179,10 +179,10 @@ class FlexibleRun:
         cameras = [_camera(arm, recording, markers, mocap=mocap) for recording in recordings]
         links = [None if camera is None else camera.angles for camera in cameras]
         noise = link_noise(arm.joint_names, recordings, links)
-        laws = list(SPRINGS) if self.spring == AUTO else [self.spring]
+        laws = list(SPRINGS) if self.spring == CHOSEN_BY_DATA else [self.spring]
         identification, result = _first_fit(replace(self.identification, robot=arm), recordings, links, laws)
         springs = measured_springs(result, [laws] * arm.n_joints, noise)
-        if self.spring == AUTO:
+        if self.spring == CHOSEN_BY_DATA:
             identification, result, springs = _by_law(
                 identification, recordings, links, result, springs=springs, noise=noise
             )

@@ -13,9 +13,9 @@ from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.files import remove, write_atomically
 from dynid_ros.identification import LinkIdentification, LoadIdentification, LoadResult
-from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
+from dynid_ros.identification.load.driver_settings import DRIVER_FILES, driver_settings
 from dynid_ros.identification.load.wrench_source import WrenchSource
-from dynid_ros.identification.wrench_frame import UNITS, Convention, Frame
+from dynid_ros.identification.wrench_frame import WRENCH_UNITS, Convention, Frame
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import KnownArm, known_arm
 from dynid_ros.identified.load import load_estimate
@@ -157,7 +157,7 @@ class LoadRun:
         assert self._identification is not None
         problem = self._identification.problem(recording)
         evidence = LoadEvidence.from_equations(problem.equations, problem.columns, result, self._identification.tare)
-        unit = " or ".join(dict.fromkeys(UNITS))
+        unit = " or ".join(dict.fromkeys(WRENCH_UNITS))
         if self.settings.source == "torque":
             unit = unit_of_joints(self.robot.chain.prismatic, "N m", "N")
         return validate_torque(recording.source, result.channels, evidence.measured, evidence.load, unit)
@@ -237,7 +237,7 @@ DRIVERS = "drivers"
 def write_driver_settings(result: LoadResult, output: Path) -> Extras:
     """Write the load as settings of drivers and controllers, and remove those of an earlier run."""
     folder = output / DRIVERS
-    for name in SETTINGS:
+    for name in DRIVER_FILES:
         remove(folder / name)
     try:
         texts = driver_settings(result)

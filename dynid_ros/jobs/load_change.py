@@ -8,7 +8,7 @@ from dynid_ros.checks.all_checks import check
 from dynid_ros.checks.finding import DRIFT, LOAD_CHANGE, Finding
 from dynid_ros.errors import DynidError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.links.load_step import FIX, LoadChangeError
+from dynid_ros.identification.links.load_step import LOAD_STEP_REMEDY, LoadChangeError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
@@ -41,7 +41,7 @@ def load_change(recordings: Sequence[Recording], robot: RobotModel) -> Finding |
     try:
         LinkIdentification(robot, estimator="weighted").fit(*recordings)
     except LoadChangeError as error:
-        return Finding("error", error.where, error.change, FIX, LOAD_CHANGE)
+        return Finding("error", error.where, error.change, LOAD_STEP_REMEDY, LOAD_CHANGE)
     except DynidError:
         pass
     return None

@@ -123,7 +123,7 @@ PROMISING = (10, 6)
 """Iteration after which only the best starts continue, and their number."""
 
 MAX_TURN_RAD = 0.6
-DAMPING = 1e-6
+RELATIVE_DAMPING = 1e-6
 """Damping of the normal matrix, in parts of its trace: undetermined directions stay where they start."""
 
 
@@ -213,7 +213,7 @@ def _step(jacobian: NDArray, residual: NDArray, weights: NDArray, free: int) -> 
     target = (residual * root).reshape(len(jacobian), -1, 1)
     transposed = np.swapaxes(rows, -1, -2)
     normal = transposed @ rows
-    damping = DAMPING * np.einsum("sii->s", normal) + np.finfo(float).tiny
+    damping = RELATIVE_DAMPING * np.einsum("sii->s", normal) + np.finfo(float).tiny
     step = np.zeros((len(jacobian), 6))
     step[:, first:] = -np.linalg.solve(normal + damping[:, None, None] * np.eye(free), transposed @ target)[..., 0]
     return step
@@ -308,7 +308,7 @@ def _vector(values: NDArray) -> str:
 # Standard errors of a registration by leaving out blocks of frames.
 
 
-BLOCKS = 10
+N_FRAME_BLOCKS = 10
 """Number of blocks of consecutive frames: long enough that errors of one do not continue in the next."""
 
 
@@ -318,7 +318,7 @@ def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[ND
     Jackknife over blocks of consecutive frames, each left out by one Gauss-Newton step (Miller 1974, "The jackknife: a
     review"). It allows for residuals that are correlated between neighbouring frames, as deflections are.
     """
-    n_blocks = min(BLOCKS, len(weights))
+    n_blocks = min(N_FRAME_BLOCKS, len(weights))
     residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)
     jacobian = scatter.jacobian @ basis
     mean_jacobian = np.nan_to_num(scatter.mean_jacobian @ basis)

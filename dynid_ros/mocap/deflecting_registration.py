@@ -29,7 +29,7 @@ FIRST_NOISE_M = 1e-3
 """Initial standard deviation of a coordinate, m."""
 
 MIN_DEFLECTION = 1e-6
-BLOCKS = 10
+N_LEFT_OUT_BLOCKS = 10
 """Number of blocks of consecutive frames that are left out in turn for the standard errors."""
 
 
@@ -130,7 +130,7 @@ def _linearised(
     their dependence on the other steps.
     """
     markers = replace(seen.markers, places=state.places)
-    blocks = np.array_split(np.arange(len(seen.motor)), min(BLOCKS, len(seen.motor)))
+    blocks = np.array_split(np.arange(len(seen.motor)), min(N_LEFT_OUT_BLOCKS, len(seen.motor)))
     frames = link_frames(seen.robot, seen.motor + state.deflection)
     predicted = marker_positions(frames, markers)
     residual = seen.positions @ state.rotation.T + state.shift - predicted

@@ -22,7 +22,7 @@ BODY_RADIUS = 0.1
 rotation count as for real markers."""
 
 FREE = 3.0
-FITTED = 2.0
+FITTED_NUMBERS_PER_MARKER = 2.0
 """Independent numbers per marker: three, but 2 for three markers of a rigid body that the tracker has fitted (a pose
 has six), 6 / K for K of them."""
 
@@ -30,7 +30,7 @@ FITTED_BODY_STD_M = 1e-5
 """Standard deviation of a distance, m, below which two markers come from one pose of a tracker: single markers are
 measured with more noise."""
 
-POSE = 6.0
+N_POSE_NUMBERS = 6.0
 LINE = 5.0
 """Independent numbers of a rigid body's pose, and of two markers, which no rotation about their line moves."""
 
@@ -148,7 +148,7 @@ class MarkerSet:
 def _independent(bodies: NDArray, dof: NDArray) -> NDArray:
     """Return the degrees of freedom (P,) of markers; those of one body share the six of its pose."""
     count = np.bincount(bodies)[bodies]
-    return np.where(count > 1, np.where(count > 2, POSE, LINE) / count, dof)
+    return np.where(count > 1, np.where(count > 2, N_POSE_NUMBERS, LINE) / count, dof)
 
 
 def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) -> None:

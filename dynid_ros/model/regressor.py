@@ -142,7 +142,7 @@ class RegressorRows:
         self.wrenches = []
         for link, parameters in enumerate(about_joint):
             kept = chosen[self.starts[link] : self.starts[link + 1]] % PARAMETERS_PER_LINK
-            wrench = (parameters[kept] @ WRENCH.reshape(PARAMETERS_PER_LINK, -1)).reshape(-1, 6, N_FEATURES)
+            wrench = (parameters[kept] @ WRENCH_TENSOR.reshape(PARAMETERS_PER_LINK, -1)).reshape(-1, 6, N_FEATURES)
             self.wrenches.append((wrench[kept < STATIC], wrench[kept >= STATIC, 3:]))
         n_buffers = max(step.target for step in self.recursions) + 1
         self._size = n_buffers + 1, max(step.size for step in self.recursions) + 1, 6
@@ -284,4 +284,4 @@ def _wrench_tensor() -> np.ndarray:
     return tensor
 
 
-WRENCH = _wrench_tensor()
+WRENCH_TENSOR = _wrench_tensor()

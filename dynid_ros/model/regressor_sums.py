@@ -14,7 +14,7 @@ import numpy as np
 from dynid_ros.model.generated_code import Lines, compiled, constants, function_text
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.recursion import frame_lines, motion_lines
-from dynid_ros.model.regressor import N_FEATURES, WRENCH
+from dynid_ros.model.regressor import N_FEATURES, WRENCH_TENSOR
 from dynid_ros.model.robot import RobotModel
 
 PER_LINK = N_FEATURES + 12
@@ -43,7 +43,7 @@ class RegressorSums:
         self.features: Callable[[Sequence[float], Sequence[float], Sequence[float]], tuple[float, ...]]
         self.features = compiled(features_source(robot), "features", tuple)
         about_joint = transformed(np.eye(PARAMETERS_PER_LINK), chain.link_offsets[:, None])
-        maps = np.einsum("lkp,pwf->lfwk", about_joint, WRENCH)
+        maps = np.einsum("lkp,pwf->lfwk", about_joint, WRENCH_TENSOR)
         self._wrenches = np.ascontiguousarray(maps.reshape(n, N_FEATURES, 6 * PARAMETERS_PER_LINK))
         # Indices of the entries of the transforms [R 0; p x R, R] and of the twists among features, p x R and zero.
         place = np.arange(self.size + 9 * n + 1)
@@ -90,8 +90,8 @@ class RegressorSums:
 def features_source(robot: RobotModel) -> str:
     """Return the text of a function `features(q, qd, qdd)` of lists of n floats with 24 m results.
 
-    Each link has the 12 features of `regressor.WRENCH` in its joint frame, and the rotation (3, 3) and the origin of
-    that frame in the base frame.
+    Each link has the 12 features of `regressor.WRENCH_TENSOR` in its joint frame, and the rotation (3, 3) and the
+    origin of that frame in the base frame.
     """
     lines = Lines()
     motions = motion_lines(lines, robot.chain, constants(robot.gravity))

@@ -12,9 +12,9 @@ import numpy as np
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.chain import Chain
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.regressor import N_FEATURES, WRENCH, JointMotion, motion_matrices, set_features
+from dynid_ros.model.regressor import N_FEATURES, WRENCH_TENSOR, JointMotion, motion_matrices, set_features
 
-WRENCH_BY_AXIS = WRENCH.transpose(1, 0, 2).reshape(-1, N_FEATURES)
+WRENCH_BY_AXIS = WRENCH_TENSOR.transpose(1, 0, 2).reshape(-1, N_FEATURES)
 
 
 class TipMotion(NamedTuple):

@@ -147,7 +147,7 @@ MAX_TORQUE_ERROR = 1e-9
 """Largest error of the file's torque, relative to the model's largest torque; a larger error exceeds rounding."""
 MIN_GRAVITY_FRACTION = 1e-3
 """Fraction of the torque of motion below which gravity is compared with this fraction instead of with itself."""
-TINY = np.finfo(float).tiny
+SMALLEST_FLOAT = np.finfo(float).tiny
 MIN_FINGER_MASS_KG = 1e-6
 """Mass of a finger without mass in the URDF, because simulators refuse massless bodies."""
 
@@ -250,7 +250,7 @@ def posture_error(
         torques = np.array([[robot.inverse_dynamics(*motion, x) for x in of_joint] for of_joint in elsewhere])
         errors = np.abs(torques - model).max(axis=1).sum(axis=0).max(axis=0)
         worst = int(errors.argmax())
-        share = errors[worst] / max(np.abs(model).max(), TINY)
+        share = errors[worst] / max(np.abs(model).max(), SMALLEST_FLOAT)
         words.append(f"{what} by up to {errors[worst]:.2g} ({share:.2g} of the largest) at {robot.joint_names[worst]}")
     where = ", ".join(f"{joint} at {robot.posture.get(joint, 0.0):.3g}" for joint in joints)
     unknown = [joint for joint in joints if joint not in ranges]

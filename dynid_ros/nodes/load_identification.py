@@ -21,7 +21,7 @@ from dynid_ros.nodes.shared.diagnostics import Diagnostics
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.nodes.shared.robot_description import NO_PAYLOAD
-from dynid_ros.recording.effort import COMPENSATED, EffortConvention
+from dynid_ros.recording.effort import GRAVITY_COMPENSATED, EffortConvention
 
 PARAMETERS = (
     *parameters_of_kind("load"),
@@ -79,14 +79,14 @@ class LoadIdentificationNode(IdentificationNode):
     @property
     def _is_compensated(self) -> bool:
         """Whether the driver's own model of the arm has been subtracted from the torques."""
-        return self.settings.source == "torque" and self.settings.effort_convention == COMPENSATED
+        return self.settings.source == "torque" and self.settings.effort_convention == GRAVITY_COMPENSATED
 
     def _convention(self) -> EffortConvention:
         settings = self.settings
         if settings.source == "wrench" and not settings.effort_convention and not settings.live:
             return EffortConvention("torque")  # efforts are not looked at
         if self._is_compensated and not settings.live:
-            return EffortConvention(COMPENSATED, residual=True)
+            return EffortConvention(GRAVITY_COMPENSATED, residual=True)
         return super()._convention()
 
     def _take(self, job: IdentificationRun) -> None:

@@ -41,7 +41,7 @@ PARAMETERS = (
 )
 JOINT_STATE = "sensor_msgs/msg/JointState"
 DESCRIPTION = "std_msgs/msg/String"
-TYPES = {
+TOPIC_TYPES = {
     "torque_topics": (JOINT_STATE, "std_msgs/msg/Float64MultiArray"),
     "wrench_topics": ("geometry_msgs/msg/WrenchStamped",),
     "imu_topics": ("sensor_msgs/msg/Imu",),
@@ -72,7 +72,7 @@ class Recorder(Node):
         self._time = ReceptionTime()
         self._joint_states = RawSubscription(self, self.settings.joint_states_topic, [JOINT_STATE], self._write)
         topics = [self._joint_states]
-        for parameter, types in TYPES.items():
+        for parameter, types in TOPIC_TYPES.items():
             for topic in filter(None, getattr(self.settings, parameter)):
                 topics.append(RawSubscription(self, topic, types, self._write))
         self._description = None

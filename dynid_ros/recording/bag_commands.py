@@ -13,11 +13,11 @@ from dynid_ros.recording.series import CommandSeries
 
 JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 CONTROLLER_STATE = "control_msgs/msg/JointTrajectoryControllerState"
-COMMANDS = (JOINT_STATE, JOINT_TRAJECTORY, FLOAT64_MULTI_ARRAY, CONTROLLER_STATE)
+COMMAND_TYPES = (JOINT_STATE, JOINT_TRAJECTORY, FLOAT64_MULTI_ARRAY, CONTROLLER_STATE)
 
 
 def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock) -> CommandSeries:
-    """Read the commands of a topic whose type is one of `COMMANDS`, with joints in the order of `joint_names`.
+    """Read the commands of a topic whose type is one of `COMMAND_TYPES`, with joints in the order of `joint_names`.
 
     A point of a trajectory is a command at its own time, unless a later message comes before it.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.bag import FLOAT64_MULTI_ARRAY, JOINT_STATE, Bag, Clock, nanoseconds
-from dynid_ros.recording.bag_commands import COMMANDS, read_commands
+from dynid_ros.recording.bag_commands import COMMAND_TYPES, read_commands
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import ImuSeries, PoseSeries, WrenchSeries, require_increasing
 from dynid_ros.signals import GapSpline
@@ -158,20 +158,20 @@ def _why_nothing(topic: str, wanted: Sequence[str] | None, groups: Collection[tu
     )
 
 
-WRENCH = "geometry_msgs/msg/WrenchStamped"
-IMU = "sensor_msgs/msg/Imu"
-POSE = "geometry_msgs/msg/PoseStamped"
+WRENCH_TYPE = "geometry_msgs/msg/WrenchStamped"
+IMU_TYPE = "sensor_msgs/msg/Imu"
+POSE_TYPE = "geometry_msgs/msg/PoseStamped"
 POSE_ARRAY = "geometry_msgs/msg/PoseArray"
 
 
 def read_wrenches(bag: Bag, clock: Clock) -> dict[str, WrenchSeries]:
     """Read all WrenchStamped topics."""
-    return {topic: _read_wrench_topic(bag, topic, clock) for topic in bag.topics_of(WRENCH)}
+    return {topic: _read_wrench_topic(bag, topic, clock) for topic in bag.topics_of(WRENCH_TYPE)}
 
 
 def read_imus(bag: Bag, clock: Clock) -> dict[str, ImuSeries]:
     """Read all Imu topics."""
-    return {topic: _read_imu_topic(bag, topic, clock) for topic in bag.topics_of(IMU)}
+    return {topic: _read_imu_topic(bag, topic, clock) for topic in bag.topics_of(IMU_TYPE)}
 
 
 def read_poses(bag: Bag, clock: Clock) -> dict[str, PoseSeries]:
@@ -180,7 +180,7 @@ def read_poses(bag: Bag, clock: Clock) -> dict[str, PoseSeries]:
     Markers have no names in ROS: an index belongs to one marker as long as the tracker keeps the order.
     """
     poses = {}
-    for topic in bag.topics_of(POSE):
+    for topic in bag.topics_of(POSE_TYPE):
         for series in _read_pose_topic(bag, topic, clock, lambda message: [message.pose]):
             poses[topic] = series
     for topic in bag.topics_of(POSE_ARRAY):
@@ -285,7 +285,7 @@ def read_bag(
     with open_bag(path) as bag:
         torque_topic = _checked(bag, torque_topic, (JOINT_STATE, FLOAT64_MULTI_ARRAY))
         link_states_topic = _checked(bag, link_states_topic, (JOINT_STATE,))
-        command_topic = _checked(bag, command_topic, COMMANDS)
+        command_topic = _checked(bag, command_topic, COMMAND_TYPES)
         joint_states_topic = _checked(bag, joint_states_topic, (JOINT_STATE,)) or _joint_states_topic(
             bag, {torque_topic, link_states_topic, command_topic}
         )

@@ -7,8 +7,8 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 
-COMPENSATED = "gravity_compensated"
-KINDS = ("torque", "motor_current", COMPENSATED)
+GRAVITY_COMPENSATED = "gravity_compensated"
+EFFORT_KINDS = ("torque", "motor_current", GRAVITY_COMPENSATED)
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,10 @@ class EffortConvention:
     readings: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise RecordingError(f"effort_convention '{self.kind}' is unknown; expected one of {', '.join(KINDS)}")
+        if self.kind not in EFFORT_KINDS:
+            raise RecordingError(
+                f"effort_convention '{self.kind}' is unknown; expected one of {', '.join(EFFORT_KINDS)}"
+            )
         wanted = self.kind == "motor_current" and not self.readings
         if wanted != (self.gains is not None):
             raise RecordingError(
@@ -53,7 +55,7 @@ class EffortConvention:
         Raises:
             RecordingError: the number of gains is not n, or gravity is not in the effort.
         """
-        if self.kind == COMPENSATED and not self.residual:
+        if self.kind == GRAVITY_COMPENSATED and not self.residual:
             raise RecordingError(
                 "effort_convention 'gravity_compensated': gravity is not in the recorded effort, so neither torques "
                 "nor gravity parameters can be found from it, but a load that the driver does not know; switch the "

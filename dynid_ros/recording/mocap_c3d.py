@@ -13,7 +13,7 @@ from dynid_ros.files import read_bytes
 from dynid_ros.recording.mocap_text import MAX_FILE_BYTES, MocapText
 from dynid_ros.recording.series import PoseSeries
 
-LABELS = ("LABELS", "LABELS2", "LABELS3", "LABELS4")
+LABEL_PARAMETERS = ("LABELS", "LABELS2", "LABELS3", "LABELS4")
 NO_MARKERS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS")
 """Parameters with the names of points that are results of a body model instead of markers."""
 DAMAGED = (
@@ -58,7 +58,7 @@ def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, Pose
             warnings.simplefilter("ignore")  # about files without analog channels
             reader = c3d.Reader(data)
             frames = list(reader.read_frames())
-        labels = [label for key in LABELS for label in _words(reader, key)]
+        labels = [label for key in LABEL_PARAMETERS for label in _words(reader, key)]
         results = {label for key in NO_MARKERS for label in _words(reader, key)}
         units = _words(reader, "UNITS")
         frequency = reader.point_rate

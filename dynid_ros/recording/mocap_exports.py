@@ -111,7 +111,7 @@ def read_plain(text: MocapText) -> dict[str, PoseSeries]:
 # empty.
 
 
-KEY = re.compile(r"[A-Z][A-Z0-9_]+")
+HEADER_KEY = re.compile(r"[A-Z][A-Z0-9_]+")
 NUMBER = re.compile(r"[-+.,eE0-9]*")
 
 
@@ -128,7 +128,7 @@ def read_qualisys(text: MocapText) -> dict[str, PoseSeries]:
     """
     keys: dict[str, int] = {}
     start = 0
-    while KEY.fullmatch(text.first(start)):
+    while HEADER_KEY.fullmatch(text.first(start)):
         keys.setdefault(text.first(start), start)
         start += 1
     names_line = keys.get("MARKER_NAMES")

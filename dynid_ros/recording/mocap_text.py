@@ -26,7 +26,7 @@ METRES = {
 }
 """Units of length by their spellings."""
 MAX_FILE_BYTES = 500 * MEGABYTE
-UNKNOWN = ("", "null", "none", "-")
+HIDDEN_CELLS = ("", "null", "none", "-")
 """Cells of markers that were not seen."""
 
 
@@ -172,7 +172,7 @@ class MocapText:
         }
 
     def _value(self, line: int, cell: str) -> float:
-        if cell.lower() in UNKNOWN:
+        if cell.lower() in HIDDEN_CELLS:
             return np.nan
         try:
             return float(cell if self.delimiter == "," else cell.replace(",", "."))

@@ -302,7 +302,7 @@ MIN_COMPARED_BYTES = 100 * MEGABYTE
 """Size of the arrays from which it is compared with the size of the archive."""
 MAX_COMPRESSION = 300
 """Largest ratio of the two sizes; only arrays made for this purpose have a larger one."""
-SERIES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
+SERIES_TYPES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
     "wrenches": WrenchSeries,
     "poses": PoseSeries,
     "imus": ImuSeries,
@@ -343,7 +343,7 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
     else:
         names = joint_names_of_columns(found["position"].shape[1], joint_names, str(path))
     given = Table(str(path), names, clock, found, _find(arrays, ("command_time",), path)).fields(convention)
-    given |= {kind: _series(arrays, kind, path) for kind in SERIES}
+    given |= {kind: _series(arrays, kind, path) for kind in SERIES_TYPES}
     given["others"] = _others(arrays, path)
     given["start_time"] += _single(arrays, "start_time", path)
     given["truncated"] = bool(_single(arrays, "truncated", path))
@@ -370,7 +370,7 @@ def write_npz(recording: "Recording", path: Path) -> None:
     if recording.command is not None:
         arrays |= {"command_time": recording.command.time, "command": recording.command.position}
     arrays |= {f"{OTHER_PREFIX}{name}": position for name, position in recording.others.items()}
-    for kind in SERIES:
+    for kind in SERIES_TYPES:
         for name, series in getattr(recording, kind).items():
             for field in fields(series):
                 arrays[f"{kind}:{name}:{field.name}"] = getattr(series, field.name)
@@ -444,14 +444,14 @@ def _series(arrays: Mapping[str, np.ndarray], kind: str, path: Path) -> dict[str
         if prefix == kind:
             name, _, field = rest.rpartition(":")
             parts.setdefault(name, {})[field] = str(values) if field == "frame_id" else values
-    wanted = {field.name for field in fields(SERIES[kind])}
+    wanted = {field.name for field in fields(SERIES_TYPES[kind])}
     series = {}
     for name, part in parts.items():
         if set(part) != wanted:
             keys = ", ".join(f"{kind}:{name}:{field}" for field in sorted(wanted))
             raise RecordingError(f"{path}: arrays of {kind} are incomplete, or too many: expected {keys}")
         try:
-            series[name] = SERIES[kind](**part)
+            series[name] = SERIES_TYPES[kind](**part)
         except RecordingError as error:
             raise RecordingError(f"{path}: {kind} of '{name}': {error}") from error
     return series

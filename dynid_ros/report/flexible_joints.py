@@ -48,7 +48,7 @@ from dynid_ros.report.result_page import (
 
 SPRING_PLOT_HEIGHT = 220
 MAX_SPRING_POINTS = 800
-TERMS = {
+PARAMETER_LABELS = {
     "stiffness": ("Stiffness", "N m/rad"),
     "motor_inertia": ("Motor inertia", "kg m²"),
     "motor_viscous": ("Viscous, motor", "N m s/rad"),
@@ -186,7 +186,7 @@ def _joint_section(
     document: Mapping[str, Any], entries: Mapping[str, dict], units: Mapping[str, JointUnits]
 ) -> Section:
     columns: dict[str | tuple[str, str], list[str | Cell]] = {}
-    for label, (heading, unit) in TERMS.items():
+    for label, (heading, unit) in PARAMETER_LABELS.items():
         if any(label in entry for entry in entries.values()):
             columns[heading, unit] = [
                 _term_cell(document, entry, label, cell_unit(unit, units[joint])) for joint, entry in entries.items()

@@ -42,7 +42,7 @@ def joint_units(robot: RobotModel) -> list[JointUnits]:
     return [PRISMATIC if kind == "prismatic" else REVOLUTE for kind in robot.joint_types]
 
 
-MISSING = "–"
+UNKNOWN_TEXT = "–"
 """Text in place of a number that is not known."""
 UNIT_GAP = re.compile(
     r"(?<=[<±]) (?=\d)|(?<=\d) (?=(?:%|°|N m|N|kg|mm|cm|m|Hz|s|rad)(?:\W|$))|(?<=\bN) (?=m\b)|(?<=\bkg) (?=m[\W²])"
@@ -53,7 +53,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def significant(value: float, digits: int = 3) -> str:
     """Format a number with significant digits; very large and very small ones with a power of ten, NaN as a dash."""
     if not np.isfinite(value):
-        return MISSING
+        return UNKNOWN_TEXT
     if value == 0:
         return "0"
     scientific = f"{value:.{digits - 1}e}"
@@ -66,17 +66,17 @@ def significant(value: float, digits: int = 3) -> str:
 
 def with_unit(value: float, unit: str, digits: int = 3) -> str:
     """Format a number with significant digits and its unit, NaN as a dash."""
-    return f"{significant(value, digits)} {unit}" if np.isfinite(value) else MISSING
+    return f"{significant(value, digits)} {unit}" if np.isfinite(value) else UNKNOWN_TEXT
 
 
 def fixed(value: float, decimals: int) -> str:
     """Format a number with a fixed count of decimals, NaN as a dash."""
-    return _minus(f"{value:.{decimals}f}") if np.isfinite(value) else MISSING
+    return _minus(f"{value:.{decimals}f}") if np.isfinite(value) else UNKNOWN_TEXT
 
 
 def brief(value: float) -> str:
     """Format a number with at most three significant digits, NaN as a dash."""
-    return _minus(f"{value:.3g}") if np.isfinite(value) else MISSING
+    return _minus(f"{value:.3g}") if np.isfinite(value) else UNKNOWN_TEXT
 
 
 def as_fine_as(value: float, half: float) -> str:
@@ -92,14 +92,14 @@ def plus_minus(value: float, half: float) -> str:
 def percent(fraction: float) -> str:
     """Format a fraction in per cent with two significant digits, NaN as a dash."""
     if not np.isfinite(fraction):
-        return MISSING
+        return UNKNOWN_TEXT
     return "< 0.01 %" if abs(fraction) < 1e-4 else f"{significant(100 * fraction, 2)} %"
 
 
 def share(fraction: float) -> str:
     """Format an explained share in per cent; negative shares print as 0 %, and no share is rounded up to 100 %."""
     if not np.isfinite(fraction):
-        return MISSING
+        return UNKNOWN_TEXT
     if fraction <= 0:
         return "0 %"
     decimals = 0 if fraction < 0.985 else 1

@@ -16,7 +16,7 @@ from dynid_ros.identified.joint_friction import DIRECTIONS
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model.friction_terms import COUPLING_TERMS, TERM_KINDS, JointFriction, acts_at_standstill
 from dynid_ros.report.drawing import LIGHT, plot_area, spread_indices, svg
-from dynid_ros.report.formats import MISSING, JointUnits, joint_units, significant
+from dynid_ros.report.formats import UNKNOWN_TEXT, JointUnits, joint_units, significant
 from dynid_ros.report.page import Cell, Figures, Plot, Section, Table
 from dynid_ros.report.result_page import cell_unit, entries_of, joints_of, with_interval
 
@@ -98,7 +98,7 @@ def _friction_table(document: Mapping[str, Any], units: Mapping[str, JointUnits]
     columns: dict[str | tuple[str, str], list[str | Cell]] = {}
     for family in families:
         heading, unit = FAMILIES[family]
-        lines = [row.get(family, [MISSING]) for row in rows.values()]
+        lines = [row.get(family, [UNKNOWN_TEXT]) for row in rows.values()]
         columns[heading, unit] = [Cell(texts[0], texts[1:]) for texts in lines]
     if any(shapes.values()):
         columns["Shape"] = list(shapes.values())

@@ -17,12 +17,12 @@ from dynid_ros.identification.equations import Equations
 from dynid_ros.identification.load.driver_settings import driver_settings
 from dynid_ros.identification.load.load_fit import LoadColumns
 from dynid_ros.identification.load_result import LoadResult
-from dynid_ros.identification.wrench_frame import AXES, UNITS
+from dynid_ros.identification.wrench_frame import SENSOR_AXES, WRENCH_UNITS
 from dynid_ros.identified.section import dof_of, file_of, mapping
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC
 from dynid_ros.report.drawing import spread_indices
 from dynid_ros.report.formats import (
-    MISSING,
+    UNKNOWN_TEXT,
     as_fine_as,
     brief,
     joint_units,
@@ -40,7 +40,7 @@ from dynid_ros.report.result_page import ResultPart, number_of, numbers_of, resu
 
 MIN_EXPLAINED = 0.5
 """R² below which a channel is named."""
-MILLI = 1e3
+MM_PER_M = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +123,8 @@ def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = Non
         reason = "lies below zero" if high < 0 else "contains zero"
         sentence = f"No load is measured at {frame}: the 95 % interval of its mass, {interval}, {reason}."
         return ResultPart("Load", [sentence], [tile, condition.tile], [condition.section()])
-    centre = MILLI * numbers_of(document, load, "center", 3)
-    centre_half = MILLI * np.ptp(_centre_intervals(document, load), axis=1) / 2
+    centre = MM_PER_M * numbers_of(document, load, "center", 3)
+    centre_half = MM_PER_M * np.ptp(_centre_intervals(document, load), axis=1) / 2
     coordinates = ", ".join(map(as_fine_as, centre, centre_half))
     sentences = [
         f"The arm carries {shown} kg (95 %: {interval}) at {frame}, with the centre of mass at ({coordinates}) mm in "
@@ -188,7 +188,7 @@ def _load_table(document: Mapping[str, Any], load: Mapping[str, Any]) -> Table:
     rows = [_interval_row("Mass", "kg", number_of(load, "mass"), numbers_of(document, interval, "mass", 2))]
     centre = numbers_of(document, load, "center", 3)
     for axis, value, ends in zip("xyz", centre, _centre_intervals(document, load), strict=True):
-        rows.append(_interval_row(f"Centre {axis}", "mm", MILLI * value, MILLI * ends))
+        rows.append(_interval_row(f"Centre {axis}", "mm", MM_PER_M * value, MM_PER_M * ends))
     errors = numbers_of(document, load.get("std") or {}, "inertia", 6)
     halves = half_width(errors, dof_of(document, load, "inertia"))
     inertia = numbers_of(document, load, "inertia", 6)
@@ -203,7 +203,7 @@ def _interval_row(name: str, unit: str, value: float, ends: NDArray) -> tuple[st
     half = np.ptp(ends) / 2
     low, high = (as_fine_as(end, half) for end in ends)
     known = np.isfinite(ends).all()
-    return name, f"{as_fine_as(value, half)} {unit}", f"{low} to {high} {unit}" if known else MISSING, ""
+    return name, f"{as_fine_as(value, half)} {unit}", f"{low} to {high} {unit}" if known else UNKNOWN_TEXT, ""
 
 
 def _principal_rows(document: Mapping[str, Any], load: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -281,7 +281,7 @@ def _signal_section(result: LoadResult, evidence: LoadEvidence) -> Section:
     robot = result.robot
     are_dwells = result.n_load == STATIC
     is_torque = tuple(result.channels) == tuple(robot.joint_names)
-    wrench_units = dict(zip(AXES, UNITS, strict=True))
+    wrench_units = dict(zip(SENSOR_AXES, WRENCH_UNITS, strict=True))
     units = [unit.effort for unit in joint_units(robot)] if is_torque else [wrench_units[c] for c in result.channels]
     n_samples = len(evidence.time)
     rows: slice | NDArray = rows_to_plot(evidence.time, evidence.recording)

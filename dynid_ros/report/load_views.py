@@ -17,7 +17,7 @@ VIEWS = {"along x": (1, 2), "along y": (0, 2), "along z": (0, 1)}
 """Axes to the right and upward, by direction of view."""
 N_DRAWS = 40
 """Ellipsoids drawn from the covariance of the estimate."""
-MARGIN = 0.2
+VIEW_MARGIN_FRACTION = 0.2
 ARROW_FRACTION = 0.24
 """Length of the arrows over half the width of the picture: they fit into its margin."""
 ANGLES = np.linspace(0, 2 * np.pi, 121)
@@ -44,7 +44,7 @@ def load_views(result: LoadResult) -> dict[str, str]:
     lowest = np.minimum(centre - reach, 0.0)
     highest = np.maximum(centre + reach, 0.0)
     middle = (lowest + highest) / 2
-    half = float((0.5 + MARGIN) * (highest - lowest).max())
+    half = float((0.5 + VIEW_MARGIN_FRACTION) * (highest - lowest).max())
     views = {}
     for name, pair in VIEWS.items():
         plane = np.array(pair)

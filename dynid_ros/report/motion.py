@@ -42,7 +42,7 @@ from dynid_ros.report.result_page import robot_facts
 from dynid_ros.trajectories import MotionLimits, Workspace
 from dynid_ros.trajectories.limits import joints_with_unknown_torque
 
-KINDS = {
+MOTION_TITLES = {
     "fourier": "A periodic motion of all joints",
     "static_rotation": "One joint after the other turns in steps, while the others hold",
     "joint_by_joint": "One joint after the other moves, while the others hold",
@@ -50,13 +50,13 @@ KINDS = {
     "poses": "The arm dwells in a set of poses",
     "flexible": "A periodic motion of the motors, with their links swinging behind springs",
 }
-TARGETS = {
+TARGET_TITLES = {
     "links": "base parameters of links and joints",
     "gravity": "gravity parameters",
     "load": "parameters of a load",
     "flexible": "parameters of flexible joints and their links",
 }
-CRITERIA = {
+CRITERION_TITLES = {
     "condition": "condition number",
     "condition_unscaled": "condition number, unscaled",
     "determinant": "determinant criterion",
@@ -73,8 +73,8 @@ class DesignedMotion:
         limits: limits of the joints.
         workspace: allowed space of the links.
         plan: motion.
-        kind: kind of motion, a key of `KINDS`.
-        target: parameters that the motion is to determine, a key of `TARGETS`.
+        kind: kind of motion, a key of `MOTION_TITLES`.
+        target: parameters that the motion is to determine, a key of `TARGET_TITLES`.
         settings: settings as text by name.
         quality: parameters that the motion determines; None: not judged.
         not_judged: reason why it was not judged.
@@ -214,7 +214,9 @@ def unchecked(robot: RobotModel, limits: MotionLimits, workspace: Workspace) -> 
 
 
 def _sentences(design: DesignedMotion) -> list[str]:
-    sentences = [f"{KINDS[design.kind]}, {design.plan.duration:.1f} s long, to determine {TARGETS[design.target]}."]
+    sentences = [
+        f"{MOTION_TITLES[design.kind]}, {design.plan.duration:.1f} s long, to determine {TARGET_TITLES[design.target]}."
+    ]
     quality = design.quality
     if quality is not None:
         weak = f", {len(quality.weak)} of them weakly" if quality.weak else ""
@@ -309,7 +311,7 @@ def _quality_section(design: DesignedMotion) -> Section:
         below = f"Of the regressor with columns of unit norm{recorded}. Largest over smallest is the condition number."
         plots.append(Plot(draw_singular_values(spectrum), "Singular values", below=below))
     if fourier is not None and fourier.history:
-        criterion = CRITERIA[fourier.criterion]
+        criterion = CRITERION_TITLES[fourier.criterion]
         below = f"Best motion so far that keeps to all limits, by its {criterion}."
         name = f"Search, {counted(fourier.starts, 'start')}"
         plots.append(Plot(draw_search(fourier.history, criterion), name, below=below))

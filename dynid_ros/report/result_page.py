@@ -16,9 +16,9 @@ from dynid_ros.identified.validation import Validation, read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.parameter_words import prismatic_unit
 from dynid_ros.report.formats import (
-    MISSING,
     PRISMATIC,
     REVOLUTE,
+    UNKNOWN_TEXT,
     JointUnits,
     fixed,
     joint_units,
@@ -159,7 +159,7 @@ def with_interval(document: Mapping[str, Any], entry: Mapping[str, Any], label: 
     value = number_of(entry, label)
     half = half_width_of(document, entry, label)
     text = plus_minus(value, half) if np.isfinite(value) and half > 0 else significant(value)
-    return f"{text} {unit}" if unit and text != MISSING else text
+    return f"{text} {unit}" if unit and text != UNKNOWN_TEXT else text
 
 
 def joint_table(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid_ros.identification.servo.servo_result import UNITS, ServoResult
+from dynid_ros.identification.servo.servo_result import SERVO_UNITS, ServoResult
 from dynid_ros.identified.section import DOF
 from dynid_ros.identified.servos import IN_TORQUE_KEY
 from dynid_ros.identified.validation import Validation
@@ -28,7 +28,7 @@ from dynid_ros.report.result_page import (
 )
 
 SHOWN_DURATION_S = 15.0
-HEADINGS = {label: label.capitalize() for label in UNITS} | {"viscous": "Viscous and damping"}
+HEADINGS = {label: label.capitalize() for label in SERVO_UNITS} | {"viscous": "Viscous and damping"}
 
 
 def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> ResultPart:
@@ -40,7 +40,7 @@ def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> 
     entries = entries_of(document, "servos")
     units = units_of(document, robot)
     known = [joint for joint, entry in entries.items() if entry.get(IN_TORQUE_KEY)]
-    over_gain, in_torque = ({label: (HEADINGS[label], pair[k]) for label, pair in UNITS.items()} for k in (0, 1))
+    over_gain, in_torque = ({label: (HEADINGS[label], pair[k]) for label, pair in SERVO_UNITS.items()} for k in (0, 1))
     sections: list[Section | None] = [
         Section(
             "Parameters over the gain",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals.lag import TINY, ShiftedCopies, compare
+from dynid_ros.signals.lag import SMALLEST_POWER, ShiftedCopies, compare
 from dynid_ros.signals.low_pass import LowPass
 from dynid_ros.signals.resampling import GapSpline, contiguous
 from dynid_ros.signals.spectra import correlate, peaks
@@ -141,7 +141,7 @@ def candidate_lags(reference: GapSpline, signal: GapSpline, longest: tuple[float
         # Smaller powers are rounding errors of the transform.
         floor = 1e-9 * np.sum(filled_x**2) * np.sum(filled_y**2)
         power = power_x * power_y
-        correlation = product**2 / np.maximum(power, max(floor, TINY)) * (power > floor)
+        correlation = product**2 / np.maximum(power, max(floor, SMALLEST_POWER)) * (power > floor)
         evidence -= overlap * np.log1p(-np.clip(correlation, 0.0, 1 - 1e-9))
         count = np.maximum(count, overlap)
     shortest = MIN_OVERLAP * min(len(a), len(b))

@@ -10,7 +10,7 @@ from dynid_ros.signals.low_pass import LowPass
 
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
 """Weights of five samples, oldest first, in the slope of their parabola at the middle one, per step."""
-DELAY = 2
+CAUSAL_DELAY_SAMPLES = 2
 """Lag of the causal form, in samples."""
 
 
@@ -38,7 +38,9 @@ def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = Fals
     if not causal:
         return local_derivative(values, WEIGHTS.size, 2, 1, step)
     derivative = np.full_like(values, np.nan)
-    derivative[2 * DELAY :] = local_derivative(values, WEIGHTS.size, 2, 1, step)[DELAY:-DELAY]
+    derivative[2 * CAUSAL_DELAY_SAMPLES :] = local_derivative(values, WEIGHTS.size, 2, 1, step)[
+        CAUSAL_DELAY_SAMPLES:-CAUSAL_DELAY_SAMPLES
+    ]
     return derivative
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals.spectra import correlate
 
-TINY = np.finfo(float).tiny
+SMALLEST_POWER = np.finfo(float).tiny
 ROUNDING_ERROR = 1e-13
 """Relative rounding error of agreeing signals."""
 
@@ -71,13 +71,13 @@ def compare(shifted: NDArray, slope: NDArray, target: NDArray, factors: NDArray)
 
     shifted = centred(shifted)
     target = centred(target)
-    power, target_power = (np.maximum(np.sum(a**2, axis=0), TINY) for a in (shifted, target))
+    power, target_power = (np.maximum(np.sum(a**2, axis=0), SMALLEST_POWER) for a in (shifted, target))
     product = np.sum(shifted * target, axis=0)
     gain = product / power
     residual = target - gain * shifted
     # Agreement to the last digit is due to rounding.
     squares = np.maximum(np.sum(residual**2, axis=0), ROUNDING_ERROR**2 * target_power)
-    noise = np.maximum(squares / np.maximum(count, 1), TINY)
+    noise = np.maximum(squares / np.maximum(count, 1), SMALLEST_POWER)
     # Only the part that gain and offset cannot imitate shows the shift, above rounding errors.
     changes = []
     for factor in factors.T:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import DynidError
 from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
 
-AXES = 6
+N_WRENCH_AXES = 6
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class WrenchSensor:
     @classmethod
     def ideal(cls) -> WrenchSensor:
         """Return a sensor without errors."""
-        return cls(np.zeros(AXES), np.zeros(AXES), np.full(AXES, np.inf))
+        return cls(np.zeros(N_WRENCH_AXES), np.zeros(N_WRENCH_AXES), np.full(N_WRENCH_AXES, np.inf))
 
     @classmethod
     def draw(
@@ -54,7 +54,7 @@ class WrenchSensor:
         Raises:
             DynidError: the number of values is wrong, or one is negative or not a number.
         """
-        signs = rng.choice([-1.0, 1.0], size=AXES)
+        signs = rng.choice([-1.0, 1.0], size=N_WRENCH_AXES)
         return cls(signs * _per_axis("bias", bias), _per_axis("noise", noise), _per_axis("range", range, finite=False))
 
     def measure(self, wrench: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -66,12 +66,12 @@ class WrenchSensor:
 def _per_axis(name: str, values: ArrayLike, finite: bool = True) -> np.ndarray:
     array = np.array(values, dtype=float)
     good = np.all((array >= 0.0) & ((array <= MAX_MAGNITUDE) | (not finite)))
-    if array.shape not in {(), (1,), (2,), (AXES,)} or not good:
+    if array.shape not in {(), (1,), (2,), (N_WRENCH_AXES,)} or not good:
         raise DynidError(
             f"{name} of the wrench sensor is {array.tolist()}; expected numbers of 0 to {MAX_MAGNITUDE:g}: one, one "
             f"for force and one for torque, or one per axis"
         )
-    return np.repeat(array, 3) if array.shape == (2,) else np.zeros(AXES) + array
+    return np.repeat(array, 3) if array.shape == (2,) else np.zeros(N_WRENCH_AXES) + array
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import write_atomically
 from dynid_ros.trajectories.trajectory import Trajectory, open_document
 
-FORMAT = "dynid-fourier/1"
+FOURIER_FORMAT = "dynid-fourier/1"
 FILE_ROUNDING = 1e-8
 """Largest change of a coefficient, relative to the largest one, that the rounding in a file explains."""
 POINTS_PER_CYCLE = 25
@@ -77,7 +77,7 @@ class FourierSeries:
         Raises:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not such a series; names joint and entry.
         """
-        with open_document(path, "Fourier motion", FORMAT) as content:
+        with open_document(path, "Fourier motion", FOURIER_FORMAT) as content:
             joints = content["joints"]
             names = tuple(joints)
             for name, joint in joints.items():
@@ -101,7 +101,7 @@ class FourierSeries:
             name: {"offset": float(offset), "sine": sine.tolist(), "cosine": cosine.tolist()}
             for name, offset, sine, cosine in zip(self.joint_names, self.offset, self.sine, self.cosine, strict=True)
         }
-        content = {"format": FORMAT, "base_frequency": float(self.base_frequency), "joints": joints}
+        content = {"format": FOURIER_FORMAT, "base_frequency": float(self.base_frequency), "joints": joints}
         return write_atomically(path, yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120))
 
     @property

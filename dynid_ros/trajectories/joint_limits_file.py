@@ -24,7 +24,7 @@ LIMIT_KEYS = {
 """Key of each limit, and the key that switches it off."""
 IGNORED_KEYS = {"angle_wraparound"}
 POSITIVE_KEYS = ("max_velocity", "max_acceleration", "max_jerk", "max_effort")
-ARGUMENTS = {
+LIMIT_ARGUMENTS = {
     "min_position": "position_lower",
     "max_position": "position_upper",
     "max_velocity": "velocity_limits",
@@ -66,10 +66,10 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
             f"{where}: joint(s) {', '.join(unknown)} are not in the robot's description; its arm has "
             f"{', '.join(robot.joint_names)}; correct the names or remove them"
         )
-    limits = {argument: np.full(robot.n_joints, np.nan) for argument in ARGUMENTS.values()}
+    limits = {argument: np.full(robot.n_joints, np.nan) for argument in LIMIT_ARGUMENTS.values()}
     for index, name in enumerate(robot.joint_names):
         values = _limits_of_joint(joints.get(name, {}), f"{where}, joint '{name}'")
-        for key, argument in ARGUMENTS.items():
+        for key, argument in LIMIT_ARGUMENTS.items():
             limits[argument][index] = values.get(key, np.nan)
         if "max_deceleration" in values:
             acceleration = limits["acceleration_limits"]

@@ -19,7 +19,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.files import MEGABYTE, csv_line, parse_yaml, read_text, write_atomically
 
 MAX_FILE_BYTES = 50 * MEGABYTE
-FORMAT = "dynid-trajectory/1"
+TRAJECTORY_FORMAT = "dynid-trajectory/1"
 FIELDS = ("time", "position", "velocity", "acceleration")
 MAX_DURATION_S = 8 * 3600.0
 """Longest motion, a working day."""
@@ -286,7 +286,7 @@ class Trajectory:
 
     def save(self, path: str | Path) -> Path:
         """Write the samples as YAML, atomically; return the path."""
-        head = {"format": FORMAT, "joint_names": list(self.joint_names)}
+        head = {"format": TRAJECTORY_FORMAT, "joint_names": list(self.joint_names)}
         text = yaml.safe_dump(head, sort_keys=False, default_flow_style=None, width=math.inf)
         lines = [f"{text}time: {_flow_list(self.time)}"]
         for field in FIELDS[1:]:
@@ -300,7 +300,7 @@ class Trajectory:
         Raises:
             TrajectoryError: the file cannot be read, is not safe YAML, or is not a trajectory.
         """
-        with open_document(path, "trajectory", FORMAT) as content:
+        with open_document(path, "trajectory", TRAJECTORY_FORMAT) as content:
             fields = (content[field] for field in FIELDS)
             names = content["joint_names"]
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

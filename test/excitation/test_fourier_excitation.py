@@ -21,7 +21,7 @@ from dynid_ros.excitation import FourierExcitation, fourier_excitation
 from dynid_ros.excitation.fourier_excitation import flexible_excitation
 from dynid_ros.excitation.fourier_problem import UNPREDICTED_OBJECTIVE
 from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
-from dynid_ros.information.torque_information import SMOOTHING
+from dynid_ros.information.torque_information import SMOOTHING_FRACTION
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
@@ -223,7 +223,10 @@ def test_condition_number_is_that_of_pinocchios_regressor(plan):
     arm = PinocchioArm(DEMO_ARM.read_text(), robot.joint_names, robot.gravity)
     base = robot.base_parameters(FrictionModel(JointFriction(offset=True, rotor_inertia=True)))
     times = np.arange(24 * 3) / (24 * 3 * 0.1)
-    for direction, tolerance in ((lambda qd: np.tanh(qd / (SMOOTHING * 0.8 * DEMO_SPEEDS)), 1e-6), (np.sign, 0.1)):
+    for direction, tolerance in (
+        (lambda qd: np.tanh(qd / (SMOOTHING_FRACTION * 0.8 * DEMO_SPEEDS)), 1e-6),
+        (np.sign, 0.1),
+    ):
         rows = []
         for q, qd, qdd in zip(*plan.series.at(times), strict=True):
             terms = np.stack([direction(qd), qd, np.ones(6), qdd], axis=1)

@@ -11,7 +11,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.fourier_problem import FourierBasis
 from dynid_ros.information.flexible_information import FlexibleInformation
 from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
-from dynid_ros.information.torque_information import SMOOTHING, MotionWithJerk, Rows, information_matrix
+from dynid_ros.information.torque_information import SMOOTHING_FRACTION, MotionWithJerk, Rows, information_matrix
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits
 from dynid_ros.trajectories.fourier import FourierSeries
@@ -74,7 +74,7 @@ def test_rows_are_eq_6_of_the_motion_integrated():
     time = np.arange(120) / (120 * 1.4)
     motion = MotionWithJerk(*motor.at(time), motor.jerk(time))
     rows = source.rows(motion)
-    smoothing = SMOOTHING * speed[0]
+    smoothing = SMOOTHING_FRACTION * speed[0]
     q, qd = flexible_link.steady_motion(motor, time, smoothing=smoothing)
     torque = flexible_link.motor_torque(motor, time, q)
     np.testing.assert_allclose(rows.torque[:, 0], torque, atol=1e-3 * np.abs(torque).max())
@@ -103,7 +103,7 @@ def test_rows_of_an_arm_are_pinocchios(robot):
     source = planar(robot, stiffness=True)
     motion = basis(robot).motion(vector(15))
     rows = source.rows(motion)
-    prediction = LinkPrediction(robot, PRIOR, base_frequency=1.0, harmonics=3, smoothing=SMOOTHING * SPEEDS)
+    prediction = LinkPrediction(robot, PRIOR, base_frequency=1.0, harmonics=3, smoothing=SMOOTHING_FRACTION * SPEEDS)
     q, qd, qdd = prediction.motion(motion.position)
     truth = PinocchioArm(planar_arm.urdf(), robot.joint_names, robot.gravity)
     links = [name for name in source.names if " " not in name]

@@ -9,7 +9,7 @@ from random_chains import TIP, random_urdf
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.torque_information import (
     FRICTION,
-    SMOOTHING,
+    SMOOTHING_FRACTION,
     MotionWithJerk,
     Rows,
     TorqueInformation,
@@ -66,7 +66,7 @@ def test_rows_and_torque_are_pinocchios(robot, text):
         links = truth.torque_regressor(q, qd, qdd)
         np.testing.assert_allclose(rows.torque[sample], links @ robot.parameters, atol=1e-9)
         drives = {
-            "coulomb": np.tanh(qd / (SMOOTHING * SPEEDS)),
+            "coulomb": np.tanh(qd / (SMOOTHING_FRACTION * SPEEDS)),
             "viscous": qd,
             "offset": np.ones(4),
             "rotor_inertia": qdd,

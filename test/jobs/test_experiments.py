@@ -16,7 +16,7 @@ from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
     CLEARANCE,
-    KINDS,
+    EXPERIMENT_KINDS,
     MIN_DURATION_S,
     PRIOR,
     flexible_motion,
@@ -142,18 +142,18 @@ def make(kind, target=None, **settings):
     return make_experiment(kind, ROBOT, LIMITS, Workspace(ROBOT), target, **settings)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPERIMENT_KINDS)
 def test_every_setting_is_one_of_the_experiment(kind):
-    known = set(inspect.signature(KINDS[kind].make).parameters)
+    known = set(inspect.signature(EXPERIMENT_KINDS[kind].make).parameters)
     known |= set(inspect.signature(Experiment).parameters)
-    assert set(KINDS[kind].settings) <= known
-    assert ("target" in known) == (len(KINDS[kind].targets) > 1)
+    assert set(EXPERIMENT_KINDS[kind].settings) <= known
+    assert ("target" in known) == (len(EXPERIMENT_KINDS[kind].targets) > 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPERIMENT_KINDS)
 def test_settings_reach_the_experiment(kind):
     made = make(kind, speed_fraction=0.3, dwell=None)
-    assert isinstance(made, KINDS[kind].make)
+    assert isinstance(made, EXPERIMENT_KINDS[kind].make)
     assert made.workspace.floor_height == -float("inf")
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.load.driver_settings import SETTINGS
+from dynid_ros.identification.load.driver_settings import DRIVER_FILES
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.jobs.load import LoadRun, LoadSettings
 from dynid_ros.jobs.run import run
@@ -55,7 +55,7 @@ def test_summary_names_all_files(job):
     assert sorted(path.name for path in folder.iterdir()) == ["drivers", "identified.yaml", "report.html"]
     assert f"wrote {job.identified}, {job.report}" in job.summary()
     assert f"wrote settings for drivers into {folder / 'drivers'}: gravity_compensation_filter.yaml" in job.summary()
-    assert {path.name for path in (folder / "drivers").iterdir()} == set(SETTINGS)
+    assert {path.name for path in (folder / "drivers").iterdir()} == set(DRIVER_FILES)
     assert sorted(job.document()["drivers"]) == sorted(map(str, (folder / "drivers").iterdir()))
     assert job.document()["load"]["mass"] == job.result.mass
 

@@ -21,7 +21,7 @@ from dynid_ros.identification.flexible.motor_friction import (
     with_motor_friction,
 )
 from dynid_ros.identification.flexible.output_error import OutputError, Solution
-from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, MOVING, RunTerms
+from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, N_RUN_VALUES, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, check_links, runs
 from dynid_ros.identification.flexible.spring_fit import fit_spring
 from dynid_ros.identification.flexible.starting_values import Start, shifted, starts
@@ -197,7 +197,7 @@ def widen_for_rivals(result: FlexibleResult, best: SearchOutcome, ends: Sequence
 
 SHORT_RUN_S = 5.0
 """Length of the part of each stretch with which the search for many joints begins, s."""
-AUTO = "auto"
+CHOSEN_BY_DATA = "auto"
 """Setting that leaves the laws of springs (`jobs.flexible_joints`) and the terms of motors to the data."""
 CLOCKS = ("auto", "same", "own")
 USELESS_RESIDUAL_FRACTION = 1.0
@@ -230,11 +230,11 @@ class FlexibleJointIdentification:
     spring: str | Mapping[str, str] = setting(
         "linear",
         f"law of all springs: {', '.join(SPRINGS)}; auto: the one that predicts held-out samples best, for each joint",
-        choices=(*SPRINGS, AUTO),
+        choices=(*SPRINGS, CHOSEN_BY_DATA),
         read=str,  # programs may give one by joint, so `_springs` checks it
     )
     motor_terms: Sequence[str] = setting(
-        (AUTO,),
+        (CHOSEN_BY_DATA,),
         f"terms of the motors' torques, some of {', '.join(MOTOR_TERMS)}; auto: the first two, and dry friction "
         "where the torques show it",
         symbol="TERMS",
@@ -333,7 +333,7 @@ class FlexibleJointIdentification:
 
     @property
     def _chooses_terms(self) -> bool:
-        return tuple(self.motor_terms) == (AUTO,)
+        return tuple(self.motor_terms) == (CHOSEN_BY_DATA,)
 
     def repeat(
         self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None
@@ -412,7 +412,7 @@ class FlexibleJointIdentification:
         n = run.n_joints
         residuals = search.residuals[k]
         names = residuals.terms.names(n)
-        first = MOVING * n
+        first = N_RUN_VALUES * n
         values = dict(zip(names, solution.runs[k][first : first + len(names)], strict=True))
         errors = dict(zip(names, solution.run_errors[k][first : first + len(names)], strict=True))
         rms = {(channel.kind, channel.joint): _rms(channel.samples) for channel in solution.channels[k]}

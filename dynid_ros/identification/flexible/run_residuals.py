@@ -25,7 +25,7 @@ INTERPOLATION_NODES = 6
 MIN_VARIANCE = 1e-24
 """Smallest variance of a motor's harmonic, rad² or m²."""
 CLOCK_TERMS = ("clock_offset", "clock_drift")
-MOVING = 2 + len(STICTION)
+N_RUN_VALUES = 2 + len(STICTION)
 """Values per joint that the links' motion depends on in a run: initial position and velocity, and stiction."""
 SEARCH_STICTION_WEIGHT = 1e12
 """Factor on the prior of stiction during the search for many joints, which then stick as Coulomb has it. This saves
@@ -140,13 +140,13 @@ class RunResiduals:
     @property
     def _named(self) -> int:
         """Number of parameters before the corrections of the motors' motion."""
-        return MOVING * self.run.n_joints + len(self.terms.names(self.run.n_joints))
+        return N_RUN_VALUES * self.run.n_joints + len(self.terms.names(self.run.n_joints))
 
     @property
     def least(self) -> NDArray:
         """Lower bounds (size,): creep, bend and lead of sticking joints are not negative."""
         bounds = np.full(self.size, -np.inf)
-        bounds[2 * self.run.n_joints : MOVING * self.run.n_joints] = 0.0
+        bounds[2 * self.run.n_joints : N_RUN_VALUES * self.run.n_joints] = 0.0
         return bounds
 
     @property
@@ -156,7 +156,7 @@ class RunResiduals:
         inverse_variances = np.zeros(self.size)
         speed = np.sqrt(np.mean(self.run.motor.velocity**2, axis=0)) + MIN_RMS_VELOCITY
         stiction = np.concatenate([size * speed**power for size, power in STICTION_SIZES])
-        inverse_variances[2 * n : MOVING * n] = self._firm * stiction**-2.0
+        inverse_variances[2 * n : N_RUN_VALUES * n] = self._firm * stiction**-2.0
         variance = 2.0 * self.run.motor_noise**2 / len(self.run.time)
         inverse_variances[self._named :] = np.repeat(1.0 / np.maximum(variance, MIN_VARIANCE), self._tones.shape[2])
         return inverse_variances
@@ -180,7 +180,7 @@ class RunResiduals:
         """Return the motion of the links for parameters (p,) of the arm and (size,) of the run."""
         n = self.run.n_joints
         near = self._near(values, own)
-        moving = own[: MOVING * n].reshape(MOVING, n)
+        moving = own[: N_RUN_VALUES * n].reshape(N_RUN_VALUES, n)
         corrections = self._corrections(own)
         motion = self._response.solve(self.layout.unpack(values), moving[:2], near, corrections, moving[2:])
         self._last = values, own, motion
@@ -195,7 +195,7 @@ class RunResiduals:
             return motion.position
         moved = values - kept
         moved_own = own - kept_own
-        n = MOVING * self.run.n_joints
+        n = N_RUN_VALUES * self.run.n_joints
         change = np.concatenate([moved[: self.layout.n_response], moved_own[:n], moved_own[self._named :]])
         return motion.position + motion.by_parameters @ change
 
@@ -214,7 +214,7 @@ class RunResiduals:
         layout = self.layout
         n = self.run.n_joints
         names = self.terms.names(n)
-        before = MOVING * n
+        before = N_RUN_VALUES * n
         extra = dict(zip(names, own[before : self._named], strict=True))
         camera = run.link_time[self._rows]
         since = camera - (run.link_time[0] + run.link_time[-1]) / 2
@@ -291,7 +291,7 @@ class RunResiduals:
         """Return derivatives (N, p + size) by all parameters from those by the parameters of the links' motion."""
         p = len(self.layout.names)
         r = self.layout.n_response
-        own = MOVING * self.run.n_joints
+        own = N_RUN_VALUES * self.run.n_joints
         columns = np.zeros((len(by), p + self.size))
         columns[:, :r], columns[:, p : p + own], columns[:, p + self._named :] = np.split(by, [r, r + own], axis=1)
         return columns

@@ -200,7 +200,7 @@ class Stiffness:
 
 
 MAX_ROUNDS = 10
-UNITS = {"stiffness": (1, -1), "cubic": (1, -3), "dead_zone": (0, 1)}
+SPRING_UNIT_POWERS = {"stiffness": (1, -1), "cubic": (1, -3), "dead_zone": (0, 1)}
 """Powers of torque and deflection in the unit of a value."""
 PLAYS = (0.1, 0.3, 0.6)
 """Quantiles of the deflection from which searches for the play start, because its misfit has several minima."""
@@ -345,7 +345,7 @@ def _solve(data: SpringData, law: str, start: NDArray | None = None) -> tuple[ND
     count = len(spring.names)
     width = float(np.std(data.deflection))
     height = float(np.std(data.torque))
-    unit = np.array([height ** UNITS[n][0] * width ** UNITS[n][1] for n in spring.names])
+    unit = np.array([height ** SPRING_UNIT_POWERS[n][0] * width ** SPRING_UNIT_POWERS[n][1] for n in spring.names])
     zero = np.array([data.deflection[data.runs == run].mean() for run in range(data.runs.max() + 1)])
     noise = (data.noise / width) ** 2
     misfit = 1.0

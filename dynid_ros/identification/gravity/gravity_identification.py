@@ -49,10 +49,10 @@ from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.settings import check, part, setting
 
 ESTIMATORS = ("global", "recursive")
-KINDS = ("static", "slow", "both")
+SAMPLE_KINDS = ("static", "slow", "both")
 FALSE_ALARM_RATE = 0.05
 """Share of fault-free recordings in which some moment by all torques contradicts that by the turning joints."""
-SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only", "torque_gain_error")
+RECORDED_SETTINGS = ("estimator", "torque_offset", "samples", "own_torque_only", "torque_gain_error")
 
 
 @dataclass
@@ -83,7 +83,7 @@ class GravityIdentification:
         "estimate a constant torque-sensor offset per joint; false: the sensors were zeroed",
         off="do not estimate torque-sensor offsets; assume that the sensors were zeroed",
     )
-    samples: str = setting("static", "samples to fit: static, dwells; slow, slow motion; both", choices=KINDS)
+    samples: str = setting("static", "samples to fit: static, dwells; slow, slow motion; both", choices=SAMPLE_KINDS)
     own_torque_only: bool = False
     torque_gain_error: float = setting(
         0.01,
@@ -241,7 +241,7 @@ class GravityIdentification:
             observability=observability,
             samples=samples,
             sources=tuple(sources),
-            settings={name: getattr(self, name) for name in SETTINGS},
+            settings={name: getattr(self, name) for name in RECORDED_SETTINGS},
             rules=self.rules,
             direction=direction,
             remarks=(

@@ -45,7 +45,7 @@ picked up explained 0.16 and more. A mass moment that the motion hardly determin
 explains next to nothing."""
 CONSTANT_TERMS = ("rotor_inertia", "coupling_inertia")
 """Terms that do not change with friction."""
-FIX = (
+LOAD_STEP_REMEDY = (
     "links are identified with one load: leave out what was recorded with the other one, and weigh that load with "
     "`dynid identify load`"
 )
@@ -60,7 +60,7 @@ class LoadChangeError(IdentificationError):
     """
 
     def __init__(self, where: str, change: str) -> None:
-        super().__init__(f"{where}: {change}; {FIX}")
+        super().__init__(f"{where}: {change}; {LOAD_STEP_REMEDY}")
         self.where = where
         self.change = change
 

@@ -57,7 +57,7 @@ def driver_settings(result: LoadResult) -> dict[str, str]:
         raise IdentificationError("no settings for drivers: no load is shown; leave them as they are without one")
     if result.faults:
         raise IdentificationError(f"no settings for drivers: {'; '.join(result.faults)}")
-    texts = {name: _head(result) + make(result) for name, make in SETTINGS.items()}
+    texts = {name: _head(result) + make(result) for name, make in DRIVER_FILES.items()}
     return {name: _in_cpp(text) if name.endswith(".cpp") else text for name, text in texts.items()}
 
 
@@ -192,7 +192,7 @@ ros2 run tf2_ros static_transform_publisher --x {x} --y {y} --z {z} --frame-id {
 """
 
 
-SETTINGS: dict[str, Callable[[LoadResult], str]] = {
+DRIVER_FILES: dict[str, Callable[[LoadResult], str]] = {
     "gravity_compensation_filter.yaml": _filter,
     "admittance_controller.yaml": _admittance,
     "ur.script": _ur_script,

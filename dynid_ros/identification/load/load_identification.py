@@ -19,7 +19,7 @@ from dynid_ros.identification.load.torque_equations import LoadEquations, Static
 from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.static_samples import SampleRules
-from dynid_ros.identification.wrench_frame import AXES
+from dynid_ros.identification.wrench_frame import SENSOR_AXES
 from dynid_ros.identified.links import KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -58,13 +58,13 @@ def compensated_arm(robot: RobotModel, signals: LinkSignals) -> KnownArm:
     return KnownArm(nothing, source="the driver's own model of the arm")
 
 
-MOTIONS = ("dynamic", "static")
+LOAD_MOTIONS = ("dynamic", "static")
 CONFIDENCE_OF_SIGN = 0.999
-COMPENSATED = "compensated"
+COMPENSATED_ARM = "compensated"
 """An arm whose driver takes its own model of it off the torques that it reports."""
 NEGATIVE_MASS_HINTS = {
     "torque": "Was the load on the arm when its model was identified, or is the torque's sign reversed?",
-    COMPENSATED: "Does the driver compensate for a payload? Then give it as declared to the driver (payload)",
+    COMPENSATED_ARM: "Does the driver compensate for a payload? Then give it as declared to the driver (payload)",
     "wrench": "Does the load exert the wrench on the sensor, or the sensor on the load? Give the other convention",
 }
 """Questions that explain a negative mass, by source of the torques or wrenches."""
@@ -102,13 +102,13 @@ class LoadIdentification:
     rules: SampleRules = field(default_factory=SampleRules)
 
     def __post_init__(self) -> None:
-        if self.motion not in MOTIONS:
-            raise IdentificationError(f"motion is '{self.motion}'; expected one of {', '.join(MOTIONS)}")
+        if self.motion not in LOAD_MOTIONS:
+            raise IdentificationError(f"motion is '{self.motion}'; expected one of {', '.join(LOAD_MOTIONS)}")
         if not (np.isfinite(self.torque_gain_error) and self.torque_gain_error >= 0):
             raise IdentificationError(f"torque_gain_error is {self.torque_gain_error}; expected a number of 0 or more")
-        if isinstance(self.arm, str) and self.arm != COMPENSATED:
-            raise IdentificationError(f"arm is '{self.arm}'; expected a model of the arm, '{COMPENSATED}' or None")
-        if self.declared is not None and self.arm != COMPENSATED:
+        if isinstance(self.arm, str) and self.arm != COMPENSATED_ARM:
+            raise IdentificationError(f"arm is '{self.arm}'; expected a model of the arm, '{COMPENSATED_ARM}' or None")
+        if self.declared is not None and self.arm != COMPENSATED_ARM:
             raise IdentificationError(
                 "declared is what a driver compensates for: give it with the arm 'compensated'; a tool that is part of "
                 "neither the load nor the arm's model is a tare"
@@ -161,7 +161,7 @@ class LoadIdentification:
             return LoadProblem(
                 weighed.equations,
                 weighed.columns,
-                AXES,
+                SENSOR_AXES,
                 weighed.gains,
                 0.0,
                 weighed.remarks,
@@ -222,7 +222,7 @@ class LoadIdentification:
                 if problem.sensor_turn is None
                 else Rotation.from_matrix(problem.sensor_turn).as_rotvec().tolist(),
                 "tare": None if self.tare is None else list(self.tare.sources),
-                "compensated": self.arm == COMPENSATED,
+                "compensated": self.arm == COMPENSATED_ARM,
                 "declared": None if self.declared is None else list(map(float, self.declared)),
             },
             remarks=tuple(remarks),
@@ -232,7 +232,7 @@ class LoadIdentification:
         if high < 0:
             raise IdentificationError(
                 f"{', '.join(sources)}: the load has a mass of {result.body.mass:.3g} kg, below zero beyond doubt. "
-                f"{NEGATIVE_MASS_HINTS[COMPENSATED if self.arm == COMPENSATED else self.source]}"
+                f"{NEGATIVE_MASS_HINTS[COMPENSATED_ARM if self.arm == COMPENSATED_ARM else self.source]}"
             )
         return result
 

@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import column_norms
-from dynid_ros.identification.wrench_frame import AXES, TURN
+from dynid_ros.identification.wrench_frame import SENSOR_AXES, TURN
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
 from dynid_ros.signals.derivatives import Motion, central_differences
@@ -58,7 +58,7 @@ class Gains(NamedTuple):
     @classmethod
     def exact(cls, load: NDArray) -> Gains:
         """Return gains without errors."""
-        return cls(np.zeros(len(AXES)), np.zeros((len(AXES), len(AXES))), load)
+        return cls(np.zeros(len(SENSOR_AXES)), np.zeros((len(SENSOR_AXES), len(SENSOR_AXES))), load)
 
     @property
     def gain_shifts(self) -> None:
@@ -167,7 +167,7 @@ class Deflections:
 OF_FORCE = slice(0, 4)
 OF_TORQUE = slice(1, 10)
 """Parameters of a load that force and moment depend on."""
-LAG = "lag"
+LAG_NAME = "lag"
 
 
 class WrenchColumns:
@@ -215,18 +215,23 @@ class WrenchColumns:
         self.names = (
             *LOAD_NAMES[: self._load],
             *(TURN if self.turn else ()),
-            *((LAG,) if self.lag else ()),
-            *(f"{_bias(degree)} of {axis}{which}" for which in several for degree in range(drift + 1) for axis in AXES),
+            *((LAG_NAME,) if self.lag else ()),
+            *(
+                f"{_bias(degree)} of {axis}{which}"
+                for which in several
+                for degree in range(drift + 1)
+                for axis in SENSOR_AXES
+            ),
         )
         self.own = np.arange(len(self.names))
         self.of_arm = np.array([], dtype=int)
-        first = self.own.size - recordings * (drift + 1) * len(AXES)
+        first = self.own.size - recordings * (drift + 1) * len(SENSOR_AXES)
         common = np.arange(self._load, first)
         self._n_biases = recordings * (drift + 1)
-        bias = np.arange(first, self.own.size).reshape(self._n_biases, len(AXES))
+        bias = np.arange(first, self.own.size).reshape(self._n_biases, len(SENSOR_AXES))
         self.of_joint = [
             np.concatenate([self.own[: self._load][self._part(axis)], common, bias[:, axis]])
-            for axis in range(len(AXES))
+            for axis in range(len(SENSOR_AXES))
         ]
 
     def memory(self, _q: NDArray) -> dict:
@@ -240,7 +245,7 @@ class WrenchColumns:
     def of_wrench(self, regressor: NDArray) -> list[NDArray]:
         """Return the matrices of `rows` for a wrench regressor (N, 6, 10)."""
         whole = regressor[:, :, : self._load]
-        return [whole[:, axis, self._part(axis)] for axis in range(len(AXES))]
+        return [whole[:, axis, self._part(axis)] for axis in range(len(SENSOR_AXES))]
 
     def with_deflections(self, deflections: Deflections) -> WrenchColumns:
         """Return the columns with unfitted columns of the joints' deflections; call it before `with_gains`."""
@@ -254,10 +259,10 @@ class WrenchColumns:
         """Return the columns with readings that are rid of errors of the axes' gains."""
         found = copy(self)
         found.gains = gains
-        found.of_arm = self.own.size + np.arange(len(AXES) + self.of_arm.size)
+        found.of_arm = self.own.size + np.arange(len(SENSOR_AXES) + self.of_arm.size)
         found.of_joint = [
-            np.concatenate([of_axis[: of_axis.size - self.of_arm.size], [column], found.of_arm[len(AXES) :]])
-            for of_axis, column in zip(self.of_joint, found.of_arm[: len(AXES)], strict=True)
+            np.concatenate([of_axis[: of_axis.size - self.of_arm.size], [column], found.of_arm[len(SENSOR_AXES) :]])
+            for of_axis, column in zip(self.of_joint, found.of_arm[: len(SENSOR_AXES)], strict=True)
         ]
         return found
 
@@ -306,7 +311,7 @@ class WrenchColumns:
             rest = np.zeros((len(wrench), self._n_biases))
             rest[:, recording * size : (recording + 1) * size] = powers
             found.append(np.concatenate([own, shared[:, axis], rest], axis=1))
-        joints = np.empty((len(wrench), len(AXES), 0)) if deflected is None else deflected
+        joints = np.empty((len(wrench), len(SENSOR_AXES), 0)) if deflected is None else deflected
         if self.gains is None:
             return [np.hstack([rows, joints[:, axis]]) for axis, rows in enumerate(found)], wrench
         loads = np.transpose([own @ self.gains.load[self._part(axis)] for axis, own in enumerate(load)])

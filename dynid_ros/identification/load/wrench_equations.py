@@ -17,7 +17,15 @@ from dynid_ros.identification.integral_equations import MIN_WINDOW_STEPS, WINDOW
 from dynid_ros.identification.load.wrench_columns import OF_FORCE, WrenchColumns
 from dynid_ros.identification.static_samples import SampleRules, dwells
 from dynid_ros.identification.wrench_faults import LinearReadings
-from dynid_ros.identification.wrench_frame import AXES, TURN, Convention, Frame, sensor_wrench, tip_rotations, turned
+from dynid_ros.identification.wrench_frame import (
+    SENSOR_AXES,
+    TURN,
+    Convention,
+    Frame,
+    sensor_wrench,
+    tip_rotations,
+    turned,
+)
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.friction_direction import Memory
@@ -54,7 +62,7 @@ class WrenchTrack:
     frame: Frame
     convention: Convention
     turn: NDArray = field(default_factory=lambda: np.eye(3))
-    noise: NDArray = field(default_factory=lambda: np.zeros(len(AXES)))
+    noise: NDArray = field(default_factory=lambda: np.zeros(len(SENSOR_AXES)))
 
     @classmethod
     def of(
@@ -79,12 +87,12 @@ class WrenchTrack:
             segments = tuple(Segment(part.time, low_pass.filter(part.values)) for part in segments)
         # The third difference of white noise has a variance of 1 + 9 + 9 + 1; motion hardly shows in it.
         thirds = np.concatenate([np.diff(part.values, 3, axis=0) for part in uniform.segments])
-        noise = np.sqrt(np.mean(thirds**2, axis=0) / 20.0) if len(thirds) else np.zeros(len(AXES))
+        noise = np.sqrt(np.mean(thirds**2, axis=0) / 20.0) if len(thirds) else np.zeros(len(SENSOR_AXES))
         return cls(segments, frame, convention, noise=noise)
 
     def at(self, time: NDArray) -> NDArray:
         """Return the readings (N, 6) at times (N,), s, on the sensor's clock; NaN in gaps."""
-        found = np.full((len(time), len(AXES)), np.nan)
+        found = np.full((len(time), len(SENSOR_AXES)), np.nan)
         for part in self.segments:
             inside = (time >= part.time[0]) & (time <= part.time[-1])
             found[inside] = CubicSpline(part.time, part.values)(time[inside])
@@ -251,7 +259,7 @@ def _rests(
         if known.any():
             found.append([x[rows][known].mean(axis=0) for x in (recording.time, recording.position, wrenches)])
     if not found:
-        return np.empty(0), np.empty((0, robot.n_joints)), np.empty((0, len(AXES)))
+        return np.empty(0), np.empty((0, robot.n_joints)), np.empty((0, len(SENSOR_AXES)))
     time, q, wrench = (np.array(values) for values in zip(*found, strict=True))
     return time, q, track.on_load(robot, q, wrench)
 

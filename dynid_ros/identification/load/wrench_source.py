@@ -28,9 +28,9 @@ from dynid_ros.identification.load.wrench_equations import (
 from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.wrench_faults import DRIFT_DEGREE, Drift, find_faults, refuse_unexplained
 from dynid_ros.identification.wrench_frame import (
-    AXES,
     MAX_REMAINDER_BY_OTHER,
     MAX_UNEXPLAINED_BY_FRAME,
+    SENSOR_AXES,
     Convention,
     Frame,
     chosen_series,
@@ -118,8 +118,8 @@ def drift_at_rest(plain: WeightedProblem, drifting: WeightedProblem) -> Drift | 
     assert isinstance(columns, WrenchColumns)
     fit, _ = drifting.weighted()
     count = drifting.count()
-    added = (drifting.n_unknowns - plain.n_unknowns) / len(AXES)
-    freedom = count - fit.rank / len(AXES)
+    added = (drifting.n_unknowns - plain.n_unknowns) / len(SENSOR_AXES)
+    freedom = count - fit.rank / len(SENSOR_AXES)
     if count < MIN_POSES_FOR_DRIFT or fit.rank < drifting.n_unknowns or freedom <= 0:
         return None
     before = plain.residual_rms(plain.weighted()[0].solution) ** 2
@@ -132,7 +132,7 @@ def drift_at_rest(plain: WeightedProblem, drifting: WeightedProblem) -> Drift | 
     course = np.linspace(-1.0, 1.0)
     powers = course[:, None] ** np.arange(1, columns.drift + 1)
     is_drift = [name.startswith("drift") for name in columns.names]
-    coefficients = fit.solution[is_drift].reshape(columns.recordings, columns.drift, len(AXES))
+    coefficients = fit.solution[is_drift].reshape(columns.recordings, columns.drift, len(SENSOR_AXES))
     sizes = np.ptp(powers @ coefficients, axis=1).max(axis=0)
     return Drift(np.where(shown, sizes, 0.0), float(np.max(sizes / np.maximum(bias_residual(plain), 1e-12))))
 
@@ -144,7 +144,7 @@ def _drift_text(drift: Drift) -> str:
     )
 
 
-EQUATIONS = {"filtered": WrenchEquations, "integral": IntegralWrenchEquations}
+WRENCH_EQUATIONS = {"filtered": WrenchEquations, "integral": IntegralWrenchEquations}
 MIN_REPORTED_LAG_S = 0.002
 """Smallest lag that is reported, s."""
 MIN_REPORTED_TURN_RAD = np.radians(1.0)
@@ -212,8 +212,8 @@ class WrenchSource:
 
     def __post_init__(self) -> None:
         require_choices(self.frame, self.convention)
-        if self.equations not in EQUATIONS:
-            raise IdentificationError(f"equations is '{self.equations}'; expected one of {', '.join(EQUATIONS)}")
+        if self.equations not in WRENCH_EQUATIONS:
+            raise IdentificationError(f"equations is '{self.equations}'; expected one of {', '.join(WRENCH_EQUATIONS)}")
         if self.drift not in range(MAX_DRIFT_DEGREE + 1):
             raise IdentificationError(f"drift is {self.drift!r}; expected a degree from 0 to {MAX_DRIFT_DEGREE}")
         for name in ("gain_error", "joint_deflection"):
@@ -246,7 +246,7 @@ class WrenchSource:
                 for part, lag in zip(parts, lags, strict=True)
                 if abs(lag) > MIN_REPORTED_LAG_S
             ]
-        build = EQUATIONS[self.equations]
+        build = WRENCH_EQUATIONS[self.equations]
 
         def seen(frame: Frame, turn: NDArray) -> WrenchEquations:
             return build(robot, signals, parts, [replace(track, frame=frame, turn=turn) for track in tracks], lags)

@@ -22,7 +22,7 @@ from dynid_ros.model.friction_direction import SlidingMemory
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.parameter_words import LINK_PARAMETERS
 from dynid_ros.model.regressor_sums import RegressorSums
-from dynid_ros.signals.derivatives import DELAY, WEIGHTS
+from dynid_ros.signals.derivatives import CAUSAL_DELAY_SAMPLES, WEIGHTS
 
 # One causal low-pass for all columns of an equation, then decimation. An equation A x = b that holds at each instant
 # for constant x holds for its filtered columns too, whatever the lag of the filter, from the first sample on if all
@@ -111,7 +111,7 @@ class RowFilter:
 # two samples late each. Velocity, position and torque wait for the acceleration, so all are of four samples ago.
 
 
-_SLOPES = np.stack([np.pad(WEIGHTS, DELAY), np.convolve(WEIGHTS, WEIGHTS)])
+_SLOPES = np.stack([np.pad(WEIGHTS, CAUSAL_DELAY_SAMPLES), np.convolve(WEIGHTS, WEIGHTS)])
 """First and second derivative in the middle of nine positions, per step: the slope, and the slope of slopes."""
 
 _NINE = np.arange(_SLOPES.shape[1])
@@ -129,7 +129,7 @@ class CausalMotion:
     @property
     def delay(self) -> int:
         """Delay of the derivatives, in samples."""
-        return 2 * DELAY
+        return 2 * CAUSAL_DELAY_SAMPLES
 
     def reset(self) -> None:
         """Forget all samples, and instants that were not returned."""

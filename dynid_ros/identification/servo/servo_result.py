@@ -30,7 +30,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.parameter_words import prismatic_unit
 from dynid_ros.recording import Recording
 
-UNITS = {
+SERVO_UNITS = {
     "delay": ("s", "s"),
     "gain": ("", "N m/rad"),
     "inertia": ("s²", "kg m²"),
@@ -261,8 +261,8 @@ class ServoResult(Result):
     def units(self, joint: str) -> dict[str, tuple[str, str]]:
         """Return units by label, over gain and with the gain known, of a joint that moved."""
         if not self.is_prismatic(joint):
-            return UNITS
-        return {label: (prismatic_unit(over), prismatic_unit(full)) for label, (over, full) in UNITS.items()}
+            return SERVO_UNITS
+        return {label: (prismatic_unit(over), prismatic_unit(full)) for label, (over, full) in SERVO_UNITS.items()}
 
     @property
     def held(self) -> tuple[str, ...]:

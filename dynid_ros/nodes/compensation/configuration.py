@@ -28,7 +28,7 @@ from dynid_ros.control.compensator_settings import (
 from dynid_ros.control.joint_feedback import MAX_FRICTION_SCALE
 from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
-from dynid_ros.nodes.compensation.base_imu import IMU, CompensationImu
+from dynid_ros.nodes.compensation.base_imu import IMU_PARAMETERS, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint, ReadModel
 from dynid_ros.nodes.compensation.loop import CompensationLoop
@@ -62,7 +62,7 @@ MODEL = (
 TOPICS = (
     LOAD_TOPIC,
     NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
-    *IMU,
+    *IMU_PARAMETERS,
     NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
     NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
     NodeParameter(

@@ -15,8 +15,8 @@ from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.excitation.sequences import repeat_plan
 from dynid_ros.jobs.experiments import (
+    EXPERIMENT_KINDS,
     FLEXIBLE,
-    KINDS,
     LIMIT_FRACTIONS,
     PRIOR,
     MotionSettings,
@@ -30,7 +30,7 @@ from dynid_ros.jobs.experiments import (
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.safety import AVAILABLE, LINK_SHAPES, Safety
-from dynid_ros.nodes.experiment.trajectory_action import AUTO, COMMAND_INTERFACES
+from dynid_ros.nodes.experiment.trajectory_action import AUTO_INTERFACE, COMMAND_INTERFACES
 from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of
 from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS
 from dynid_ros.recording import Recording
@@ -42,7 +42,7 @@ FOURIER = "fourier"
 JOINT_BY_JOINT = "joint_by_joint"
 PAYLOAD = "payload"
 FILE = "file"
-MOTIONS = (*KINDS, FLEXIBLE, FILE)
+OFFERED_MOTIONS = (*EXPERIMENT_KINDS, FLEXIBLE, FILE)
 PER_JOINT = "; one value for all joints, or one per joint in the model's order"
 POINTS_PER_CYCLE = 10
 """Points of a trajectory per cycle of its fastest harmonic that a controller needs to follow it."""
@@ -70,7 +70,7 @@ MOTION_PARAMETERS = tuple(
             "static_rotation",
             "kind of motion; static_rotation or poses: for gravity; fourier: for links; joint_by_joint: for friction; "
             "payload: for a load; flexible: for flexible joints; file: a motion designed before",
-            choices=MOTIONS,
+            choices=OFFERED_MOTIONS,
         ),
         NodeParameter(
             "motion_file",
@@ -173,7 +173,7 @@ PARAMETERS = (
     NodeParameter("answer_at_once", False, "~/design answers at once, and ~/state reports its end", adjustable=True),
     NodeParameter(
         "command_interface",
-        AUTO,
+        AUTO_INTERFACE,
         "interface of the controller; action: FollowJointTrajectory goals (needs control_msgs); topic: command_topic; "
         "auto: the action if it is served",
         choices=COMMAND_INTERFACES,
@@ -252,7 +252,7 @@ class Design:
             return self._motion_of_file(arm)
         if kind == FLEXIBLE:
             return self._flexible_motion()
-        named = {name: getattr(settings, name) for name in KINDS[kind].settings if hasattr(settings, name)}
+        named = {name: getattr(settings, name) for name in EXPERIMENT_KINDS[kind].settings if hasattr(settings, name)}
         return make_experiment(kind, *arm, settings.target or None, **(named | self._translated() | more))
 
     def _translated(self) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class Design:
         path = Path(settings.flexible_file) if settings.flexible_file else None
         joints = flexible_prior(self.robot, {k: None if v is None else np.array(v) for k, v in prior.items()}, path)
         held = None if _unless_nan(settings.held) is None else per_joint(settings.held, self.robot.joint_names, "held")
-        names = [name for name in KINDS[FOURIER].settings if hasattr(settings, name)]
+        names = [name for name in EXPERIMENT_KINDS[FOURIER].settings if hasattr(settings, name)]
         series = {name: getattr(settings, name) for name in names} | self._series_settings(None)
         experiment = flexible_motion(self.robot, self.safety.limits, self.safety.workspace, joints, held, **series)
         self._check_rate(experiment.highest_frequency, f"the fastest of {settings.harmonics} harmonics")

@@ -14,9 +14,9 @@ from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace, check_li
 from dynid_ros.trajectories.workspace import WorkspaceAndTorque
 
 AVAILABLE = "available"
-REQUIRED = "required"
-NONE = "none"
-LINK_SHAPES = (AVAILABLE, REQUIRED, NONE)
+SHAPES_REQUIRED = "required"
+NO_SHAPES = "none"
+LINK_SHAPES = (AVAILABLE, SHAPES_REQUIRED, NO_SHAPES)
 
 
 class Safety:
@@ -79,7 +79,7 @@ class Safety:
 
 def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None, tuple[str, ...]]:
     """Return the bodies of the links, None if all links are lines, and warnings about them."""
-    if settings.link_shapes == NONE:
+    if settings.link_shapes == NO_SHAPES:
         return None, ("link_shapes is none: links are lines; leave room for their thickness",)
     directories = [directory for directory in settings.mesh_directories if directory]
     if settings.robot_description and not settings.robot_description.lstrip().startswith("<"):
@@ -92,7 +92,7 @@ def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None
     try:
         bodies = Bodies.of(robot, directories, srdf=srdf, allowed=allowed)
     except CollisionError as error:
-        if settings.link_shapes == REQUIRED:
+        if settings.link_shapes == SHAPES_REQUIRED:
             raise DynidError(f"{error} (parameters mesh_directories, link_shapes)") from error
         warnings.append(f"{error}")
         bodies = Bodies.of(robot, directories, skip_unreadable=True, srdf=srdf, allowed=allowed)

@@ -24,8 +24,8 @@ from dynid_ros.nodes.shared.topics import LATCHED, UnservedGroup, waiting_messag
 
 ACTION = "action"
 TOPIC = "topic"
-AUTO = "auto"
-COMMAND_INTERFACES = (AUTO, ACTION, TOPIC)
+AUTO_INTERFACE = "auto"
+COMMAND_INTERFACES = (AUTO_INTERFACE, ACTION, TOPIC)
 ACCEPTANCE_TIMEOUT_S = 1.0
 """Longest time in which a server accepts or rejects a goal."""
 REPLACEMENT_TIMEOUT_S = 0.2

@@ -9,7 +9,7 @@ from dynid_ros.identification.flexible.flexible_parameters import Layout
 from dynid_ros.identification.flexible.friction_directions import STICTION
 from dynid_ros.identification.flexible.run_residuals import (
     INTERPOLATION_NODES,
-    MOVING,
+    N_RUN_VALUES,
     RunResiduals,
     RunTerms,
     interpolation,
@@ -86,7 +86,7 @@ STICKS, SOFT = (1e-3, 2e-5, 2e-4), (2e-2, 5e-4, 5e-3)
 def test_columns_are_those_of_the_residuals(joint, coulomb, stiction):
     residuals, values = residuals_of(joint, 2.0, coulomb)
     own = residuals.start()
-    own[2:MOVING] = stiction
+    own[2:N_RUN_VALUES] = stiction
     own[0], own[1] = residuals.motion(values, own).position[20, 0], -0.02
     channels = residuals.channels(values, own)
     columns = np.stack([channel.columns for channel in channels], axis=1) / np.array([[experiments.LINK_NOISE], [0.5]])

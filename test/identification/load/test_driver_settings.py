@@ -14,7 +14,7 @@ from hostile_names import HOSTILE_NAMES
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.identification.load.driver_settings import SETTINGS, driver_settings
+from dynid_ros.identification.load.driver_settings import DRIVER_FILES, driver_settings
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES
@@ -122,7 +122,7 @@ def test_franka():
     assert numbers(code) == near([3.2, 0.03, -0.05, 0.12, *FRANKA], abs=3e-4)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", DRIVER_FILES)
 def test_each_names_its_frame_and_how_to_get_it(name):
     text = TEXTS[name]
     assert "Frame: " in text

@@ -13,7 +13,7 @@ from wrench_experiments import FT_300, TOPIC, CarriedMotion, Sensor, carried_mot
 from dynid_ros.errors import DynidError, IdentificationError
 from dynid_ros.identification.load.load_fit import LoadFit, fit_load
 from dynid_ros.identification.load.wrench_source import WrenchProblem, WrenchSource
-from dynid_ros.identification.wrench_frame import AXES, tip_rotations, turned
+from dynid_ros.identification.wrench_frame import SENSOR_AXES, tip_rotations, turned
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.rigid_body import LoadBody
 from dynid_ros.recording import Recording, WrenchSeries
@@ -36,7 +36,7 @@ def fixture_recording(carried) -> Recording:
 
 def fitted(carried: CarriedMotion, *recordings: Recording, **settings: object) -> tuple[WrenchProblem, LoadFit]:
     problem = WrenchSource(**settings).moving(carried.robot, recordings)
-    return problem, fit_load(problem.equations, problem.columns, AXES, arm=problem.gains)
+    return problem, fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
 
 
 def value(found: LoadFit, name: str) -> float:
@@ -77,7 +77,7 @@ def test_arm_and_sensor_of_the_simulation():
         robot, [record(simulated, moves, wrench_topic=TOPIC)]
     )
     assert problem.gains is None
-    estimate = fit_load(problem.equations, problem.columns, AXES).estimate
+    estimate = fit_load(problem.equations, problem.columns, SENSOR_AXES).estimate
     assert np.all(np.abs(estimate.values[:10] - load) < 4.5 * estimate.standard_errors[:10])
     assert estimate.standard_errors[0] < 0.001 * load[0]
 
@@ -193,7 +193,7 @@ def at_rest(carried: CarriedMotion, poses: int = 10) -> Recording:
 def test_rests_give_mass_and_mass_moments(carried):
     problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried)])
     assert problem.columns.names[:5] == ("m", "mcx", "mcy", "mcz", "bias of force x")
-    found = fit_load(problem.equations, problem.columns, AXES, arm=problem.gains)
+    found = fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
     estimate = found.estimate
     assert np.all(np.abs(estimate.values[:4] - carried.load[:4]) < 4.5 * estimate.standard_errors[:4])
     assert estimate.standard_errors[0] < 0.01
@@ -203,7 +203,7 @@ def test_rests_give_mass_and_mass_moments(carried):
 def test_too_few_rests_are_refused(carried):
     problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried, 2)])
     with pytest.raises(IdentificationError, match=r"2 samples of force x.* record longer, or more poses"):
-        fit_load(problem.equations, problem.columns, AXES, arm=problem.gains)
+        fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.006, pytest.param(0.03, marks=pytest.mark.slow)])
