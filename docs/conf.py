@@ -30,5 +30,5 @@ def add_readme(_app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Connect the page of the README; Sphinx calls this."""
     app.connect("source-read", add_readme)

@@ -25,7 +25,7 @@ def layers() -> list[list[str]]:
 
 
 def files(room: str) -> list[Path]:
-    """Sources of a room, a folder or a file."""
+    """Return the sources of a room, which is a folder or a file."""
     folder = PACKAGE / room
     return sorted(folder.rglob("*.py")) if folder.is_dir() else [folder.with_suffix(".py")]
 
@@ -49,7 +49,7 @@ def imported(room: str) -> list[str]:
 
 
 def drawing() -> str:
-    """A table of the floors from the top down."""
+    """Return a table of the floors from the top down."""
     floors = layers()
     rows = ["| floor | room | what | imports |", "|---|---|---|---|"]
     for number, rooms in zip(range(len(floors), 0, -1), floors, strict=True):
@@ -58,7 +58,7 @@ def drawing() -> str:
 
 
 def page() -> str:
-    """The whole page, its floors as they are now."""
+    """Return the whole page with the present floors."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     return f"{before}{BEGIN}\n{drawing()}\n{END}{rest.partition(END)[2]}"
 

@@ -9,7 +9,7 @@ TITLE = "Changelog for package dynid_ros"
 
 
 def page() -> str:
-    """The whole file: a section for each version, in it a bullet for each kind of change, in that the changes."""
+    """Return the whole file: a section per version, with a bullet for each kind of change."""
     lines = [".. Made of CHANGELOG.md by `make changelog`.", "", *underlined(TITLE, "^")]
     for section in SOURCE.read_text(encoding="utf-8").split("\n## ")[1:]:
         heading, *kinds = section.split("\n### ")
@@ -23,7 +23,7 @@ def page() -> str:
 
 
 def underlined(title: str, line: str) -> list[str]:
-    """A heading."""
+    """Return a heading with its line."""
     return [title, line * len(title)]
 
 

@@ -213,7 +213,7 @@ def _without_main() -> Iterator[None]:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Processes started now keep BLAS to one thread: with more, the workers would wait for each other."""
+    """Start processes that keep BLAS to one thread: with more, the workers would wait for each other."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:

@@ -40,9 +40,9 @@ def described(urdf: str, joints: list[str], plugin: str, **parameters: object) -
 
 
 def for_gazebo(root: ET.Element, base: str) -> ET.Element:
-    """The same, fastened to the world, with the plugin that is the controller manager.
+    """Return the URDF fixed to the world, with the plugin that is the controller manager.
 
-    A base without inertia gets one: libsdformat leaves out a link without mass, and the whole arm that hangs on it.
+    A base without inertia gets one: libsdformat omits a link without mass together with the whole arm on it.
     """
     foot_link = next(link for link in root.iter("link") if link.get("name") == base)
     if foot_link.find("inertial") is None:

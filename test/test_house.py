@@ -155,6 +155,20 @@ def test_files_are_short():
     assert offenders(end) == {}
 
 
+def test_bare_constants_belong_to_one_module():
+    """A constant of one word may have the same name in another module for the table of a node's parameters only."""
+    places: dict[str, set[str]] = {}
+    for path in SOURCES:
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+            for name in (
+                part.id for target in targets if target for part in ast.walk(target) if isinstance(part, ast.Name)
+            ):
+                if len(name) > 1 and name.isupper() and "_" not in name:
+                    places.setdefault(name, set()).add(relative(path))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1 and name != "PARAMETERS"} == {}
+
+
 def test_every_import_is_a_declared_dependency():
     launched = sorted((ROOT / "launch").glob("*.py"))
     names = outside(SOURCES + launched) - OPTIONAL

@@ -39,7 +39,7 @@ model's, so the coverage of the intervals is not checked."""
 JOINTS = ("joint_1", "joint_2")
 """Joints that move; the others are held."""
 NAMESPACE = "/flexible"
-MARKERS, JOINT_STATES, LINK_STATES, COMMANDS = (
+MARKERS, JOINT_STATES, LINK_STATES, COMMAND_TOPIC = (
     f"{NAMESPACE}/{name}" for name in ("markers", "joint_states", "link_states", "trajectory")
 )
 START_POSE = [0.0, 0.4]
@@ -111,7 +111,7 @@ def _start_nodes(folder: Path, urdf: Path, logs: Path) -> list[DemoProcess]:
         "simulator": {
             "robot_description": urdf,
             "rate": 250.0,
-            "trajectory_topic": COMMANDS,
+            "trajectory_topic": COMMAND_TOPIC,
             "link_states_topic": LINK_STATES,
             **ARM,
             **CAMERA,
@@ -132,7 +132,7 @@ def _start_nodes(folder: Path, urdf: Path, logs: Path) -> list[DemoProcess]:
 
 def _record(stage: Stage, robot: RobotModel) -> float:
     """Move the arm, record it, and return the longest gap between joint states, s."""
-    publisher = stage.create_publisher(JointTrajectory, COMMANDS, 10)
+    publisher = stage.create_publisher(JointTrajectory, COMMAND_TOPIC, 10)
     stamps: list[float] = []
 
     def on_state(message: JointState) -> None:

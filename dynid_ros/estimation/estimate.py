@@ -19,11 +19,11 @@ ILL_CONDITIONED = 100.0
 # The one statistic of all intervals: Student's t, with the degrees of freedom that a standard error was found with.
 
 
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 """Level of every interval that is printed."""
 
 
-def half_width(error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:
+def half_width(error: ArrayLike, dof: ArrayLike = np.inf, level: float = CONFIDENCE_LEVEL) -> NDArray:
     """Half of the intervals of numbers with standard errors `error`, shaped as these and `dof` together.
 
     Args:
@@ -42,13 +42,13 @@ def normal_score(below: ArrayLike, above: ArrayLike) -> NDArray:
     return np.where(np.less(above, below), -1.0, 1.0) * ndtri_exp(np.minimum(above, below))
 
 
-def interval(value: ArrayLike, error: ArrayLike, dof: ArrayLike = np.inf, level: float = LEVEL) -> NDArray:
+def interval(value: ArrayLike, error: ArrayLike, dof: ArrayLike = np.inf, level: float = CONFIDENCE_LEVEL) -> NDArray:
     """Lower and upper ends (..., 2)."""
     half = half_width(error, dof, level)
     return np.stack([value - half, value + half], axis=-1)
 
 
-def region_radius(size: int, dof: float = np.inf, level: float = LEVEL) -> float:
+def region_radius(size: int, dof: float = np.inf, level: float = CONFIDENCE_LEVEL) -> float:
     """Radius in standard errors of the ellipsoid that holds `size` numbers together (Hotelling 1931)."""
     if np.isinf(dof):
         return float(np.sqrt(chdtri(size, 1 - level)))

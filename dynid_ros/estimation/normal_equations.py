@@ -154,7 +154,7 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
         return sum((self.gram(int(g), joint) for g in groups), np.zeros((width, width)))
 
     def count(self, groups: Sequence[int] | NDArray) -> int:
-        """Samples in these groups; kinds of motion count on from the last group."""
+        """Add samples in these groups; kinds of motion count on from the last group."""
         kinds = [self._kinds[kind].counts[0] for kind in self.kinds]
         return int(np.concatenate([self.counts, kinds]).astype(int)[np.asarray(groups, dtype=int)].sum())
 
@@ -261,7 +261,7 @@ class WeightedProblem:
         return matrix, right, float(total[-1, -1])
 
     def count(self, groups: Sequence[int] | NDArray | None = None) -> int:
-        """Samples in these groups."""
+        """Add samples in these groups."""
         return int(self.factors.counts.sum()) if groups is None else self.factors.count(groups)
 
     def residual_rms(self, x: ArrayLike, groups: Sequence[int] | NDArray | None = None) -> NDArray:

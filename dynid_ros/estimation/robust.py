@@ -45,7 +45,7 @@ def lengths(residual: NDArray) -> NDArray:
 
 
 def spread(length: NDArray) -> NDArray:
-    """Standard deviation (...) of a coordinate from the median of the finite lengths (..., P); NaN without one."""
+    """Return the standard deviation (...) of a coordinate from the median of finite lengths (..., P), else NaN."""
     ordered = np.sort(np.where(np.isfinite(length), length, np.inf), axis=-1)
     count = np.isfinite(ordered).sum(axis=-1)
     middle = [np.maximum((count - 1 + odd) // 2, 0) for odd in (0, 1)]

@@ -8,13 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import DOWN, N_SAMPLED_POSES, UP, Dwell, Experiment, Plan, require
 from dynid_ros.information.criteria import condition_number, d_optimal, log_determinant, rank, whitening_axes
+from dynid_ros.information.torque_information import GRAVITY, LOAD
 from dynid_ros.model import GravityModel
 from dynid_ros.model.inertia import STATIC
 from dynid_ros.trajectories.limits import per_joint
 from dynid_ros.trajectories.trajectory import Trajectory
-
-GRAVITY = "gravity"
-LOAD = "load"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -230,7 +230,7 @@ class LinkEquations(Equations[AnyColumns]):
 
 
 def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:
-    """Samples of a segment that make equations."""
+    """Return the samples of a segment that make equations."""
     size = len(part.time)
     return low_pass.kept(size) if size > 2 * low_pass.edge else slice(0, 0)
 

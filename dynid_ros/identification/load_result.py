@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.display import percent
-from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval
+from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, BaseEstimate, half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
-from dynid_ros.identification.result import LEVEL, Result
+from dynid_ros.identification.result import Result
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, TURN, WRENCH_UNITS
 from dynid_ros.identified.load import load_section
 from dynid_ros.identified.section import as_number
@@ -122,7 +122,7 @@ class LoadResult(Result):
         """Standard errors (10,); NaN for undetermined parameters."""
         return np.where(np.isfinite(self.body.parameters), np.sqrt(np.diag(self.body.covariance)), np.nan)
 
-    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+    def confidence_intervals(self, level: float = CONFIDENCE_LEVEL) -> NDArray:
         """Return the intervals (10, 2) by the data alone; NaN for undetermined parameters."""
         found = np.full((PARAMETERS_PER_LINK, 2), np.nan)
         found[: self.n_load] = self.estimate.confidence_intervals(level)[: self.n_load]
@@ -133,7 +133,7 @@ class LoadResult(Result):
         """Degrees of freedom of the inertia: the smallest of its parameters; NaN if the arm was at rest."""
         return float(np.min(self.estimate.dof[STATIC : self.n_load], initial=np.inf))
 
-    def center_intervals(self, level: float = LEVEL) -> NDArray:
+    def center_intervals(self, level: float = CONFIDENCE_LEVEL) -> NDArray:
         """Return the intervals (3, 2) of the centre of mass, m."""
         return interval(self.body.center, self.body.center_errors, self.estimate.dof[1:STATIC], level)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.display import Plotted, percent
-from dynid_ros.estimation.estimate import interval
+from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, interval
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.identified.section import DOF, as_number
 from dynid_ros.model.parameter_words import parameter_table
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from dynid_ros.identified.gravity_direction import GravityDirection
     from dynid_ros.identified.validation import Validation
     from dynid_ros.model import RobotModel
-
-LEVEL = 0.95
 
 
 class Result(Plotted):
@@ -92,7 +90,7 @@ class Result(Plotted):
         """Standard errors (k,) of `parameters`."""
         return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
 
-    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+    def confidence_intervals(self, level: float = CONFIDENCE_LEVEL) -> NDArray:
         """Return lower and upper ends (k, 2) of the intervals by Student's t."""
         return interval(self.parameters, self.standard_errors, self.dof, level)
 

@@ -474,6 +474,6 @@ def refuse_unexplained(residual: NDArray, variation: NDArray, noise: NDArray, so
             unit = WRENCH_UNITS[3 * kind]
             raise IdentificationError(
                 f"{source}: no load explains the readings: a residual of {left:.3g} {unit} is left of the "
-                f"{size:.3g} {unit} that {KIND_NAMES[kind]} varies by. Does something else touch the load or pull at it, "
+                f"{size:.3g} {unit} that {KIND_NAMES[kind]} varies by. Does anything else touch or pull the load, "
                 "or is the sensor not at the tip link?"
             )

@@ -177,15 +177,15 @@ class SimulatedArm:
         return self._effort is not None
 
     def measure(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Readings of position, velocity and torque, each (n,), with the errors of the sensors."""
+        """Return readings of position, velocity and torque, each (n,), with the errors of the sensors."""
         return self.sensors.measure(self._position, self._velocity, self._torque, self.rng)
 
     def measure_links(self) -> np.ndarray:
-        """Readings (n,) of the links' positions, by encoders as good as the motors'."""
+        """Return readings (n,) of the links' positions, by encoders as good as the motors'."""
         return self.sensors.measure_links(self._link_position, self.rng)
 
     def measure_wrench(self) -> tuple[np.ndarray, np.ndarray]:
-        """Readings of force (3,) in N and torque (3,) in N m of the load on the sensor, in the tip link's frame.
+        """Return force (3,) in N and torque (3,) in N m of the load on the sensor, in the tip link's frame.
 
         A load that hangs at rest reads its weight, downward.
         """

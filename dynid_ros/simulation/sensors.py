@@ -58,7 +58,7 @@ class WrenchSensor:
         return cls(signs * _per_axis("bias", bias), _per_axis("noise", noise), _per_axis("range", range, finite=False))
 
     def measure(self, wrench: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Readings (6,) or (N, 6) of true wrenches."""
+        """Return readings (6,) or (N, 6) of true wrenches."""
         reading = wrench + self.bias + self.noise * rng.standard_normal(wrench.shape)
         return np.clip(reading, -self.range, self.range)
 
@@ -143,7 +143,7 @@ class Sensors:
     def measure(
         self, position: np.ndarray, velocity: np.ndarray, torque: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Readings of position, velocity and torque for the true ones, each (n,) or (N, n)."""
+        """Return readings of position, velocity and torque for the true ones, each (n,) or (N, n)."""
         noise = rng.standard_normal((3, *position.shape))
         return (
             position + self.position_noise * noise[0],
@@ -152,5 +152,5 @@ class Sensors:
         )
 
     def measure_links(self, position: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Readings of the links' positions, (n,) or (N, n), by encoders as good as the motors'."""
+        """Return readings of the links' positions, (n,) or (N, n), by encoders as good as the motors'."""
         return position + self.position_noise * rng.standard_normal(position.shape)

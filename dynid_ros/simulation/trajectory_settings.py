@@ -69,7 +69,7 @@ class TrajectorySettings:
     goal: Sequence[float] = field(default=(0.0,))
 
     def __post_init__(self) -> None:
-        """Raises `DynidError` for command interfaces or times that the controller does not take."""
+        """Raise `DynidError` for command interfaces or times that the controller does not take."""
         if self.command_interfaces not in INTERFACES:
             raise DynidError(f"command_interfaces are {list(self.command_interfaces)}; expected one of {INTERFACES}")
         for name, value in (

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dynid_ros.display import text_table
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width
+from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, MAX_RELATIVE_ERROR, half_width
 from dynid_ros.identification.flexible.flexible_parameters import Combination, JointParameters, Layout
 from dynid_ros.identification.flexible.flexible_prediction import FlexiblePrediction, predict
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
-from dynid_ros.identification.result import LEVEL, Result, unseen_agreement
+from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS, flexible_joint_entry
 from dynid_ros.identified.links import base_parameters_section
 from dynid_ros.identified.section import as_number
@@ -125,7 +125,7 @@ class FlexibleResult(Result):
         """Names of the joints."""
         return self.layout.robot.joint_names
 
-    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+    def confidence_intervals(self, level: float = CONFIDENCE_LEVEL) -> NDArray:
         """Return the intervals (p, 2); that of a stiffness is the inverse of the interval of its compliance."""
         half = half_width(self.standard_errors, level=level)
         found = np.stack([self.parameters - half, self.parameters + half], axis=1)
@@ -136,7 +136,7 @@ class FlexibleResult(Result):
         return found
 
     def term(self, name: str) -> Term:
-        """A parameter of every joint: "stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous" ...
+        """Return a parameter of every joint: "stiffness", "motor_inertia", "motor_viscous", "coulomb", "viscous" ...
 
         Raises:
             ValueError: the model has no such term.

@@ -48,7 +48,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.settings import check, part, setting
 
-ESTIMATORS = ("global", "recursive")
+GRAVITY_ESTIMATORS = ("global", "recursive")
 SAMPLE_KINDS = ("static", "slow", "both")
 FALSE_ALARM_RATE = 0.05
 """Share of fault-free recordings in which some moment by all torques contradicts that by the turning joints."""
@@ -76,7 +76,9 @@ class GravityIdentification:
 
     robot: RobotModel
     estimator: str = setting(
-        "global", "method: global, all torques of all poses at once; recursive, from tip to base", choices=ESTIMATORS
+        "global",
+        "method: global, all torques of all poses at once; recursive, from tip to base",
+        choices=GRAVITY_ESTIMATORS,
     )
     torque_offset: bool = setting(
         True,
@@ -127,7 +129,7 @@ class GravityIdentification:
             ) from error
 
     def extract(self, *recordings: Recording) -> Samples:
-        """Static and slow samples of the recordings, joints in the model's order.
+        """Return static and slow samples of the recordings, joints in the model's order.
 
         Raises:
             RecordingError: a joint of the model is not in a recording.

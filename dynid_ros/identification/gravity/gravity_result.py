@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from dynid_ros.display import percent, text_table
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.estimate import half_width, interval
+from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, half_width, interval
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.estimation.rank import within
 from dynid_ros.identification.gravity_direction import turn_torques
-from dynid_ros.identification.result import LEVEL, Result, unseen_agreement
+from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.static_samples import SampleRules, Samples, extract_samples
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
@@ -184,7 +184,7 @@ class GravityResult(Result):
         """Standard errors (k,) of `parameters`."""
         return self._pick(self.gravity.names, np.sqrt(np.diag(self.covariance)))
 
-    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+    def confidence_intervals(self, level: float = CONFIDENCE_LEVEL) -> NDArray:
         """Return the intervals (k, 2) by Student's t."""
         return interval(self.parameters, self.standard_errors, self._pick(self.gravity.names, self.dof), level)
 

@@ -71,7 +71,7 @@ class FullProblem:
         return ConsistentProblem(matrix @ self.to_base, right, self.prior, bounded, self._links)
 
     def reduce(self, solution: NDArray) -> NDArray:
-        """Base parameters and friction (k,) of all parameters."""
+        """Return base parameters and friction (k,) of all parameters."""
         return self.to_base @ solution
 
     def with_links(self, links: NDArray) -> NDArray:

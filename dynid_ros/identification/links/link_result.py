@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.display import as_fine_as, percent, text_table
 from dynid_ros.errors import IdentificationError, ModelError
-from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, BaseEstimate, half_width
+from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, MAX_RELATIVE_ERROR, BaseEstimate, half_width
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
-from dynid_ros.identification.result import LEVEL, Result, unseen_agreement
+from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identified.friction import format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
@@ -204,7 +204,7 @@ class LinkResult(Result):
         """Standard errors (10 n,) of parameters that the data determine individually; NaN for the others."""
         return self._single_parameter_values(self.base_parameters.standard_errors)
 
-    def confidence_intervals(self, level: float = LEVEL) -> NDArray:
+    def confidence_intervals(self, level: float = CONFIDENCE_LEVEL) -> NDArray:
         """Return the intervals (10 n, 2) by the data alone; NaN for parameters that are not determined individually."""
         low, high = self.base_parameters.confidence_intervals(level).T
         return np.stack([self._single_parameter_values(low), self._single_parameter_values(high)], axis=1)

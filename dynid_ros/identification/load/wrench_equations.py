@@ -68,7 +68,7 @@ class WrenchTrack:
     def of(
         cls, series: WrenchSeries, recording: Recording, frame: Frame, convention: Convention, where: str
     ) -> WrenchTrack:
-        """Readings of a series that passed `require_sound`.
+        """Return the readings of a series that passed `require_sound`.
 
         Raises:
             IdentificationError: no stretch without a gap.
@@ -99,7 +99,7 @@ class WrenchTrack:
         return found
 
     def on_load(self, robot: RobotModel, q: NDArray, wrench: NDArray) -> NDArray:
-        """Readings (N, 6) at positions (N, n) as wrenches on the load in the axes of the tip."""
+        """Return readings (N, 6) at positions (N, n) as wrenches on the load in the axes of the tip."""
         sensed = sensor_wrench(wrench, tip_rotations(robot, q), self.frame)
         on_load = -sensed if self.convention == "load_on_sensor" else sensed
         return turned(on_load, np.broadcast_to(self.turn, (len(q), 3, 3)))

@@ -329,7 +329,7 @@ class WrenchSource:
         return WrenchProblem(equations, columns, gains, tuple(remarks), tuple(faults), turn)
 
     def _read(self, robot: RobotModel, recordings: Sequence[Recording]) -> tuple[list[Recording], list[WrenchTrack]]:
-        """Recordings whose torques do not count, and the sensor's readings."""
+        """Return recordings whose torques do not count, and the sensor's readings."""
         parts = []
         tracks = []
         for recording in recordings:

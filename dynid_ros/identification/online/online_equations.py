@@ -82,7 +82,7 @@ class RowFilter:
         return len(self._times) - 1
 
     def output(self, sums: Callable[[NDArray], NDArray]) -> NDArray:
-        """Filtered rows (n, k) at the last sample.
+        """Return the filtered rows (n, k) at the last sample.
 
         Args:
             sums: function from weights (2, N) of the N samples since the last output to sums (2, n, k) of their rows.

@@ -146,7 +146,7 @@ class ServoIdentification:
         return ServoResult.from_search(self.robot, self.document(), model, loops, end=found, sources=sources)
 
     def document(self) -> dict:
-        """Settings, as the file holds them."""
+        """Return the settings for the file."""
         center = None if self.reference_center is None else np.asarray(self.reference_center, dtype=float).tolist()
         own = {each.name: getattr(self, each.name) for each in settings_of(type(self))}
         return own | {"reference_center": center}

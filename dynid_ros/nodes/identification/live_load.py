@@ -1,4 +1,4 @@
-"""On-line identification of the load from `joint_states` while the arm moves."""
+"""Live load: on-line identification from `joint_states` while the arm moves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LoadPublisher:
         topic: topic of `InertiaStamped`.
         frame: tip link, whose frame the numbers refer to.
         largest_error: half of the mass's 95 % interval over the mass, up to which a load is determined.
-        smallest_load: mass, kg; an interval below it means that the arm carries no load.
+        smallest_load: mass, kg; an interval below it means that the arm is unloaded.
 
     Attributes:
         mass: mass that was published last, kg; None: nothing was published.
@@ -96,15 +96,15 @@ MAX_RATE_HZ = 250.0
 MIN_PUBLISH_RATE_HZ = 0.001
 WARNING_PERIOD_S = 5.0
 MIN_DROPPED_FRACTION = 0.7
-"""Fraction of the published load from which on a drop leaves no load."""
+"""Smallest drop, as a fraction of the published load, that means that no load is left."""
 
 
 class LiveLoad:
-    """On-line identification that is fed from `joint_states` and publishes its estimates.
+    """Live load of a node: it reads `joint_states` and publishes its estimates.
 
-    Messages wait in a deep queue, so that none is lost while an estimate is computed. Messages without joints of the
+    Messages wait in a deep queue, so no message is lost while an estimate is computed. Messages without joints of the
     arm belong to a gripper and are ignored. `~/estimate` (YAML) holds the section `load` of `identified.yaml`, its
-    `time` (s) and all `changes` of the load that were noticed. `begin` makes the identification, at the start and
+    `time` (s) and all detected `changes` of the load. `begin` makes the identification, at the start and
     whenever the clock is set back.
     """
 
