@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.errors import RecordingError
+from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identified.friction import friction_model
 from dynid_ros.identified.identified_file import check_same_robot
@@ -20,6 +20,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.model.parameter_words import parameter_names
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import NONE, driver_filter
@@ -198,7 +199,39 @@ class KnownArm:
         covariance = estimate.covariance.copy()
         if estimate.gain_shifts is not None:
             covariance -= estimate.gain_error**2 * estimate.gain_shifts.T @ estimate.gain_shifts
-        return cls(model, covariance, estimate.gain_shifts, source)
+        return cls(model, source=source)._with_errors(estimate.names, covariance, estimate.gain_shifts)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the leading parameters (k,), in the order of the covariance."""
+        links = np.array(parameter_names(self.model.robot))[self.columns.base.columns]
+        names = np.full(self.columns.size, "", dtype=object)
+        friction = self.model.friction.names(self.model.robot)
+        names[self.columns.chosen(self.columns.first)] = [*links, *friction]
+        return list(names[self.decided_columns])
+
+    def _with_errors(self, names: Sequence[str], covariance: NDArray, gain_shifts: NDArray | None) -> KnownArm:
+        """Return the arm with the errors of an estimate, whose leading parameters (m,) are `names`.
+
+        A fit leaves out base parameters whose effect is below the noise. They get no error here.
+
+        Raises:
+            IdentifiedFileError: the arm lacks one of the parameters.
+        """
+        own_names = self.names
+        if unknown := set(names) - set(own_names):
+            raise IdentifiedFileError(
+                f"{self.source}: base_parameters has {', '.join(sorted(unknown))}, which this arm lacks; run the link "
+                "identification again"
+            )
+        indices = [own_names.index(name) for name in names]
+        whole = np.zeros((len(own_names), len(own_names)))
+        whole[np.ix_(indices, indices)] = covariance
+        shifts = None
+        if gain_shifts is not None:
+            shifts = np.zeros((len(gain_shifts), len(own_names)))
+            shifts[:, indices] = gain_shifts
+        return replace(self, covariance=whole, gain_shifts=shifts)
 
     @cached_property
     def columns(self) -> LinkColumns:
@@ -220,10 +253,10 @@ class KnownArm:
     @property
     def values(self) -> NDArray:
         """Base parameters and friction (k,) of the model, in the order of the covariance."""
-        values = np.zeros(self.columns.size)
-        chosen = self.columns.chosen(self.columns.first)
-        values[chosen] = [*self.columns.base.project(self.model.parameters), *self.model.coefficients]
-        return values[self.decided_columns]
+        whole = self.columns.whole_base(self.columns.first)
+        # A rotor inertia that no torque separates from a link is a part of that link's base parameter.
+        values = whole.project(np.concatenate([self.model.parameters, self.model.coefficients]))
+        return np.array([dict(zip(whole.columns.tolist(), values, strict=True))[term] for term in self.terms.tolist()])
 
     def document(self) -> dict:
         """Return entries of `identified.yaml`: a text per row of the covariance's lower triangle and of the shifts."""
@@ -261,7 +294,9 @@ def known_arm(document: dict, robot: RobotModel) -> KnownArm:
     if "base_covariance" not in document:
         return KnownArm(model, source=source)
     reader = Section(document, source)
-    size = KnownArm(model).decided_columns.size
+    arm = KnownArm(model, source=source)
+    names = _leading_names(reader, arm.names)
+    size = len(names)
     lower = np.zeros((size, size))
     for i, row in enumerate(reader.rows("base_covariance", range(1, size + 1))):
         lower[i, : i + 1] = row
@@ -271,7 +306,26 @@ def known_arm(document: dict, robot: RobotModel) -> KnownArm:
     shifts = None
     if "base_gain_shifts" in document:
         shifts = np.array(reader.rows("base_gain_shifts", [size] * robot.n_joints))
-    return KnownArm(model, covariance, shifts, source)
+    return arm._with_errors(names, covariance, shifts)
+
+
+def _leading_names(document: Section, known: Sequence[str]) -> list[str]:
+    """Return the leading parameter of each entry of `base_parameters`; `known` are those of the arm.
+
+    Raises:
+        IdentifiedFileError: the section is malformed, or an entry begins with another parameter.
+    """
+    entries = document.get("base_parameters")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise document.error("base_parameters is malformed, expected a list of mappings")
+    names = []
+    for entry in entries:
+        expression = str(entry.get("expression"))
+        leading = [name for name in known if expression == name or expression.startswith((f"{name} + ", f"{name} - "))]
+        if len(leading) != 1:
+            raise document.error(f"base_parameters has '{expression}', which is no base parameter of this arm")
+        names += leading
+    return names
 
 
 def _text(row: NDArray) -> str:
