@@ -22,12 +22,12 @@ from dynid_ros.nodes.shared.parameters import NodeParameter
 MOUNTING_BY_URDF = [math.nan] * 3
 IMU_PARAMETERS = (
     NodeParameter(
-        "imu_topic", "", "sensor_msgs/Imu of an IMU_PARAMETERS on a base that tilts; empty: the base stands as gravity"
+        "imu_topic", "", "sensor_msgs/Imu of an IMU on a base that tilts; empty: the base stands as gravity"
     ),
     NodeParameter(
         "imu_mounting",
         MOUNTING_BY_URDF,
-        "roll, pitch, yaw of the IMU_PARAMETERS in the base link, rad; nan: by its frame's link",
+        "roll, pitch, yaw of the IMU in the base link, rad; nan: by its frame's link",
     ),
     NodeParameter("imu_time_constant", 0.5, "s, of the low-pass of its accelerations", above=0.0),
     NodeParameter("imu_timeout", 0.2, "s, oldest message of it that is still acted on", above=0.0),
@@ -41,7 +41,7 @@ MAX_QUATERNION_NORM_ERROR = 0.01
 
 
 class CompensationImu(Listener):
-    """Gravity in the frame of the base, measured by an IMU_PARAMETERS; without a topic, the configured gravity.
+    """Gravity in the frame of the base, measured by an IMU; without a topic, the configured gravity.
 
     Without valid messages the compensation ends, because the torque depends on the orientation of the base.
     """
@@ -74,7 +74,7 @@ class CompensationImu(Listener):
         return gravity.tilting(lambda: self.base.down) if self.topic else gravity
 
     def follow(self, now: float, *, free: bool) -> None:
-        """Turn gravity towards the direction measured by the IMU_PARAMETERS.
+        """Turn gravity towards the direction measured by the IMU.
 
         Args:
             now: s of the monotonic clock.
@@ -88,7 +88,7 @@ class CompensationImu(Listener):
         if not self.topic:
             return ""
         problem = self._unmounted or self.base.problem(now)
-        return problem and f"the IMU_PARAMETERS on {self.topic} {problem}"
+        return problem and f"the IMU on {self.topic} {problem}"
 
     def check(self) -> None:
         """Check that the direction of gravity is known before the compensation begins.
@@ -100,7 +100,7 @@ class CompensationImu(Listener):
             raise ControlError(problem)
         if self.topic and self.base.unsettled(now):
             raise ControlError(
-                f"the IMU_PARAMETERS on {self.topic} has spoken for too short a time; enable again in a few seconds"
+                f"the IMU on {self.topic} has spoken for too short a time; enable again in a few seconds"
             )
 
     @property
@@ -123,7 +123,7 @@ class CompensationImu(Listener):
         self.base.add_sample(time.monotonic(), acceleration, self._gravity_by_orientation(message))
         if (source := self.base.source) != self._source:
             self._source = source
-            self._node.get_logger().info(f"Gravity follows the base by the IMU_PARAMETERS on {self.topic}: {source}.")
+            self._node.get_logger().info(f"Gravity follows the base by the IMU on {self.topic}: {source}.")
 
     def _mount(self, frame: str) -> None:
         self._frame = frame
