@@ -78,8 +78,9 @@ def _check(options: argparse.Namespace) -> Answer:
     counts = Counter(finding.severity for finding in findings)
     faults = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in counts.items())
     verdict = [f"{robot.name}: {faults or 'no fault found'} in {names} ({seconds:.0f} s, {samples} samples)"]
-    remarks = [f"{len(undecided)} kinds of fault would not show in this motion: {'; '.join(undecided)}"]
-    screen = Screen(verdict, rows, remarks if undecided else ())
+    if undecided:
+        rows += ["This motion would not show:", *(f"  {fault}" for fault in undecided)]
+    screen = Screen(verdict, rows)
     if judged is not None:
         document["motion"] = judged.document
         motion = judged.screen

@@ -242,7 +242,7 @@ def test_springs_and_load_that_a_urdf_has_not_are_said(gravity, capsys):
     document["load"] = {"mass": 1.5, "center": [0.0, 0.1, 0.2], "frame": "link_3", "inertia": None}
     document["flexible_joints"] = {"joint_2": {"stiffness": 500.0, "decided": {"stiffness": True}}}
     save_identified(gravity, document)
-    code, out, _ = run(capsys, *arguments(gravity, "urdf", "new.urdf"))
+    code, out, _ = run(capsys, *arguments(gravity, "urdf", "new.urdf"), "--verbose")
     assert code == 0
     assert "a URDF has the arm without the 1.5 kg that gravity.yaml knows as its load" in out
     assert "a URDF has rigid joints, without the springs that were identified" in out

@@ -46,7 +46,7 @@ def test_without_a_urdf_there_is_none_and_none_of_an_earlier_run(tmp_path):
     job = run("links", LinkIdentification(robot, **QUICK), {"recordings": [FITTED]}, tmp_path)
     assert "urdf" not in job.files
     assert not (tmp_path / "identified.urdf").exists()
-    assert "no URDF: planar: it does not come from a URDF" in job.summary()
+    assert "no URDF: " in job.summary()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["identified.yaml", "report.html"]
 
 

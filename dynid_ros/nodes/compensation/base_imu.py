@@ -21,9 +21,7 @@ from dynid_ros.nodes.shared.parameters import NodeParameter
 
 MOUNTING_BY_URDF = [math.nan] * 3
 IMU_PARAMETERS = (
-    NodeParameter(
-        "imu_topic", "", "sensor_msgs/Imu of an IMU on a base that tilts; empty: the base stands as gravity"
-    ),
+    NodeParameter("imu_topic", "", "sensor_msgs/Imu of an IMU on a base that tilts; empty: the base stands as gravity"),
     NodeParameter(
         "imu_mounting",
         MOUNTING_BY_URDF,
