@@ -23,7 +23,7 @@ URLS = {url.get("type"): url.text for url in PACKAGE.findall("url")}
 README = re.sub(
     r"\]\((?!https?:|#)",
     f"]({URLS['repository']}/blob/main/",
-    Path("README.md").read_text(encoding="utf-8"),
+    Path(__file__).resolve().with_name("README.md").read_text(encoding="utf-8"),
 )
 
 setup(

@@ -84,7 +84,7 @@ def test_torsion_alone(folder, capsys):
     options = ["--torsion", "--recording", folder / "0.npz", "--validate", folder / "1.npz"]
     code, out, _ = identify(capsys, folder, *options, urdf="light.urdf")
     assert code == 0
-    assert "Validation on" in out
+    assert "unseen torsion is predicted" in out
     found = load_identified(folder / "out" / "identified.yaml")["torsion"][joint]
     low, high = found["stiffness_interval"]
     assert low < 2e5 < (high or np.inf)
@@ -100,7 +100,7 @@ def test_torsion_alone(folder, capsys):
         (["--recording", "filmed.npz", "--mocap", "--markers", "/hand=link"], "has no '/hand'"),
         (["--recording", "filmed.npz", "--mocap", "--markers", "/markers=hand"], "is to be on link 'hand'"),
         (["--recording", "run.npz", "--recording", "run.npz", "--mocap-file", "a.csv"], "1 files of the camera for 2"),
-        (["--recording", "run.npz", "--joint", "elbow"], "joints to move are elbow"),
+        (["--recording", "run.npz", "--joint", "elbow"], "lacks joint(s) elbow"),
         (["--recording", "run.npz", "--repeats"], "only one recording"),
         (["--recording", "run.npz", "--motor-terms", "magnets"], "no term magnets"),
         (["--recording", "run.npz", "--spring", "rubber"], "--spring: invalid choice: 'rubber'"),
