@@ -1,4 +1,4 @@
-"""Processes of the demo's nodes, which end with the process that started them."""
+"""Start and stop the demo's nodes as child processes; on Linux a child ends when its parent ends, even if killed."""
 
 import ctypes
 import signal
@@ -15,23 +15,25 @@ from dynid_ros.errors import DynidError
 from dynid_ros.nodes import module_of
 
 STOP_TIMEOUT_S = 10.0
-"""Time that a process has to end before it is killed."""
+"""Time between SIGTERM and SIGKILL for a process that does not end."""
 POLL_PERIOD_S = 0.02
 PR_SET_PDEATHSIG = 1
+"""Option of Linux' `prctl` that chooses the signal a process receives when its parent ends."""
 N_LOG_LINES = 8
+"""Number of log lines that are printed when a node fails."""
 
 
 class DemoProcess:
     """A node of this package in its own process.
 
     Args:
-        name: name of the module and of the node.
-        parameters: ROS parameters, beyond those of the parameter files.
-        log: file for the output; None: the output of this process.
+        name: module in `dynid_ros.nodes`, or "demo" for the coordinator.
+        parameters: ROS parameters; they take precedence over the parameter files.
+        log: file for stdout and stderr; None: the child writes to the stdout and stderr of this process.
         namespace: namespace of the node; empty: none.
-        node: another name of the node; empty: that of the module.
-        good: exit codes without a fault; empty for a node that serves.
-        files: parameter files; None: those of the command line of this process.
+        node: name of the node; empty: the name that the module sets.
+        good: exit codes that count as success; empty for a node that must run until it is stopped.
+        files: parameter files; None: the `--params-file` options that this process was started with.
     """
 
     def __init__(
@@ -52,11 +54,11 @@ class DemoProcess:
             command += ["--params-file", str(file)]
         for parameter, value in parameters.items():
             command += ["-p", f"{parameter}:={value}"]
-        for rule, value in (("__ns", namespace), ("__node", node)):
-            command += ["-r", f"{rule}:={value}"] if value else []
+        for remapped, value in (("__ns", namespace), ("__node", node)):
+            command += ["-r", f"{remapped}:={value}"] if value else []
         self.name = node or name
         self.log = log
-        self._good = good
+        self._success_codes = good
         if log is None:
             self.popen = subprocess.Popen(command)
             return
@@ -65,18 +67,18 @@ class DemoProcess:
             self.popen = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
 
     def check(self) -> bool:
-        """Return whether it still runs.
+        """Return whether the process is still running.
 
         Raises:
-            DynidError: it ended with a fault; the last lines of its log are printed.
+            DynidError: the process ended with another exit code than those in `good`. The end of its log is printed.
         """
         code = self.popen.poll()
-        if code is not None and code not in self._good:
+        if code is not None and code not in self._success_codes:
             raise self.fault()
         return code is None
 
     def fault(self) -> DynidError:
-        """Print the last lines of the log to stderr, and return the error that the node ended."""
+        """Print the last lines of the log to stderr, and return an error with the exit code for the caller to raise."""
         code = self.popen.poll()
         if self.log is None:
             return DynidError(f"node {self.name} ended with exit code {code}")
@@ -88,7 +90,12 @@ class DemoProcess:
 
 @contextmanager
 def running(processes: list[DemoProcess], *started: DemoProcess) -> Iterator[None]:
-    """Watch started processes for the block, and stop them after it."""
+    """Add started processes to a list for the duration of the block, then remove and stop them.
+
+    Args:
+        processes: processes that the caller checks periodically, such as `Stage.processes`.
+        started: processes to add.
+    """
     processes += started
     try:
         yield
@@ -99,26 +106,26 @@ def running(processes: list[DemoProcess], *started: DemoProcess) -> Iterator[Non
 
 
 def stop(processes: Iterable[subprocess.Popen], timeout: float = STOP_TIMEOUT_S) -> None:
-    """Terminate processes, wait for their end, and kill those that do not end in time."""
+    """Send SIGTERM to all processes, wait up to `timeout` seconds for them to end, and kill the rest."""
     alive = [process for process in processes if process.poll() is None]
     for process in alive:
-        process.terminate()  # by SIGTERM: rclpy ends its work then, while SIGINT raises in the middle of it
+        process.terminate()  # rclpy shuts down in order on SIGTERM; SIGINT would raise an exception within a callback
     deadline = time.monotonic() + timeout
     while any(process.poll() is None for process in alive) and time.monotonic() < deadline:
         time.sleep(POLL_PERIOD_S)
     for process in alive:
-        process.kill()
+        process.kill()  # does nothing to a process that has ended
         process.wait()
 
 
 def run_module() -> None:
     """Run the `main` of a module, as `python -m dynid_ros.demo.processes MODULE ARGUMENTS`.
 
-    The process is terminated when its parent ends, however that happens (Linux only).
+    On Linux, the kernel sends SIGTERM to this process when its parent ends, even if the parent was killed.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    del sys.argv[0]
+    del sys.argv[0]  # MODULE takes the place of the program's name, and its `main` reads ARGUMENTS as usual
     import_module(sys.argv[0]).main()
 
 

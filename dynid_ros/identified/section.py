@@ -1,4 +1,7 @@
-"""Reader of one mapping in `identified.yaml`, with errors that name the file, the place and the expected value."""
+"""Checked reading of values from the mappings of `identified.yaml`.
+
+Each error names the file, the path inside it and the expected value.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,18 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentifiedFileError
 
 UNSAVED_FILE = "identified.yaml"
+"""Name in messages for a document that has not been saved."""
 MAX_MAGNITUDE = 1e100
-"""Largest magnitude of a number in the file; products of larger numbers overflow."""
+"""Largest magnitude of a number that is accepted: products of a few larger numbers would overflow."""
 DOF = "degrees_of_freedom"
-"""Key of the degrees of freedom: a number for the whole mapping, or a mapping with the labels of its `std`."""
+"""Key of the degrees of freedom of standard errors: one number for all, or a mapping with the same labels as `std`."""
 
 
 class Section(dict):
-    """A mapping of the file that knows its place, for messages.
+    """Mapping in the file, with its place for error messages.
 
     Attributes:
-        place: the file and the path inside it, such as "arm.yaml: gravity of joint 'elbow'".
+        place: the file and the path inside it, such as "arm.yaml: friction: joint 'elbow'".
     """
 
     def __init__(self, content: Mapping, place: str):
@@ -31,7 +35,7 @@ class Section(dict):
 
     @classmethod
     def required(cls, document: Mapping, name: str, kind: str) -> Section:
-        """Return the section `name`, which the identification `kind` writes.
+        """Return the top-level section `name`; the message for a missing one advises to run the `kind` identification.
 
         Raises:
             IdentifiedFileError: the section is missing or is not a mapping.
@@ -43,7 +47,7 @@ class Section(dict):
 
     @classmethod
     def optional(cls, document: Mapping, name: str) -> Section:
-        """Return the section `name`, empty if the file does not have it.
+        """Return the top-level section `name`, empty if the file does not have it.
 
         Raises:
             IdentifiedFileError: the section is not a mapping.
@@ -51,32 +55,32 @@ class Section(dict):
         return cls(document, file_of(document)).child(name, name)
 
     def error(self, problem: str) -> IdentifiedFileError:
-        """Return the error for a problem in this mapping."""
+        """Return an error with the place of this mapping and the problem, for the caller to raise."""
         return IdentifiedFileError(f"{self.place}: {problem}; run the identification again")
 
     def entry(self, key: str, name: str) -> Section:
-        """Return the mapping at `key`, called `name` in messages.
+        """Return the required mapping at `key`; messages call it `name`.
 
         Raises:
-            IdentifiedFileError: it is missing or is not a mapping.
+            IdentifiedFileError: the value is missing or is not a mapping.
         """
         if not isinstance(self.get(key), dict):
             raise self.error(f"{name} is missing")
         return Section(self[key], f"{self.place}: {name}")
 
     def joint(self, name: str) -> Section:
-        """Return the entry of a joint.
+        """Return the required mapping of a joint.
 
         Raises:
-            IdentifiedFileError: it is missing or is not a mapping.
+            IdentifiedFileError: the mapping is missing, or the value is not a mapping.
         """
         return self.entry(name, f"joint '{name}'")
 
     def child(self, key: str, name: str | None = None) -> Section:
-        """Return the mapping at `key`, empty if there is none; messages call it `name`.
+        """Return the optional mapping at `key`, empty if there is none; messages call it `name`, by default `key`.
 
         Raises:
-            IdentifiedFileError: it is not a mapping.
+            IdentifiedFileError: the value is not a mapping.
         """
         return Section(mapping(self, key, self.place), f"{self.place}: {name or key}")
 
@@ -84,7 +88,7 @@ class Section(dict):
         """Return the finite number at `key`.
 
         Raises:
-            IdentifiedFileError: it is not a finite number.
+            IdentifiedFileError: the value is missing, is not a finite number, or exceeds `MAX_MAGNITUDE`.
         """
         value = self.get(key)
         if not is_number(value):
@@ -95,7 +99,7 @@ class Section(dict):
         """Return the number above zero at `key`.
 
         Raises:
-            IdentifiedFileError: it is not a number above zero.
+            IdentifiedFileError: the value is not a finite number above zero.
         """
         value = self.number(key)
         if value <= 0:
@@ -103,10 +107,10 @@ class Section(dict):
         return value
 
     def number_or_nan(self, key: str) -> float:
-        """Return the number at `key`; NaN for null, for a missing key and beyond `MAX_MAGNITUDE`.
+        """Return the number at `key`; NaN for null, for a missing key and for magnitudes above `MAX_MAGNITUDE`.
 
         Raises:
-            IdentifiedFileError: it is something other than a number or null.
+            IdentifiedFileError: the value is neither a number nor null.
         """
         value = self.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
@@ -117,7 +121,7 @@ class Section(dict):
         """Return the list (size,) of numbers at `key`, with NaN for null.
 
         Raises:
-            IdentifiedFileError: it is not such a list.
+            IdentifiedFileError: the value is not a list of `size` numbers or nulls.
         """
         values = self.get(key)
         if not (isinstance(values, list) and len(values) == size and all(v is None or is_number(v) for v in values)):
@@ -125,14 +129,14 @@ class Section(dict):
         return np.array([math.nan if value is None else value for value in values], dtype=float)
 
     def rows(self, key: str, sizes: Sequence[int]) -> list[list[float]]:
-        """Return rows of finite numbers, each written as one text with blanks between the numbers.
+        """Return the rows of a matrix; the file has one string per row, with blanks between the numbers ("0.1 2 3").
 
         Args:
-            key: of the list of texts.
-            sizes: expected number of values in each row.
+            key: key of the list of strings.
+            sizes: expected number of values in each row; rows of a triangular matrix have different sizes.
 
         Raises:
-            IdentifiedFileError: the rows have other sizes, or something in them is not a finite number.
+            IdentifiedFileError: the rows have other sizes, or a value is not a finite number.
         """
         try:
             values = [[float(number) for number in str(row).split()] for row in self[key]]
@@ -144,15 +148,15 @@ class Section(dict):
 
 
 def file_of(document: Mapping) -> str:
-    """Return the path of a document for messages; "identified.yaml" for one that is not saved yet."""
+    """Return the path of a document for messages; `UNSAVED_FILE` if the document has no path."""
     return str(getattr(document, "path", UNSAVED_FILE))
 
 
 def mapping(parent: Mapping, key: str, where: str) -> dict:
-    """Return the mapping at `key`, empty if there is none; `where` begins the message of an error.
+    """Return the mapping at `key`, empty if there is none; `where` is the first part of an error message.
 
     Raises:
-        IdentifiedFileError: it is not a mapping.
+        IdentifiedFileError: the value is not a mapping.
     """
     child = parent.get(key)
     if child is None:
@@ -163,12 +167,12 @@ def mapping(parent: Mapping, key: str, where: str) -> dict:
 
 
 def dof_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> float:
-    """Return the degrees of freedom of a standard error; infinite where the file does not have them.
+    """Return the degrees of freedom of a standard error, for Student's t; infinite if the file has no valid number.
 
     Args:
-        document: the whole file, whose own number counts where the entry has none.
-        entry: mapping with the standard error; None: the number of the whole file.
-        label: of the standard error in the entry.
+        document: the whole file; its number applies if `entry` has no degrees of freedom.
+        entry: mapping that contains the standard error; None: use the number of the whole file.
+        label: label of the standard error, if the entry has degrees of freedom by label.
     """
     value: Any = document.get(DOF) if entry is None or DOF not in entry else entry[DOF]
     if isinstance(value, dict):
@@ -178,20 +182,20 @@ def dof_of(document: Mapping, entry: Mapping | None = None, label: str = "") -> 
 
 
 def as_number(value: float) -> float | None:
-    """Return a number as the file holds it: null for NaN and infinity."""
+    """Return a number for writing to the file; NaN and infinity become None, which YAML writes as null."""
     return float(value) if math.isfinite(value) else None
 
 
 def as_numbers(values: Iterable[float]) -> list[float | None]:
-    """Return numbers as the file holds them."""
+    """Return numbers for writing to the file, see `as_number`."""
     return [as_number(value) for value in values]
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value of the file is a number up to `MAX_MAGNITUDE`."""
+    """Return whether a value of the file is a finite number of a magnitude up to `MAX_MAGNITUDE`."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MAX_MAGNITUDE
 
 
 def is_numbers(values: object, length: int) -> bool:
-    """Return whether a value of the file is a list of `length` numbers."""
+    """Return whether a value of the file is a list of `length` numbers, see `is_number`."""
     return isinstance(values, list) and len(values) == length and all(map(is_number, values))

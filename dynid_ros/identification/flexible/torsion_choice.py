@@ -1,9 +1,10 @@
-"""Choice of the terms of torsion by prediction of held-out parts of the recording.
+"""Choice of the terms of torsion by cross-validation: each set of terms predicts held-out parts of the recording.
 
-Parts of time, slow and fast motion, both directions and both halves of the joint's range are held out in turn, because
-other motions will differ in all of these. All sets of terms that predict as well as the best, within the standard error
-of the difference, are averaged (Hoeting et al. 1999 with equal weights). The difference between their compliances is
-the part that the recording leaves undetermined.
+Torsion is motor position minus link position; each term adds columns of the regressor (see `torsion_terms`). Held out
+in turn are parts of time, slow or fast motion, one direction, and one half of the joint's range, because other motions
+will differ in all of these. The average is over all sets of terms that predict as well as the best, within the standard
+error of the difference (Bayesian model averaging, Hoeting et al. 1999, with equal weights). The spread of their
+compliances is part of the uncertainty: the recording does not decide between these sets.
 """
 
 import math
@@ -21,24 +22,28 @@ from dynid_ros.identification.flexible.spring_fit import Stiffness
 from dynid_ros.identification.flexible.torsion_terms import ALWAYS, DRIVE, Term
 
 MIN_SPEED_FRACTION = 0.05
-"""Smallest speed at which a direction or a fast motion counts, in parts of the highest."""
+"""Speed above which the joint counts as moving, as a fraction of its highest speed. The median speed of the moving
+samples separates slow from fast motion."""
 MIN_PART_SAMPLES = 20
-"""Smallest number of samples of a part that is judged."""
+"""Smallest number of samples to hold out, and to fit with."""
 MIN_MEAN_SQUARE = 1e-30
+"""Lower limit of divisors and of the noise variance: prevents division by zero with exact data."""
 MAX_OPTIONAL_TERMS = 4
-"""Largest number of optional terms: more of them fit the parts of one recording and predict badly."""
+"""Largest number of optional terms in a set. Larger sets overfit: they predict other recordings badly."""
+CONTRADICTION_PROBABILITY = 0.01
+"""Significance level of the χ² test that all recordings of a joint have the same compliance."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorsionRows:
-    """Samples of a joint from all runs.
+    """Samples of one joint from all recordings, in order of time; a run is one recording.
 
     Attributes:
-        columns: Columns (N, k) of all terms.
+        columns: Regressor (N, k) with the columns of all terms, low-pass filtered.
         torsion: Torsion (N,), low-pass filtered, rad or m.
-        runs: Run (N,) of each sample.
-        position: Positions (N,).
-        velocity: Velocities (N,).
+        runs: Number (N,) of the recording of each sample.
+        position: Positions (N,), rad or m.
+        velocity: Velocities (N,), rad/s or m/s.
     """
 
     columns: NDArray
@@ -49,28 +54,31 @@ class TorsionRows:
 
     @cached_property
     def blocks(self) -> NDArray:
-        """Block of time (N,) of each sample."""
+        """Number (N,) of the block of time of each sample, for the jackknife."""
         return time_blocks(self.runs)
 
     def gram(self, samples: NDArray) -> NDArray:
-        """Return the products (k + 1, k + 1) of columns and torsion over a mask (N,), without each run's means."""
+        """Return the Gram matrix AᵀA (k + 1, k + 1) of A = [columns, torsion] over a mask (N,) of samples.
+
+        The mean of each run is subtracted first, because encoder zeros, and so the mean of torsion, differ by run.
+        """
         table = np.column_stack([self.columns, self.torsion])
-        parts = (table[samples & (self.runs == run)] for run in np.unique(self.runs[samples]))
-        centred = np.vstack([part - part.mean(axis=0) for part in parts])
+        tables = (table[samples & (self.runs == run)] for run in np.unique(self.runs[samples]))
+        centred = np.vstack([rows - rows.mean(axis=0) for rows in tables])
         return centred.T @ centred
 
     def parts(self) -> Iterator[NDArray]:
         """Yield masks (N,) of the samples to hold out and predict."""
-        order = np.arange(len(self.runs)) / len(self.runs)
-        for count in (2, 3):
-            yield from (np.floor(order * count) == part for part in range(count))
-        if (several := np.unique(self.runs)).size > 1:
-            yield from (self.runs == run for run in several)
+        progress = np.arange(len(self.runs)) / len(self.runs)
+        for count in (2, 3):  # halves and thirds of time
+            yield from (np.floor(progress * count) == part for part in range(count))
+        if (run_numbers := np.unique(self.runs)).size > 1:
+            yield from (self.runs == run for run in run_numbers)
         speed = np.abs(self.velocity)
         moving = speed > MIN_SPEED_FRACTION * speed.max()
         middle = (self.position.min() + self.position.max()) / 2
-        for side in (speed > np.median(speed[moving]), self.position > middle, self.velocity > 0):
-            yield from (side, ~side)
+        for mask in (speed > np.median(speed[moving]), self.position > middle, self.velocity > 0):
+            yield from (mask, ~mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +87,9 @@ class TermSet:
 
     Attributes:
         terms: Names of the terms.
-        held_out_rms: RMS error of the torsion in held-out parts, their means removed, rad or m.
+        held_out_rms: RMS error of the predicted torsion in held-out parts, without its mean, rad or m.
         coefficients: Coefficients (k,) of all columns; zero for the columns of absent terms.
-        leave_outs: Coefficients (B, k) without each block of time.
+        leave_outs: Coefficients (B, k), each row fitted without one of B blocks of time.
     """
 
     terms: tuple[str, ...]
@@ -91,7 +99,7 @@ class TermSet:
 
 
 class TermChoice:
-    """Sets of terms for one joint.
+    """Choice between sets of terms for one joint, fitted by ridge regression.
 
     Args:
         rows: Samples of the joint.
@@ -103,93 +111,80 @@ class TermChoice:
         self.names = [term.name for term in terms]
         self._owner = np.repeat(self.names, [len(term.labels) for term in terms])
         self._gram = rows.gram(np.ones(len(rows.runs), dtype=bool))
-        # Samples of a block are correlated: together they weigh as one against what is expected.
-        self._noise = _noise(self._gram, len(rows.runs))
-        noise = self._noise * len(rows.runs) / len(np.unique(rows.blocks))
-        expected = np.repeat([term.size for term in terms], [len(term.labels) for term in terms])
+        self._noise_variance = _residual_variance(self._gram, len(rows.runs))
+        # Ridge penalty of a coefficient c with the expected size s: (noise / s²) c². Samples of a block are correlated,
+        # so a block counts as one independent observation and the noise is multiplied by the samples per block.
+        noise = self._noise_variance * len(rows.runs) / len(np.unique(rows.blocks))
+        expected_size = np.repeat([term.size for term in terms], [len(term.labels) for term in terms])
+        self._size_penalty = noise / expected_size**2
+        # For the choice, a column alone is not expected to exceed the whole torsion. This keeps large terms of opposite
+        # sign from cancelling each other. `full_size` is the coefficient of a column as large as the torsion.
         squares = np.diag(self._gram)
-        whole = np.sqrt(squares[-1] / np.where(squares[:-1] > 0, squares[:-1], np.inf))
-        self._expectation = noise / expected**2
-        self._caution = noise / np.maximum(np.minimum(expected, whole), MIN_MEAN_SQUARE) ** 2
+        full_size = np.sqrt(squares[-1] / np.where(squares[:-1] > 0, squares[:-1], np.inf))
+        self._choice_penalty = noise / np.maximum(np.minimum(expected_size, full_size), MIN_MEAN_SQUARE) ** 2
 
     def best(self) -> list[TermSet]:
-        """Return all sets that predict as well as the best, best first.
+        """Return the sets whose mean loss exceeds the smallest by at most one standard error, best first.
 
-        No part of the torsion is expected to exceed the whole, which keeps large parts from cancelling each other.
+        The loss is the mean squared prediction error in a held-out part. The standard error of the difference between
+        two sets is that of its mean over the parts.
         """
         optional = [name for name in self.names if name not in ALWAYS]
         sets = [(*ALWAYS, *s) for size in range(MAX_OPTIONAL_TERMS + 1) for s in combinations(optional, size)]
         parts = [p for p in self.rows.parts() if p.sum() >= MIN_PART_SAMPLES and (~p).sum() >= MIN_PART_SAMPLES]
+        # (training, test) pairs: the test matrix is divided by its number of samples, so its error is a mean square.
         grams = [(self.rows.gram(~part), self.rows.gram(part) / part.sum()) for part in parts]
-        inside = [np.isin(self._owner, s) for s in sets]
-        losses = np.array([[_error(test, _solve(train, s, self._caution)) for train, test in grams] for s in inside])
+        masks = [np.isin(self._owner, s) for s in sets]
+        penalty = self._choice_penalty
+        losses = np.array([[_squared_error(test, _solve(train, m, penalty)) for train, test in grams] for m in masks])
         order = np.argsort(losses.mean(axis=1))
-        worse = losses - losses[order[0]]
-        margin = np.std(worse, axis=1, ddof=1) / np.sqrt(worse.shape[1])
-        equal = [i for i in order if worse[i].mean() <= margin[i]]
-        return [self._fit(sets[i], float(np.sqrt(losses[i].mean())), self._caution) for i in equal]
+        excess = losses - losses[order[0]]
+        standard_error = np.std(excess, axis=1, ddof=1) / np.sqrt(excess.shape[1])
+        equal = [i for i in order if excess[i].mean() <= standard_error[i]]
+        return [self._fit(sets[i], float(np.sqrt(losses[i].mean())), penalty) for i in equal]
 
     def completed(self, sets: Sequence[TermSet]) -> list[TermSet]:
-        """Return the sets with all terms of a drive: without its rotor, for instance, compliance would be biased."""
-        names = {frozenset((*s.terms, *DRIVE)): s for s in reversed(sets)}
-        return [self._fit(tuple(sorted(name)), s.held_out_rms, self._expectation) for name, s in names.items()]
+        """Return the sets fitted again with all terms of a drive (`DRIVE`), each distinct set once.
+
+        Without the acceleration term, for instance, the rotor's inertia would bias the compliance.
+        """
+        completed = {frozenset((*s.terms, *DRIVE)): s for s in reversed(sets)}  # of duplicates the best comes last
+        return [self._fit(tuple(sorted(names)), s.held_out_rms, self._size_penalty) for names, s in completed.items()]
 
     def column_rms(self) -> NDArray:
-        """Return the RMS (k,) of the columns, without each run's means."""
+        """Return the RMS (k,) of the columns, with the mean of each run subtracted."""
         return np.sqrt(np.diag(self._gram)[:-1] / len(self.rows.runs))
 
     def own_share(self, terms: Sequence[str], column: int, error: float) -> float:
-        """Return the part of a column's size that the other columns of a set cannot reproduce, 0 to 1.
+        """Return the fraction, 0 to 1, of a column's norm that the other columns of a set cannot reproduce.
 
         Args:
             terms: Terms of the set.
-            column: Number of the column.
-            error: Error of the torsion per unit of the column in addition to noise. The larger it is, the more the
-                expected sizes of the other terms count.
+            column: Index of the column.
+            error: Standard error of the column's coefficient from errors of the column itself. These add to the noise,
+                so the penalty, which keeps the other coefficients to their expected sizes, grows with it.
         """
         used = np.isin(self._owner, terms)
         used[column] = False
         others = np.append(used, False)
-        size = self._gram[column, column]
-        penalty = self._expectation[used] * (1 + error**2 * size / (self._noise * len(self.rows.runs)))
-        square = self._gram[np.ix_(others, others)] + np.diag(penalty)
+        square = self._gram[column, column]
+        penalty = self._size_penalty[used] * (1 + error**2 * square / (self._noise_variance * len(self.rows.runs)))
+        normal = self._gram[np.ix_(others, others)] + np.diag(penalty)
         cross = self._gram[others, column]
-        left = size - cross @ np.linalg.lstsq(square, cross, rcond=1e-12)[0]
-        return float(np.sqrt(max(left, 0.0) / size)) if size > 0 else 0.0
+        remainder = square - cross @ np.linalg.lstsq(normal, cross, rcond=1e-12)[0]
+        return float(np.sqrt(max(remainder, 0.0) / square)) if square > 0 else 0.0
 
     def _fit(self, names: tuple[str, ...], held_out_rms: float, penalty: NDArray) -> TermSet:
-        """Return one set fitted to all samples, and without each block of time."""
-        inside = np.isin(self._owner, names)
-        found = jackknife(lambda kept: _solve(self.rows.gram(kept), inside, penalty), self.rows.blocks)
-        return TermSet(names, held_out_rms, _solve(self._gram, inside, penalty), found.estimates)
-
-
-def _error(gram: NDArray, coefficients: NDArray) -> float:
-    """Return the sum of squared residuals of coefficients."""
-    x = np.append(-coefficients, 1.0)
-    return max(float(x @ gram @ x), 0.0)
-
-
-def _solve(gram: NDArray, inside: NDArray, penalty: NDArray) -> NDArray:
-    """Return the least-squares coefficients (k,) with the columns of a mask `inside` (k,)."""
-    x = np.zeros(len(inside))
-    used = np.flatnonzero(inside)
-    normal = gram[np.ix_(used, used)] + np.diag(penalty[used])
-    scale = np.sqrt(np.where(np.diag(normal) > 0, np.diag(normal), 1.0))
-    x[used] = np.linalg.lstsq(normal / np.outer(scale, scale), gram[used, -1] / scale, rcond=1e-12)[0] / scale
-    return x
-
-
-def _noise(gram: NDArray, count: int) -> float:
-    """Return the mean square of the residual of all terms together, rad²."""
-    size = len(gram) - 1
-    return max(_error(gram, _solve(gram, np.ones(size, dtype=bool), np.zeros(size))) / count, MIN_MEAN_SQUARE)
+        """Return one set fitted to all samples, and fitted again without each block of time."""
+        mask = np.isin(self._owner, names)
+        leave_outs = jackknife(lambda kept: _solve(self.rows.gram(kept), mask, penalty), self.rows.blocks).estimates
+        return TermSet(names, held_out_rms, _solve(self._gram, mask, penalty), leave_outs)
 
 
 def average_coefficients(sets: Sequence[TermSet]) -> tuple[NDArray, NDArray, int]:
     """Return the mean coefficients (k,) of sets of terms, their standard errors, and the degrees of freedom.
 
-    The variance is the sum of that over blocks of time and that over the sets.
+    The variance is the mean jackknife variance over blocks of time plus the variance between the sets.
     """
     coefficients = np.array([s.coefficients for s in sets])
     variances = np.array([jackknife_variance(s.leave_outs - s.leave_outs.mean(axis=0)) for s in sets])
@@ -197,63 +192,82 @@ def average_coefficients(sets: Sequence[TermSet]) -> tuple[NDArray, NDArray, int
     return coefficients.mean(axis=0), errors, len(sets[0].leave_outs) - 1
 
 
-# Stiffness of a joint from its torsion, with an interval that allows for what the model lacks.
-
-
 def torsion_stiffness(
     choice: TermChoice, sets: Sequence[TermSet], column: int, torque_error: float, unit: str
 ) -> Stiffness:
-    """Return the stiffness by sets of terms that predict equally well, each completed to a whole drive.
+    """Return the stiffness averaged over sets of terms that predict equally well, each with all terms of a drive.
 
-    The variance is the sum of three: over blocks of time, over the sets, and by the error of the torque. Only the part
-    of the torque that acceleration, velocity, friction and eccentricity cannot reproduce determines the compliance.
-    Where this part is a twentieth, an error of the torque of the same size may account for all of it.
+    The variance of the compliance has three parts: the jackknife over blocks of time, the variance between the sets,
+    and the error of the torque. Only the fraction of the torque that the other columns (acceleration, velocity,
+    friction, eccentricity) cannot reproduce determines the compliance, so the error of the torque is divided by it.
+    If this fraction is 5 %, a torque error of 5 % makes the compliance uncertain by 100 %.
 
     Args:
         choice: Terms of the joint.
         sets: Sets that predict equally well.
-        column: Column of the torque.
-        torque_error: Relative error of the motor's torque.
+        column: Index of the column of the joint's torque, whose coefficient is the compliance.
+        torque_error: Relative error of the motor's torque, 0.05 for 5 %.
         unit: Unit of the stiffness.
     """
-    whole = choice.completed(sets)
-    compliances = np.array([s.coefficients[column] for s in whole])
-    blocks = np.array([s.leave_outs[:, column] for s in whole])
-    dof = blocks.shape[1] - 1
-    by_torque = torque_error * np.abs(compliances)
-    shares = np.array([choice.own_share(s.terms, column, e) for s, e in zip(whole, by_torque, strict=True)])
-    variances = dof * np.var(blocks, axis=1) + (by_torque / np.maximum(shares, 1e-6)) ** 2
+    completed = choice.completed(sets)
+    compliances = np.array([s.coefficients[column] for s in completed])
+    leave_outs = np.array([s.leave_outs[:, column] for s in completed])
+    dof = leave_outs.shape[1] - 1
+    torque_errors = torque_error * np.abs(compliances)
+    shares = np.array([choice.own_share(s.terms, column, e) for s, e in zip(completed, torque_errors, strict=True)])
+    # (B - 1) times the variance of the B leave-one-out estimates is the jackknife variance.
+    variances = dof * np.var(leave_outs, axis=1) + (torque_errors / np.maximum(shares, 1e-6)) ** 2
     error = float(np.sqrt(variances.mean() + compliances.var()))
     return Stiffness.from_error(float(compliances.mean()), error, dof, unit)
 
 
-CONTRADICTION_PROBABILITY = 0.01
-"""Probability of the scatter between recordings of one joint below which they contradict each other."""
-
-
 def combine_recordings(together: Stiffness, alone: Mapping[str, Stiffness]) -> Stiffness:
-    """Return the stiffness from all recordings together, or the mean over them where it is undetermined.
+    """Return the stiffness from the fit to all recordings or, if that is undetermined, from their weighted mean.
 
-    A recording with little information must not undo another one. Where recordings contradict each other, the stiffness
-    is undetermined: the errors are not those of the intervals.
+    The mean is needed because a recording with little information can spoil the fit to all recordings. If the
+    recordings contradict each other, the stiffness stays undetermined: the intervals do not cover the real errors.
 
     Args:
         together: Stiffness from one fit to all recordings.
-        alone: Stiffness by name of the recording.
+        alone: Stiffness from each recording, by name of the recording.
     """
-    known = {name: one for name, one in alone.items() if math.isfinite(sum(map(abs, one.compliance_interval)))}
-    if together.determined or not any(one.determined for one in known.values()):
+    bounded = {name: one for name, one in alone.items() if math.isfinite(sum(map(abs, one.compliance_interval)))}
+    if together.determined or not any(one.determined for one in bounded.values()):
         return together
-    values = np.array([one.compliance for one in known.values()])
-    halves = np.array([np.ptp(one.compliance_interval) / 2 for one in known.values()])
-    weights = 1 / halves**2
+    values = np.array([one.compliance for one in bounded.values()])
+    half_widths = np.array([np.ptp(one.compliance_interval) / 2 for one in bounded.values()])
+    weights = 1 / half_widths**2
     mean = float(weights @ values / weights.sum())
-    half = float(1 / np.sqrt(weights.sum()))
-    # An interval of 95 % reaches two standard errors, or a little more.
-    scatter = float(np.sum((2 * (values - mean) / halves) ** 2))
-    dof = len(known) - 1
-    if dof and chi2.sf(scatter, dof) < CONTRADICTION_PROBABILITY:
-        said = "; ".join(f"{name}: {one}" for name, one in known.items())
-        return replace(together, reason=f"{together.reason}; the recordings contradict each other: {said}")
-    wider = half * max(1.0, math.sqrt(scatter / dof)) if dof else half
-    return Stiffness.from_interval(mean, (mean - wider, mean + wider), together.unit)
+    half_width = float(1 / np.sqrt(weights.sum()))
+    # Half of a 95 % interval is about two standard errors.
+    chi_square = float(np.sum((2 * (values - mean) / half_widths) ** 2))
+    dof = len(bounded) - 1
+    if dof and chi2.sf(chi_square, dof) < CONTRADICTION_PROBABILITY:
+        stiffnesses = "; ".join(f"{name}: {one}" for name, one in bounded.items())
+        return replace(together, reason=f"{together.reason}; the recordings contradict each other: {stiffnesses}")
+    if dof:  # Birge ratio: widen the interval if the recordings scatter more than their intervals explain
+        half_width *= max(1.0, math.sqrt(chi_square / dof))
+    return Stiffness.from_interval(mean, (mean - half_width, mean + half_width), together.unit)
+
+
+def _squared_error(gram: NDArray, coefficients: NDArray) -> float:
+    """Return the sum of squared residuals, torsion minus columns times coefficients, from a Gram matrix."""
+    weights = np.append(-coefficients, 1.0)
+    return max(float(weights @ gram @ weights), 0.0)
+
+
+def _solve(gram: NDArray, mask: NDArray, penalty: NDArray) -> NDArray:
+    """Return the ridge estimate (k,) of the coefficients of the columns in a mask (k,); the others are zero."""
+    x = np.zeros(len(mask))
+    used = np.flatnonzero(mask)
+    normal = gram[np.ix_(used, used)] + np.diag(penalty[used])
+    scale = np.sqrt(np.where(np.diag(normal) > 0, np.diag(normal), 1.0))
+    x[used] = np.linalg.lstsq(normal / np.outer(scale, scale), gram[used, -1] / scale, rcond=1e-12)[0] / scale
+    return x
+
+
+def _residual_variance(gram: NDArray, count: int) -> float:
+    """Return the mean squared residual of the fit with all terms to `count` samples, rad² or m²."""
+    size = len(gram) - 1
+    coefficients = _solve(gram, np.ones(size, dtype=bool), np.zeros(size))
+    return max(_squared_error(gram, coefficients) / count, MIN_MEAN_SQUARE)
