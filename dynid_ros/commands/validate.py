@@ -1,4 +1,4 @@
-"""`dynid validate`: compare the prediction of an `identified.yaml` with a recording."""
+"""`dynid validate`: compare the torque, or the torsion, that an `identified.yaml` predicts with a recording."""
 
 import argparse
 from dataclasses import replace
@@ -17,17 +17,17 @@ from dynid_ros.jobs.prediction import predict, predict_torsion
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the options of the command."""
     parser.description = (
-        "Compare the torque of every recorded sample with that of an identified.yaml; for a file of --torsion, "
-        "motor minus link position, without --urdf."
+        "Compare the recorded torque with the prediction of an identified.yaml, sample by sample. A file written by "
+        "--torsion predicts motor minus link position instead and needs no --urdf."
     )
     add_robot(parser, required=False)
     add_link_states(add_recordings(parser))
     method = parser.add_argument_group("method")
-    method.add_argument("--model", type=Path, required=True, metavar="FILE", help="identified.yaml that predicts")
+    method.add_argument("--model", type=Path, required=True, metavar="FILE", help="identified.yaml to validate")
     method.add_argument(
         "--simulate",
         action="store_true",
-        help="replay the recording in MuJoCo too, with the URDF and with what dynid export --to mjcf writes",
+        help="also replay the recording in MuJoCo, with the URDF and with the output of dynid export --to mjcf",
     )
     add_output(parser, "CSV file with measured and predicted torque")
     parser.set_defaults(command=_validate)
@@ -35,23 +35,24 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _validate(options: argparse.Namespace) -> Answer:
     if len(options.recording) > 1:
-        raise RecordingError(f"validate takes one recording, not {len(options.recording)}; run it once for each")
+        raise RecordingError(f"validate takes one recording, not {len(options.recording)}; run it once per recording")
     document = load_identified(options.model)
     robot = given_robot(options)
     if predicts_torsion(document):
         (recording,) = read_recordings(options, robot, options.recording, document["robot"].get("joints"))
         return Answer.of(predict_torsion(document, recording, options.output))
     if robot is None:
-        raise IdentifiedFileError(f"{options.model}: --urdf is missing: no torque can be predicted without the arm")
+        raise IdentifiedFileError(f"{options.model}: --urdf is missing: a torque prediction needs the model of the arm")
     (recording,) = read_recordings(options, robot, options.recording)
     job = predict(options.model, robot, recording, options.output)
     if not options.simulate:
         return Answer.of(job)
     try:
+        # MuJoCo is an optional dependency, so its module is imported only on request.
         simulated = import_module("dynid_ros.export.simulated")
     except ModuleNotFoundError as error:
         raise ModelError(f"--simulate needs {error.name}, which is not installed: pip install {error.name}") from error
-    distance = simulated.simulate_recording(options.model, robot, recording)
-    screen = job.screen()
-    screen = replace(screen, table=[*screen.table, *distance.summary().splitlines()])
-    return Answer(screen, {**job.document(), "simulation": distance.document()}, job.files)
+    simulation = simulated.simulate_recording(options.model, robot, recording)
+    prediction = job.screen()
+    screen = replace(prediction, table=[*prediction.table, *simulation.summary().splitlines()])
+    return Answer(screen, {**job.document(), "simulation": simulation.document()}, job.files)

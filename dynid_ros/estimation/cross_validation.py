@@ -1,4 +1,4 @@
-"""Division of samples into folds, and held-out losses of models."""
+"""Cross-validation: folds of held-out samples, and the prediction errors of models on them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from numpy.typing import NDArray
 from dynid_ros.estimation.normal_equations import NormalEquations
 
 ROUNDING_LOSS = 1e-12
-"""Smallest squared error, in parts of the squared torque: less is rounding of the normal equations."""
+"""Smallest squared error as a fraction of the squared torque; anything below is rounding of the normal equations."""
 RIDGE_FRACTION = 1e-10
-"""Ridge, in parts of a column's norm: terms that the samples do not distinguish share their effect."""
-
-
+"""Ridge added to the normal equations of unit columns, so that collinear columns share their effect."""
 N_KIND_FOLDS = 4
-"""Folds that leave out kinds of motion: where the joints are, and how they move there."""
+"""Number of folds that hold out kinds of motion; a kind is a region of positions and the motion there."""
 FOLD_SHARES = {"parts": 0.34, "fast": 0.2, "slow": 0.13, "kinds": 0.33}
-"""Total weight of the folds of each kind."""
+"""Total weight of the folds that hold out parts in time, fast samples, slow samples and kinds of motion."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Groups of samples for training and for testing, and the weight of the fold in a mean."""
+    """One division of the samples into training and test groups.
+
+    Attributes:
+        train, test: Indices of groups of `NormalEquations`; kinds of motion are numbered after the last group.
+        share: Weight of the fold in a mean over folds.
+    """
 
     train: NDArray
     test: NDArray
@@ -33,38 +36,41 @@ class Fold:
 
 
 def folds(factors: NormalEquations) -> list[Fold]:
-    """Return the folds; their shares sum to one.
+    """Return the folds; their shares sum to one. Without two parts that contain samples, there are no folds.
 
-    Neighbouring samples are correlated, so whole parts of the recordings are left out: the same part of every
-    recording, since recordings often repeat each other. These folds judge the prediction of the same motion. Fast
-    samples from slow ones, slow ones from fast (where joints start and stop) and kinds of motion from others judge
-    extrapolation, which a model will need.
+    Neighbouring samples are correlated, so whole parts of the recordings are held out: the same part of every
+    recording, since recordings often repeat each other. These folds judge the prediction of the same motion. The other
+    folds judge extrapolation: to fast samples from slow ones, to slow samples (where joints start and stop) from fast
+    ones, and to kinds of motion from other kinds.
     """
     counts = factors.counts
     groups = np.arange(len(counts))
     kinds = len(counts) + np.arange(len(factors.kinds))
-    owner = np.repeat(factors.parts, 2)
-    present = [part for part in np.unique(owner) if counts[owner == part].sum()]
-    if len(present) < 2:
+    # Groups 2 s and 2 s + 1 are the slow and the fast samples of stretch s.
+    part_of_group = np.repeat(factors.parts, 2)
+    parts = [part for part in np.unique(part_of_group) if counts[part_of_group == part].sum()]
+    if len(parts) < 2:
         return []
-    sorts = {"parts": [(groups[owner != part], groups[owner == part]) for part in present]}
+    splits = {"parts": [(groups[part_of_group != part], groups[part_of_group == part]) for part in parts]}
     slow = groups[groups % 2 == 0]
     fast = groups[groups % 2 == 1]
     if counts[slow].sum() and counts[fast].sum():
-        sorts |= {"fast": [(slow, fast)], "slow": [(fast, slow)]}
+        splits |= {"fast": [(slow, fast)], "slow": [(fast, slow)]}
     if len(kinds) >= N_KIND_FOLDS:
-        number = np.arange(len(kinds)) % N_KIND_FOLDS
-        sorts["kinds"] = [(kinds[number != k], kinds[number == k]) for k in range(N_KIND_FOLDS)]
-    total = sum(FOLD_SHARES[sort] for sort in sorts)
-    return [Fold(*pair, FOLD_SHARES[sort] / len(pairs) / total) for sort, pairs in sorts.items() for pair in pairs]
+        fold_of_kind = np.arange(len(kinds)) % N_KIND_FOLDS
+        splits["kinds"] = [(kinds[fold_of_kind != k], kinds[fold_of_kind == k]) for k in range(N_KIND_FOLDS)]
+    total = sum(FOLD_SHARES[name] for name in splits)
+    return [Fold(*pair, FOLD_SHARES[name] / len(pairs) / total) for name, pairs in splits.items() for pair in pairs]
 
 
 class FoldGrams:
-    """Normal equations of every fold: quick to solve for any columns, and good enough to compare models.
+    """Normal equations of every fold, from which any subset of columns is fitted and tested without the samples.
+
+    They square the condition number, which is accurate enough to compare models.
 
     Args:
-        factors: of all columns.
-        noise: (n,) of each joint, N m.
+        factors: Normal equations of all columns.
+        noise: Standard deviation (n,) of each joint's torque noise, N m.
     """
 
     def __init__(self, factors: NormalEquations, noise: NDArray):
@@ -77,43 +83,52 @@ class FoldGrams:
     @cached_property
     def _train(self) -> list[NDArray]:
         """Normal equations (F, k_j + 1, k_j + 1) of each joint's training samples over its noise squared."""
-        return [own / s**2 for own, s in zip(self._grams([fold.train for fold in self.folds]), self.noise, strict=True)]
+        grams = self._grams([fold.train for fold in self.folds])
+        return [gram / s**2 for gram, s in zip(grams, self.noise, strict=True)]
 
     @cached_property
     def _test(self) -> list[NDArray]:
         """Normal equations (F, k_j + 1, k_j + 1) of each joint's test samples."""
         return self._grams([fold.test for fold in self.folds])
 
-    def _grams(self, parts: Sequence[NDArray]) -> list[NDArray]:
-        return [np.array([self.factors.gram_sum(j, groups) for groups in parts]) for j in range(len(self.noise))]
+    def _grams(self, groups_by_fold: Sequence[NDArray]) -> list[NDArray]:
+        """Return each joint's normal equations (F, k_j + 1, k_j + 1), summed over the groups of each fold."""
+        joints = range(len(self.noise))
+        return [np.array([self.factors.gram_sum(j, groups) for groups in groups_by_fold]) for j in joints]
 
     def losses(self, chosen: NDArray, penalty: NDArray, center: NDArray, nonnegative: NDArray) -> NDArray:
-        """Return the mean squared prediction error over noise squared (F, n), per fold and joint.
+        """Return the mean squared prediction error on test samples over noise squared (F, n), per fold and joint.
+
+        The fit of a fold minimizes the squared error over noise squared, plus (x - center)ᵀ penalty (x - center).
 
         Args:
-            chosen: (k,) columns.
-            penalty: (k, k) matrix that is added to the normal equations.
-            center: (k,) minimum of the penalty.
-            nonnegative: (k,) mask of coefficients that cannot be negative; negative ones are left out.
+            chosen: Indices (k,) of the columns of the model.
+            penalty: Matrix (k, k) of the penalty.
+            center: Coefficients (k,) at which the penalty is zero.
+            nonnegative: Mask (k,) of coefficients that cannot be negative; columns that would be negative are dropped.
         """
-        place = np.full(int(max(map(np.max, self.factors.columns.of_joint))) + 1, -1)
+        # A joint's equations contain only the columns that it depends on: `rows` are the chosen ones among them, and
+        # `places` are the indices of the same columns in the model.
+        of_joint = self.factors.columns.of_joint
+        place = np.full(int(max(map(np.max, of_joint))) + 1, -1)
         place[chosen] = np.arange(len(chosen))
-        own = [np.flatnonzero(place[columns] >= 0) for columns in self.factors.columns.of_joint]
-        places = [place[columns[kept]] for columns, kept in zip(self.factors.columns.of_joint, own, strict=True)]
+        rows = [np.flatnonzero(place[columns] >= 0) for columns in of_joint]
+        places = [place[columns[kept]] for columns, kept in zip(of_joint, rows, strict=True)]
         normal = np.repeat(penalty[None], len(self.folds), axis=0)
         right = np.repeat((penalty @ center)[None], len(self.folds), axis=0)
-        for kept, there, gram in zip(own, places, self._train, strict=True):
-            normal[:, there[:, None], there] += gram[:, kept[:, None], kept]
-            right[:, there] += gram[:, kept, -1]
+        for kept, to, gram in zip(rows, places, self._train, strict=True):
+            normal[:, to[:, None], to] += gram[:, kept[:, None], kept]
+            right[:, to] += gram[:, kept, -1]
         x = _solve(normal, right, nonnegative)
-        table = []
-        for kept, there, gram, s in zip(own, places, self._test, self.noise, strict=True):
-            part = x[:, there]
+        losses = []
+        for kept, to, gram, s in zip(rows, places, self._test, self.noise, strict=True):
+            # |τ − Y x|² = xᵀYᵀY x − 2 xᵀYᵀτ + τᵀτ
+            x_joint = x[:, to]
             power = gram[:, -1, -1]
-            fitted = np.einsum("fi,fij,fj->f", part, gram[:, kept[:, None], kept], part, optimize=True)
-            squares = fitted - 2 * np.einsum("fi,fi->f", part, gram[:, kept, -1]) + power
-            table.append(np.maximum(squares, ROUNDING_LOSS * power) / (self._counts * s**2))
-        return np.transpose(table)
+            fitted = np.einsum("fi,fij,fj->f", x_joint, gram[:, kept[:, None], kept], x_joint, optimize=True)
+            squares = fitted - 2 * np.einsum("fi,fi->f", x_joint, gram[:, kept, -1]) + power
+            losses.append(np.maximum(squares, ROUNDING_LOSS * power) / (self._counts * s**2))
+        return np.transpose(losses)
 
     def mean(self, losses: NDArray) -> float:
         """Return the mean over joints of the logarithm of the mean loss over folds.
@@ -123,9 +138,10 @@ class FoldGrams:
         return float(np.mean(np.log(np.maximum(self._shares @ losses, 1e-300))))
 
     def gain(self, losses: NDArray, other: NDArray) -> tuple[float, float]:
-        """Return the decrease of the log losses by `other` (F, n), summed over joints, and its standard error.
+        """Return the gain of a model with losses `other` (F, n) over one with `losses` (F, n), and its standard error.
 
-        The error is that of the mean over folds, from the scatter of the gain between them.
+        The gain is the decrease of `mean`, summed instead of averaged over joints; a positive gain favours `other`. The
+        standard error is estimated from the scatter of the gain between folds.
         """
         ratios = np.log(np.maximum(losses, 1e-300) / np.maximum(other, 1e-300)).sum(axis=1)
         mean = self._shares @ ratios
@@ -134,7 +150,10 @@ class FoldGrams:
 
 
 def _solve(normal: NDArray, right: NDArray, nonnegative: NDArray) -> NDArray:
-    """Return solutions (F, k) of normal equations (F, k, k), without columns with coefficients of the wrong sign."""
+    """Return solutions (F, k) of normal equations (F, k, k) with right sides (F, k).
+
+    Columns whose coefficients have the wrong sign are dropped, fold by fold, until all signs are right.
+    """
     scale = np.sqrt(np.maximum(np.einsum("fkk->fk", normal), np.finfo(float).tiny))
     scaled = normal / (scale[:, :, None] * scale[:, None, :]) + RIDGE_FRACTION * np.eye(right.shape[1])
     target = right / scale

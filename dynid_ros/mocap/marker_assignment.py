@@ -1,4 +1,9 @@
-"""Links of unlabelled markers: markers of one body keep their distances, and motors explain the motion of each body."""
+"""Assignment of unlabelled markers to links.
+
+Markers on one rigid body keep their distances, so they are clustered into bodies. A body belongs to the link whose
+motion, computed from the motor positions, explains its motion. "Stray" is the median distance, in the frame of a link,
+of a marker from its median place there: near zero on the right link.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +21,15 @@ from dynid_ros.mocap.markers import require_positions
 from dynid_ros.model import RobotModel
 
 BODY_STD_M = 3e-3
-"""Largest RMS change of the distance between two markers of one body, m: noise and some elasticity."""
+"""Largest standard deviation of the distance between two markers of one body, m: noise and some elasticity."""
 
 MIN_COMMON_FRAMES = 10
-"""Smallest number of frames with two markers for their comparison."""
+"""Smallest number of frames that must show both markers of a pair before their distance is judged."""
 
 MAX_FRAMES = 300
+"""Largest number of frames that an assignment uses, spread evenly over the recording."""
 MAX_STRAY_RATIO = 0.5
-"""Stray on the best link in parts of that on the next above which the choice is in doubt."""
+"""Ratio of the stray on the best link to the stray on the second best, above which the choice is doubtful."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +37,9 @@ class Assignment:
     """Links of P markers.
 
     Attributes:
-        links: Names (P,) of the links, the base included; None for a marker without a link or body.
-        body: Numbers (P,) of the rigid bodies, -1 without one.
-        stray: Median distances (P,) from the place on the link, m.
+        links: Names (P,) of the links, or of the base; None for a marker that belongs to no body.
+        body: Indices (P,) of the rigid bodies; -1 for a marker that belongs to none.
+        stray: Stray (P,) on the assigned link, m; NaN for a marker that belongs to no body.
         remarks: Sentences on doubtful links.
     """
 
@@ -44,25 +50,27 @@ class Assignment:
 
 
 def bodies(positions: ArrayLike, rigid: float = BODY_STD_M) -> NDArray:
-    """Return the numbers (P,) of the rigid bodies of markers; -1 for a marker that belongs to no body of three.
+    """Return the index (P,) of each marker's rigid body; -1 for a marker without two partners at constant distances.
 
     Args:
         positions: Marker positions (M, P, 3) in any frame, m; NaN where not seen.
-        rigid: Largest RMS change of a distance within a body, m.
+        rigid: Largest standard deviation of a distance within a body, m.
     """
     seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
     n_markers = seen.shape[1]
-    change = np.full((n_markers, n_markers), 1e3)
+    # Pairs that are rarely seen together keep 1 km, so that they never share a body.
+    deviation = np.full((n_markers, n_markers), 1e3)
     for a in range(n_markers):
         distance = np.linalg.norm(seen - seen[:, a : a + 1], axis=2)
         enough = np.isfinite(distance).sum(axis=0) >= MIN_COMMON_FRAMES
-        # Quartiles, for swaps and ghosts; 1.349 standard deviations of a normal distribution.
+        # Quartiles resist swapped and ghost markers. They lie 1.349 standard deviations apart if errors are normal.
         low, high = np.nanquantile(distance[:, enough], [0.25, 0.75], axis=0)
-        change[a, enough] = (high - low) / 1.349
-    np.fill_diagonal(change, 0.0)
+        deviation[a, enough] = (high - low) / 1.349
+    np.fill_diagonal(deviation, 0.0)
     if n_markers < 3:
         return np.full(n_markers, -1)
-    clusters = fcluster(linkage(squareform((change + change.T) / 2), "complete"), rigid, "distance")
+    # Complete linkage bounds the deviation of every pair in a cluster, not only that of neighbours.
+    clusters = fcluster(linkage(squareform((deviation + deviation.T) / 2), "complete"), rigid, "distance")
     numbers, counts = np.unique(clusters, return_counts=True)
     large = numbers[counts >= 3]
     result = np.full(n_markers, -1)
@@ -74,17 +82,17 @@ def bodies(positions: ArrayLike, rigid: float = BODY_STD_M) -> NDArray:
 def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignment:
     """Find the links of unlabelled markers.
 
-    Each body is tried on each link with a separate pose of the camera. The best pair determines the camera for all, and
-    each marker goes to the link on which it strays least.
+    For each pair of a body and a link, the camera pose is fitted. The pose under which all bodies stray least is kept,
+    and each body is assigned, as a whole, to the link on which it strays least.
 
     Args:
         robot: Model of the arm.
-        motor: Joint positions (K, n) at the camera's frames; all joints should move.
-        positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen. Each index is one marker,
-            otherwise see `tracks`.
+        motor: Motor positions (K, n) at the camera's frames, rad or m; all joints should move.
+        positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen. An index must be the same
+            marker in all frames; `tracks` establishes this.
 
     Raises:
-        MocapError: There is no body of three markers, or none that moves like a link.
+        MocapError: There is no body of three markers, or none of the bodies moves.
     """
     seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
     angles = np.asarray(motor, dtype=float)
@@ -96,7 +104,7 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
     if not (body >= 0).any():
         raise MocapError(
             f"no three of {seen.shape[1]} markers keep their distances within {1000 * BODY_STD_M:.0f} mm: put three or "
-            "more on each link, or make tracks first if their order changes"
+            "more on each link, or use tracks() first if the order of the markers changes between frames"
         )
     trials = [
         search(_on(robot, angles, seen, body == number, link), frames=20)
@@ -105,14 +113,15 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
         if _moves(seen[:, body == number])
     ]
     if not trials:
-        raise MocapError("no three markers that keep their distances move: are they on the arm, and did it move?")
+        raise MocapError("no rigid body of three markers moves: put the markers on the arm, and move all joints")
     rotation, shift, _ = _best(robot, angles, seen, body, trials)
-    everywhere = _on(robot, angles, seen, np.ones(len(body), dtype=bool), 0)
-    strays = np.array([everywhere.stray_by_link(p, rotation, shift) for p in range(len(body))])
+    all_markers = _on(robot, angles, seen, np.ones(len(body), dtype=bool), 0)
+    strays = np.array([all_markers.stray_by_link(p, rotation, shift) for p in range(len(body))])
     return _chosen(robot, body, strays)
 
 
 def _on(robot: RobotModel, motor: NDArray, seen: NDArray, keep: NDArray, link: int) -> SeenOnLinks:
+    """Return the observations of the markers in the mask `keep` (P,), as if they were on one link."""
     n = int(keep.sum())
     markers = MarkerSet(
         tuple(str(p) for p in range(n)), np.full(n, link), np.zeros((n, 3)), np.full(n, FREE), np.arange(n)
@@ -121,42 +130,52 @@ def _on(robot: RobotModel, motor: NDArray, seen: NDArray, keep: NDArray, link: i
 
 
 def _moves(points: NDArray) -> bool:
+    """Return whether a coordinate of a marker has a standard deviation above 1 cm."""
     return bool(np.nanmax(np.nanstd(points, axis=0)) > 0.01)
 
 
 def _best(
     robot: RobotModel, motor: NDArray, seen: NDArray, body: NDArray, trials: list
 ) -> tuple[NDArray, NDArray, float]:
-    """Return the camera under which all markers stray least, each on its best link, from the most promising trials."""
-    everywhere = _on(robot, motor, seen, np.ones(len(body), dtype=bool), 0)
-    found = []
+    """Return the camera pose of the trial under which the bodies' markers stray least, and their median stray, m.
+
+    Only the six trials with the smallest residual of their own body are compared. Each marker counts on its best link.
+    """
+    all_markers = _on(robot, motor, seen, np.ones(len(body), dtype=bool), 0)
+    cameras = []
     for rotation, shift, _ in sorted(trials, key=lambda trial: trial[2])[:6]:
         members = np.flatnonzero(body >= 0).tolist()
-        strays = [everywhere.stray_by_link(p, rotation, shift).min() for p in members]
-        found.append((rotation, shift, float(np.median(strays))))
-    return min(found, key=lambda camera: camera[2])
+        strays = [all_markers.stray_by_link(p, rotation, shift).min() for p in members]
+        cameras.append((rotation, shift, float(np.median(strays))))
+    return min(cameras, key=lambda camera: camera[2])
 
 
 def _chosen(robot: RobotModel, body: NDArray, strays: NDArray) -> Assignment:
-    """Return the links of bodies as a whole and of single markers."""
+    """Return the assignment of each body to the link with the least median stray.
+
+    Args:
+        robot: Model of the arm.
+        body: Indices (P,) of the rigid bodies.
+        strays: Stray (P, m + 1) of each marker on each of the m links and, last, on the base, m.
+    """
     names = (*robot.link_names, robot.base)
     links: list[str | None] = [None] * len(body)
-    chosen = np.full(len(body), np.nan)
+    stray = np.full(len(body), np.nan)
     remarks = []
     for number in range(body.max() + 1):
         members = np.flatnonzero(body == number)
-        together = np.median(strays[members], axis=0)
-        first, second = np.argsort(together)[:2]
+        body_strays = np.median(strays[members], axis=0)
+        first, second = np.argsort(body_strays)[:2]
         for p in members:
             links[p] = names[first]
-            chosen[p] = strays[p, first]
-        if together[first] > MAX_STRAY_RATIO * together[second]:
+            stray[p] = strays[p, first]
+        if body_strays[first] > MAX_STRAY_RATIO * body_strays[second]:
             remarks.append(
-                f"the body of markers {', '.join(map(str, members))} fits links '{names[first]}' "
-                f"({1000 * together[first]:.1f} mm) and '{names[second]}' ({1000 * together[second]:.1f} mm) alike: "
-                "move the joints between them more, or name its link"
+                f"the body of markers {', '.join(map(str, members))} fits two links almost equally well, "
+                f"'{names[first]}' (stray {1000 * body_strays[first]:.1f} mm) and '{names[second]}' "
+                f"({1000 * body_strays[second]:.1f} mm): move the joints between them more, or give its link yourself"
             )
     lone = np.flatnonzero(body < 0)
     if lone.size:
         remarks.append(f"markers {', '.join(map(str, lone))} belong to no rigid body of three and are left out")
-    return Assignment(tuple(links), body, chosen, tuple(remarks))
+    return Assignment(tuple(links), body, stray, tuple(remarks))
