@@ -1,4 +1,4 @@
-"""Motion that is too little for inertias and friction."""
+"""Check that the joints move far and long enough to identify inertias and friction."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
 
 LITTLE_MOTION: Final = "too little motion"
+"""Kind of these findings, as in docs/checks.md."""
 MAX_REST_TRAVEL = (0.02, 0.005)
-"""Largest travel of a joint at rest: rad, m."""
+"""Travel below which a joint counts as at rest: revolute (rad), prismatic (m)."""
 MIN_TRAVEL = (0.08, 0.02)
-"""Smallest travel that a joint should cover: rad, m."""
+"""Travel that a joint should at least cover: revolute (rad), prismatic (m)."""
 MIN_DURATION_S = 3.0
-"""Shortest motion that several harmonics fit into."""
+"""Duration below which a motion hardly contains several harmonics; the remedy recommends more, 20 s."""
 MOTION_REMEDY = "excite all joints over most of their range, at several frequencies"
 
 
 def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator[Finding]:
-    """Yield an error if nothing moves, and warnings for joints that hardly move and for little time.
+    """Yield an error if no joint moves; otherwise a warning per joint that hardly moves, and one for a short motion.
 
-    All recordings are judged together.
+    All recordings are judged together: the travel of a joint is its largest in any recording, and durations are added.
     """
     source = ", ".join(part.source for part in recordings)
     travel = np.max([np.ptp(part.position, axis=0) for part in recordings], axis=0)
@@ -36,7 +37,7 @@ def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
         yield Finding(
             "error",
             source,
-            "all joints are at rest: inertias and friction do not show",
+            "all joints are at rest: inertias and friction cannot be identified",
             f"{MOTION_REMEDY}, or identify gravity only",
             LITTLE_MOTION,
         )
@@ -58,15 +59,18 @@ def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
 
 
 def _per_joint(robot: RobotModel, limits: tuple[float, float]) -> NDArray:
-    """Return the limit of each joint (n,), from those of revolute (rad) and prismatic (m) joints."""
+    """Return the limit (n,) of each joint; `limits` has one for revolute (rad) and one for prismatic joints (m)."""
     return np.where(robot.chain.prismatic, limits[1], limits[0])
 
 
 def _moving_time(recording: Recording, rest: NDArray) -> float:
-    """Return the time from the first to the last sample that is away from the pose at either end, s."""
-    first, last = (np.abs(recording.position - recording.position[end]) > rest for end in (0, -1))
-    off_first = np.flatnonzero(first.any(axis=1))
-    off_last = np.flatnonzero(last.any(axis=1))
-    if not off_first.size or not off_last.size:
+    """Return the time from the departure from the first pose to the arrival at the last pose, s.
+
+    A sample has left a pose if any joint is further from it than `rest` (n,), rad or m.
+    """
+    position = recording.position
+    away_from_start = np.flatnonzero(np.any(np.abs(position - position[0]) > rest, axis=1))
+    away_from_end = np.flatnonzero(np.any(np.abs(position - position[-1]) > rest, axis=1))
+    if not away_from_start.size or not away_from_end.size:
         return 0.0
-    return float(max(0.0, recording.time[off_last[-1]] - recording.time[off_first[0]]))
+    return float(max(0.0, recording.time[away_from_end[-1]] - recording.time[away_from_start[0]]))

@@ -1,4 +1,7 @@
-"""Damped least squares (Levenberg 1944, Marquardt 1963) with lower bounds, for costs that may be uneven."""
+"""Damped least squares (Levenberg 1944, Marquardt 1963) with lower bounds, for costs that need not be smooth.
+
+An example is the cost of simulated links with dry friction, which is uneven because the links stick and slip.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +19,27 @@ State = TypeVar("State")
 
 MAX_ITERATIONS = 30
 MAX_REFUSALS = 5
-"""Trial steps of one iteration."""
+"""Trial steps per iteration, each with larger damping; the search ends if none reduces the cost."""
 MIN_PROMISED_GAIN = 0.02
-"""Gain of the logarithm of the likelihood that a step must promise to be taken."""
+"""Smallest predicted decrease of the cost (a negative log-likelihood) for which a step is tried."""
 MIN_RELATIVE_GAIN = 1e-3
+"""Decrease of the cost, as a fraction of the cost, below which a step counts as a small gain."""
 MAX_SMALL_GAINS = 2
-"""A search ends after so many steps in succession that gain less than this part of the cost. An uneven cost, as of
-links that stick, promises more than it holds."""
+"""Successive small gains that end a search: where the cost is not smooth, predicted decreases are too large."""
 FIRST_DAMPING = 1e-3
+"""Damping of the first trial step, relative to the diagonal of the information matrix."""
 DAMPING_FACTOR = 10.0
 MIN_DAMPING = 1e-9
 
 
 @dataclass(frozen=True)
 class Minimum(Generic[State]):
-    """End of a search.
+    """Result of a search.
 
     Attributes:
-        values: Parameters (p,).
-        state: Whatever the evaluation returned with their cost.
-        iterations: Steps taken.
+        values: Parameters (p,) with the smallest cost found.
+        state: State that `evaluate` returned for these parameters.
+        iterations: Number of steps taken.
     """
 
     values: NDArray
@@ -53,20 +57,27 @@ def minimize(
     normal_equations: Callable[[NDArray, State], tuple[NDArray, NDArray]],
     accept: Callable[[], None] = lambda: None,
 ) -> Minimum[State]:
-    """Search the least cost, half the sum of squared white residuals.
+    """Minimize a cost: half the sum of squared whitened residuals, which is a negative log-likelihood.
+
+    The search ends when the predicted decrease is small, no trial step reduces the cost, gains stay small, or after
+    `MAX_ITERATIONS` steps.
 
     Args:
         start: Parameters (p,).
         state: State at the start, as `evaluate` returns it.
         cost: Cost at the start.
         lower: Lower bounds (p,) of the parameters.
-        evaluate: Returns state and cost at parameters; an `IdentificationError` refuses a step.
-        normal_equations: Returns information (p, p) and gradient (p,) towards a smaller cost at parameters and state.
+        evaluate: Returns state and cost at parameters; if it raises `IdentificationError`, the step is rejected.
+        normal_equations: Returns the information matrix (p, p) and the negative gradient (p,) of the cost at parameters
+            and state.
         accept: Called after each step that is taken.
+
+    Returns:
+        The parameters with the smallest cost found, their state, and the number of steps.
     """
     values = start
     damping = FIRST_DAMPING
-    first_promise = np.nan
+    largest_promise = np.nan
     small_gains = 0
     for iteration in range(MAX_ITERATIONS):
         information, gradient = normal_equations(values, state)
@@ -74,13 +85,15 @@ def minimize(
         scale[scale == 0] = 1.0
         scaled = information / np.outer(scale, scale)
         at_bound = values <= lower
+        # Decrease of the cost that the quadratic model predicts for a step with almost no damping.
         promise = 0.5 * gradient @ _step(scaled, scale, gradient, MIN_DAMPING, at_bound)
         if promise < MIN_PROMISED_GAIN:
             return Minimum(values, state, iteration)
-        first_promise = np.fmax(first_promise, promise)
-        # The promised gain falls by about the same factor in each step, down to the smallest that is taken.
-        far = first_promise > MIN_PROMISED_GAIN
-        advance(float(np.log(first_promise / promise) / np.log(first_promise / MIN_PROMISED_GAIN)) if far else 0.0)
+        largest_promise = np.fmax(largest_promise, promise)
+        # The predicted decrease falls by about the same factor in each step, so its logarithm measures the progress
+        # from the largest one (0) to MIN_PROMISED_GAIN (1).
+        log_range = np.log(largest_promise / MIN_PROMISED_GAIN)
+        advance(float(np.log(largest_promise / promise) / log_range) if log_range > 0.0 else 0.0)
         for _ in range(MAX_REFUSALS):
             trial = np.maximum(values + _step(scaled, scale, gradient, damping, at_bound), lower)
             try:
@@ -104,9 +117,10 @@ def minimize(
 
 
 def _step(scaled: NDArray, scale: NDArray, gradient: NDArray, damping: float, at_bound: NDArray) -> NDArray:
-    """Return the damped step (p,) from the information scaled to ones on its diagonal.
+    """Return the damped step (p,) for an information matrix that is scaled to a unit diagonal.
 
-    Parameters at their bounds that would fall below it stay there, and the others move as they do without them.
+    A parameter that would step below its lower bound is held there, and the step of the other parameters is solved
+    again without it.
     """
     matrix = scaled + damping * np.eye(len(scale))
     free = np.ones(len(scale), dtype=bool)

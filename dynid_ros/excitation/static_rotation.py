@@ -1,4 +1,7 @@
-"""The static single-joint rotation experiment for gravity parameters (Ma & Hollerbach 1996, section 4)."""
+"""The static single-joint rotation experiment for gravity parameters (Ma & Hollerbach 1996, section 4).
+
+`StaticRotation` plans the motion. `RotationSearch` chooses the rotations: joint, range, and hold of the other joints.
+"""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -14,22 +17,37 @@ from dynid_ros.trajectories.limits import MotionLimits, per_joint
 from dynid_ros.trajectories.trajectory import Trajectory, minimum_jerk, move
 
 MAX_TRIED_ROTATIONS = 16
-"""Rotations of a joint whose whole motion is tried, best first."""
+"""Rotations of a joint, best first, whose whole motion is checked before the joint is given up."""
 NARROW_RANGE_RAD = np.deg2rad(30.0)
+"""Range of a rotation below which the plan warns of an ill-conditioned fit."""
 LOW_TILT_RAD = np.deg2rad(30.0)
+"""Tilt below which the plan warns of a small gravity torque."""
+N_HOLD_POSES = 256
+"""Hold poses that are compared per joint, a power of two."""
+N_TESTED_ANGLES = 33
+"""Angles of the turning joint that are tested against the workspace, for each hold pose."""
+SHORTLIST_FACTOR = 1.1
+"""Rotations whose `std` is within this factor of the smallest are ranked by what they add to the global fit."""
+MAX_SHORTLIST = 64
+"""Rotations that are ranked at most, those with the smallest `std`."""
+MIN_TILT_SINE = 0.02
+"""Sine of the tilt below which an axis counts as parallel to gravity."""
+PRIOR_INFORMATION = 1e-6
+"""Information about each parameter before the first rotation, which keeps determinants finite."""
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """One joint turning through a range while the others hold.
+    """Motion of one joint through a range while the others hold their positions.
 
     Attributes:
         joint: index of the joint that turns.
-        hold: (n,) pose; the entry of the joint itself is the middle of its range.
+        hold: pose (n,) of the other joints; the entry of the turning joint is the middle of its range.
         lower: start of the range, rad.
         upper: end of the range, rad.
         tilt: angle between the joint's axis and the vertical, 0 to π/2 rad.
-        std: standard deviation of the joint's gravity moment, relative to one torque reading at a horizontal axis.
+        std: standard deviation of the joint's two gravity moments (root of the summed variances), as a multiple of
+            the standard deviation of one torque reading.
     """
 
     joint: int
@@ -40,7 +58,7 @@ class Rotation:
     std: float
 
     def poses(self, steps: int) -> NDArray:
-        """Return the poses (steps, n) of the dwells on the way up."""
+        """Return the poses (steps, n) of the dwells, in order from `lower` to `upper`."""
         poses = np.tile(self.hold, (steps, 1))
         poses[:, self.joint] = np.linspace(self.lower, self.upper, steps)
         return poses
@@ -59,21 +77,24 @@ class Rotation:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StaticRotation(Experiment):
-    """Plans a motion in which joint after joint, tip to base, turns in steps, up, then down, while the others hold.
+    """Experiment that turns one joint at a time, from tip to base, in steps up and down while the others hold.
 
-    The holds make the axis of the turning joint as horizontal as possible, to within a few per cent of the smallest
-    standard deviation. They differ between rotations, so that the torques of all joints in all poses determine a
-    global fit well. Before each dwell every joint moves upwards on the way up and downwards on the way down. The sign
-    of Coulomb friction is therefore known for all joints in all poses, and friction cancels between the two
+    The arm rests at each step (a dwell), where the torques of all joints are read. One least-squares fit over all
+    dwells, the global fit, then estimates the gravity moments and a torque offset per joint. The hold poses serve two
+    aims. The axis of the turning joint is nearly horizontal, where gravity loads it most. The holds differ between
+    rotations, so that the global fit is well conditioned.
+
+    Before each dwell every joint moves in positive direction on the way up and in negative direction on the way down.
+    The sign of Coulomb friction is therefore known for all joints in all poses, and friction cancels between the two
     directions. A joint that turns about the vertical at the base has no gravity torque and stays in the middle of its
     range.
 
     Attributes:
-        steps: dwells per direction.
-        dwell: rest at each step, s.
-        approach: distance of each joint's approach to its hold, one value or (n,), rad or m.
+        steps: number of dwells per direction.
+        dwell: duration of each dwell, s.
+        approach: distance over which each joint approaches its pose before a dwell, one value or (n,), rad or m.
         sweep: largest range of a rotation, rad.
-        poses_per_joint: rotations of each joint, with different holds.
+        poses_per_joint: number of rotations of each joint, with different holds.
     """
 
     steps: int = 7
@@ -98,7 +119,7 @@ class StaticRotation(Experiment):
         """Choose the rotations and join them to one motion within limits and workspace.
 
         Raises:
-            TrajectoryError: no joint can be rotated; names the reason for each.
+            TrajectoryError: no joint can be rotated; the message has the reason for each joint.
         """
         search = RotationSearch(self, self.steps, np.asarray(self.approach), self.sweep)
         motion: list[Trajectory] = []
@@ -147,10 +168,12 @@ class StaticRotation(Experiment):
     def _plan_rotation(
         self, search: "RotationSearch", joint: int, start: NDArray | None
     ) -> tuple[Rotation, list[Trajectory], list[Dwell]]:
-        """Return the best rotation of `joint` that is safe, the way to it from `start` and its motion, and its dwells.
+        """Return the best safe rotation of `joint`, its motion with the transit from `start` (n,), and its dwells.
+
+        The times of the dwells count from the start of the rotation, after the transit.
 
         Raises:
-            TrajectoryError: no rotation of the joint is safe.
+            TrajectoryError: no rotation of the joint is safe; the message has the reason for the best one.
         """
         reason = None
         for rotation in islice(search.rotations(joint), MAX_TRIED_ROTATIONS):
@@ -167,6 +190,7 @@ class StaticRotation(Experiment):
         raise TrajectoryError(f"no rotation keeps to limits and workspace: {reason}")
 
     def _warnings(self, rotations: list[Rotation]) -> list[str]:
+        """Return a warning for each rotation with a narrow range or a small gravity torque."""
         warnings = []
         for rotation in rotations:
             name = self.robot.joint_names[rotation.joint]
@@ -186,25 +210,26 @@ def stepped_rotation(
 ) -> tuple[Trajectory, list[Dwell]]:
     """Plan the motion from below the first pose up through all poses and down again.
 
-    Between two poses the holding joints move away and come back, so that all joints arrive from below on the way up,
-    and from above on the way down.
+    Between two poses the holding joints move away by `approach` and come back. All joints therefore arrive from lower
+    positions on the way up and from higher positions on the way down.
 
     Args:
         rotation: the joint, its range and the hold of the others.
-        limits: of the motion.
-        approach: (n,) displacement of the holding joints, rad or m.
+        limits: limits of the motion.
+        approach: distance (n,) over which each joint approaches its pose, rad or m.
         steps: number of poses.
-        dwell: rest at each pose, s.
+        dwell: duration of the rest at each pose, s.
 
     Returns:
         The motion and its 2 · `steps` dwells.
     """
     names = limits.joint_names
     poses = rotation.poses(steps)
-    aside = np.where(np.arange(len(names)) == rotation.joint, 0.0, approach)
-    nudge = limits.shortest_move(approach)
-    step = max(2 * nudge, limits.shortest_move(poses[1] - poses[0]))
-    parts = [move(names, poses[0] - approach, poses[0], nudge)]
+    detour = np.where(np.arange(len(names)) == rotation.joint, 0.0, approach)
+    approach_time = limits.shortest_move(approach)
+    # A step lasts long enough for the detour of the holding joints, away and back.
+    step_time = max(2 * approach_time, limits.shortest_move(poses[1] - poses[0]))
+    parts = [move(names, poses[0] - approach, poses[0], approach_time)]
     dwells = []
     time = parts[0].duration
     for direction, path in ((UP, poses), (DOWN, poses[::-1])):
@@ -212,45 +237,31 @@ def stepped_rotation(
             parts.append(move(names, pose, pose, dwell))
             dwells.append(Dwell(time, time + dwell, joint=names[rotation.joint], direction=direction))
             if k + 1 < steps:
-                parts.append(_transit(limits, pose, path[k + 1], -direction * aside, step))
+                parts.append(_transit(limits, pose, path[k + 1], -direction * detour, step_time))
             elif direction == UP:
-                parts += [move(names, pose, pose + approach, nudge), move(names, pose + approach, pose, nudge)]
+                # At the top all joints move above the pose, to approach it again from there.
+                parts.append(move(names, pose, pose + approach, approach_time))
+                parts.append(move(names, pose + approach, pose, approach_time))
             time = sum(part.duration for part in parts)
     return Trajectory.join(parts), dwells
 
 
-def _transit(limits: MotionLimits, start: NDArray, goal: NDArray, aside: NDArray, duration: float) -> Trajectory:
-    """Plan a minimum-jerk move; joints move `aside` (n,) in its first half and come back in the second."""
+def _transit(limits: MotionLimits, start: NDArray, goal: NDArray, detour: NDArray, duration: float) -> Trajectory:
+    """Plan a minimum-jerk move that is displaced by `detour` (n,) at half time and returns to the path at the end."""
     time = np.array([0.0, 0.5, 1.0]) * duration
     position, velocity, acceleration = minimum_jerk(start, goal, duration, time)
-    position[1] += aside
+    position[1] += detour
     return Trajectory(limits.joint_names, time, position, velocity, acceleration)
 
 
-# The choice of the hold poses.
-
-
-N_HOLD_POSES = 256
-"""Hold poses that are compared per joint, a power of two."""
-N_TESTED_ANGLES = 33
-"""Angles of the turning joint that are tested against the workspace, for each hold pose."""
-SHORTLIST_FACTOR = 1.1
-"""Rotations whose own standard deviation is within this factor of the best compete for the global fit."""
-MAX_SHORTLIST = 64
-MIN_TILT_SINE = 0.02
-"""Sine of the tilt below which an axis counts as parallel to gravity."""
-PRIOR_INFORMATION = 1e-6
-"""Information about each parameter before the first rotation, which keeps determinants finite."""
-
-
 class RotationSearch:
-    """Finds rotations that determine a joint's gravity moment well, and that differ from those chosen before.
+    """Search for rotations that determine a joint's gravity moments well and complement those chosen before.
 
     Args:
-        experiment: arm, limits, workspace and margin.
-        steps: dwells per direction.
-        approach: (n,) distance of each joint's approach to its hold, rad or m; kept free on both sides.
-        sweep: largest range, rad.
+        experiment: experiment with arm, limits, workspace and margin.
+        steps: number of dwells per direction.
+        approach: distance (n,) over which each joint approaches its pose, rad or m; it must be free on both sides.
+        sweep: largest range of a rotation, rad.
     """
 
     def __init__(self, experiment: Experiment, steps: int, approach: NDArray, sweep: float) -> None:
@@ -261,33 +272,35 @@ class RotationSearch:
         self._steps = steps
         self._approach = approach
         self._inset = approach + experiment.margin
-        # Equal steps over a full turn: the last must not fall on the first.
+        # A full turn is shortened by one step, because its last pose would repeat the first.
         self._sweep = min(sweep, 2 * np.pi * (steps - 1) / steps)
         self._holds = self._limits.poses(N_HOLD_POSES, self._inset)
         # A joint that turns about the vertical at the base changes no torque, so it need not move.
-        still = self._gravity.unobservable_axes() & ~self._robot.chain.prismatic
-        self._holds[:, still] = ((self._limits.lower + self._limits.upper) / 2)[still]
+        unloaded = self._gravity.unobservable_axes() & ~self._robot.chain.prismatic
+        self._holds[:, unloaded] = ((self._limits.lower + self._limits.upper) / 2)[unloaded]
         self._information = PRIOR_INFORMATION * np.eye(len(self._gravity.names) + self._robot.n_joints)
 
     def rotations(self, joint: int) -> list[Rotation]:
         """Return rotations of `joint`, the one that adds most to the global fit first.
 
+        The measure is the determinant of the information matrix with the rotations chosen before (D-optimality).
+
         Raises:
-            TrajectoryError: no rotation is possible or large enough; describes the reason.
+            TrajectoryError: no rotation is possible; the message has the reason.
         """
         possible = self._possible_rotations(joint)
         best = min(rotation.std for rotation in possible)
         shortlist = [rotation for rotation in possible if rotation.std <= SHORTLIST_FACTOR * best]
         shortlist = sorted(shortlist, key=lambda rotation: rotation.std)[:MAX_SHORTLIST]
-        gained = np.linalg.slogdet(self._information + self._rotation_information(shortlist)).logabsdet
-        return [shortlist[k] for k in np.argsort(-gained, kind="stable")]
+        log_determinants = np.linalg.slogdet(self._information + self._rotation_information(shortlist)).logabsdet
+        return [shortlist[k] for k in np.argsort(-log_determinants, kind="stable")]
 
     def add(self, rotation: Rotation) -> None:
-        """Add the torques of `rotation` to the global fit."""
+        """Add the information of a chosen `rotation` to the global fit."""
         self._information += self._rotation_information([rotation])[0]
 
     def _rotation_information(self, rotations: list[Rotation]) -> NDArray:
-        """Compute the information (R, k + n, k + n) of each rotation on gravity moments and torque offsets."""
+        """Return the information (R, k + n, k + n) of each rotation about k gravity moments and n torque offsets."""
         n = self._robot.n_joints
         poses = np.concatenate([rotation.poses(self._steps) for rotation in rotations])
         offsets = np.broadcast_to(np.eye(n), (len(poses), n, n))
@@ -296,9 +309,14 @@ class RotationSearch:
         return rows.transpose(0, 2, 1) @ rows
 
     def _possible_rotations(self, joint: int) -> list[Rotation]:
+        """Return for each hold the widest rotation of `joint` that the workspace allows.
+
+        Raises:
+            TrajectoryError: no rotation is possible; the message has the reason.
+        """
         if self._limits.units[joint] == "m":
             raise TrajectoryError(
-                "it slides: its gravity force is the same all along its travel, and shows while other joints turn"
+                "it slides: its gravity force is constant along its travel, and is identified while other joints turn"
             )
         lower = self._limits.lower[joint] + self._inset[joint]
         upper = self._limits.upper[joint] - self._inset[joint]
@@ -316,16 +334,17 @@ class RotationSearch:
             if length > 1:
                 last = first + length - 1
                 hold[joint] = middle = float(angles[first] + angles[last]) / 2
-                reach = min(float(angles[last] - angles[first]), self._sweep) / 2
+                half_span = min(float(angles[last] - angles[first]), self._sweep) / 2
                 tilt = float(np.arcsin(min(sine, 1.0)))
-                std = _moment_std(2 * reach, self._steps) / float(sine)
-                rotations.append(Rotation(joint, hold, middle - reach, middle + reach, tilt, std))
+                # The gravity torque, and with it the signal, is proportional to the sine of the tilt.
+                std = _moment_std(2 * half_span, self._steps) / float(sine)
+                rotations.append(Rotation(joint, hold, middle - half_span, middle + half_span, tilt, std))
         if not rotations:
             raise TrajectoryError("it cannot turn anywhere without leaving the workspace (floor_height, clearance)")
         return rotations
 
     def _allowed(self, joint: int, holds: NDArray, angles: NDArray) -> NDArray:
-        """Return a mask (H, A) of the angles that the workspace allows, with the approach from both sides."""
+        """Return a mask (H, A) of the allowed angles for each hold; the approach from both sides must be free too."""
         poses = np.repeat(holds[:, np.newaxis], len(angles), axis=1)
         poses[:, :, joint] = angles
         n = poses.shape[-1]
@@ -334,7 +353,10 @@ class RotationSearch:
 
 
 def _moment_std(span: float, steps: int) -> float:
-    """Return the standard deviation of (n_x, n_y) from `steps` torques of unit noise and unknown offset.
+    """Return the root of the summed variances of the gravity moments of a joint with a horizontal axis.
+
+    The model of a torque is n_x sin(q) + n_y cos(q) + offset + noise, with noise of unit variance. The moments n_x and
+    n_y and the offset are unknown.
 
     Args:
         span: range of the turning joint, rad.

@@ -1,7 +1,8 @@
-"""Node that turns recorded commands and positions into models of servos without torque sensing.
+"""Node that identifies position servos without torque sensing from recorded commands and positions.
 
-`~/identify` in, `~/result` and files out. Commands are those of `command_topic` in the bag. With `reference_mass`,
-`recording_with_mass` is the motion with it.
+`~/identify` starts an identification, which publishes `~/result` and writes files. The commanded positions come from
+`command_topic` of the bag. With `reference_mass`, give a recording of the same motion with the mass attached as
+`recording_with_mass`: it adds the gain of each joint that the mass loads, and so all quantities in N m.
 """
 
 from pathlib import Path
@@ -17,18 +18,19 @@ PARAMETERS = parameters_of_kind(
         "command_topic",
         "",
         "topic of the commanded positions in the bag: sensor_msgs/JointState, trajectory_msgs/JointTrajectory, "
-        "std_msgs/Float64MultiArray or control_msgs/JointTrajectoryControllerState; empty: those of a table",
+        "std_msgs/Float64MultiArray or control_msgs/JointTrajectoryControllerState; empty: commands of a table",
     ),
 )
 
 
 class ServoIdentificationNode(IdentificationNode):
-    """Servos of all joints that moved."""
+    """Node that estimates a servo model for each joint that moved."""
 
     def __init__(self) -> None:
         super().__init__("servo_identification", "servos", PARAMETERS)
 
     def _read(self, path: str) -> Recording:
+        """Read positions and commanded positions; effort is not needed."""
         return Recording.read(
             Path(path), joint_names=self.robot.joint_names, command_topic=self.settings.command_topic or None
         )

@@ -1,4 +1,8 @@
-"""Model of `joint_trajectory_controller`: its writes to the command interfaces position and effort, cycle by cycle."""
+"""Models of two ROS 2 controllers that write to the command interfaces in each cycle.
+
+`ForwardController` models `forward_command_controller` for efforts. `TrajectoryController` models
+`joint_trajectory_controller` with position, or position and effort.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +18,19 @@ from dynid_ros.simulation.hardware import CommandInterfaces
 from dynid_ros.simulation.trajectory_points import JointSpline, TrajectoryPoints, check_limits, from_state
 from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
 
-# `forward_command_controller` for efforts: its reaction to commands, activation and deactivation.
-
 
 class ForwardController:
-    """Controller that writes the last command to the effort interfaces in each cycle.
+    """Model of `forward_command_controller`, which writes the last command to the effort interfaces in each cycle.
 
-    It follows ros2_controllers 4.42.1 (forward_controllers_base.cpp): a command that is not finite is dropped on
-    arrival; an empty one is ignored; one of another size is an error of `update`, for which the manager deactivates the
-    controller. Activation and deactivation forget the command and write nothing, so the torque before stays in the
-    interface and acts.
+    The rules come from ros2_controllers 4.42.1 (forward_controllers_base.cpp). A command with a value that is not
+    finite is rejected on arrival. An empty command is ignored. A command of another size raises in `update`, and the
+    controller manager then deactivates the controller. Activation and deactivation discard the command and write
+    nothing, so the last torque stays in the interface and continues to act.
 
     Args:
-        joints: in the controller's order.
-        arm_joints: these joints in the arm's order.
-        interfaces: of the arm.
+        joints: joint names in the controller's order, which is that of the commands.
+        arm_joints: the same joint names in the arm's order.
+        interfaces: command interfaces of the arm.
     """
 
     def __init__(self, joints: Sequence[str], arm_joints: Sequence[str], interfaces: CommandInterfaces) -> None:
@@ -38,18 +40,18 @@ class ForwardController:
         self._command: np.ndarray | None = None
 
     def activate(self) -> None:
-        """Forget what came before; write nothing."""
+        """Discard the last command; write nothing."""
         self._command = None
 
     def deactivate(self) -> None:
-        """Deactivate the controller and forget its command."""
+        """Discard the last command; the torque stays in the interface."""
         self._command = None
 
     def command(self, effort: ArrayLike) -> None:
-        """Take a command (n,), N m in the controller's joint order, of whatever size, also while inactive.
+        """Store a command (n,), N m in the controller's joint order, also while inactive; `update` checks its size.
 
         Raises:
-            DynidError: a number that is not finite; the command before stays.
+            DynidError: a value is not finite; the previous command stays.
         """
         values = np.asarray(effort, dtype=float)
         for number, value in enumerate(values.tolist()):
@@ -59,10 +61,10 @@ class ForwardController:
         self._command = values
 
     def update(self) -> None:
-        """Write the command.
+        """Write the last command to the effort interfaces.
 
         Raises:
-            DynidError: it has another size; nothing is written.
+            DynidError: the command has another size than the controller has joints; nothing is written.
         """
         command = self._command
         if command is None or not command.size:
@@ -84,11 +86,14 @@ class Goal(Enum):
 
 
 class _Course:
-    """A trajectory from its first sample on: states, efforts, and where it ends.
+    """A trajectory in execution: motion and efforts over time, and its end.
 
     Attributes:
-        time: (K,) of its points, s, after that of the state that it begins with.
-        has_several_points: whether the message had more than one, so that another may be blended with it.
+        time: times (K,) of the points, s; the first may be that of the state from which the arm starts.
+        has_several_points: whether more than one point was commanded, so that a new trajectory may be blended with it.
+        last_position: position (n,) at the end, rad or m.
+        last_effort: effort (n,) at the end, N m.
+        end: time of the last point, s.
     """
 
     def __init__(self, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray, several: bool = False) -> None:
@@ -101,50 +106,52 @@ class _Course:
         self.end = float(time[-1])
 
     def at(self, time: float) -> np.ndarray:
-        """Return position, velocity and acceleration (3, n)."""
+        """Return position, velocity and acceleration (3, n) at `time`, s."""
         return self._spline.at(time)
 
     def effort_at(self, time: float) -> np.ndarray:
-        """Return the efforts (n,), N m, linear between the points."""
+        """Return the efforts (n,) at `time`, N m, interpolated linearly between the points."""
         return np.array([np.interp(time, self.time, column) for column in self._effort.T])
 
 
 class TrajectoryController:
-    """Model of the controller that follows trajectories and action goals, with the rules of the real one.
+    """Model of `joint_trajectory_controller`, which follows trajectories from a topic and from action goals.
 
     The rules come from the sources of ros2_controllers 4.42.1 (joint_trajectory_controller.cpp, trajectory.cpp,
     tolerances.hpp):
 
-    - An activation holds the position in its command interface (`set_last_…`) or the measured one, with the effort of
-      the *hold message*.
-    - The hold message has no effort until an action goal has succeeded, then that goal's last; only `configure` makes
-      it zero again. Each abort, timeout and activation commands it.
+    - A *hold* keeps one position with the hold effort. It follows an activation, an abort (tolerance or timeout), a
+      canceled goal and a goal's success.
+    - The hold effort is zero until an action goal succeeds, and then the last effort of that goal. Only `configure`
+      makes it zero again.
+    - An activation holds the last commanded position (`set_last_…`) or the measured one.
     - The tolerances in force are those of the last action goal, or of the parameters at `configure`. Neither a
-      trajectory of the topic nor an activation nor a parameter restores them.
-    - A trajectory begins at the measured state, or at the last command (`interpolate_from_desired_state`), which counts
-      as that of the cycle that wrote it; if its first point is due already, it begins there.
-    - With `allow_trajectory_replacement` (of 2026-08-15, `blend_with_active_trajectory`) a new trajectory blends with
-      an active one of several points: points up to the new start stay, and the state of the old one joins the two. A
-      start in the past counts as now, so the new trajectory is shifted by its delay. Times count from the cycle before,
-      so that the kept points come one cycle late. After a hold the rules above are in force.
-    - A violated tolerance writes nothing in its cycle; the next one holds the position measured then.
-    - `cmd_timeout` does not end a hold, which follows an activation, a hold and a goal's success.
+      trajectory from the topic nor an activation nor a changed parameter restores them.
+    - A trajectory starts from the measured state, or from the last set-point (`interpolate_from_desired_state`). The
+      set-point is given the time of the cycle that wrote it. If the first point is already due, it is the start.
+    - With `allow_trajectory_replacement` (of 2026-08-15, `blend_with_active_trajectory`), a new trajectory is blended
+      with an active one of several points. The old points before the new start are kept, and the old trajectory's
+      state at the new start joins the two. A start in the past is moved to the present cycle, with all its points.
+      Kept points are timed from the previous cycle, so they come one cycle late. A hold is not blended.
+    - A violated tolerance writes nothing in its cycle. From the next cycle, the position measured at the violation is
+      held.
+    - `cmd_timeout` does not end a hold.
     - A deactivation leaves the position in its interface and makes the effort zero at once.
 
-    It differs from the real one: positions and speeds beyond the limits of the URDF are refused; the velocity and
-    acceleration of the set-point go to the drive, which interpolates between two of them.
+    The model differs from the real controller in two ways. It refuses positions and speeds beyond the limits of the
+    URDF. It also writes velocity and acceleration of the set-point, so that the drive interpolates between set-points.
 
     Args:
-        robot: joints and limits.
-        interfaces: of its hardware.
-        settings: parameters; they may be replaced at run time, and each takes effect when the real one's does.
-        report: receives messages on aborts.
+        robot: robot with joint names and limits.
+        interfaces: command interfaces of the hardware.
+        settings: parameters; they may be replaced at run time, and take effect when the real controller reads them.
+        report: function that receives the message of each abort.
 
     Attributes:
         settings: current parameters.
         aborts: number of aborted trajectories.
-        active: whether it commands.
-        goals: states of the action goals since `configure`, in their order.
+        active: whether the controller is active and writes commands.
+        goals: states of the action goals since `configure`, oldest first.
     """
 
     def __init__(
@@ -152,7 +159,7 @@ class TrajectoryController:
         robot: RobotModel,
         interfaces: CommandInterfaces,
         settings: TrajectorySettings | None = None,
-        report: Callable[[str], None] = lambda _what: None,
+        report: Callable[[str], None] = lambda _message: None,
     ) -> None:
         self.settings = settings or TrajectorySettings()
         self.aborts = 0
@@ -163,10 +170,10 @@ class TrajectoryController:
         self.configure()
 
     def configure(self) -> None:
-        """Restart as after a cleanup: tolerances of the parameters, no effort in the hold message, no goals.
+        """Restart as after a cleanup: tolerances of the parameters, zero hold effort, no goals.
 
         Raises:
-            DynidError: it is active.
+            DynidError: the controller is active.
         """
         if self.active:
             raise DynidError("the trajectory controller can not be configured from 'active' state; deactivate it first")
@@ -183,20 +190,22 @@ class TrajectoryController:
         self._holding = True
 
     def activate(self, position: np.ndarray) -> None:
-        """Hold the place, see above; `position` (n,) is the measured one."""
+        """Start to hold the last commanded position or, depending on the settings, the measured `position` (n,)."""
         self.active = True
         self._timeout = self.settings.timeout
         commanded = self._interfaces.position
-        last = self.settings.set_last_command_interface_value_as_state_on_activation and np.isfinite(commanded).all()
+        # Without any command so far, the interface holds NaN.
+        use_last = self.settings.set_last_command_interface_value_as_state_on_activation
+        use_last = use_last and bool(np.isfinite(commanded).all())
         self._reference = np.zeros((3, self._robot.n_joints))
-        self._reference[0] = commanded if last else position
+        self._reference[0] = commanded if use_last else position
         self._commanded_at = None
         self._course = None
         self._holding = True
         self._next = self._reference[0].copy()
 
     def deactivate(self) -> None:
-        """Command no more; an action goal is aborted."""
+        """Stop commanding, make the effort zero, and abort the action goal."""
         self.active = False
         self._course = self._next = None
         self._end_goal(Goal.ABORTED)
@@ -205,12 +214,15 @@ class TrajectoryController:
             self._interfaces.effort = np.zeros(self._robot.n_joints)
 
     def topic(self, points: TrajectoryPoints, now: float, start: float | None = None) -> None:
-        """Take a trajectory of the topic in place of the one before; an action goal goes on and is judged by it.
+        """Replace the trajectory by one from the topic; an action goal continues and is judged by the new one.
 
-        It begins at `start`, s; None: in the next cycle after `now`.
+        Args:
+            points: points of the new trajectory.
+            now: present time, s.
+            start: time at which the trajectory begins, s; None: in the next cycle.
 
         Raises:
-            TrajectoryError: one that is refused, or the controller is inactive; the one before goes on.
+            TrajectoryError: the trajectory is refused, or the controller is inactive; the previous one continues.
         """
         self._check(points, now, start)
         self._next = points, start
@@ -223,7 +235,10 @@ class TrajectoryController:
         start: float | None = None,
         tolerances: GoalTolerances | None = None,
     ) -> None:
-        """Take an action goal in place of the one before, and of any trajectory; raises as `topic`."""
+        """Replace the previous action goal and any trajectory by a new goal; arguments and errors are those of `topic`.
+
+        `tolerances` replace those of the parameters.
+        """
         in_force = (tolerances or GoalTolerances()).over(self.settings.tolerances(self._robot.n_joints))
         self.topic(points, now, start)
         self._end_goal(Goal.CANCELED)
@@ -236,11 +251,18 @@ class TrajectoryController:
             self._hold(position)
 
     def update(self, now: float, period: float, position: np.ndarray, velocity: np.ndarray) -> None:
-        """Execute one cycle of `period` s: check the measured state, (n,) each, then command the next set-point."""
+        """Execute one cycle: check the measured state against the tolerances, then command the next set-point.
+
+        Args:
+            now: time of the cycle, s.
+            period: time until the next cycle, s.
+            position: measured position (n,), rad or m.
+            velocity: measured velocity (n,), per s.
+        """
         if not self.active:
             return
-        new = self._next is not None
-        if new:
+        is_new = self._next is not None
+        if is_new:
             self._course = self._begin(now, position, velocity)
             self._next = None
         self._cursor = now
@@ -248,34 +270,39 @@ class TrajectoryController:
         if course is None:
             return
         desired = course.at(now)
-        on_the_way = now < course.end
-        late = now - course.end
-        if not on_the_way and not self._holding and late > self._timeout:
+        before_end = now < course.end
+        time_since_end = now - course.end
+        if not before_end and not self._holding and time_since_end > self._timeout:
             self._abort("Aborted due to command timeout", position)
         error = desired[0] - position
-        speed = desired[1] - velocity if self.settings.has_effort else np.zeros_like(velocity)
-        free = not self._holding
-        astray = free and (on_the_way or new) and not self._tolerances.on_the_way(error)
-        missed = free and not on_the_way and not self._tolerances.at_the_end(error, speed)
-        too_late = missed and 0.0 < self._tolerances.goal_time < late
-        if astray or too_late:
+        # Without an effort interface, the velocity at the goal is not checked.
+        velocity_error = desired[1] - velocity if self.settings.has_effort else np.zeros_like(velocity)
+        # Read after the timeout, which begins a hold. A hold has no tolerances.
+        is_checked = not self._holding
+        violates_path = is_checked and (before_end or is_new) and not self._tolerances.on_the_way(error)
+        misses_goal = is_checked and not before_end and not self._tolerances.at_the_end(error, velocity_error)
+        too_late = misses_goal and 0.0 < self._tolerances.goal_time < time_since_end
+        if violates_path or too_late:
             self._end_goal(Goal.ABORTED)
-            why = "state tolerance violation" if astray else "exceeded goal_time_tolerance"
-            self._abort(f"Holding position due to {why}", position)
+            reason = "state tolerance violation" if violates_path else "exceeded goal_time_tolerance"
+            self._abort(f"Holding position due to {reason}", position)
             return
+        # The real controller commands the position of the next cycle, but the effort of this one.
         self._command(course.at(now + period), course.effort_at(now))
         self._commanded_at = now
-        if free and not on_the_way and not missed and self._end_goal(Goal.SUCCEEDED):
+        if is_checked and not before_end and not misses_goal and self._end_goal(Goal.SUCCEEDED):
             self._hold_effort = course.last_effort
             self._hold(course.last_position)
 
     def _command(self, desired: np.ndarray, effort: np.ndarray) -> None:
+        """Write the set-point (3, n) and, if the controller commands it, the effort (n,) to the interfaces."""
         self._reference = desired
         self._interfaces.position, self._interfaces.velocity, self._interfaces.acceleration = desired.copy()
         if self.settings.has_effort:
             self._interfaces.effort = effort
 
     def _begin(self, now: float, position: np.ndarray, velocity: np.ndarray) -> _Course:
+        """Return the course of the next trajectory, or of the next hold, from the measured state or set-point on."""
         if not isinstance(self._next, tuple):
             assert self._next is not None
             return _Course(np.array([now]), self._next[np.newaxis, np.newaxis], self._hold_effort[np.newaxis])
@@ -303,24 +330,26 @@ class TrajectoryController:
     def _blend(
         self, active: _Course, wait: float, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return times from now, derivatives and efforts of the active trajectory for `wait` s, then of the new one."""
+        """Return times from now, derivatives and efforts: the active trajectory for `wait` s, then the new one."""
         new_start = self._cursor + wait
         kept = active.time[(active.time > self._cursor) & (active.time < new_start)].tolist()
+        # The old state at the new start joins the two, unless the new trajectory has a point there.
         if time[0] > 0.0:
             kept.append(new_start)
-        before = np.array([active.at(instant)[: derivatives.shape[1]] for instant in kept])
-        efforts = np.array([active.effort_at(instant) for instant in kept])
+        kept_derivatives = np.array([active.at(instant)[: derivatives.shape[1]] for instant in kept])
+        kept_efforts = np.array([active.effort_at(instant) for instant in kept])
         return (
             np.concatenate([np.array(kept) - self._cursor, time + wait]),
-            np.concatenate([before.reshape(len(kept), *derivatives.shape[1:]), derivatives]),
-            np.concatenate([efforts.reshape(len(kept), effort.shape[1]), effort]),
+            np.concatenate([kept_derivatives.reshape(len(kept), *derivatives.shape[1:]), derivatives]),
+            np.concatenate([kept_efforts.reshape(len(kept), effort.shape[1]), effort]),
         )
 
     def _check(self, points: TrajectoryPoints, now: float, start: float | None) -> None:
+        """Raise `TrajectoryError` if the controller is inactive or refuses the trajectory."""
         if not self.active:
             raise TrajectoryError("the trajectory controller is inactive; activate it first")
         if points.effort is not None and not self.settings.has_effort:
-            raise TrajectoryError("it has efforts, and this controller no effort interface")
+            raise TrajectoryError("the trajectory has efforts, but this controller has no effort interface")
         time, derivatives = points.arrays(self._robot)
         points.efforts(self._robot)
         time = time + (now if start is None else start)
@@ -336,17 +365,19 @@ class TrajectoryController:
         else:
             check_limits(self._robot, time, derivatives, first=0)
 
-    def _abort(self, why: str, position: np.ndarray) -> None:
+    def _abort(self, reason: str, position: np.ndarray) -> None:
+        """Count and report an abort, and hold the measured `position` (n,)."""
         self.aborts += 1
-        self._report(why)
+        self._report(reason)
         self._hold(position)
 
     def _hold(self, position: np.ndarray) -> None:
-        """Hold from the next cycle on, with the effort of the hold message, unless another trajectory comes first."""
+        """Hold `position` (n,) with the hold effort from the next cycle on, unless a new trajectory arrives before."""
         self._next = position.copy()
         self._holding = True
 
     def _end_goal(self, state: Goal) -> bool:
+        """Give the action goal its final state; return whether there was a goal in execution."""
         if not self.goals or self.goals[-1] is not Goal.EXECUTING:
             return False
         self.goals[-1] = state
