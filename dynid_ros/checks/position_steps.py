@@ -1,4 +1,8 @@
-"""Positions that step from one sample to the next, faster than an arm can move, and stay."""
+"""Detection of positions that step between two samples, faster than an arm can move, and keep the new value.
+
+A parabola through the samples before a place and one through those after it both predict the position there. Their
+difference is the jump. Jumps that noise, rounding, time errors or accelerations can cause are not steps.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +19,25 @@ from dynid_ros.signals import stale_rows
 
 STEP: Final = "position step"
 SIDE = 4
-"""Number of samples on each side, from which a parabola predicts the position between the sides."""
+"""Number of samples on each side of a place, through which a parabola is fitted."""
 EDGE = 2
-"""Number of samples within which a step counts once."""
+"""Largest distance between a jump and the repeated sample that explains it, in samples."""
 MIN_MEDIAN_RATIO = 10.0
-"""Smallest step, as a multiple of the median of these differences."""
+"""Smallest step, as a multiple of the joint's median jump."""
 MIN_TYPICAL_RATIO = 3.0
-"""Smallest step, as a multiple of 99 % of these differences, or of all of those nearby."""
+"""Smallest step, as a multiple of the 99 % quantile of the joint's jumps or, if smaller, of the largest jump nearby."""
 MIN_REMAINING_FRACTION = 0.5
-"""Smallest fraction of a step that remains without the nearest samples of a side. Samples that were read late, while
-those of other joints were not, are wrong by themselves, and the samples after them are not."""
+"""Smallest fraction of a step that remains if the nearest samples on one side are left out of its parabola. The jump
+of a late reading vanishes without the late sample, because the samples after it are right again."""
 MAX_LATE_SAMPLES = 2
+"""Largest number of successive late samples of one joint."""
 MAX_MISSED_ERROR = 0.35
-"""Largest difference between a jump and the travel in a sample, as a fraction of the travel, for a sample that was not
-read."""
+"""Largest difference between a jump and the travel that a missed or late reading explains, as a fraction of that
+travel."""
 MAX_ACCELERATION = 40.0
-"""Acceleration that an arm may reach, rad/s² or m/s²: its effect within a sample is smaller than a step."""
+"""Acceleration that an arm may reach, rad/s² or m/s²; a step is larger than its effect within a sampling period."""
 MIN_ROUNDING_RATIO = 1.5
-"""Smallest step, as a multiple of the effect of the encoder's rounding."""
+"""Smallest step, as a multiple of the largest jump that the encoder's rounding can cause."""
 MIN_STEP = 1e-3
 """Smallest step that does harm, rad or m."""
 MIN_SAMPLES = 100
@@ -44,9 +49,9 @@ MAX_REGULAR_STEP = 2.5
 
 @recording_check(rank=40)
 def check_position_steps(recording: Recording, _settings: CheckSettings) -> Iterator[Finding]:
-    """Yield a warning for each joint whose position steps and stays.
+    """Yield a warning for each joint whose position steps and keeps the new value.
 
-    Errors of the time stamps move all joints equally, each by its velocity: a jump that a shift of time explains is not
+    An error of a time stamp displaces every joint by its velocity times the error. Jumps that it explains are not
     reported.
     """
     fresh = ~stale_rows(recording.position)
@@ -64,15 +69,16 @@ def check_position_steps(recording: Recording, _settings: CheckSettings) -> Iter
                 f"{recording.source}, joint '{joint}'",
                 f"its position steps {len(rows)} time{plural}, first by {sizes[rows[0], j]:.3g} at "
                 f"t = {time[rows[0]]:.3f} s, faster than an arm can move, and goes on from there",
-                "the encoder lost counts, or the driver set its zero anew: mend it and record again",
+                "the encoder lost counts, or the driver changed its zero: repair it and record again",
                 STEP,
             )
 
 
 def _find_steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
-    """Return a mask (N, n) of the last samples before a step, and the sizes (N, n) of the jumps, rad or m."""
+    """Return a mask (N, n) of the last samples before a step, and the jump (N, n) after each sample, rad or m."""
     interval = np.diff(time)
-    step = float(np.median(interval))
+    period = float(np.median(interval))
+    # The parabolas assume regular samples. The jump of the time stamps is their deviation from that.
     time_left, time_right = _predict_between(time[:, None])
     left, right = _predict_between(position)
     time_jump = time_right - time_left
@@ -80,37 +86,39 @@ def _find_steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
     velocity = np.zeros_like(position)
     travel = position[2 * SIDE :] - position[: -2 * SIDE]
     velocity[SIDE:-SIDE] = travel / (time[2 * SIDE :] - time[: -2 * SIDE])[:, None]
-    # Shift of time that explains the jumps of the other joints.
-    power = velocity**2
-    others = power.sum(axis=1, keepdims=True) - power
+    # Shift of time that explains the jumps of the other joints best, by least squares: Σ v jump / Σ v².
+    squared_speed = velocity**2
+    others = squared_speed.sum(axis=1, keepdims=True) - squared_speed
     shift = ((velocity * jump).sum(axis=1, keepdims=True) - velocity * jump) / np.maximum(others, 1e-4)
-    least = np.min(np.abs([jump, jump - velocity * time_jump, jump - velocity * shift]), axis=0)
-    typical = np.minimum(np.quantile(least, 0.99, axis=0), _largest_nearby(least))
-    bound = np.maximum(MIN_MEDIAN_RATIO * np.median(least, axis=0), MIN_TYPICAL_RATIO * typical)
-    # An arm can accelerate within a sample, or stop dead.
-    stop = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * step
-    bound = np.maximum(bound, np.maximum(MIN_STEP, np.minimum(MAX_ACCELERATION * step**2, stop)))
-    # Rounding errors of half a count in all samples can add up.
+    # Part of each jump that neither time error explains.
+    unexplained = np.min(np.abs([jump, jump - velocity * time_jump, jump - velocity * shift]), axis=0)
+    typical = np.minimum(np.quantile(unexplained, 0.99, axis=0), _largest_nearby(unexplained))
+    bound = np.maximum(MIN_MEDIAN_RATIO * np.median(unexplained, axis=0), MIN_TYPICAL_RATIO * typical)
+    # Within a sampling period T an arm can move by a T², but a stop or a reversal changes its travel by at most 2 v T.
+    reversal = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * period
+    bound = np.maximum(bound, np.maximum(MIN_STEP, np.minimum(MAX_ACCELERATION * period**2, reversal)))
+    # The rounding errors of all samples, half a count each, can add up in both predictions.
     bound = np.maximum(bound, MIN_ROUNDING_RATIO * np.abs(_prediction_weights()).sum() * _resolution(position))
-    # A lost sample nearby makes any curve step.
+    # Where a sample was lost, the position of any moving joint steps.
     complete = np.zeros(len(time), bool)
     complete[2 * SIDE : -2 * SIDE] = True
-    for gap in np.flatnonzero(interval > MAX_REGULAR_STEP * step):
+    for gap in np.flatnonzero(interval > MAX_REGULAR_STEP * period):
         complete[max(0, gap - SIDE) : gap + SIDE + 1] = False
-    candidates = (least > bound) & complete[:, None]
+    candidates = (unexplained > bound) & complete[:, None]
     if candidates.any():
         candidates &= _stays(position, left, right)
-        candidates &= ~_was_not_read(position, velocity * step, jump) & ~_jumps_together(velocity, jump)
+        candidates &= ~_was_not_read(position, velocity * period, jump) & ~_jumps_together(velocity, jump)
+    # A step affects the predictions of several samples: only the largest jump nearby is counted.
     steps = np.zeros_like(candidates)
     for j in range(position.shape[1]):
         for k in np.flatnonzero(candidates[:, j]):
             near = slice(max(0, k - 2 * SIDE), k + 2 * SIDE + 1)
-            steps[k, j] = least[k, j] >= least[near, j].max()
+            steps[k, j] = unexplained[k, j] >= unexplained[near, j].max()
     return steps, jump
 
 
 def _largest_nearby(values: NDArray) -> NDArray:
-    """Return the largest values (N, n) before and after each sample that the same step cannot have affected."""
+    """Return the largest values (N, n) near each sample, but too far from it for a step there to affect them."""
     width = 4 * SIDE + 1
     largest = maximum_filter1d(values, width, axis=0)
     distance = width // 2 + 2 * SIDE
@@ -118,38 +126,44 @@ def _largest_nearby(values: NDArray) -> NDArray:
 
 
 def _stays(position: NDArray, left: NDArray, right: NDArray) -> NDArray:
-    """Return a mask (N, n) of the jumps from left to right that remain without the nearest samples of a side."""
-    jump = right - left
-    others = []
-    for skipped in range(1, MAX_LATE_SAMPLES + 1):
-        farther_left, farther_right = _predict_between(position, skipped)
-        others += [right - farther_left, farther_right - left]
-    return np.all([other * np.sign(jump) > MIN_REMAINING_FRACTION * np.abs(jump) for other in others], axis=0)
-
-
-def _was_not_read(position: NDArray, travel: NDArray, jump: NDArray) -> NDArray:
-    """Return a mask (N, n) of the joints that repeat their last position once, and go on a sample later.
+    """Return a mask (N, n) of the jumps that remain if the nearest samples on either side are left out.
 
     Args:
         position: (N, n) positions.
-        travel: (N, n) travel in a sample at each velocity.
+        left: (N, n) predictions from the samples before each place.
+        right: (N, n) predictions from the samples after it.
+    """
+    jump = right - left
+    repeated_jumps = []
+    for skipped in range(1, MAX_LATE_SAMPLES + 1):
+        farther_left, farther_right = _predict_between(position, skipped)
+        repeated_jumps += [right - farther_left, farther_right - left]
+    return np.all([other * np.sign(jump) > MIN_REMAINING_FRACTION * np.abs(jump) for other in repeated_jumps], axis=0)
+
+
+def _was_not_read(position: NDArray, travel: NDArray, jump: NDArray) -> NDArray:
+    """Return a mask (N, n) of the jumps where a joint repeats a position once, and from then on lags by one sample.
+
+    Args:
+        position: (N, n) positions.
+        travel: (N, n) travel within a sampling period.
         jump: (N, n) jumps.
     """
-    again = np.zeros(position.shape, bool)
-    again[:-1] = np.diff(position, axis=0) == 0.0
-    behind = np.abs(jump + travel) < MAX_MISSED_ERROR * np.abs(travel)
-    return behind & maximum_filter1d(again, 2 * EDGE + 1, axis=0)
+    repeated = np.zeros(position.shape, bool)
+    repeated[:-1] = np.diff(position, axis=0) == 0.0
+    lags = np.abs(jump + travel) < MAX_MISSED_ERROR * np.abs(travel)
+    return lags & maximum_filter1d(repeated, 2 * EDGE + 1, axis=0)
 
 
 def _jumps_together(velocity: NDArray, jump: NDArray) -> NDArray:
-    """Return a mask (N, n) of the joints that jump together with another: both were read late by the same time."""
+    """Return a mask (N, n) of the jumps that one delay explains together with the jump of another joint."""
     together = np.zeros(jump.shape, bool)
     for j in range(jump.shape[1]):
         moving = np.abs(velocity[:, j]) > MIN_MOVING_SPEED
         delay = np.divide(jump[:, j], velocity[:, j], out=np.zeros(len(jump)), where=moving)
         travel = velocity * delay[:, None]
-        alike = (np.abs(jump - travel) < MAX_MISSED_ERROR * np.abs(travel)) & (np.abs(travel) > MIN_STEP / 2)
-        together[:, j] = np.delete(alike, j, axis=1).any(axis=1)
+        explained = (np.abs(jump - travel) < MAX_MISSED_ERROR * np.abs(travel)) & (np.abs(travel) > MIN_STEP / 2)
+        together[:, j] = np.delete(explained, j, axis=1).any(axis=1)
     return together
 
 
@@ -157,11 +171,11 @@ def _predict_between(values: NDArray, skipped: int = 0) -> tuple[NDArray, NDArra
     """Predict the values (N, n) halfway between a sample and the next, by parabolas through the samples on each side.
 
     Args:
-        values: (N, n); the prediction is zero where a side has too few samples.
-        skipped: number of samples next to that place that are left out on each side.
+        values: (N, n).
+        skipped: number of samples next to the predicted place that are left out on each side.
 
     Returns:
-        Predictions (N, n) from the left and from the right.
+        Predictions (N, n) from the samples before and after; zero where a side has too few samples.
     """
     n = len(values)
     reach = SIDE + skipped
@@ -183,7 +197,7 @@ def _prediction_weights(skipped: int = 0) -> NDArray:
 
 
 def _resolution(position: NDArray) -> NDArray:
-    """Return the smallest frequent differences (n,), which are the resolutions of the encoders, rad or m."""
+    """Return the resolution (n,) of each encoder, rad or m: the smallest difference that is frequent."""
     resolution = np.zeros(position.shape[1])
     for j, column in enumerate(np.abs(np.diff(position, axis=0)).T):
         changes = column[column > 1e-12]

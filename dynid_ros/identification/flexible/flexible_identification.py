@@ -1,4 +1,8 @@
-"""Links, springs and motors of an arm with flexible joints (Lightcap and Banks 2007), one joint or the whole chain."""
+"""Identification of an arm with flexible joints (Lightcap and Banks 2007): links, springs and motors.
+
+A search fits the model to all signals by maximum likelihood. Where it may have ended in a local minimum, it is repeated
+from other starts, and the errors of the result cover all solutions that are nearly as likely.
+"""
 
 from __future__ import annotations
 
@@ -38,47 +42,52 @@ from dynid_ros.signals.clock_alignment import align_clocks
 
 
 MAX_RESIDUAL_FRACTION = 0.2
-"""Largest RMS residual of a good fit, in parts of a torque's standard deviation."""
+"""Largest RMS residual of a good fit, as a fraction of the standard deviation of the torque."""
 MIN_SPRING_R2 = 0.5
-"""R² of a spring's torque, of any law, by its measured deflection, above which the spring does wind up."""
+"""Smallest R² of the spring law that fits best, torque over measured deflection, for a joint that is not rigid."""
 LOCAL_MINIMUM_TEXT = "in a wrong place"
-"""Text of every remark on a search that ended in a local minimum."""
+"""Text in every remark on a search that may have ended in a local minimum."""
 SPLIT = ("viscous", "motor_viscous", "motor_inertia")
+"""Terms of which slow motion shows only the sums of link and motor."""
 
 
 def remarks(result: FlexibleResult) -> tuple[str, ...]:
-    """Return sentences on undetermined parameters by joint, with what would determine them."""
-    found = []
+    """Return sentences on undetermined parameters, large residuals and uncertain clocks, each with a way out."""
+    sentences = []
     intervals = result.confidence_intervals()
     stiffness = result.term("stiffness")
-    at = result.layout.index("stiffness")
+    places = result.layout.index("stiffness")
     for i, joint in enumerate(result.joint_names):
         if not stiffness.decided[i]:
-            found.append(f"{joint}: its stiffness is not determined ({_why_not(result, i, float(intervals[at[i], 0]))}")
+            reason = _why_not(result, i, float(intervals[places[i], 0]))
+            sentences.append(f"{joint}: its stiffness is not determined ({reason}")
         unknown = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
         if unknown:
             frequency = result.resonances[i]
             way_out = f"; move near {frequency:.2g} Hz" if np.isfinite(frequency) else ""
-            found.append(
+            sentences.append(
                 f"{joint}: {', '.join(unknown)} not determined by themselves: so slow a motion shows only the sums "
                 f"of link and motor{way_out}"
             )
     for run in result.runs:
-        varied = np.std(run.prediction.measured_torque, axis=0)
-        for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
-            if left > MAX_RESIDUAL_FRACTION * size:
-                found.append(
-                    f"{run.source}: {left / size:.0%} of the torque of {joint} is left unexplained: the model is not "
-                    "that of this arm, its spring follows another law (--spring auto tries them), or the search ended "
-                    f"{LOCAL_MINIMUM_TEXT}; errors are larger than stated"
+        torque_stds = np.std(run.prediction.measured_torque, axis=0)
+        for joint, rms, torque_std in zip(result.joint_names, run.torque_rms, torque_stds, strict=True):
+            if rms > MAX_RESIDUAL_FRACTION * torque_std:
+                sentences.append(
+                    f"{run.source}: {rms / torque_std:.0%} of the torque of {joint} is left unexplained: the model is "
+                    "not that of this arm, its spring follows another law (--spring auto tries them), or the search "
+                    f"ended {LOCAL_MINIMUM_TEXT}; errors are larger than stated"
                 )
         if run.clock_offset_error > 5e-4:
-            found.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
-    return tuple(found)
+            sentences.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
+    return tuple(sentences)
 
 
 def _why_not(result: FlexibleResult, i: int, low: float) -> str:
-    """Return the rest of the sentence on an undetermined stiffness: another law of the spring, or a stiff joint."""
+    """Return why the stiffness of joint i is undetermined: another spring law, or a joint that looks rigid.
+
+    The text ends the sentence after "(". `low` is the lower end of the confidence interval, N m/rad or N/m.
+    """
     deflection, torque, runs = measured(result, i)
     law = next(name for name, kind in SPRINGS.items() if isinstance(result.layout.springs[i], kind))
     try:
@@ -103,48 +112,53 @@ def _terms(result: FlexibleResult) -> tuple[str, ...]:
     return ("viscous", *result.layout.motor_terms)
 
 
-# Searches that end in a local minimum.
+# Local minima: a search that may have ended in one is repeated from other starts, and the solutions are compared.
 
 
 MAX_MISFIT = 3.0
+"""Mean square of the whitened residuals above which a search is repeated from other starts; noise alone leaves one."""
 MAX_UNEXPLAINED = 0.1
-"""Mean square of the whitened residuals, and RMS residual in parts of a torque's standard deviation, above which a
-search is repeated from other starts."""
+"""RMS residual above which a search is repeated, as a fraction of the standard deviation of the torque."""
 N_OTHER_CLOCKS = 2
+"""Largest number of other starts that differ in the offset of the links' clock."""
 OTHER_SPRINGS = (0.5, 2.0)
-"""Number of other clocks, and factors of the first start's stiffness, of the other starts."""
+"""Factors of the first start's stiffness that yield further starts."""
 MAX_STIFFNESS_RSE = 0.1
-"""Relative standard error of a stiffness above which a search is repeated from other springs."""
+"""Relative standard error of a stiffness above which a search is repeated from other stiffnesses."""
 RIVAL_RMS_RATIO = 1.5
-"""Mean ratio of RMS residuals to those of the best fit up to which another end may be the right one."""
+"""Ratio of the RMS residuals of another solution to those of the best one, in the geometric mean over the channels,
+below which the other solution may be the right one."""
 
 
 def fits_poorly(end: SearchOutcome) -> bool:
-    """Return whether residuals exceed noise."""
+    """Return whether the residuals are larger than noise explains, as after a search that ended in a local minimum."""
     return end.solution.misfit > MAX_MISFIT or unexplained_fraction(end) > MAX_UNEXPLAINED
 
 
 def unexplained_fraction(end: SearchOutcome) -> float:
-    """Return the largest RMS residual in parts of a torque's standard deviation, without the noise between lines."""
-    left = 0.0
+    """Return the largest RMS residual of any torque, as a fraction of the standard deviation of that torque.
+
+    In periodic motion only the lines (harmonics of the motion) count, because residuals between them are noise.
+    """
+    largest = 0.0
     for run, channels in zip(end.runs, end.solution.channels, strict=True):
-        for one in channels:
-            if one.kind == "motor":
-                unexplained = _rms(one.samples) * np.sqrt(_line_share(one.residual, run.compared.lines))
-                left = max(left, unexplained / (float(np.std(run.torque[:, one.joint])) + 1e-300))
-    return left
+        for channel in channels:
+            if channel.kind == "motor":
+                unexplained = _rms(channel.samples) * np.sqrt(_line_share(channel.residual, run.compared.lines))
+                largest = max(largest, unexplained / (float(np.std(run.torque[:, channel.joint])) + 1e-300))
+    return largest
 
 
 def _line_share(residual: NDArray, lines: NDArray) -> float:
-    """Return the part of a residual's power (F,) at the lines of a periodic motion; one for other motions."""
+    """Return the fraction of the power of a residual spectrum (F,) at the lines of a periodic motion; else one."""
     power = np.abs(residual) ** 2
     return float(power[lines].sum() / (power.sum() + 1e-300)) if len(lines) else 1.0
 
 
 def stiffness_uncertain(end: SearchOutcome, stiffness: NDArray) -> bool:
-    """Return whether a stiffness is known so poorly that its search may have stayed near its start.
+    """Return whether a stiffness is so uncertain that the search may have stayed near its start.
 
-    Where links stick, the predictions of two springs may differ less than the likelihood is uneven.
+    Where links stick, the likelihood is uneven. If it hardly depends on the stiffness, this traps the search.
     """
     errors = np.sqrt(np.diagonal(end.solution.covariance))[stiffness]
     return bool((errors > MAX_STIFFNESS_RSE * end.solution.values[stiffness]).any())
@@ -153,28 +167,33 @@ def stiffness_uncertain(end: SearchOutcome, stiffness: NDArray) -> bool:
 def _rival(
     layout: Layout, start: Start, runs: list[Run], terms: Sequence[RunTerms], best: SearchOutcome
 ) -> SearchOutcome:
-    """Search once from another start with the densities of noise of the best fit."""
+    """Search once from another start, with residuals weighted by the noise spectral densities of the best fit."""
     moved = shifted(runs, terms, start.shift)
     search = OutputError(layout, moved, terms)
     return SearchOutcome(start, search, moved, search.search_rival(start.values, best.solution.channels))
 
 
 def _converged(end: SearchOutcome) -> SearchOutcome:
-    """Return a rival that turned out best, with densities of noise by its own residuals."""
-    near = end.solution.values, end.search.named(end.solution.runs)
-    return end._replace(solution=end.search.solve(end.solution.values, near))
+    """Continue the search of the best rival, with noise spectral densities estimated from its own residuals."""
+    solution = end.solution
+    near = solution.values, end.search.named(solution.runs)
+    return end._replace(solution=end.search.solve(solution.values, near))
 
 
 def widen_for_rivals(result: FlexibleResult, best: SearchOutcome, ends: Sequence[SearchOutcome]) -> FlexibleResult:
-    """Return a result whose errors cover all ends that predict nearly as well, with a remark if residuals are large."""
+    """Return a copy of a result whose covariance covers all solutions that predict nearly as well, with its remarks.
+
+    The difference d between such a solution and the best one adds d dᵀ. A torque ripple that the model lacks adds the
+    same of the change of the parameters that it causes.
+    """
     channels = sum(len(run) for run in best.solution.channels)
     covariance = result.covariance.copy()
     rivals = 0
     for end in ends:
         if end is not best and end.solution.left < best.solution.left + channels * np.log(RIVAL_RMS_RATIO):
-            apart = end.solution.values - best.solution.values
-            rivals += bool((np.abs(apart) > 2.0 * result.standard_errors).any())
-            covariance += np.outer(apart, apart)
+            difference = end.solution.values - best.solution.values
+            rivals += bool((np.abs(difference) > 2.0 * result.standard_errors).any())
+            covariance += np.outer(difference, difference)
     ripples = torque_ripples(best, result.joint_names)
     covariance += sum((np.outer(ripple.shift, ripple.shift) for ripple in ripples), np.zeros_like(covariance))
     result = replace(result, covariance=covariance)
@@ -196,34 +215,37 @@ def widen_for_rivals(result: FlexibleResult, best: SearchOutcome, ends: Sequence
 
 
 SHORT_RUN_S = 5.0
-"""Length of the part of each stretch with which the search for many joints begins, s."""
+"""Length of the part of each stretch of motion with which a search for several joints begins, to save time, s."""
 CHOSEN_BY_DATA = "auto"
-"""Setting that leaves the laws of springs (`jobs.flexible_joints`) and the terms of motors to the data."""
+"""Setting that lets the data choose the laws of the springs (in `jobs.flexible_joints`) or the terms of the motors."""
 CLOCKS = ("auto", "same", "own")
 USELESS_RESIDUAL_FRACTION = 1.0
-"""RMS residual, in parts of a torque's standard deviation, of a fit that explains nothing."""
+"""RMS residual of a fit that explains nothing, as a fraction of the standard deviation of the torque."""
 
 
 @dataclass
 class FlexibleJointIdentification:
-    """Fits Y(q) x + c sign(q̇) + v q̇ = s(q_m - q) and u = s(q_m - q) + J q̈_m + b q̇_m by maximum likelihood.
+    """Maximum-likelihood identification of links, springs and motors from the measured positions of both sides.
 
-    q_m and u are positions and torques of the motors, seen from the links. q are the positions of the links, by motion
-    capture or by encoders behind the gears, and s is the law of the springs. The motors' equations, solved first, and
-    then the links' give a start. The result predicts all measured signals best, each weighed by its noise.
+    Links: Y(q, q̇, q̈) x + c sign(q̇) + v q̇ = s(q_m - q). Motors: u = s(q_m - q) + J q̈_m + b q̇_m.
+    q_m and u are positions and torques of the motors, seen from the links (behind the gears). q are the positions of
+    the links, by motion capture or by encoders behind the gears. x are the base parameters, c and v the Coulomb and
+    viscous friction of the links, s the law of the springs, J and b inertia and viscous friction of the motors.
+    Linear least squares, first of the motors' equations and then of the links', give a start. The search then predicts
+    all measured signals, with residuals weighted by their noise.
 
     Attributes:
-        robot: Kinematics and gravity; its nominal links are the start of the search. For one joint alone, the others
-            held by their brakes, see `model.locked`.
+        robot: Kinematics and gravity; its nominal links are the start of the search. If only one joint moves and
+            brakes hold the others, see `model.locked`.
         spring: Law of all springs, or by joint: "linear", "cubic" or "dead_zone".
         motor_terms: Terms of the motors' torques: "motor_inertia", "motor_viscous", "motor_coulomb" and
             "torque_offset". "auto": the first two, and "motor_coulomb" where it is significant.
-        zero: Whether a constant between the positions of each link and its motor is estimated for every recording.
-            Without it the measured deflection is absolute.
-        clock: Clock of the links' sensor: "own": its offset is estimated; "same": the robot's; "auto": own, unless the
-            recording has the links with the motors.
-        drift: Whether a drift of that clock is estimated.
-        band: Highest compared frequency, Hz; None: chosen from the motion.
+        zero: Whether a constant offset of each link position from its motor position is estimated for every recording.
+            If not, the measured deflection must be zero where the spring is relaxed.
+        clock: Clock of the links' sensor: "own": its offset is estimated; "same": the robot's clock; "auto": "own" for
+            link angles that are given separately, "same" for link positions in the recording.
+        drift: Whether a drift of the clock of the links' sensor is estimated.
+        band: Highest frequency at which signals are compared, Hz; None: chosen from the motion.
     """
 
     robot: RobotModel
@@ -266,36 +288,40 @@ class FlexibleJointIdentification:
         *recordings: Recordings,
         links: LinkAngles | Sequence[LinkAngles | None] | None = None,
     ) -> FlexibleResult:
-        """Identify from one or more recordings, or files of these.
+        """Identify the arm from one or more recordings or their files.
 
         Args:
-            recordings: motors' positions and torques, of the robot's joints among others.
-            links: positions of the links for each recording, as `mocap_links` finds them; None: the recordings'
-                `link_position`.
+            recordings: positions and torques of the motors; they may have further joints.
+            links: positions of the links for each recording, as estimated by `mocap_links`; None: `link_position` of
+                the recording.
 
         Raises:
             RecordingError: a joint of the model is not in a recording, or its clock cannot be aligned.
-            IdentificationError: no torque, no positions of links, positions that cannot be those of links, no motion,
-                or no parameters that fit.
+            IdentificationError: there is no torque, no motion or no link position, the link positions are implausible,
+                or no parameters fit.
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
-        given = read_all(recordings, self.robot.joint_names)
-        seen = _angles_by_recording(links, len(given))
-        found = [run for recording, angles in zip(given, seen, strict=True) for run in self._runs(recording, angles)]
-        asked = USUAL_TERMS if self._chooses_terms else self.motor_terms
-        terms = tuple(term for term in MOTOR_TERMS if term in asked)
+        # Stretches of motion, and the order of the parameters. With "auto", dry friction of the motors is added later.
+        read = read_all(recordings, self.robot.joint_names)
+        link_angles = _angles_by_recording(links, len(read))
+        pairs = list(zip(read, link_angles, strict=True))
+        moving = [run for recording, angles in pairs for run in self._runs(recording, angles)]
+        initial_terms = USUAL_TERMS if self._chooses_terms else self.motor_terms
+        terms = tuple(term for term in MOTOR_TERMS if term in initial_terms)
         layout = Layout(self.robot, self.robot.base_parameters(), self._springs(), terms)
-        own = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in found]
-        brief = None
-        if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in found) > 2 * SHORT_RUN_S:
-            brief = [run for r, angles in zip(given, seen, strict=True) for run in self._runs(r, angles, SHORT_RUN_S)]
-        first, *others = starts(layout, brief or found, own)
-        best = self._search_from(layout, first, found, brief, own)
+        run_terms = [RunTerms(self.zero, not run.same_clock, self.drift and not run.same_clock) for run in moving]
+        short_runs = None
+        if layout.robot.n_joints > FEW_JOINTS and max(np.ptp(run.time) for run in moving) > 2 * SHORT_RUN_S:
+            short_runs = [run for recording, angles in pairs for run in self._runs(recording, angles, SHORT_RUN_S)]
+        # First search, from the best of several offsets of the links' clock.
+        first, *others = starts(layout, short_runs or moving, run_terms)
+        best = self._search_from(layout, first, moving, short_runs, run_terms)
         if self._chooses_terms:
-            best = with_motor_friction(best, own)
+            best = with_motor_friction(best, run_terms)
             layout = best.search.layout
             others = [start._replace(values=extended(start.values, layout)) for start in others]
+        # Further searches, from other clocks and springs, if the first one may have ended in a local minimum.
         ends = [best]
         stiffness = layout.index("stiffness")
         poor = fits_poorly(best)
@@ -307,42 +333,45 @@ class FlexibleJointIdentification:
                 others.append(best.start._replace(values=values))
             for start in others:
                 with contextlib.suppress(IdentificationError):
-                    # The interval of an uncertain stiffness spans the rivals, so each is searched to its own end.
+                    # A rival of a poor fit needs one search to be compared. After an uncertain stiffness each needs
+                    # all, because the interval will span their solutions.
                     rival = (
-                        _rival(layout, start, found, own, best)
+                        _rival(layout, start, moving, run_terms, best)
                         if poor
-                        else self._search_from(layout, start, found, brief, own)
+                        else self._search_from(layout, start, moving, short_runs, run_terms)
                     )
                     ends.append(rival)
             leader = min(ends, key=lambda end: end.solution.left)
             if leader is not best:
                 best = _converged(leader) if poor else leader
                 ends = [best, *(end for end in ends if end is not leader)]
-        return widen_for_rivals(self._result(layout, best, tuple(recording.source for recording in given)), best, ends)
+        return widen_for_rivals(self._result(layout, best, tuple(recording.source for recording in read)), best, ends)
 
     def _search_from(
-        self, layout: Layout, start: Start, found: list[Run], brief: list[Run] | None, own: list[RunTerms]
+        self, layout: Layout, start: Start, moving: list[Run], short_runs: list[Run] | None, terms: list[RunTerms]
     ) -> SearchOutcome:
-        """Search from a start, for many joints first in a part of each run."""
-        found = shifted(found, own, start.shift)
+        """Search from a start; `short_runs`, if given, are searched first, and their result is a second start."""
+        aligned = shifted(moving, terms, start.shift)
         near = None
-        search = OutputError(layout, found, own)
-        if brief is not None:
-            near = OutputError(layout, shifted(brief, own, start.shift), own).approach(start.values)
-        return SearchOutcome(start, search, found, search.solve(start.values, near))
+        search = OutputError(layout, aligned, terms)
+        if short_runs is not None:
+            near = OutputError(layout, shifted(short_runs, terms, start.shift), terms).approach(start.values)
+        return SearchOutcome(start, search, aligned, search.solve(start.values, near))
 
     @property
     def _chooses_terms(self) -> bool:
+        """Whether the data choose the terms of the motors."""
         return tuple(self.motor_terms) == (CHOSEN_BY_DATA,)
 
     def repeat(
         self, *recordings: Recording, links: Sequence[LinkAngles | None] | None = None
     ) -> tuple[FlexibleResult, ...]:
         """Identify from each recording alone, for means and coefficients of variation as in the paper's table I."""
-        seen = _angles_by_recording(links, len(recordings))
-        return tuple(self.fit(r, links=one) for r, one in zip(recordings, seen, strict=True))
+        link_angles = _angles_by_recording(links, len(recordings))
+        return tuple(self.fit(r, links=angles) for r, angles in zip(recordings, link_angles, strict=True))
 
     def _springs(self) -> list[Spring]:
+        """Return the spring of each joint, linear where none is set; raise an error for unknown joints or laws."""
         names = self.robot.joint_names
         laws = dict.fromkeys(names, self.spring) if isinstance(self.spring, str) else dict(self.spring)
         for joint, law in laws.items():
@@ -354,6 +383,7 @@ class FlexibleJointIdentification:
         return [SPRINGS[laws.get(joint, "linear")]() for joint in names]
 
     def _runs(self, recording: Recording, angles: LinkAngles | None, most: float = np.inf) -> list[Run]:
+        """Return the stretches of motion, at most `most` s long, of a recording whose clocks are aligned roughly."""
         motion = recording.select(self.robot.joint_names)
         require_torque(motion)
         if angles is None:
@@ -383,8 +413,8 @@ class FlexibleJointIdentification:
             raise RecordingError(f"{recording.source}: {error}") from error
 
     def _result(self, layout: Layout, end: SearchOutcome, sources: tuple[str, ...]) -> FlexibleResult:
-        _, search, found, solution = end
-        frequencies, errors = resonances(layout, solution, found)
+        _, search, stretches, solution = end
+        frequencies, errors = resonances(layout, solution, stretches)
         result = FlexibleResult(
             layout=layout,
             parameters=solution.values,
@@ -393,14 +423,14 @@ class FlexibleJointIdentification:
             resonances=frequencies,
             resonance_errors=errors,
             sums=rigid_sums(layout, solution),
-            runs=tuple(self._run_found(layout, search, solution, k, run) for k, run in enumerate(found)),
+            runs=tuple(self._run_found(layout, search, solution, k, run) for k, run in enumerate(stretches)),
             sources=sources,
             settings={
                 "spring": [type(law).__name__ for law in layout.springs],
                 "motor_terms": list(layout.motor_terms),
                 "zero": self.zero,
                 "clock": self.clock,
-                "band": float(min(run.band for run in found)),
+                "band": float(min(run.band for run in stretches)),
             },
             remarks=(),
             iterations=solution.iterations,
@@ -412,7 +442,7 @@ class FlexibleJointIdentification:
         n = run.n_joints
         residuals = search.residuals[k]
         names = residuals.terms.names(n)
-        first = N_RUN_VALUES * n
+        first = N_RUN_VALUES * n  # initial state and stiction of the links come before the named values
         values = dict(zip(names, solution.runs[k][first : first + len(names)], strict=True))
         errors = dict(zip(names, solution.run_errors[k][first : first + len(names)], strict=True))
         rms = {(channel.kind, channel.joint): _rms(channel.samples) for channel in solution.channels[k]}
@@ -433,25 +463,25 @@ class FlexibleJointIdentification:
 
 
 def _angles_by_recording(links: LinkAngles | Sequence[LinkAngles | None] | None, count: int) -> list[LinkAngles | None]:
-    """Return the links' positions of each recording."""
+    """Return one entry of link angles for each recording; None for a recording without."""
     if links is None:
         return [None] * count
-    given: list[LinkAngles | None] = [links] if isinstance(links, LinkAngles) else list(links)
-    if len(given) != count:
+    angles: list[LinkAngles | None] = [links] if isinstance(links, LinkAngles) else list(links)
+    if len(angles) != count:
         raise IdentificationError(
-            f"links are given for {len(given)} of {count} recordings; give one LinkAngles, or None, for each"
+            f"links are given for {len(angles)} of {count} recordings; give one LinkAngles, or None, for each"
         )
-    return given
+    return angles
 
 
 def _require_explained(result: FlexibleResult) -> None:
-    """Refuse a fit that leaves most of some torque: a local minimum, or a model of another arm."""
+    """Raise an error if a torque is not explained at all: a local minimum, or a model of another arm."""
     for run in result.runs:
-        varied = np.std(run.prediction.measured_torque, axis=0)
-        for joint, left, size in zip(result.joint_names, run.torque_rms, varied, strict=True):
-            if left > USELESS_RESIDUAL_FRACTION * size:
+        torque_stds = np.std(run.prediction.measured_torque, axis=0)
+        for joint, rms, torque_std in zip(result.joint_names, run.torque_rms, torque_stds, strict=True):
+            if rms > USELESS_RESIDUAL_FRACTION * torque_std:
                 raise IdentificationError(
-                    f"{run.source}: the best fit leaves {left / size:.0%} of joint '{joint}'s torque unexplained; "
+                    f"{run.source}: the best fit leaves {rms / torque_std:.0%} of joint '{joint}'s torque unexplained; "
                     "no parameters can be distinguished from it: try other springs (--spring auto), check the units "
                     "and signs of torques and link angles, the order of the joints and the camera's clock, "
                     "or record a motion nearer to the resonance"

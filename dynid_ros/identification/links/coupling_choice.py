@@ -1,6 +1,7 @@
-"""Detection of joints that share a motor.
+"""Detection of coupled joints: pairs whose motors are connected by gears or belts, as in many wrists.
 
-Their torques depend on each other's motion, which neither links nor friction of one joint can explain.
+The torque of each joint then depends on the motor inertia and friction of the other, hence on the other's motion.
+Neither the links nor the friction of a single joint can explain this.
 """
 
 from __future__ import annotations
@@ -27,24 +28,25 @@ from dynid_ros.model.inertia import possible_prior
 from dynid_ros.model.link_columns import LinkColumns
 
 MAX_JOINTS_APART = 2
-"""Largest distance of coupled joints along the chain: a wrist of three joints, driven from behind the elbow."""
+"""Largest number of joints from one of a pair to the other: the first and the last joint of a wrist have two."""
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class CouplingChoice:
-    """Pairs of coupled joints.
+    """Pairs of coupled joints that the data support.
 
     Attributes:
-        gains: (2,) by pair of names, the decrease of the logarithm of each joint's held-out squared error.
+        gains: for each pair of names, the decrease (2,) of the natural logarithm of each joint's mean squared error on
+            held-out samples when the coupling is added.
     """
 
     gains: dict[tuple[str, str], NDArray]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentence about each pair."""
+        """Sentences on the pairs, one for each."""
         return tuple(
             f"{first} and {second} are driven together: the torque of each depends on the motion of the other (squared "
             f"error on held-out samples {-np.expm1(-gains[0]):.0%} and {-np.expm1(-gains[1]):.0%} lower)"
@@ -53,14 +55,17 @@ class CouplingChoice:
 
 
 def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquations) -> CouplingChoice:
-    """Find the pairs of coupled joints by forward selection, with the simplest friction of all joints.
+    """Find the pairs of coupled joints by forward selection; every joint has its simplest friction model meanwhile.
 
-    A pair is added while the torques of both joints are predicted much better on held-out samples. A wrong URDF does
-    not look like coupling: no link transmits the velocity of one joint to the torque of another.
+    Each step adds the best pair, as long as it predicts the torques of both joints much better on held-out samples. A
+    wrong URDF does not look like coupling: the links transmit no friction from one joint to the torque of another.
 
     Args:
-        robot: the arm.
-        equations: equations of all recordings.
+        robot: model of the arm.
+        equations: torque equations of all recordings.
+
+    Returns:
+        The pairs; none if the recordings are too short to hold out samples.
     """
     pairs = _nearby_pairs(robot)
     if not pairs:
@@ -68,8 +73,9 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
     columns = LinkColumns(robot, [(menu.first,) for menu in friction_menus(robot, equations.speed_rms)], pairs)
     factors = equations.factors(columns)
     every_column = columns.chosen(columns.first)
-    if factors.counts.sum() < len(every_column):
+    if factors.counts.sum() < len(every_column):  # fewer equations than parameters
         return CouplingChoice({})
+    # The columns of the pairs come last, the same number for each pair.
     n_coupling = len(COUPLING_TERMS) * len(pairs)
     uncoupled, coupling = np.split(every_column, [len(every_column) - n_coupling])
     columns_of_pair = dict(zip(pairs, coupling.reshape(len(pairs), -1), strict=True))
@@ -80,25 +86,27 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
     nonnegative = np.zeros(columns.size, dtype=bool)
     nonnegative[every_column] = columns.nonnegative(columns.first)
 
-    def losses(chosen: Sequence[Pair]) -> NDArray:
-        tried = np.concatenate([uncoupled, *(columns_of_pair[pair] for pair in chosen)])
-        return held_out.of_columns(tried, nonnegative[tried])
+    def losses(coupled: Sequence[Pair]) -> NDArray:
+        """Return the held-out losses (F, n), per fold and joint, of the model with these coupled pairs."""
+        chosen = np.concatenate([uncoupled, *(columns_of_pair[pair] for pair in coupled)])
+        return held_out.of_columns(chosen, nonnegative[chosen])
 
-    first: tuple[Pair, ...] = ()
-    selection = ForwardSelection(grams, losses, first)
+    no_pairs: tuple[Pair, ...] = ()
+    selection = ForwardSelection(grams, losses, no_pairs)
     names = robot.joint_names
     chosen_gains: dict[tuple[str, str], NDArray] = {}
     while True:
+        # Each of these models adds one more pair; both joints of this pair must gain.
         models = [(*selection.model, pair) for pair in pairs if pair not in selection.model]
         gains, taken = selection.try_models(
             models,
-            lambda _, error: max(MIN_GAIN_RARE, MIN_GAIN_SE_RARE * error),
-            lambda model: [[joint] for joint in model[-1]],
+            required_gain=lambda _, standard_error: max(MIN_GAIN_RARE, MIN_GAIN_SE_RARE * standard_error),
+            judged_joints=lambda model: [[joint] for joint in model[-1]],
         )
         if taken is None:
             return CouplingChoice(chosen_gains)
-        leader, follower = models[taken][-1]
-        chosen_gains[names[leader], names[follower]] = gains[taken]
+        proximal, distal = models[taken][-1]
+        chosen_gains[names[proximal], names[distal]] = gains[taken]
 
 
 def _nearby_pairs(robot: RobotModel) -> list[Pair]:
@@ -106,9 +114,9 @@ def _nearby_pairs(robot: RobotModel) -> list[Pair]:
     chain = robot.chain
     pairs = dict[Pair, None]()
     for link in range(chain.n_links):
-        path = [int(chain.drivers[other]) for other in chain.path(link)]
-        for other in path[-1 - MAX_JOINTS_APART : -1]:
-            pair = other, int(chain.drivers[link])
+        joints_to_link = [int(chain.drivers[other]) for other in chain.path(link)]
+        for proximal in joints_to_link[-1 - MAX_JOINTS_APART : -1]:
+            pair = proximal, int(chain.drivers[link])
             if pair[0] != pair[1] and not chain.prismatic[list(pair)].any():
                 pairs[pair] = None
     return list(pairs)

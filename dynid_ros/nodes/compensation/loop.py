@@ -1,4 +1,4 @@
-"""Control loop of `gravity_compensation`: one command for each joint state, and a periodic watch."""
+"""Control loop of `gravity_compensation`: one torque command for each joint state, and a periodic check for faults."""
 
 import dataclasses
 import time
@@ -25,30 +25,34 @@ from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.steady_thread import locked, steady_timer
 
 WATCH_PERIOD_S = 0.01
+"""Period of the check for faults, s."""
 END_PERIOD_S = 0.002
+"""Period of the loop that lowers the arm before the process ends, s."""
 LEAVE_PERIOD_S = 0.05
+"""Period of the check whether the publisher of commands can be removed, s."""
 ACKNOWLEDGEMENT_TIMEOUT_S = 0.5
+"""Longest wait until the controller has acknowledged the last command, s."""
 END_DESCENT_S = 8.0
 """Time in which the arm is lowered if the process must end, s; launch kills a process 10 s after Ctrl-C."""
 MAX_SINK_FRACTION = 0.1
-"""Largest loss of support at `enable`, as a fraction of the gravity torque."""
+"""Largest part of the supporting torque that `enable` may take away, as a fraction of the gravity torque."""
 
 
 class CompensationLoop:
-    """Compensation driven by the topic `joint_states`.
+    """Gravity compensation that answers each message of the topic `joint_states` by a torque command.
 
-    The loop has no publisher of commands before `start`, while disabled, and after a fault has reached zero. It owns
-    `load`, `links`, `setpoint` and `imu`, and destroys them at its end.
+    The publisher of commands exists only while the arm is compensated: not before `start`, not while disabled, and not
+    after a fault has ramped the torque to zero. `destroy` also destroys `load`, `links`, `setpoint` and `imu`.
 
     Args:
-        node: node of the topics.
+        node: node that owns the topics.
         compensator: compensator that computes the torque.
         joint_names: n names.
         commands: publisher of the torque.
-        changed: called after each step that may change the state of the compensator.
+        changed: function that is called after each step that may change the state of the compensator.
         controller: controller that receives the torque.
-        imu: direction of gravity.
-        load: load of the arm.
+        imu: direction of gravity, measured by an IMU on the base.
+        load: load that the arm carries.
         links: measured link positions.
         setpoint: set-points of the desired pose.
         tolerance: largest error of effort in joint states, as a fraction of the effort limits.
@@ -56,6 +60,8 @@ class CompensationLoop:
     Attributes:
         began: description of the torque at which the last ramp in began.
         running: whether commands may be published.
+        largest: largest absolute commanded torque since the last status report, N m (N).
+        limited: names of the joints whose torque was clipped to its limit since the last status report.
     """
 
     def __init__(
@@ -99,7 +105,7 @@ class CompensationLoop:
 
     @locked
     def start(self, enable: bool) -> None:
-        """Allow commands.
+        """Allow commands to be published.
 
         Args:
             enable: whether to ramp in with the first good joint state.
@@ -110,7 +116,7 @@ class CompensationLoop:
 
     @locked
     def end(self) -> None:
-        """Lower the arm, bring the output to zero and stop publishing; block until zero was delivered."""
+        """Lower the arm, ramp the torque to zero and close the publisher; block until the controller has the zero."""
         if not self.running:
             return
         self._enable_pending = False
@@ -119,7 +125,7 @@ class CompensationLoop:
         while not self.compensator.at_rest:
             try:
                 self._act_on(self.states.waiting(None) if follows else ())
-            except Exception:  # a programming error: no torque can be right, and the last one must not remain
+            except Exception:  # a programming error: ignore joint states, and fade out the last torque
                 follows = False
                 self.compensator.stop(time.monotonic())
             if (torque := self.compensator.watch(time.monotonic())) is not None:
@@ -144,15 +150,15 @@ class CompensationLoop:
 
     @property
     def has_listener(self) -> bool:
-        """Whether the commands have a subscriber."""
+        """Whether a controller subscribes to the commands."""
         return self.commands.topic.listeners > 0
 
     @locked
     def prepare(self) -> None:
-        """Create the publisher of commands, until `enable` fails or the torque is zero again.
+        """Create the publisher of commands; it is removed when `enable` fails or the torque is zero again.
 
         Raises:
-            ControlError: the topic has another publisher, or no subscriber; a late subscriber would see a step.
+            ControlError: the topic has another publisher, or no subscriber; a later one would receive a torque step.
         """
         topic = self.commands.topic
         if not self.has_listener or topic.others:
@@ -162,7 +168,7 @@ class CompensationLoop:
 
     @locked
     def enable(self) -> None:
-        """Ramp in; see `prepare` and `GravityCompensator.enable`."""
+        """Ramp the torque in; for errors see `prepare` and `GravityCompensator.enable`."""
         try:
             self.prepare()
             if not self.has_listener:
@@ -179,19 +185,19 @@ class CompensationLoop:
 
     @locked
     def interrupt(self, reason: str) -> None:
-        """Ramp to zero, because commands have no effect or reach another controller."""
+        """End with a fault and ramp to zero, because commands have no effect or reach another controller."""
         self.compensator.interrupt(time.monotonic(), reason, fade=True)
         self._changed()
 
     @locked
     def announce(self, load: CarriedLoad | None) -> None:
-        """Change the load; see `CompensationLoad.take` for errors."""
+        """Change the load that the arm carries, None for none; for errors see `CompensationLoad.take`."""
         self.load.take(load)
         self._changed()
 
     @locked
     def use(self, model: ReadModel) -> None:
-        """Change the model; see `CompensationLoad.replace` for errors."""
+        """Change the model of the arm; for errors see `CompensationLoad.replace`."""
         gravity = self.imu.tilting(model.gravity)
         self.load.replace(dataclasses.replace(model, gravity=gravity), self.measured())
 
@@ -201,7 +207,8 @@ class CompensationLoop:
 
         Args:
             reason: reason of the fault.
-            joints: joints of the controller if it commands efforts; if only their order changed, the arm descends.
+            joints: joints of the controller, if it commands efforts. If only their order changed, the arm is lowered
+                with the new order; otherwise the torque ramps to zero at once.
         """
         has_same_joints = sorted(joints) == sorted(self.joint_names[i] for i in self.commands.order)
         if has_same_joints:
@@ -211,12 +218,12 @@ class CompensationLoop:
 
     @locked
     def released(self) -> None:
-        """Watch the motion of the arm after the controller became active."""
+        """Check that the arm does not move by itself after another controller has released it to this torque."""
         self.compensator.released()
 
     @locked
     def measured(self) -> MeasuredEffort | None:
-        """Return the effort that holds the arm; None if unknown."""
+        """Return the measured position and the effort that holds the arm there; None if unknown."""
         if not self.controller.effort_is_torque:
             return None
         try:
@@ -230,8 +237,8 @@ class CompensationLoop:
         """Change gains, limits and durations; the torque changes by at most `max_rate`.
 
         Args:
-            joints: limits and gains.
-            timing: durations.
+            joints: limits and gains of the joints.
+            timing: durations of ramps and timeouts.
             largest_deflection: largest plausible distance of a measured link from its motor, rad (m).
             tolerance: largest error of effort in joint states, as a fraction of the effort limits.
 
@@ -261,7 +268,7 @@ class CompensationLoop:
 
     @locked
     def disable(self) -> None:
-        """Ramp out."""
+        """Ramp the torque out and lower the arm."""
         self._enable_pending = False
         self.compensator.disable(time.monotonic())
         self._changed()
@@ -274,13 +281,13 @@ class CompensationLoop:
         return True
 
     def serve(self) -> None:
-        """Process queued joint states, from within a long callback."""
+        """Process queued joint states and check for faults; a long callback calls this repeatedly."""
         self._act_on(self.states.waiting(None))
         self.watch()
 
     @locked
     def look(self) -> None:
-        """Watch while commands may be published; a separate thread calls this periodically."""
+        """Check for faults while commands may be published; a separate thread calls this periodically."""
         if self.running:
             self.watch()
 
@@ -290,13 +297,14 @@ class CompensationLoop:
 
     @locked
     def watch(self) -> None:
-        """Detect stale states, a missing controller and other publishers of commands, and drive the fault ramp."""
+        """Check joint states, IMU, controller and other publishers for faults, and publish the torque of a ramp."""
         now = time.monotonic()
         if self.running and self.commands.topic.is_open:
             if not self.has_listener:
                 self.compensator.interrupt(now, self._no_subscriber(), fade=True)
             elif (foreign := self.commands.topic.count_foreign()) > self._foreign:
-                # The next command overwrites a stray message. Two continuous publishers cannot both command.
+                # The first foreign message may be a single one, which the next command overwrites: the arm descends.
+                # Further ones come from a publisher that commands in turn with this one: the torque ramps to zero.
                 self.compensator.interrupt(now, self._foreign_commands(), fade=self._foreign > 0)
                 self._foreign = foreign
             elif problem := self.imu.doubt(now):
@@ -310,7 +318,7 @@ class CompensationLoop:
 
     @locked
     def _act_on(self, messages: Sequence[JointState]) -> None:
-        """Process the newest joint state; at rest process all, to detect two drivers that disagree."""
+        """Process the newest joint state; without torque process all, to detect two drivers that disagree."""
         for message in messages if self.compensator.at_rest else messages[-1:]:
             self._act_on_one(message)
 
@@ -328,7 +336,7 @@ class CompensationLoop:
             self._command(self.compensator.watch(now))
             return
         if velocity is None:
-            with suppress(DynidError):  # only the brakes use it; without it positions are differentiated
+            with suppress(DynidError):  # optional: without it, `update` differentiates positions
                 velocity = order.pick(message, "velocity")
         links = self.links.at(now, position)
         self.imu.follow(now, free=self.compensator.at_rest)
@@ -338,7 +346,7 @@ class CompensationLoop:
             self._enable_when_fit()
 
     def _begin(self, now: float) -> None:
-        """Enable the compensator at the present torque and at the pose that the controller holds."""
+        """Enable the compensator; start from the torque that acts now and from the pose that the controller holds."""
         compensator = self.compensator
         if compensator.state in (State.RAMPING_IN, State.ACTIVE):
             return
@@ -355,7 +363,7 @@ class CompensationLoop:
         self.commands.topic.forget_foreign()
         self._foreign = 0
         if next_pose is not None:
-            with suppress(ControlError):  # the pose may be at the limits
+            with suppress(ControlError):  # the pose may be beyond the position limits
                 compensator.aim(next_pose)
 
     def _publish(self, torque: Sequence[float]) -> None:
@@ -372,7 +380,7 @@ class CompensationLoop:
         return f"somebody else published on {self.commands.topic.name}; end it, as two would command in turn"
 
     def _check_support(self, start: Sequence[float] | None, gravity: Sequence[float]) -> None:
-        """Raise an error if the ramp would lower the torque that supports the arm now."""
+        """Raise an error if the ramp would clearly lower the torque that supports the arm now."""
         joints = self.compensator.joints
         for name, acting, torque, gain in zip(joints.names, start or (), gravity, joints.gain, strict=False):
             scale = acting / torque if torque else 0.0
@@ -391,9 +399,10 @@ class CompensationLoop:
 
     @locked
     def _leave(self) -> None:
-        """Remove the publisher while there is nothing to command, once the last command, zero, has arrived.
+        """Remove the publisher when the torque is zero and the controller has acknowledged this last command.
 
-        The executor's thread must call this, because it may be about to wait for an event of the publisher.
+        Only the executor's thread may call this. It may be about to wait for an event of the publisher, which another
+        thread must not remove then.
         """
         now = time.monotonic()
         topic = self.commands.topic

@@ -1,4 +1,4 @@
-"""Joint states of one arm: fields by joint names, and samples of its torques by the driver's clock."""
+"""Joint states of one arm: values in a fixed joint order, and torque samples with the time of the driver's clock."""
 
 from __future__ import annotations
 
@@ -22,21 +22,27 @@ if TYPE_CHECKING:
     from dynid_ros.recording.effort import EffortConvention
 
 MIN_CLOCK_SETBACK_S = 1.0
-"""Smallest decrease of the stamps that counts as a clock set back; a smaller one is an old message."""
+"""Smallest decrease of the stamps that means that the clock was set back; after a smaller one the message is old."""
 
 
 def newest_states(depth: int) -> QoSProfile:
-    """Return the QoS that matches every publisher and never delays a new state to repeat an old one."""
+    """Return best-effort QoS: it matches every publisher, and no state waits until a lost one is sent again."""
     return QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def nanoseconds(header: Header) -> int:
-    """Return the stamp in ns; 0 for a message without a stamp."""
+    """Return the stamp of a header, ns; 0 for a message without a stamp."""
     return header.stamp.sec * 10**9 + header.stamp.nanosec
 
 
 class JointOrder:
-    """Reader of joint states in a fixed joint order; the order is looked up again only when the names change."""
+    """Reader of joint states in a fixed joint order, whatever their order in the message.
+
+    The positions of the joints in a message are looked up only when its names change.
+
+    Args:
+        joint_names: n names, in the order of the returned values.
+    """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
         self.joint_names = list(joint_names)
@@ -45,7 +51,7 @@ class JointOrder:
         self._index: list[int] = []
 
     def concerns(self, message: JointState) -> bool:
-        """Return whether a message names a joint of this arm; a gripper may publish on the same topic."""
+        """Return whether a message names any joint of this arm; others, such as grippers, may use the same topic."""
         return not self._joints.isdisjoint(message.name)
 
     def pick(self, message: JointState, field: str) -> list[float]:
@@ -69,32 +75,34 @@ class JointOrder:
         return picked
 
     def _find(self, names: list[str]) -> None:
+        """Store the place of each joint among the names of a message."""
         counts = Counter(names)
         missing = [name for name in self.joint_names if not counts[name]]
         if missing:
             raise DynidError(f"joint_states lacks joint(s) {', '.join(missing)}; it names {', '.join(names) or 'none'}")
-        twice = [name for name in self.joint_names if counts[name] > 1]
-        if twice:
-            raise DynidError(f"joint_states names joint(s) {', '.join(twice)} more than once")
+        duplicates = [name for name in self.joint_names if counts[name] > 1]
+        if duplicates:
+            raise DynidError(f"joint_states names joint(s) {', '.join(duplicates)} more than once")
         self._index = [names.index(name) for name in self.joint_names]
         self._names = names
 
 
 class TorqueSamples:
-    """Samples of position and torque from joint states, with times in s since the first state.
+    """Converter of joint states to samples of time, position and torque; time is in s since the first state.
 
     Args:
-        node: node whose log reports a clock that was set back.
+        node: node that logs when the driver's clock was set back.
         joint_names: n names.
-        convention: meaning of the field `effort`.
-        anew: whether time starts again at zero when the driver's clock is set back; otherwise time continues.
+        convention: meaning and unit of the field `effort`, from which torque is computed.
+        anew: whether time restarts at zero when the driver's clock was set back; otherwise it continues.
 
     Attributes:
-        received: arrival of the last state of this arm, or begin of the wait, s of the monotonic clock.
-        problem: fault of the last state; empty without one.
+        received: time of arrival of the last state of this arm, before the first state that of creation, s of the
+            monotonic clock.
+        problem: reason why the last state could not be used; empty if it could.
         refused: number of states that could not be used.
         start: stamp of time 0, ns; None before the first state.
-        was_set_back: whether the clock was set back before the last sample.
+        was_set_back: whether the driver's clock was set back just before the last state.
 
     Raises:
         DynidError: the convention does not fit the joints.
@@ -111,16 +119,18 @@ class TorqueSamples:
         self._node = node
         self._order = JointOrder(joint_names)
         self._convention = convention
-        self._last = -math.inf
+        self._last_time = -math.inf
         self._anew = anew
-        convention.to_torque(np.zeros((1, len(joint_names))))  # checks the convention
+        convention.to_torque(np.zeros((1, len(joint_names))))  # raises an error if it does not fit the joints
 
     def take(self, message: JointState, received: int) -> tuple[float, list[float], NDArray] | None:
-        """Return time, positions (n,) and torques (n,); None for a repeated, foreign or unusable state.
+        """Return time, s, positions (n,), rad (m), and torques (n,), N m (N), of a new state of this arm.
+
+        Return None for a repeated, old or unusable state, and for a state without joints of this arm.
 
         Args:
             message: the joint state.
-            received: time of reception, ns, used for states without a stamp.
+            received: time of reception, ns; replaces a missing stamp.
         """
         if not self._order.concerns(message):
             return None
@@ -134,22 +144,23 @@ class TorqueSamples:
         self.problem = ""
         stamp = nanoseconds(message.header) or received
         self.start = stamp if self.start is None else self.start
-        setback = self._last - (stamp - self.start) * 1e-9
+        setback = self._last_time - (stamp - self.start) * 1e-9
         self.was_set_back = setback > MIN_CLOCK_SETBACK_S
         if self.was_set_back:
             self._node.get_logger().warning(f"The clock of joint_states was set back by {setback:.1f} s.")
+            # Unless time restarts, this sample gets the time of the last one, and time goes on from there.
             self.start = stamp if self._anew else self.start - round(setback * 1e9)
         elif setback >= 0.0:
             return None  # a repeated or an old state
-        self._last = (stamp - self.start) * 1e-9
-        return self._last, position, torque
+        self._last_time = (stamp - self.start) * 1e-9
+        return self._last_time, position, torque
 
     def refuse(self, problem: str) -> None:
-        """Count the last state as unusable."""
+        """Count the last state as unusable, and store the reason."""
         self.refused += 1
         self.problem = problem
 
     def stamp(self, moment: float) -> float:
-        """Return the stamp, s, of a time of these samples."""
+        """Return the driver's stamp, s, that belongs to the time of a sample, s."""
         assert self.start is not None
         return (self.start + round(moment * 1e9)) / 1e9
