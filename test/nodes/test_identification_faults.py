@@ -425,5 +425,5 @@ def test_the_watch_on_torque_sensors_names_what_is_wrong(start, tmp_path):
         for step in range(3):
             publish(first + 0.01 * step)
             last = end - 0.01 * (2 - step)
-            wait(bench, lambda last=last: watch._states._last == pytest.approx(last, abs=1e-5))
+            wait(bench, lambda last=last: watch._states._last_time == pytest.approx(last, abs=1e-5))
     wait(bench, lambda: "no message on /joint_states" in watch.status()[1])
