@@ -295,7 +295,8 @@ def known_arm(document: dict, robot: RobotModel) -> KnownArm:
         return KnownArm(model, source=source)
     reader = Section(document, source)
     arm = KnownArm(model, source=source)
-    names = _leading_names(reader, arm.names)
+    # A file that lists no base parameters has the errors of all of them.
+    names = _leading_names(reader, arm.names) if "base_parameters" in document else arm.names
     size = len(names)
     lower = np.zeros((size, size))
     for i, row in enumerate(reader.rows("base_covariance", range(1, size + 1))):

@@ -62,6 +62,14 @@ def test_a_base_parameter_below_the_noise_has_no_error(result):
     assert len(arm.values) == len(arm.names)
 
 
+def test_without_a_list_of_base_parameters_the_errors_are_those_of_all(result):
+    document = result.document()
+    del document["base_parameters"]
+    np.testing.assert_allclose(
+        known_arm(document, result.robot).covariance, result.known_arm.covariance, rtol=1e-5, atol=1e-15
+    )
+
+
 def test_another_base_parameter_is_refused(result):
     document = result.document()
     document["base_parameters"] = [{"expression": "m9"}, *document["base_parameters"][1:]]
