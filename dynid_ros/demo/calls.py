@@ -16,6 +16,8 @@ from dynid_ros.errors import DynidError
 
 MAX_SPIN_S = 0.1
 """Longest time of one spin, after which conditions are checked."""
+NAME_DISCOVERY_TIMEOUT_S = 5.0
+"""Longest wait for the name of a node whose publisher is known; a busy machine starts all nodes at once, s."""
 
 
 def spin_for(node: Node, duration: float) -> None:
@@ -43,10 +45,20 @@ def spin_until(node: Node, reached: Callable[[], bool], timeout: float, failure:
 def require_simulation(node: Node) -> None:
     """Check that the demo moves nothing but the simulator.
 
+    The middleware may announce a publisher before the name of its node, which is therefore waited for.
+
     Raises:
         DynidError: another node than the simulator publishes joint states.
     """
-    drivers = {info.node_name for info in node.get_publishers_info_by_topic("joint_states")} - {"simulator"}
+
+    def other_publishers() -> set[str]:
+        return {info.node_name for info in node.get_publishers_info_by_topic("joint_states")} - {"simulator"}
+
+    deadline = time.monotonic() + NAME_DISCOVERY_TIMEOUT_S
+    drivers = other_publishers()
+    while any("UNKNOWN" in name for name in drivers) and time.monotonic() < deadline:
+        time.sleep(MAX_SPIN_S)
+        drivers = other_publishers()
     if drivers:
         raise DynidError(
             f"the demo moves a simulated arm alone, and {' and '.join(sorted(drivers))} publishes joint_states, too; "

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,3 +72,20 @@ def test_a_driver_beside_the_simulator_is_refused(domain):
     finally:
         simulator.destroy_node()
         driver.destroy_node()
+
+
+class SlowDiscovery:
+    """Graph in which the name of the publisher of joint states is known from the third look on."""
+
+    def __init__(self, name):
+        self.names = ["_NODE_NAME_UNKNOWN_", "_NODE_NAME_UNKNOWN_", name]
+
+    def get_publishers_info_by_topic(self, topic):
+        """Return the publisher."""
+        return [SimpleNamespace(node_name=self.names.pop(0) if len(self.names) > 1 else self.names[0])]
+
+
+def test_the_name_of_a_publisher_may_arrive_late():
+    require_simulation(SlowDiscovery("simulator"))
+    with pytest.raises(DynidError, match="driver publishes"):
+        require_simulation(SlowDiscovery("driver"))
