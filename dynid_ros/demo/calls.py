@@ -13,11 +13,12 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.command_topic import UNKNOWN_NAME, node_of
 
 MAX_SPIN_S = 0.1
 """Longest time of one spin, after which conditions are checked."""
-NAME_DISCOVERY_TIMEOUT_S = 5.0
-"""Longest wait for the name of a node whose publisher is known; a busy machine starts all nodes at once, s."""
+START_DISCOVERY_TIMEOUT_S = 5.0
+"""Longest wait for the name of a publisher's node, s: the demo starts all its nodes at once."""
 
 
 def spin_for(node: Node, duration: float) -> None:
@@ -52,11 +53,11 @@ def require_simulation(node: Node) -> None:
     """
 
     def other_publishers() -> set[str]:
-        return {info.node_name for info in node.get_publishers_info_by_topic("joint_states")} - {"simulator"}
+        return {node_of(info) for info in node.get_publishers_info_by_topic("joint_states")} - {"/simulator"}
 
-    deadline = time.monotonic() + NAME_DISCOVERY_TIMEOUT_S
+    deadline = time.monotonic() + START_DISCOVERY_TIMEOUT_S
     drivers = other_publishers()
-    while any("UNKNOWN" in name for name in drivers) and time.monotonic() < deadline:
+    while UNKNOWN_NAME in drivers and time.monotonic() < deadline:
         time.sleep(MAX_SPIN_S)
         drivers = other_publishers()
     if drivers:

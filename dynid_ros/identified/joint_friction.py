@@ -40,16 +40,6 @@ def friction_values(document: dict, joints: Sequence[str], labels: Sequence[str]
     return [np.array([entry.number_or_nan(label) for entry in entries]) for label in labels]
 
 
-def determined_friction(document: dict) -> dict:
-    """Return the section without Coulomb friction and offset of joints whose torques by direction are known."""
-    return {
-        joint: {label: value for label, value in entry.items() if label not in ("coulomb", "offset")}
-        if isinstance(entry, dict) and any(is_number(entry.get(label)) for label in DIRECTIONS)
-        else entry
-        for joint, entry in Section.optional(document, "friction").items()
-    }
-
-
 def least_friction(document: Mapping, joint: str) -> tuple[float, float]:
     """Return lower bounds of a joint's Coulomb (N m) and viscous (N m s/rad) friction from the 95 % intervals.
 

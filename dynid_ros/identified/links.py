@@ -256,7 +256,8 @@ class KnownArm:
         whole = self.columns.whole_base(self.columns.first)
         # A rotor inertia that no torque separates from a link is a part of that link's base parameter.
         values = whole.project(np.concatenate([self.model.parameters, self.model.coefficients]))
-        return np.array([dict(zip(whole.columns.tolist(), values, strict=True))[term] for term in self.terms.tolist()])
+        value_of = dict(zip(whole.columns.tolist(), values, strict=True))
+        return np.array([value_of[term] for term in self.terms.tolist()])
 
     def document(self) -> dict:
         """Return entries of `identified.yaml`: a text per row of the covariance's lower triangle and of the shifts."""

@@ -82,7 +82,8 @@ class SlowDiscovery:
 
     def get_publishers_info_by_topic(self, topic):
         """Return the publisher."""
-        return [SimpleNamespace(node_name=self.names.pop(0) if len(self.names) > 1 else self.names[0])]
+        name = self.names.pop(0) if len(self.names) > 1 else self.names[0]
+        return [SimpleNamespace(node_name=name, node_namespace="/")]
 
 
 def test_the_name_of_a_publisher_may_arrive_late():

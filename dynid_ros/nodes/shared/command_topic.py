@@ -75,9 +75,7 @@ class CommandTopic:
         """Message that names other publishers of the topic; empty without any."""
         if self._node.count_publishers(self.name) <= int(self.is_open):  # much faster than the query below
             return ""
-        publishers = [
-            (_node_of(info), info.topic_type) for info in self._node.get_publishers_info_by_topic(self._topic)
-        ]
+        publishers = [(node_of(info), info.topic_type) for info in self._node.get_publishers_info_by_topic(self._topic)]
         this_node = self._node.get_fully_qualified_name()
         this_publisher = (this_node, _type_name(self._kind))
         if self.is_open and this_publisher in publishers:
@@ -95,7 +93,7 @@ class CommandTopic:
     @property
     def other_nodes(self) -> list[str]:
         """Full names of other nodes that publish here; a node of the same name is usually a killed predecessor."""
-        names = {_node_of(info) for info in self._node.get_publishers_info_by_topic(self.name)}
+        names = {node_of(info) for info in self._node.get_publishers_info_by_topic(self.name)}
         return sorted(names - {self._node.get_fully_qualified_name(), UNKNOWN_NAME})
 
     @property
@@ -160,12 +158,13 @@ class CommandTopic:
 
 def publishers_of(node: Node, topic: str) -> str:
     """Return a note in brackets that names the publishers of a topic; empty for fewer than two."""
-    names = sorted(_node_of(info) for info in node.get_publishers_info_by_topic(topic))
+    names = sorted(node_of(info) for info in node.get_publishers_info_by_topic(topic))
     return f" ({topic} is published by {' and '.join(names)})" if len(names) > 1 else ""
 
 
-def _node_of(publisher: TopicEndpointInfo) -> str:
-    if "UNKNOWN" in publisher.node_name:  # the node of the publisher is not discovered yet
+def node_of(publisher: TopicEndpointInfo) -> str:
+    """Return the full name of a publisher's node, or `UNKNOWN_NAME` until the middleware knows it."""
+    if "UNKNOWN" in publisher.node_name:
         return UNKNOWN_NAME
     return f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
 
