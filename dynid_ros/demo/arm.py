@@ -27,6 +27,9 @@ CUBIC_PEAK = 1.5
 """Largest speed of a cubic between standstills, over its mean speed."""
 MIN_MOVE_TIME_S = 1.0
 REST_TIME_S = 0.3
+REST_SPREAD_RAD = 0.002
+"""Duration of rest after a move, and largest range of a joint, rad or m, in that time."""
+REST_TIMEOUT_S = 10.0
 STATES_TIMEOUT_S = 10.0
 RAMP_TIMEOUT_S = 10.0
 DISCOVERY_TIME_S = 0.1
@@ -87,8 +90,18 @@ class DemoArm:
         spin_for(self._node, duration)
 
     def move(self, pose: Sequence[float]) -> None:
-        """Move slowly to a pose in position mode, and wait until the arm rests."""
-        self.wait(self.begin_move(pose) + REST_TIME_S)
+        """Move slowly to a pose in position mode, and wait until the arm rests.
+
+        The stamps of joint states count, because a busy computer delays the simulated arm.
+
+        Raises:
+            DynidError: the arm does not come to rest.
+        """
+        with self.listening():
+            start = self.track[-1][0]
+            duration = self.begin_move(pose)
+            missing = "the arm does not come to rest at the end of a move; see the log of the simulator"
+            spin_until(self._node, lambda: self._rests_after(start + duration), duration + REST_TIMEOUT_S, missing)
 
     def begin_move(self, pose: Sequence[float]) -> float:
         """Send a slow move to a pose and return its duration, s; the controller interpolates."""
@@ -170,6 +183,14 @@ class DemoArm:
         if not moved.size:
             raise DynidError("the arm has not moved; see the log of node excitation")
         return self.track[moved[0]][0]
+
+    def _rests_after(self, stamp: float) -> bool:
+        """Whether the last `REST_TIME_S` of the track are later than `stamp`, s, and at rest."""
+        last = self.track[-1][0]
+        if last < stamp + REST_TIME_S:
+            return False
+        recent = [position for time, position in self.track if time >= last - REST_TIME_S]
+        return bool(np.ptp(recent, axis=0).max() <= REST_SPREAD_RAD)
 
     def _on_joint_state(self, message: JointState) -> None:
         stamp = message.header.stamp
