@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dynid_ros.display import Plotted
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import require_name
+from dynid_ros.files.disk_arrays import row_blocks, take_columns
 from dynid_ros.recording import tables
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries, require_increasing
@@ -173,6 +174,8 @@ class Recording(Plotted):
         Raises:
             RecordingError: joints are missing.
         """
+        if tuple(joint_names) == self.joint_names:
+            return self
         missing = [name for name in joint_names if name not in self.joint_names]
         if missing:
             raise RecordingError(
@@ -184,10 +187,10 @@ class Recording(Plotted):
             self,
             joint_names=tuple(joint_names),
             others={**self.others, **rest},
-            position=self.position[:, columns],
-            velocity=self.velocity[:, columns],
-            torque=self.torque[:, columns],
-            link_position=None if self.link_position is None else self.link_position[:, columns],
+            position=take_columns(self.position, columns),
+            velocity=take_columns(self.velocity, columns),
+            torque=take_columns(self.torque, columns),
+            link_position=None if self.link_position is None else take_columns(self.link_position, columns),
             command=None if self.command is None else self.command.select(columns),
         )
 
@@ -270,15 +273,24 @@ class Recording(Plotted):
             array = getattr(self, name)
             if array is None:
                 continue
-            good = np.abs(array) <= MAX_VALUE
-            bad = np.argwhere(~(good if name == "position" else good | np.isnan(array)))
-            if bad.size:
-                sample, joint = bad[0]
+            bad = []
+            for rows in row_blocks(len(array)):
+                bad.append(np.argwhere(~_is_acceptable(array[rows], name)))
+                bad[-1][:, 0] += rows.start
+            count = sum(map(len, bad))
+            if count:
+                sample, joint = next(part for part in bad if len(part))[0]
                 raise RecordingError(
                     f"{self.source}: {name} of joint '{self.joint_names[joint]}' is {array[sample, joint]} at sample "
-                    f"{sample}, t = {self.time[sample]:g} s ({len(bad)} such values); expected a number up to "
+                    f"{sample}, t = {self.time[sample]:g} s ({count} such values); expected a number up to "
                     f"{MAX_VALUE:g}: remove these samples, or record again"
                 )
+
+
+def _is_acceptable(values: np.ndarray, name: str) -> np.ndarray:
+    """Return a mask (N, n) of the values that a recording may have; positions must be known."""
+    good = np.abs(values) <= MAX_VALUE
+    return good if name == "position" else good | np.isnan(values)
 
 
 RecordingLike = Recording | str | Path
@@ -305,13 +317,15 @@ def read_all(given: Sequence[Recordings], joint_names: Sequence[str] | None = No
 
 def practically_zero(torque: np.ndarray) -> np.ndarray:
     """Return a mask (n,) of the joints whose torques (N, n) are recorded, but zero or too small to be measured."""
-    recorded = np.isfinite(torque).any(axis=0)
-    magnitude = np.abs(torque[:, recorded])
-    # The quantile excludes spikes, compared with which every other torque would seem to be zero.
-    usual = np.nanquantile(magnitude, 0.99, axis=0).max(initial=0.0)
-    dead = np.zeros(torque.shape[1], bool)
-    dead[recorded] = np.nanmax(magnitude, axis=0) <= max(MIN_TORQUE, MIN_TORQUE_SHARE * usual)
-    return dead
+    largest = np.full(torque.shape[1], np.inf)
+    usual = 0.0
+    for j, column in enumerate(torque.T):
+        magnitude = np.abs(column[np.isfinite(column)])
+        if magnitude.size:
+            largest[j] = magnitude.max()
+            # The quantile excludes spikes, compared with which every other torque would seem to be zero.
+            usual = max(usual, float(np.quantile(magnitude, 0.99, overwrite_input=True)))
+    return largest <= max(MIN_TORQUE, MIN_TORQUE_SHARE * usual)
 
 
 def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recording:

@@ -13,13 +13,12 @@ the columns. Archives of this package also contain `start_time`, wrenches, poses
 """
 
 import csv
-import math
 import re
 import warnings
-import zipfile
 from array import array as packed_array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
@@ -27,7 +26,15 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, atomic_file, csv_line, require_file
+from dynid_ros.files.disk_arrays import (
+    ROWS_PER_BLOCK,
+    collect_rows,
+    new_array,
+    row_blocks,
+    take_columns,
+)
 from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.npz_arrays import read_arrays
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries
 
 if TYPE_CHECKING:
@@ -85,7 +92,7 @@ class Table:
             )
             remark = f"its first {unstamped} samples have the time 0, long before all others, and are left out"
             return {**kept.fields(convention), "clock_remark": remark}
-        unknown = np.full(self.columns["position"].shape, np.nan)
+        unknown = np.broadcast_to(np.nan, self.columns["position"].shape)
         return {
             "joint_names": self.joint_names,
             "time": self.clock - self.clock[:1],
@@ -175,15 +182,17 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
     columns = {}
     for quantity in QUANTITIES:
         if any((quantity, joint) in cells for joint in joints):
-            columns[quantity] = np.full((len(values), len(joints)), np.nan)
-            for i, joint in enumerate(joints):
-                if (quantity, joint) in cells:
-                    columns[quantity][:, i] = values[:, used.index(cells[quantity, joint])]
+            places = [(i, used.index(cells[quantity, j])) for i, j in enumerate(joints) if (quantity, j) in cells]
+            columns[quantity] = new_array(len(values), len(joints))
+            for rows in row_blocks(len(values)):
+                columns[quantity][rows] = np.nan
+                for i, column in places:
+                    columns[quantity][rows, i] = values[rows, column]
     if all(joint.isdigit() for joint in joints):
         order = sorted(range(len(joints)), key=lambda i: int(joints[i]))
-        columns = {quantity: array[:, order] for quantity, array in columns.items()}
+        columns = {quantity: take_columns(array, order) for quantity, array in columns.items()}
         joints = list(joint_names_of_columns(len(joints), joint_names, str(path)))
-    return Table(str(path), tuple(joints), values[:, used.index(clock)], columns).fields(convention)
+    return Table(str(path), tuple(joints), values[:, used.index(clock)].copy(), columns).fields(convention)
 
 
 def write_csv(recording: "Recording", path: Path) -> None:
@@ -246,19 +255,30 @@ def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, 
 def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
     """Return the used columns (N, len(used))."""
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*no data.*")
-            with path.open(encoding=ENCODING, newline="") as file:
-                values = np.loadtxt(_lines(file, path), delimiter=",", skiprows=1, comments=None, ndmin=2)
-        if values.shape[1] == len(header):
-            return values[:, used]
+        return collect_rows(_plain_rows(path, header, used), len(used))
     except ValueError:
         pass
     # This reader is ten times slower, but accepts empty cells and columns of text, and finds a wrong cell.
-    cells = packed_array("d")
-    for row in _parsed_rows(path, header, used):
-        cells.extend(row)
-    return np.array(cells).reshape(-1, len(used))
+    return collect_rows(_parsed_rows(path, header, used), len(used))
+
+
+def _plain_rows(path: Path, header: list[str], used: list[int]) -> Iterator[np.ndarray]:
+    """Yield blocks (M, len(used)) of a table that has nothing but numbers.
+
+    Raises:
+        ValueError: a cell is empty or no number, or a line has another number of cells.
+    """
+    with path.open(encoding=ENCODING, newline="") as file:
+        lines = _lines(file, path)
+        next(lines)
+        while block := list(islice(lines, ROWS_PER_BLOCK)):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*no data.*")
+                values = np.loadtxt(block, delimiter=",", comments=None, ndmin=2)
+            if values.size and values.shape[1] != len(header):
+                raise ValueError(f"{values.shape[1]} cells")
+            if values.size:
+                yield values[:, used]
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
@@ -272,7 +292,15 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[list[float]]:
+def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[np.ndarray]:
+    """Yield blocks (M, len(used)) of a table in which cells may be empty."""
+    rows = _parsed_cells(path, header, used)
+    while cells := packed_array("d", chain.from_iterable(islice(rows, ROWS_PER_BLOCK))):
+        yield np.array(cells).reshape(-1, len(used))
+
+
+def _parsed_cells(path: Path, header: list[str], used: list[int]) -> Iterator[list[float]]:
+    """Yield the used cells of each line."""
     with path.open(encoding=ENCODING, newline="") as file:
         rows = csv.reader(_lines(file, path))
         next(rows)
@@ -296,12 +324,6 @@ def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[lis
             yield values
 
 
-MAX_ARRAY_BYTES = 8_000 * MEGABYTE
-"""Largest size of all arrays together."""
-MIN_COMPARED_BYTES = 100 * MEGABYTE
-"""Size of the arrays from which it is compared with the size of the archive."""
-MAX_COMPRESSION = 300
-"""Largest ratio of the two sizes; only arrays made for this purpose have a larger one."""
 SERIES_TYPES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
     "wrenches": WrenchSeries,
     "poses": PoseSeries,
@@ -320,7 +342,7 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
     """
     try:
         require_file(path)
-        arrays = _read_arrays(path)
+        arrays = read_arrays(path)
     except Exception as error:  # zipfile, its decompressors and NumPy raise a dozen kinds
         reason = getattr(error, "strerror", None) or error or type(error).__name__
         raise RecordingError(
@@ -376,28 +398,6 @@ def write_npz(recording: "Recording", path: Path) -> None:
                 arrays[f"{kind}:{name}:{field.name}"] = getattr(series, field.name)
     with atomic_file(path) as file:
         np.savez(file, **arrays)
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        size = sum(member.file_size for member in members)
-        if size > MAX_ARRAY_BYTES or (size > MIN_COMPARED_BYTES and size > MAX_COMPRESSION * path.stat().st_size):
-            raise ValueError(f"{path.stat().st_size} bytes hold {size / MEGABYTE:.0f} MB")
-        for member in members:
-            _require_size(archive, member)
-    with np.load(path, allow_pickle=False) as archive:
-        return {key: archive[key] for key in archive.files}
-
-
-def _require_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """Refuse an array whose header has a larger size than the member: NumPy allocates that memory at once."""
-    with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, kind = read_header(file)
-        if math.prod(shape) * max(kind.itemsize, 1) > member.file_size:  # entries of no size take memory when converted
-            raise ValueError(f"{member.filename} is shorter than an array of shape {shape}")
 
 
 def _single(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> float:

@@ -1,0 +1,146 @@
+"""Arrays of long recordings, kept in temporary files instead of memory.
+
+An array above `MIN_DISK_BYTES` is a mapped file without a name, which the system removes with the array. Its pages
+count as memory of the program once they are used, so loops over its rows release them again.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from weakref import WeakSet
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.files.bounded import MEGABYTE
+
+MIN_DISK_BYTES = 8 * MEGABYTE
+"""Smallest size of an array that is kept in a file."""
+DISK_FOLDER = "/var/tmp"
+"""Folder of the files where it exists: /tmp may be kept in memory."""
+ROWS_PER_BLOCK = 20_000
+"""Number of rows that are processed together."""
+_maps: WeakSet[mmap.mmap] = WeakSet()
+
+
+def new_array(*shape: int) -> NDArray:
+    """Return an array of floats, in a file if it is large and there is space; its content is undefined."""
+    size = 8 * math.prod(shape)
+    if size < MIN_DISK_BYTES:
+        return np.empty(shape)
+    try:
+        with tempfile.TemporaryFile(dir=_folder()) as file:
+            # Without reserved space, writing to a full disk would end the program.
+            os.posix_fallocate(file.fileno(), 0, size)
+            mapped = mmap.mmap(file.fileno(), size)
+    except (OSError, AttributeError):
+        return np.empty(shape)
+    _maps.add(mapped)
+    return np.ndarray(shape, dtype=float, buffer=mapped)
+
+
+def release_pages() -> None:
+    """Remove the pages of all arrays in files from memory; they are read again when they are used."""
+    for mapped in tuple(_maps):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def row_blocks(n_rows: int, rows_per_block: int = ROWS_PER_BLOCK) -> Iterator[slice]:
+    """Yield slices that cover the rows of arrays, and release the pages of each block after its use."""
+    for start in range(0, n_rows, rows_per_block):
+        yield slice(start, min(start + rows_per_block, n_rows))
+        if n_rows > rows_per_block:
+            release_pages()
+
+
+def overlapping_blocks(
+    n_rows: int, reach: int, rows_per_block: int = ROWS_PER_BLOCK
+) -> Iterator[tuple[slice, slice, slice]]:
+    """Yield blocks with `reach` more rows on each side where there are as many.
+
+    Yields:
+        Rows of the block, rows of the block with its neighbours, and the place of the first in the second.
+    """
+    for rows in row_blocks(n_rows, rows_per_block):
+        window = slice(max(0, rows.start - reach), min(n_rows, rows.stop + reach))
+        yield rows, window, slice(rows.start - window.start, rows.stop - window.start)
+
+
+def map_blocks(
+    function: Callable[[NDArray], NDArray], values: NDArray, reach: int, rows_per_block: int = ROWS_PER_BLOCK
+) -> NDArray:
+    """Return a function of values (N, …), each of whose rows depends on `reach` rows on each side, block by block."""
+    if len(values) <= rows_per_block + 2 * reach:
+        return function(values)
+    result = new_array(*values.shape)
+    for rows, window, inner in overlapping_blocks(len(values), reach, rows_per_block):
+        result[rows] = function(values[window])[inner]
+    return result
+
+
+def stack_columns(arrays: Sequence[NDArray]) -> NDArray:
+    """Return arrays (N, …) side by side as (N, k)."""
+    columns = [array.reshape(len(array), -1) for array in arrays]
+    result = new_array(len(columns[0]), sum(part.shape[1] for part in columns))
+    for rows in row_blocks(len(result)):
+        np.concatenate([part[rows] for part in columns], axis=1, out=result[rows])
+    return result
+
+
+def take_columns(array: NDArray, columns: Sequence[int]) -> NDArray:
+    """Return some columns of an array (N, n) in this order; without a change, the array itself."""
+    if list(columns) == list(range(array.shape[1])):
+        return array
+    result = new_array(len(array), len(columns))
+    for rows in row_blocks(len(array)):
+        result[rows] = array[rows][:, columns]
+    return result
+
+
+def take_rows(array: NDArray, chosen: NDArray) -> NDArray:
+    """Return the chosen rows of an array (N, …), by a mask (N,); without a change, the array itself."""
+    if chosen.all():
+        return array
+    result = new_array(int(np.count_nonzero(chosen)), *array.shape[1:])
+    end = 0
+    for rows in row_blocks(len(array)):
+        part = array[rows][chosen[rows]]
+        result[end : end + len(part)] = part
+        end += len(part)
+    return result
+
+
+def collect_rows(parts: Iterable[NDArray], n_columns: int) -> NDArray:
+    """Return parts (M, k) below each other, in a file if they are large.
+
+    Raises:
+        OSError: there is no space for the file.
+    """
+    kept: list[NDArray] = []
+    n_bytes = 0
+    rows = iter(parts)
+    for part in rows:
+        kept.append(part)
+        n_bytes += part.nbytes
+        if n_bytes >= MIN_DISK_BYTES:
+            break
+    else:
+        return np.concatenate(kept) if kept else np.empty((0, n_columns))
+    with tempfile.TemporaryFile(dir=_folder()) as file:
+        for part in chain(kept, rows):
+            file.write(np.ascontiguousarray(part, dtype=float).data)
+        kept.clear()
+        file.flush()
+        mapped = mmap.mmap(file.fileno(), 0)
+    _maps.add(mapped)
+    return np.frombuffer(mapped).reshape(-1, n_columns)
+
+
+def _folder() -> str | None:
+    """Return the folder of the files; None: the default of the system."""
+    return DISK_FOLDER if os.access(DISK_FOLDER, os.W_OK) else None

@@ -1,0 +1,57 @@
+"""Arrays of long recordings in files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid_ros.files import disk_arrays
+from dynid_ros.files.disk_arrays import collect_rows, map_blocks, new_array, release_pages, stack_columns, take_rows
+
+N_ROWS = 50_000
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    monkeypatch.setattr(disk_arrays, "MIN_DISK_BYTES", 1000)
+    return np.random.default_rng(0).normal(size=(N_ROWS, 3))
+
+
+def resident_kilobytes():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssFile"))
+
+
+def test_released_pages_leave_memory_and_keep_their_content(rows):
+    array = new_array(4_000_000, 3)
+    array[:] = 7.0
+    before = resident_kilobytes()
+    release_pages()
+    assert resident_kilobytes() < before - 80_000
+    assert (array[::100_000] == 7.0).all()
+
+
+def test_an_array_is_in_memory_where_no_file_can_be_made(rows, monkeypatch):
+    monkeypatch.setattr(disk_arrays, "DISK_FOLDER", "/proc")
+    monkeypatch.setattr(disk_arrays.tempfile, "tempdir", "/nowhere")
+    assert new_array(N_ROWS, 3).base is None
+
+
+def test_blocks_give_what_the_whole_array_gives(rows):
+    def smooth(values):
+        padded = np.pad(values, ((2, 2), (0, 0)))
+        return sum(padded[k : k + len(values)] for k in range(5))
+
+    assert np.array_equal(map_blocks(smooth, rows, reach=2, rows_per_block=7000), smooth(rows))
+
+
+def test_collected_and_stacked_rows_equal_those_in_memory(rows):
+    parts = np.array_split(rows, 7)
+    assert np.array_equal(collect_rows(iter(parts), 3), rows)
+    assert np.array_equal(stack_columns([rows, rows[:, 0]]), np.column_stack([rows, rows[:, 0]]))
+
+
+def test_rows_are_taken_in_their_order_and_not_copied_without_need(rows):
+    chosen = rows[:, 0] > 0
+    assert np.array_equal(take_rows(rows, chosen), rows[chosen])
+    assert take_rows(rows, np.ones(N_ROWS, bool)) is rows
