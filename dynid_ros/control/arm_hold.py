@@ -8,6 +8,8 @@ from dynid_ros.control.joint_motion import JointMotion
 
 ENGAGE_S = 0.1
 """Time in which the brakes reach full damping and the spring reaches or loses its largest torque, s."""
+PLANNED_SPEED_MARGIN = 1.2
+"""Multiple of the planned speed above which a joint is braked."""
 
 
 class ArmHold:
@@ -32,6 +34,7 @@ class ArmHold:
         *,
         brakes: bool,
         scale: float,
+        planned: Sequence[float],
     ) -> list[float] | None:
         """Return the torque (n,) of brake and spring, N m (N); None if both are off.
 
@@ -42,6 +45,7 @@ class ArmHold:
             joints: speed limits, brake limits, and damping gains of the feedback, which reduce the braking needed.
             brakes: whether to brake at any speed; otherwise only above the speed limits.
             scale: factor on the spring torque, 0 to 1.
+            planned: (n,) speeds of a planned motion, which is not braked.
         """
         brake = joints.brake
         if brake is None:
@@ -52,7 +56,12 @@ class ArmHold:
         for i, (wanted, limit) in enumerate(zip(spring, brake.hold_limit, strict=True)):
             step = limit * elapsed / ENGAGE_S
             self._spring[i] = min(max(wanted, self._spring[i] - step), self._spring[i] + step)
-        allowed = [0.0] * len(joints.names) if brakes else joints.speed_limit
+        allowed = [0.0] * len(joints.names)
+        if not brakes:
+            allowed = [
+                max(limit, PLANNED_SPEED_MARGIN * speed)
+                for limit, speed in zip(joints.speed_limit, planned, strict=True)
+            ]
         slow = all(abs(v) <= free for v, free in zip(motion.velocity, allowed, strict=True))
         if slow and not brakes and not any(self._spring):
             self._braked_since = math.inf

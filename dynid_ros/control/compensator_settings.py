@@ -80,6 +80,8 @@ class JointSettings:
         margin: distance beyond the robot's position limits that still counts as plausible.
         speed_limit: speed above which a joint is braked.
         brake: damping that the loop can apply; None: joints are not braked.
+        planned_scale: factor on the torque of the planned motion.
+        planned_torque: largest torque of the planned motion.
     """
 
     names: tuple[str, ...]
@@ -93,6 +95,8 @@ class JointSettings:
     margin: float
     speed_limit: tuple[float, ...] = ()
     brake: JointBrake | None = None
+    planned_scale: tuple[float, ...] = ()
+    planned_torque: tuple[float, ...] = ()
 
     @classmethod
     def from_robot(
@@ -108,6 +112,8 @@ class JointSettings:
         feedback: FeedbackGains | None = None,
         speed_limit: Sequence[float] = (),
         brake: JointBrake | None = None,
+        planned_scale: Sequence[float] = (0.0,),
+        planned_limit: float = 0.5,
     ) -> "JointSettings":
         """Derive the settings from a robot; a sequence of one value holds for all joints.
 
@@ -122,6 +128,8 @@ class JointSettings:
             feedback: gains about the desired pose, and friction; None: no feedback.
             speed_limit: speeds above which joints are braked; empty: half of the URDF's velocity limits.
             brake: damping that the loop can apply; None: joints are not braked.
+            planned_scale: factor on the torque of the planned motion, 0 (none) to 1.
+            planned_limit: largest torque of the planned motion, as a fraction of the torque limits.
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
@@ -158,6 +166,33 @@ class JointSettings:
             margin=limit_margin,
             speed_limit=_speed_limits(robot, speed_limit),
             brake=brake,
+            planned_scale=numbers(planned_scale, names, "motion_scale", least=0.0),
+            planned_torque=tuple(planned_limit * value for value in torques),
+        )
+
+    def check_names(self, names: Sequence[str]) -> None:
+        """Check that another model has these joints.
+
+        Raises:
+            ControlError: it has others.
+        """
+        if tuple(names) != self.names:
+            new, old = ", ".join(names), ", ".join(self.names)
+            raise ControlError(f"the new model is of joints {new}, the one in force of {old}; configure anew")
+
+    def clipped(self, gravity: Sequence[float], *added: Sequence[float]) -> tuple[list[float], tuple[str, ...]]:
+        """Return the torque (n,) within the limits, N m (N), and the names of the joints that a limit clips.
+
+        Args:
+            gravity: (n,) gravity torque, N m (N), without the gains.
+            added: further torques (n,), N m (N).
+        """
+        rows = zip(self.gain, gravity, *added, strict=True)
+        wanted = [gain * value + sum(more) for gain, value, *more in rows]
+        pairs = list(zip(self.names, wanted, self.torque, strict=True))
+        return (
+            [min(max(value, -limit), limit) for _, value, limit in pairs],
+            tuple(name for name, value, limit in pairs if abs(value) > limit),
         )
 
     def clipped_gravity(self, gravity: Callable[..., Sequence[float]], position: Sequence[float]) -> list[float]:
@@ -173,8 +208,7 @@ class JointSettings:
             torque = gravity(position)
         except ControlError:
             return []
-        rows = zip(self.gain, torque, self.torque, strict=True)
-        target = [min(max(gain * value, -limit), limit) for gain, value, limit in rows]
+        target, _ = self.clipped(torque)
         return target if all(map(math.isfinite, target)) else []
 
     def checked_target(self, position: Sequence[float]) -> Sequence[float]:
@@ -191,6 +225,18 @@ class JointSettings:
                     f"joint '{name}' is to go to {value:.4f}; its limits are {smallest:.4f} to {largest:.4f}"
                 )
         return position
+
+    def check_torque(self, torque: Sequence[float]) -> None:
+        """Check that the present torque (n,), N m (N), is within these limits.
+
+        Raises:
+            ControlError: a torque is above its limit, from which a fault could not fade in time.
+        """
+        for name, value, limit in zip(self.names, torque, self.torque, strict=True):
+            if abs(value) > limit:
+                raise ControlError(
+                    f"on joint '{name}' {value:.3g} N m (N) act, and its limit is to be {limit:.3g}; disable first"
+                )
 
     def checked_start(self, torque: Sequence[float]) -> list[float]:
         """Return the torque (n,) that acts before the first command, N m (N), clipped to the limits.

@@ -3,6 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from dynid_ros.control.compensator_settings import Timing
+from dynid_ros.control.joint_brake import JointBrake
+
 END_SPEED_FACTOR = 2.0
 """Factor on the descent speed if the process must end soon."""
 REST_SPEED = 0.02
@@ -38,6 +41,25 @@ class Descent:
         self._speed = speed
         self._moved = -math.inf
         self._empty_since: float | None = None
+
+    @classmethod
+    def plan(
+        cls, hold_until: float, timing: Timing, brake: JointBrake | None, delay: float, ends: float | None
+    ) -> "Descent":
+        """Return a descent that does not make the arm swing.
+
+        Args:
+            hold_until: end of the hold, s of the steady clock.
+            timing: duration of the ramp, which is longer if the brake needs that, and speed.
+            brake: damping of the loop; None: joints are not braked.
+            delay: delay of the loop, s.
+            ends: time by which the descent must end, which makes it faster, s; None: no such time.
+        """
+        ramp_time = timing.ramp_time
+        speed = timing.descent_speed if ends is None else END_SPEED_FACTOR * timing.descent_speed
+        if brake is not None:
+            ramp_time = max(ramp_time, min(brake.lowering_time(delay, speed), MAX_RAMP_S))
+        return cls(hold_until, ramp_time, speed, ends)
 
     def pace(self, time: float, velocity: Sequence[float], brakes: bool) -> float:
         """Return the change of the scale, 1/s.

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from dynid_ros.control.arm_hold import ArmHold
 from dynid_ros.control.compensator_settings import JointSettings, Timing
-from dynid_ros.control.descent import END_SPEED_FACTOR, MAX_RAMP_S, Descent
+from dynid_ros.control.descent import Descent
 from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_motion import JointMotion
 from dynid_ros.control.joint_state_check import JointStateCheck
-from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MIN_PUSH_FRACTION, MotionWatch, Verdict, explain
+from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MotionWatch, Verdict, explain, pushes
+from dynid_ros.control.planned_motion import PlannedMotion
 from dynid_ros.control.torque_ramp import LOAD_CHANGE_S, TorqueRamp
 from dynid_ros.errors import ControlError
 
@@ -31,11 +32,12 @@ class State(enum.Enum):
 class GravityCompensator:
     """Compensation torque computed from joint positions; the caller passes the time, in seconds of one steady clock.
 
-    While enabled the target is `s · clip(gain · gravity(q) + feedback, ±limit)`, where s runs from 0 to 1 within
-    `ramp_time`. Feedback is PD about a desired pose, which is the pose at `enable` until `aim` moves it, and friction,
-    as far as the settings have gains for them. Between two commands the torque changes by at most `rate · dt`, where dt
-    counts for a few mean periods at most, in every state and through every change. A new model, load or scale comes in
-    within `ramp_time`. The torque begins at zero, or at the torque that acts already.
+    While enabled the target is `s · clip(gain · gravity(q) + feedback + planned, ±limit)`, where s runs from 0 to 1
+    within `ramp_time`. Feedback is PD about a desired pose, which is the pose at `enable` until `aim` moves it, and
+    friction, as far as the settings have gains for them. Planned is the torque of a planned motion (`plan`). Between
+    two commands the torque changes by at most `rate · dt`, where dt counts for a few mean periods at most, in every
+    state and through every change. A new model, load or scale comes in within `ramp_time`. The torque begins at zero,
+    or at the torque that acts already.
 
     The motion is watched. A joint that exceeds its speed limit is braked. While more torque comes in, an arm that
     begins to move by itself gets the torque back at which it rested; `notice` says why.
@@ -57,6 +59,7 @@ class GravityCompensator:
         limited: joints whose torque would exceed its limit.
         joints: settings in force.
         motion: velocities of the joints and delay of the loop.
+        plan: planned motion, whose torque is added while enabled.
     """
 
     def __init__(self, gravity: GravityTorque, joints: JointSettings, timing: Timing) -> None:
@@ -67,6 +70,7 @@ class GravityCompensator:
         self.limited: tuple[str, ...] = ()
         self.joints = joints
         self.motion = JointMotion(len(joints.names))
+        self.plan = PlannedMotion(joints)
         self._gravity = gravity
         self._feedback = JointFeedback()
         self._timing = timing
@@ -266,9 +270,7 @@ class GravityCompensator:
         Raises:
             ControlError: the model has other joints.
         """
-        if joints.names != self.joints.names:
-            new, old = ", ".join(joints.names), ", ".join(self.joints.names)
-            raise ControlError(f"the new model is of joints {new}, the one in force of {old}; configure anew")
+        self.joints.check_names(joints.names)
         ramp_time = self._timing.ramp_time
         self._change(gravity, joints, min(ramp_time, LOAD_CHANGE_S) if load else ramp_time)
 
@@ -278,11 +280,7 @@ class GravityCompensator:
         Raises:
             ControlError: a torque limit is below the present torque, from which a fault could not fade in time.
         """
-        for name, torque, limit in zip(joints.names, self._ramp.torque, joints.torque, strict=True):
-            if abs(torque) > limit:
-                raise ControlError(
-                    f"on joint '{name}' {torque:.3g} N m (N) act, and its limit is to be {limit:.3g}; disable first"
-                )
+        joints.check_torque(self._ramp.torque)
         if self._following:
             self._feedback.stiffen(self.joints.feedback, joints.feedback, self.position)
         self._timing = timing
@@ -290,6 +288,7 @@ class GravityCompensator:
             self._change(self._gravity, joints, timing.ramp_time)
         else:
             self.joints = joints
+        self.plan.joints = joints
 
     def update(
         self,
@@ -339,8 +338,15 @@ class GravityCompensator:
         if not all(map(math.isfinite, gravity)):
             self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
             return self._fade(time)
+        if self.plan.is_setpoint:
+            self.plan.report(time, self._feedback.desired, self._feedback.speed, [0.0] * len(gravity))
+        motion_torque = getattr(self._gravity, "motion", None) if self._enabled else None
+        planned = self.plan.torque(time, position, gravity, motion_torque, self.motion.command_delay)
+        if self.plan.moves:
+            self._watch.end()
         self._look_at_motion(time)
-        return self._step(time, self._clip(gravity, feedback))
+        target, self.limited = self.joints.clipped(gravity, feedback, planned)
+        return self._step(time, target)
 
     def watch(self, time: float) -> list[float] | None:
         """Return the torque between joint states, or None; called periodically to detect silence and drive ramps."""
@@ -349,20 +355,12 @@ class GravityCompensator:
             self._ramp.hold(time + self._timing.hold_on_silence)
         return self._fade(time)
 
-    def _clip(self, gravity: Sequence[float], feedback: Sequence[float]) -> list[float]:
-        joints = self.joints
-        wanted = [gain * value + more for gain, value, more in zip(joints.gain, gravity, feedback, strict=True)]
-        self.limited = tuple(
-            name for name, value, limit in zip(joints.names, wanted, joints.torque, strict=True) if abs(value) > limit
-        )
-        return [min(max(value, -limit), limit) for value, limit in zip(wanted, joints.torque, strict=True)]
-
     def _change(self, gravity: GravityTorque, joints: JointSettings, span: float, *, watched: bool = True) -> None:
         """Change gravity torque or gain; the difference in the present pose fades within `span`, s."""
         before = (self._gravity, self.joints)
         old = self._gravity_target()
         self._gravity = gravity
-        self.joints = joints
+        self.joints = self.plan.joints = joints
         new = self._gravity_target()
         if not (self._following and old and new):
             return
@@ -382,12 +380,7 @@ class GravityCompensator:
         target = self._gravity_target()
         if not (target and self._timing.watch_motion):
             return
-        push = [
-            change if abs(change) > MIN_PUSH_FRACTION * limit else 0.0
-            for change, limit in zip(
-                (b - a for a, b in zip(before, target, strict=True)), self.joints.torque, strict=True
-            )
-        ]
+        push = pushes(before, target, self.joints.torque)
         self._watch.begin(self.position, self.motion.velocity, push, released=released)
 
     def _look_at_motion(self, time: float) -> None:
@@ -424,12 +417,7 @@ class GravityCompensator:
             ends: time by which the descent must end, which makes it faster; None: no such time.
         """
         timing = self._timing
-        speed = timing.descent_speed if ends is None else END_SPEED_FACTOR * timing.descent_speed
-        ramp_time = timing.ramp_time
-        if self.joints.brake is not None:
-            needed = self.joints.brake.lowering_time(self.motion.delay, speed)
-            ramp_time = max(ramp_time, min(needed, MAX_RAMP_S))
-        self._descent = Descent(time + hold, ramp_time, speed, ends)
+        self._descent = Descent.plan(time + hold, timing, self.joints.brake, self.motion.delay, ends)
         if hold > 0.0 and not self._hold.pose:
             self._hold.pose = self.position
         self._suspicion = Verdict.QUIET
@@ -497,4 +485,12 @@ class GravityCompensator:
         if self._held is not None:
             return None
         brakes = self.descends or self._suspicion is not Verdict.QUIET
-        return self._hold.torque(time, self.position, self.motion, self.joints, brakes=brakes, scale=self._ramp.scale)
+        return self._hold.torque(
+            time,
+            self.position,
+            self.motion,
+            self.joints,
+            brakes=brakes,
+            scale=self._ramp.scale,
+            planned=self.plan.speed,
+        )

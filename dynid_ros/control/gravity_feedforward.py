@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynid_ros.control.motion_torque import MotionTorque
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.flexible_joints import springs_of
 from dynid_ros.identified.gravity import gravity_moments
@@ -206,9 +207,11 @@ class LoadedGravity:
         springs: springs between motors and links; None: rigid joints.
         own_angles: function to the torque (n,) of counterbalances and cables, each from its joint's position only.
         down: function to gravity (3,) in the frame of a tilting base, m/s^2; None: constant gravity of the model.
+        motion: torque of motions without a load; None: unknown.
 
     Attributes:
         load: carried load.
+        motion: torque of motions with the load; None: unknown.
         model: gravity model of the arm.
         arm_moments: (k,) minimal moments of the arm without load.
         moments: (k,) minimal moments of the arm with its load.
@@ -229,6 +232,7 @@ class LoadedGravity:
         springs: JointSprings | None = None,
         own_angles: Callable[[Sequence[float]], list[float]] | None = None,
         down: Callable[[], Sequence[float]] | None = None,
+        motion: MotionTorque | None = None,
     ) -> None:
         if load is not None and not load.mass <= largest_load:
             raise ControlError(
@@ -242,8 +246,9 @@ class LoadedGravity:
         self.model = model
         self.arm_moments = np.asarray(moments, dtype=float)
         self._frames = frames or LoadFrames(model.robot)
-        carried = 0.0 if load is None else model.project(self._frames.parameters(load))
-        self.moments = self.arm_moments + carried
+        carried = 0.0 if load is None else self._frames.parameters(load)
+        self.moments = self.arm_moments + (0.0 if load is None else model.project(carried))
+        self.motion = None if motion is None else motion.carrying(carried)
         self._torque = model.bind(self.moments, down)
 
     def __call__(self, position: Sequence[float], links: Sequence[float] | None = None) -> list[float]:
@@ -266,13 +271,19 @@ class LoadedGravity:
 
     def carrying(self, load: CarriedLoad | None) -> LoadedGravity:
         """Return a copy with another load, within microseconds."""
-        return self._with(load, self._down)
+        return self._with(load, self._down, self.motion)
 
     def tilting(self, down: Callable[[], Sequence[float]] | None) -> LoadedGravity:
         """Return a copy on a tilting base; `down` returns gravity (3,) in the frame of the base, m/s^2."""
-        return self._with(self.load, down)
+        return self._with(self.load, down, self.motion)
 
-    def _with(self, load: CarriedLoad | None, down: Callable[[], Sequence[float]] | None) -> LoadedGravity:
+    def moving(self, motion: MotionTorque) -> LoadedGravity:
+        """Return a copy that also knows the torque of motions, given without a load."""
+        return self._with(self.load, self._down, motion)
+
+    def _with(
+        self, load: CarriedLoad | None, down: Callable[[], Sequence[float]] | None, motion: MotionTorque | None
+    ) -> LoadedGravity:
         return LoadedGravity(
             self.model,
             self.arm_moments,
@@ -282,6 +293,7 @@ class LoadedGravity:
             springs=self._springs,
             own_angles=self._own_angles,
             down=down,
+            motion=motion,
         )
 
 

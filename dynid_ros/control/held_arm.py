@@ -19,7 +19,7 @@ class HeldArm:
     """An identified arm that a control loop can hold.
 
     Attributes:
-        gravity: gravity torque of the arm and of the load in the file.
+        gravity: gravity torque of the arm and of the load in the file, and the torque of motions if the file has links.
         friction: friction that may be compensated for.
         brake: damping computed from the identified inertias, or from the URDF's if the file has no links.
     """
@@ -47,12 +47,16 @@ def load_held_arm(
     """Read gravity torque, friction and brake of an arm; see `load_gravity_torque` for arguments and errors."""
     identified, robot = robot_of_file(model_file, urdf, base, tip, gravity=gravity, held=held)
     parameters = None
+    loaded = loaded_gravity(identified, robot, **options)
     if "links" in identified:
-        from dynid_ros.identified.links import link_model  # noqa: PLC0415 - not loaded for a model of gravity alone
+        from dynid_ros.control.motion_torque import MotionTorque  # noqa: PLC0415 - not for a model of gravity alone
+        from dynid_ros.identified.links import link_model  # noqa: PLC0415
 
-        parameters = link_model(identified, robot).parameters
+        links = link_model(identified, robot)
+        parameters = links.parameters
+        loaded = loaded.moving(MotionTorque(links))
     return HeldArm(
-        loaded_gravity(identified, robot, **options),
+        loaded,
         IdentifiedFriction.from_document(identified, robot.joint_names),
         JointBrake.from_robot(
             robot, robot.limits.effort.tolist(), parameters=parameters, rotor_inertia=rotor_inertias(identified, robot)

@@ -125,10 +125,12 @@ class JointFeedback:
 
     Attributes:
         desired: (n,) desired position, rad (m); empty before `hold`.
+        speed: (n,) velocity of the desired position, rad/s (m/s).
     """
 
     def __init__(self) -> None:
         self.desired: list[float] = []
+        self.speed: list[float] = []
         self._target: list[float] = []
 
     def hold(self, position: Sequence[float]) -> None:
@@ -168,7 +170,7 @@ class JointFeedback:
             if gains.needs_velocity:
                 raise ControlError("damping and friction need velocities, and none are measured")
             velocity = [0.0] * len(position)
-        speed = self._approach(gains, elapsed)
+        self.speed = speed = self._approach(gains, elapsed)
         if not (gains.holds or gains.needs_velocity):
             return [0.0] * len(position)
         full = gains.friction_velocity

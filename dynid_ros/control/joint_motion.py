@@ -14,6 +14,8 @@ DIFFERENCE_FILTER_INTERVALS = 2.0
 MEASURED_DELAY_INTERVALS = 2.0
 """Delay of a damping torque by measured velocities, in intervals: one until the controller reads the command, half a
 one for the hold of the command, and half a one for the sampling of the driver."""
+COMMAND_DELAY_INTERVALS = 1.5
+"""Mean delay until a command acts, in intervals: one until the controller reads it, half a one for its hold."""
 DIFFERENCE_DELAY_INTERVALS = MEASURED_DELAY_INTERVALS + DIFFERENCE_FILTER_INTERVALS + 0.5
 
 
@@ -39,6 +41,11 @@ class JointMotion:
         """Time from a motion to the torque that answers it, s: age of the joint state, controller cycle, filter."""
         intervals = MEASURED_DELAY_INTERVALS if self._measured else DIFFERENCE_DELAY_INTERVALS
         return self._age + intervals * self.interval
+
+    @property
+    def command_delay(self) -> float:
+        """Mean time from a command to its effect, s."""
+        return COMMAND_DELAY_INTERVALS * self.interval
 
     def update(
         self,

@@ -76,6 +76,13 @@ def explain(verdict: Verdict, joint: str, *, is_change: bool) -> str:
     return f"joint '{joint}' rises by itself: the model is too heavy, or the arm does not carry the load in force"
 
 
+def pushes(before: Sequence[float], after: Sequence[float], limits: Sequence[float]) -> list[float]:
+    """Return the changes (n,) of torques, N m (N); zero for changes that are small beside the limits (n,)."""
+    changes = [b - a for a, b in zip(before, after, strict=True)]
+    rows = zip(changes, limits, strict=True)
+    return [change if abs(change) > MIN_PUSH_FRACTION * limit else 0.0 for change, limit in rows]
+
+
 class MotionWatch:
     """Watch of the arm's motion during changes of the torque.
 

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from dynid_ros.model.arrays import blocks
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.generated_code import FUNCTIONS_OF_ARRAYS, ZERO, Lines, Term, compiled, function_text, variable
+from dynid_ros.model.generated_code import (
+    FUNCTIONS_OF_ARRAYS,
+    FUNCTIONS_OF_FLOATS,
+    ZERO,
+    Lines,
+    Term,
+    compiled,
+    function_text,
+    variable,
+)
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.recursion import (
     gravity_lines,
@@ -35,7 +44,7 @@ def inverse_dynamics(chain: Chain, gravity: NDArray, parameters: NDArray, motion
         parameters: (10 m,) about the link frames.
         motion: positions, velocities and accelerations, each (N, n).
     """
-    function, lumping = _inverse_dynamics_function(chain, _acting_axes(gravity))
+    function, lumping = inverse_dynamics_function(chain, _acting_axes(gravity))
     return _evaluate(chain, function, motion, (gravity.tolist(), (lumping @ parameters).tolist()))
 
 
@@ -55,8 +64,18 @@ def _gravity_terms(acts: Sequence[bool]) -> list[Term]:
 
 
 @lru_cache(maxsize=MAX_CACHED_CHAINS)
-def _inverse_dynamics_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Callable[..., tuple], NDArray]:
-    """Return the function and the matrix (k, 10 m) from the parameters to the k lumped ones that it takes."""
+def inverse_dynamics_function(
+    chain: Chain, acts: tuple[bool, ...], *, one_sample: bool = False
+) -> tuple[Callable[..., tuple], NDArray]:
+    """Return a function to the torques (n,), and the matrix (k, 10 m) from the parameters to the k that it takes.
+
+    The arguments of the function are positions, velocities and accelerations (n,), gravity (3,) and the k parameters.
+
+    Args:
+        chain: the arm.
+        acts: whether gravity acts along each axis of the base frame.
+        one_sample: whether the function takes floats; otherwise it takes arrays.
+    """
     every = np.eye(PARAMETERS_PER_LINK * chain.n_links).reshape(-1, chain.n_links, PARAMETERS_PER_LINK)
     lumping = lumped_bodies(chain, every).reshape(len(every), -1).T
     remains = lumping.any(axis=1)
@@ -67,8 +86,11 @@ def _inverse_dynamics_function(chain: Chain, acts: tuple[bool, ...]) -> tuple[Ca
     torques = inverse_dynamics_lines(lines, chain, _gravity_terms(acts), bodies)
     arguments = {"q": "q", "v": "qd", "a": "qdd", "g": "gravity", "b": "bodies"}
     sizes = {"g": 3, "b": int(remains.sum())}
-    source = function_text("torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes, frees=True)
-    return compiled(source, "torque", tuple, FUNCTIONS_OF_ARRAYS), lumping[remains]
+    source = function_text(
+        "torque", arguments, lines, torques, chain.n_joints, given="", sizes=sizes, frees=not one_sample
+    )
+    functions = FUNCTIONS_OF_FLOATS if one_sample else FUNCTIONS_OF_ARRAYS
+    return compiled(source, "torque", tuple, functions), lumping[remains]
 
 
 @lru_cache(maxsize=MAX_CACHED_CHAINS)

@@ -30,6 +30,7 @@ from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU_PARAMETERS, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
+from dynid_ros.nodes.compensation.controller_plan import ControllerPlan
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint, ReadModel
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
@@ -139,6 +140,16 @@ LIVE = (
     NodeParameter(
         "friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none", above=0.0
     ),
+    NodeParameter(
+        "motion_scale",
+        [0.0],
+        "part of the inertia, Coriolis and friction torque of the planned motion to add; one value, or one per joint",
+        least=0.0,
+        most=1.0,
+    ),
+    NodeParameter(
+        "motion_limit", 0.5, "largest torque of the planned motion, as a part of the torque limits", above=0.0, most=1.0
+    ),
     NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF", above=0.0),
     NodeParameter(
         "effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded", above=0.0, most=1.0
@@ -222,6 +233,16 @@ def read_arm(settings: SimpleNamespace, urdf: str) -> HeldArm:
 def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
     """Return limits and gains of the joints; see `IdentifiedFriction.compensated` for errors of `friction_scale`."""
     robot = arm.robot
+    if any(settings.motion_scale) and arm.gravity.motion is None:
+        raise ControlError(
+            f"motion_scale needs the links of {settings.model_file}, which has gravity alone; run `dynid identify "
+            "links`, or set motion_scale to 0"
+        )
+    if any(settings.motion_scale) and any(settings.friction_scale):
+        raise ControlError(
+            "motion_scale and friction_scale both compensate for friction, of the planned and of the measured motion; "
+            "set one of them to 0"
+        )
     coulomb, viscous = arm.friction.compensated(settings.friction_scale)
     feedback = FeedbackGains.from_robot(
         robot,
@@ -243,6 +264,8 @@ def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
         feedback=feedback,
         speed_limit=_unless(FROM_URDF, settings.speed_limit),
         brake=arm.brake if settings.output == "effort" else None,
+        planned_scale=settings.motion_scale,
+        planned_limit=settings.motion_limit,
     )
     if settings.output == "trajectory" and joints.feedback.needs_velocity:
         raise ControlError(
@@ -336,6 +359,9 @@ def make_loop(
     imu = CompensationImu(node, settings, model.gravity.model)
     model = replace(model, gravity=imu.tilting(model.gravity))
     compensator = GravityCompensator(model.gravity, joints, timing(settings))
+    follows_setpoint = joints.feedback.holds or settings.output == "trajectory"
+    plan = ControllerPlan(node, controller.position.name, compensator.plan)
+    plan.use(joints, follows_setpoint=follows_setpoint)
     return CompensationLoop(
         node,
         compensator,
@@ -358,8 +384,9 @@ def make_loop(
             settings.setpoint_topic,
             compensator,
             joints.names,
-            follows=joints.feedback.holds or settings.output == "trajectory",
+            follows=follows_setpoint,
         ),
+        plan=plan,
     )
 
 

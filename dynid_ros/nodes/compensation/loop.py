@@ -13,6 +13,7 @@ from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, Me
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.base_imu import CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
+from dynid_ros.nodes.compensation.controller_plan import ControllerPlan
 from dynid_ros.nodes.compensation.inputs import (
     CompensationLinks,
     CompensationLoad,
@@ -42,7 +43,7 @@ class CompensationLoop:
     """Gravity compensation that answers each message of the topic `joint_states` by a torque command.
 
     The publisher of commands exists only while the arm is compensated: not before `start`, not while disabled, and not
-    after a fault has ramped the torque to zero. `destroy` also destroys `load`, `links`, `setpoint` and `imu`.
+    after a fault has ramped the torque to zero. `destroy` also destroys `load`, `links`, `setpoint`, `plan` and `imu`.
 
     Args:
         node: node that owns the topics.
@@ -55,6 +56,7 @@ class CompensationLoop:
         load: load that the arm carries.
         links: measured link positions.
         setpoint: set-points of the desired pose.
+        plan: planned motion of a position controller.
         tolerance: largest error of effort in joint states, as a fraction of the effort limits.
 
     Attributes:
@@ -77,6 +79,7 @@ class CompensationLoop:
         load: CompensationLoad,
         links: CompensationLinks,
         setpoint: CompensationSetpoint,
+        plan: ControllerPlan,
         tolerance: float,
     ) -> None:
         self.compensator = compensator
@@ -85,6 +88,7 @@ class CompensationLoop:
         self.load = load
         self.links = links
         self.setpoint = setpoint
+        self.plan = plan
         self.commands = commands
         self.joint_names = list(joint_names)
         self.largest = 0.0
@@ -147,6 +151,7 @@ class CompensationLoop:
         self.load.destroy()
         self.links.destroy()
         self.setpoint.destroy()
+        self.plan.destroy()
 
     @property
     def has_listener(self) -> bool:
@@ -247,11 +252,13 @@ class CompensationLoop:
         """
         if joints.feedback.needs_velocity and not self.compensator.at_rest:
             self.states.last("velocity")
+        follows_setpoint = joints.feedback.holds or self.controller.follows_trajectories
+        self.plan.use(joints, follows_setpoint=follows_setpoint)
         self.compensator.adjust(joints, timing)
         self._tolerance = tolerance
         self.links.timeout = timing.timeout
         self.links.largest = largest_deflection
-        self.setpoint.follows = joints.feedback.holds or self.controller.follows_trajectories
+        self.setpoint.follows = follows_setpoint
 
     @locked
     def gravity_torque(self) -> JointState | None:

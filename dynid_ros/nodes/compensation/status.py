@@ -34,6 +34,7 @@ class CompensationStatus:
             "loads_refused": loop.load.refused,
             "setpoints_refused": loop.setpoint.refused,
             "links": loop.links.problem or ("measured" if loop.links.topic else "not measured"),
+            "planned_motion": self._planned(loop),
             "gravity": loop.imu.described,
             "command_topic": commands.name,
             "subscribers": commands.listeners,
@@ -64,6 +65,13 @@ class CompensationStatus:
                 return f"nobody listens on {commands.name}: the torque reaches no controller"
         silent = loop.running and silence(loop.states.topic, loop.states.heard)
         return silent or commands.others or self._acting(loop) or loop.controller.warning
+
+    @staticmethod
+    def _planned(loop: CompensationLoop) -> str:
+        """Return whether the torque of a planned motion is added."""
+        if not any(loop.compensator.joints.planned_scale):
+            return "not added"
+        return loop.compensator.plan.problem or "added"
 
     def _acting(self, loop: CompensationLoop) -> str:
         """Return a message about torque that acts although disabled; empty without one."""

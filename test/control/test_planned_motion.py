@@ -1,0 +1,233 @@
+"""Feed-forward of a planned motion: what is followed, what fades, and how much better an arm tracks."""
+
+from dataclasses import replace
+
+import numpy as np
+import planar_arm
+import pytest
+
+pytest.importorskip("mujoco")
+
+import demo_arm_model
+from helpers.floating_arm import ROTOR_PER_EFFORT, STRANGERS
+
+from dynid_ros.control import GravityCompensator, JointBrake, JointSettings, LoadedGravity, Timing
+from dynid_ros.control.arm_hold import ArmHold
+from dynid_ros.control.joint_motion import JointMotion
+from dynid_ros.control.motion_torque import MotionTorque
+from dynid_ros.control.planned_motion import FADE_OUT_S, MAX_PLAN_AGE_S, PlannedMotion
+from dynid_ros.identified.links import LinkModel
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.gravity import GravityModel
+from dynid_ros.simulation import Drives, Sensors, SimulatedArm
+
+PERIOD = 0.004
+SLOPE = 0.3
+
+
+@pytest.fixture
+def joints():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    return JointSettings.from_robot(robot, fault_ramp_time=0.5, planned_scale=[1.0])
+
+
+def motion(time):
+    """Return position, velocity and acceleration of a plan."""
+    angle = np.array([1.0, 2.0, 3.0]) * time
+    rates = np.array([1.0, 2.0, 3.0])
+    return (
+        (SLOPE * np.sin(angle)).tolist(),
+        (SLOPE * rates * np.cos(angle)).tolist(),
+        (-SLOPE * rates**2 * np.sin(angle)).tolist(),
+    )
+
+
+def constant(_q, _v, _a, _gravity):
+    return [1.0, 2.0, 400.0]
+
+
+class Plan:
+    """A plan that is reported and used once per period."""
+
+    def __init__(self, joints):
+        self.planned = PlannedMotion(joints)
+        self.time = 10.0
+
+    def run(self, seconds, spoil=lambda *sample: sample, off=0.0):
+        """Return the torques (N, n)."""
+        torques = []
+        for _ in range(round(seconds / PERIOD)):
+            self.time += PERIOD
+            sample = spoil(*motion(self.time))
+            if sample is not None:
+                self.planned.report(self.time, *sample, stamp=self.time)
+            position = np.array(motion(self.time)[0]) + off
+            torques.append(self.planned.torque(self.time, position.tolist(), [0.0] * 3, constant, 0.006))
+        return np.array(torques)
+
+
+def test_a_plan_fades_in_without_steps_and_is_limited(joints):
+    torques = Plan(joints).run(1.0)
+    limits = np.array(joints.planned_torque)
+    assert torques[-1] == pytest.approx([1.0, 2.0, limits[2]])
+    assert np.abs(np.diff(torques, axis=0)).max() < 0.05 * limits[2]
+
+
+FAULTS = {
+    "silence": lambda q, v, a: None,
+    "nan": lambda q, v, a: ([np.nan, *q[1:]], v, a),
+    "velocity nan": lambda q, v, a: (q, [np.nan, *v[1:]], a),
+    "beyond limits": lambda q, v, a: ([9.0, *q[1:]], v, a),
+    "degrees per second": lambda q, v, a: (q, np.rad2deg(v).tolist(), a),
+    "other direction": lambda q, v, a: (q, [-value for value in v], a),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_plan_that_is_stale_or_inconsistent_fades_out_and_comes_back(joints, fault):
+    plan = Plan(joints)
+    before = plan.run(1.0)[-1]
+    faded = plan.run(MAX_PLAN_AGE_S + FADE_OUT_S + 0.3, FAULTS[fault])
+    assert not faded[-1].any()
+    assert plan.planned.problem
+    assert not plan.planned.moves
+    assert np.abs(np.diff(faded, axis=0)).max() < 0.05 * np.abs(before).max()
+    assert plan.run(1.0)[-1] == pytest.approx(before)
+
+
+def test_a_plan_that_jumps_fades_out(joints):
+    plan = Plan(joints)
+    before = plan.run(1.0)[-1]
+    jumped = plan.run(0.02, lambda q, v, a: ([q[0] + 0.05, *q[1:]], v, a))
+    assert abs(jumped[-1][1]) < abs(before[1])
+
+
+def test_a_plan_far_from_the_arm_fades_out(joints):
+    plan = Plan(joints)
+    plan.run(1.0)
+    assert not plan.run(0.5, off=0.3)[-1].any()
+    assert "its plan at" in plan.planned.problem
+
+
+def test_accelerations_that_are_not_reported_are_differentiated(joints):
+    seen = []
+
+    def torque(_q, _v, a, _gravity):
+        seen.append(a)
+        return [0.0] * 3
+
+    plan = PlannedMotion(joints)
+    for k in range(200):
+        time = k * PERIOD
+        q, v, a = motion(time)
+        plan.report(time, q, v, [np.nan] * 3, time)
+        plan.torque(time, q, [0.0] * 3, torque, 0.0)
+    assert seen[-1] == pytest.approx(a, abs=0.02)
+
+
+def test_the_torque_of_a_motion_is_that_of_links_load_and_friction():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    rng = np.random.default_rng(0)
+    q, v, a = rng.uniform(-1.0, 1.0, (3, 3))
+    terms = JointFriction(rotor_inertia=True, load=True, offset=True, spring=True, stribeck_velocity=0.1)
+    friction = FrictionModel(terms)
+    coefficients = rng.uniform(0.1, 1.0, len(friction.names(robot)))
+    model = LinkModel(robot, robot.parameters, friction, coefficients, None)
+    load = np.zeros(30)
+    load[20:] = [1.0, 0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.02]
+    gravity = robot.gravity_torque(q, robot.parameters + load)
+    torque = MotionTorque(model).carrying(load)(q.tolist(), v.tolist(), a.tolist(), gravity.tolist())
+    whole = robot.inverse_dynamics(q, v, a, robot.parameters + load)
+    acting = np.array([term not in ("offset", "spring") for term, _ in friction.keys(3)])
+    expected = friction.regressor(v[None], a[None], q[None], whole[None])[0] @ (coefficients * acting)
+    assert torque == pytest.approx(whole - gravity + expected, rel=1e-9)
+
+
+def tracking_error(robot, start, drives, model, speed, *, follows):
+    """Return the RMS tracking errors (n,), rad, of a stiff servo that knows nothing, at full speed of all joints."""
+    rng = np.random.default_rng(1)
+    sensors = Sensors.draw(robot.limits.effort, rng, velocity_noise=1e-3, position_noise=2e-5)
+    arm = SimulatedArm(robot, start=start, drives=drives, sensors=sensors, servo_model=False)
+    gravity_model = GravityModel(robot)
+    gravity = LoadedGravity(gravity_model, gravity_model.project(model.parameters)).moving(MotionTorque(model))
+    scale = [1.0] if follows else [0.0]
+    joints = JointSettings.from_robot(robot, fault_ramp_time=0.5, planned_scale=scale, planned_limit=0.8)
+    compensator = GravityCompensator(gravity, joints, Timing(ramp_time=0.5))
+    room = np.minimum(np.asarray(robot.limits.upper) - start, start - np.asarray(robot.limits.lower))
+    amplitude = np.minimum(0.6, 0.9 * room)
+    rates = np.minimum(speed * np.asarray(robot.limits.velocity) / amplitude, 5.0)
+
+    def plan(time):
+        since = max(time - 1.5, 0.0)
+        phase = 0.5 * since**2 if since < 1.0 else since - 0.5  # the speed grows for a second
+        return start + amplitude * np.sin(rates * phase)
+
+    def reference(time, h=1e-4):
+        before, now, after = (plan(time + shift) for shift in (-h, 0.0, h))
+        return np.array([now, (after - before) / (2 * h), (after - 2 * now + before) / h**2])
+
+    errors = []
+    for k in range(1, round(5.0 / PERIOD)):
+        clock = 100.0 + k * PERIOD
+        position, velocity, _ = arm.measure()
+        compensator.plan.report(clock, *reference(arm.time).tolist(), stamp=arm.time)
+        torque = compensator.update(clock, position.tolist(), clock, None, velocity.tolist())
+        if k == 20:
+            compensator.enable(clock)
+        if torque is not None:
+            arm.add_effort(torque)
+        arm.track(reference(arm.time + PERIOD), PERIOD)
+        arm.step(PERIOD)
+        if arm.time > 2.5:
+            errors.append(arm.position - plan(arm.time))
+    assert not compensator.fault_reason
+    return np.sqrt(np.mean(np.square(errors), axis=0))
+
+
+def erring_model(robot, drives, error, seed=0):
+    """Return a model whose friction and rotors are off by a relative error each."""
+    rng = np.random.default_rng(seed)
+    friction = FrictionModel(JointFriction(rotor_inertia=True))
+    truth = np.stack([drives.coulomb, drives.viscous, drives.rotor_inertia], axis=1).ravel()
+    off = 1.0 + error * rng.standard_normal(truth.shape)
+    return LinkModel(robot, robot.parameters, friction, truth * off, None)
+
+
+@pytest.mark.parametrize("error", [0.0, 0.1])
+def test_the_demo_arm_tracks_five_times_better_at_full_speed(error):
+    robot = demo_arm_model.demo_robot()
+    start = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
+    drives = Drives(rotor_inertia=[0.8, 0.8, 0.4, 0.04, 0.04, 0.02])
+    model = erring_model(robot, SimulatedArm(robot, drives=drives).drives, error)
+    without, planned = (tracking_error(robot, start, drives, model, 1.0, follows=follows) for follows in (False, True))
+    assert np.all(planned < 0.2 * without)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["xarm7", "ur5", "z1"])
+def test_other_arms_track_five_times_better(name):
+    stranger = STRANGERS[name]
+    robot = stranger.robot()
+    effort = np.asarray(robot.limits.effort)
+    coulomb = stranger.coulomb * effort
+    drives = Drives(coulomb, 0.5 * coulomb, ROTOR_PER_EFFORT * effort)
+    model = erring_model(robot, drives, 0.1)
+    errors = [
+        tracking_error(robot, np.array(stranger.pose), drives, model, 0.5, follows=follows) for follows in (False, True)
+    ]
+    assert np.linalg.norm(errors[1]) < 0.2 * np.linalg.norm(errors[0])
+
+
+def test_a_planned_motion_is_not_braked_and_not_suspected(joints):
+    """The brake counts speeds above the plan, and the watch ends where a plan moves the arm."""
+    moving = JointMotion(3)
+    moving.velocity = [1.0, 0.0, 0.0]
+    braked = replace(joints, speed_limit=(0.5,) * 3, brake=JointBrake((0.01,) * 3, (5.0,) * 3, (5.0,) * 3))
+    torques = [
+        ArmHold(3).torque(0.0, [0.0] * 3, moving, braked, brakes=False, scale=1.0, planned=[speed, 0.0, 0.0])
+        for speed in (0.0, 1.0)
+    ]
+    assert torques[0] is not None
+    assert torques[0][0] < 0.0
+    assert torques[1] is None
