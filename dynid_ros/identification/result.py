@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from dynid_ros.display import Plotted, percent
 from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, interval
 from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.identified.repeatability import REPEATABILITY_KEY
 from dynid_ros.identified.section import DOF, as_number
 from dynid_ros.model.parameter_words import parameter_table
 
 if TYPE_CHECKING:
     from dynid_ros.identified.gravity_direction import GravityDirection
+    from dynid_ros.identified.repeatability import Repeatability
     from dynid_ros.identified.validation import Validation
     from dynid_ros.model import RobotModel
 
@@ -78,12 +80,16 @@ class Result(Plotted):
             """Direction of gravity that was found; None: it was given."""
 
         @property
+        def repeatability(self) -> Repeatability | None:
+            """Difference of torque between repetitions of a motion; None: not measured, or no motion is repeated."""
+
+        @property
         def arm(self) -> dict | None:
             """Content of the arm's `identified.yaml`, to which the sections are added; None: they are alone."""
 
     else:
         missing = ()
-        direction = arm = None
+        direction = arm = repeatability = None
 
     @property
     def standard_errors(self) -> NDArray:
@@ -108,8 +114,9 @@ class Result(Plotted):
         return document
 
     def content(self, validations: Sequence[Validation] = ()) -> dict:
-        """Return `document` with the list of validations."""
-        return {**self.document(), self.VALIDATION: [validation.document() for validation in validations]}
+        """Return `document` with the list of validations, and the repeatability where it was measured."""
+        content = {**self.document(), self.VALIDATION: [validation.document() for validation in validations]}
+        return content if self.repeatability is None else content | {REPEATABILITY_KEY: self.repeatability.document()}
 
     def save(self, path: str | Path, validations: Sequence[Validation] = ()) -> Path:
         """Write `identified.yaml`, with the content of the arm's file where there is one."""

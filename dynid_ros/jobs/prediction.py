@@ -1,6 +1,7 @@
 """Prediction of a recording by an `identified.yaml`: measured and predicted torque in a table, or in a viewer."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from dynid_ros.errors import IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.flexible.torsion_prediction import TorsionModels, TorsionValidation
+from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import LinkModel, link_model
+from dynid_ros.identified.repeatability import REPEATABILITY_KEY, Repeatability
 from dynid_ros.identified.section import file_of
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.jobs.inputs import checked
@@ -38,6 +41,7 @@ class PredictionJob:
     validation: Validation | TorsionValidation
     remarks: tuple[str, ...]
     predicted: Path
+    repeatability: Repeatability | None = None
 
     @property
     def files(self) -> dict[str, Path]:
@@ -47,11 +51,15 @@ class PredictionJob:
     def screen(self) -> Screen:
         """Return the agreement by joint, remarks and the file."""
         table = self.validation.table().splitlines()
-        return Screen([self.validation.title()], table, self.remarks, [self.predicted])
+        if self.repeatability is None:
+            return Screen([self.validation.title()], table, self.remarks, [self.predicted])
+        remarks = [*self.repeatability.sentences(), *self.remarks]
+        return Screen([self.validation.title()], [*table, "", *self.repeatability.table()], remarks, [self.predicted])
 
     def document(self) -> dict:
         """Return an entry of `validation` in `identified.yaml`, and the remarks."""
-        return {**self.validation.document(), "remarks": list(self.remarks)}
+        measured = {} if self.repeatability is None else {REPEATABILITY_KEY: self.repeatability.document()}
+        return {**self.validation.document(), "remarks": list(self.remarks), **measured}
 
 
 def predict(model: str | Path, robot: RobotModel, recording: Recording, output: str | Path) -> PredictionJob:
@@ -77,9 +85,14 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         torque_model = _read_model(document, robot)
         predicted = _predict_torque(torque_model, recording)
         validation, remarks = _compare(torque_model, recording, predicted)
+        repeatability = None
+        if isinstance(torque_model, LinkModel):
+            with suppress(IdentificationError):  # too short for the filters
+                repeatability = measure_repeatability(robot, torque_model.signals, [recording], torque_model)
         step("looking for faults in the recording")
         remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]
-    return PredictionJob(validation, tuple(remarks), write_table(output, recording, recording.torque, predicted))
+    table = write_table(output, recording, recording.torque, predicted)
+    return PredictionJob(validation, tuple(remarks), table, repeatability)
 
 
 def predict_torsion(document: Mapping, recording: Recording, output: str | Path) -> PredictionJob:

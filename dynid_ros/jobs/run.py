@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dynid_ros.checks.finding import Finding
-from dynid_ros.errors import IdentificationError, ModelError
+from dynid_ros.errors import DynidError, IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
+from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.identified.gravity_direction import GIVEN
 from dynid_ros.identified.validation import Validation
 from dynid_ros.jobs.inputs import check_apart, checked
@@ -17,6 +18,7 @@ from dynid_ros.jobs.kinds import KINDS, UNLOADED, VALIDATED, Checks, Kind
 from dynid_ros.jobs.progress import progress
 from dynid_ros.jobs.screen import Screen
 from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 RecordingsByRole = Mapping[str, Sequence[Recording]]
 
@@ -87,6 +89,8 @@ class IdentificationRun:
         lines = [self.result.summary()]
         for validation in self.validations:
             lines += [validation.title(), validation.table()]
+        if repeatability := self.result.repeatability:
+            lines += [*repeatability.sentences(), *repeatability.table()]
         lines += [self.unvalidated] if self.unvalidated else []
         lines += [f"warning: {warning}" for warning in self.warnings]
         lines += [f"not enough: {missing}" for missing in self.missing]
@@ -100,6 +104,7 @@ class IdentificationRun:
         verdict += result.verdict(self.validations).splitlines()
         remarks = [f"not enough: {missing}" for missing in self.missing]
         remarks += [f"warning: {warning}" for warning in self.warnings]
+        remarks += result.repeatability.sentences() if result.repeatability else []
         remarks += [self.unvalidated] if self.unvalidated else []
         remarks += [note for note in result.notes() if note not in self.missing]
         remarks += self.extras.remarks
@@ -149,6 +154,7 @@ def run(kind: str, estimator: Any, recordings: RecordingsByRole, output: str | P
             findings = _check(table, estimator, result.robot, recordings, unseen)
         if unseen:
             step("validating")
+        result = _with_repeatability(result, recordings["recordings"], unseen)
         compared = _validate(table, estimator, result, unseen)
         validations = tuple(one for one in compared if len(one.unpredicted) < len(one.joint_names))
         step("writing the report")
@@ -188,6 +194,21 @@ def _validate(table: Kind, estimator: Any, result: Any, unseen: Sequence[Recordi
     if hasattr(estimator, "validate"):
         return [estimator.validate(result, recording) for recording in unseen]
     return [result.validate(recording) for recording in unseen]
+
+
+def _with_repeatability(result: Any, fitted: Sequence[Recording], unseen: Sequence[Recording]) -> Any:
+    """Return the result with the repeatability of the torques where recordings repeat a motion."""
+    if "repeatability" not in getattr(result, "__dataclass_fields__", {}):
+        return result
+    model = None if result.missing else getattr(result, "model", None)
+    everything = [*fitted, *unseen]
+    try:
+        signals = LinkSignals.choose(fitted) if model is None else model.signals
+        judged = range(len(fitted), len(everything))
+        measured = measure_repeatability(result.robot, signals, everything, model, judged)
+    except DynidError:  # too short for the filters, or without torque of a joint that is not fitted
+        return result
+    return replace(result, repeatability=measured)
 
 
 def _unvalidated(result: Any, compared: Sequence[Validation]) -> str:

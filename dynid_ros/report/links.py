@@ -63,7 +63,14 @@ from dynid_ros.report.page import (
     Tile,
 )
 from dynid_ros.report.plots import prediction_panels, rows_to_plot
-from dynid_ros.report.result_page import ResultPart, agreement_table, number_of, result_page, units_of
+from dynid_ros.report.result_page import (
+    ResultPart,
+    agreement_table,
+    number_of,
+    repeatability_tile,
+    result_page,
+    units_of,
+)
 
 MAX_LISTED_PARAMETERS = 7
 
@@ -140,6 +147,7 @@ def link_part(
             _residual_section(document, evidence, quality),
             _agreement_section(evidence.model.robot, quality),
         ]
+    tiles = [*repeatability_tile(document), *tiles]
     sentences += _urdf_sentences(parameters)
     fitted = () if evidence is None else evidence.fitted or evidence.given
     names = list(links) if robot is None else list(robot.link_names)

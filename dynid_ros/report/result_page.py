@@ -11,6 +11,7 @@ import numpy as np
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.gravity_direction import GravityDirection
+from dynid_ros.identified.repeatability import read_repeatability
 from dynid_ros.identified.section import dof_of, file_of, is_number, mapping
 from dynid_ros.identified.validation import Validation, read_validations
 from dynid_ros.model import RobotModel
@@ -79,6 +80,7 @@ def result_page(document: Mapping[str, Any], *parts: ResultPart, settings: Mappi
         sections=[
             *(section for part in parts for section in part.sections),
             validation_section(document),
+            repeatability_section(document),
             Section("Remarks", [Bullets([str(remark) for remark in remarks])]) if isinstance(remarks, list) else None,
             _source_section(document, robot, source, settings or {}),
         ],
@@ -225,6 +227,41 @@ def validation_section(document: Mapping[str, Any]) -> Section | None:
     validations = read_validations(document, joints_of(document))
     tables = [part for one in validations for part in (Text(one.recording, "heading"), agreement_table(one))]
     return Section("Validation", ["Residuals on recordings that were not fitted.", *tables]) if tables else None
+
+
+def repeatability_section(document: Mapping[str, Any]) -> Section | None:
+    """Return by how much torque differs between repetitions of a motion; None where no motion was repeated.
+
+    Raises:
+        IdentifiedFileError: the section is malformed.
+    """
+    measured = read_repeatability(document, joints_of(document))
+    if measured is None or not measured.sentences():
+        return None
+    return Section(
+        "Repeatability",
+        [
+            "The robot repeated a motion. The RMS difference of the torques of two runs over √2 is the floor of one "
+            "run: no model of the motion alone can predict it better. Drift is the part of the squared difference that "
+            "is a change of offset, dry and viscous friction between the runs.",
+            *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in measured.sentences()),
+            Table.by_column("Joint", measured.joint_names, measured.cells()),
+        ],
+    )
+
+
+def repeatability_tile(document: Mapping[str, Any]) -> list[Tile]:
+    """Return the residual as a multiple of the floor of one run; empty where no motion was repeated.
+
+    Raises:
+        IdentifiedFileError: the section is malformed.
+    """
+    measured = read_repeatability(document, joints_of(document))
+    if measured is None or not np.isfinite(measured.total_ratio):
+        return []
+    low, high = measured.total_interval
+    note = f"{low:.2g} to {high:.2g} (95 %); 1: as exact as the robot repeats, sum of the joints"
+    return [Tile("Residual over repeatability", f"{measured.total_ratio:.2g} ×", note)]
 
 
 def agreement_table(validation: Validation) -> Table:

@@ -11,6 +11,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
+from dynid_ros.jobs.prediction import predict
 from dynid_ros.jobs.run import run
 from dynid_ros.model import RobotModel
 
@@ -91,3 +92,20 @@ def test_warnings_are_in_summary_and_document(tmp_path):
     job = run("links", LinkIdentification(ROBOT, **QUICK), {"recordings": [replace(FITTED, torque=torque)]}, tmp_path)
     assert "warning: run_0, joint 'joint_2': its torque is NaN in 20 of 1000 samples" in job.summary()
     assert "NaN in 20 of 1000" in job.document()["warnings"][0]
+
+
+def test_repeated_motion_gives_the_floor_in_file_screen_and_validation(tmp_path):
+    again = known.record(ROBOT, TRUTH, noise_seed=5)
+    again = replace(again, position=again.position + 1e-6, time=again.time + 0.7, source="again")
+    job = run("links", LinkIdentification(ROBOT, **QUICK), {"recordings": [FITTED], "validate": [again]}, tmp_path)
+    section = load_identified(job.identified)["repeatability"]
+    assert section["ratio"] == pytest.approx(1.0, abs=0.3)
+    assert section["ratio_interval"][0] < 1.0 < section["ratio_interval"][1]
+    assert "times the floor of one run" in job.screen().text()
+    assert "× floor" in job.screen().text()
+    channels = ("position", "velocity", "torque")
+    joined = {name: np.concatenate([getattr(FITTED, name), getattr(again, name)]) for name in channels}
+    whole = replace(FITTED, time=np.concatenate([FITTED.time, 10 + FITTED.time]), **joined)
+    predicted = predict(job.identified, ROBOT, whole, tmp_path / "predicted.csv")
+    assert predicted.document()["repeatability"]["seconds"] > 5
+    assert any("times the floor of one run" in line for line in predicted.screen().remarks)

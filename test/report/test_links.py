@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.equations import compare
 from dynid_ros.identification.links.link_identification import LinkIdentification
+from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.report.formats import as_fine_as
@@ -280,3 +281,17 @@ def test_recording_without_a_joint(problem, tmp_path):
     other = problem.fresh.select(["joint_1", "joint_3"])
     with pytest.raises(RecordingError, match="run_2 lacks joint"):
         write_link_report(tmp_path / "r.html", problem.result, [problem.fitted], [other])
+
+
+def test_first_tile_is_the_residual_over_the_repeatability(problem, tmp_path):
+    again = known.record(problem.robot, problem.truth, seed=1, noise_seed=9)
+    again = replace(again, position=again.position + 1e-6)
+    model = problem.result.model
+    measured = measure_repeatability(problem.robot, model.signals, [problem.fitted, again], model, [1])
+    repeated = replace(problem.result, repeatability=measured)
+    html = write_link_report(tmp_path / "report.html", repeated, [problem.fitted], [again]).read_text()
+    first = re.search(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html)
+    assert first[1] == "Residual over repeatability"
+    assert float(first[2].split()[0]) == pytest.approx(measured.total_ratio, rel=0.06)
+    assert "Repeatability" in Page(html).text
+    assert "Residual over repeatability" not in problem.page.text

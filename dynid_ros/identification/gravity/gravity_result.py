@@ -17,6 +17,7 @@ from dynid_ros.identification.static_samples import SampleRules, Samples, extrac
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
+from dynid_ros.identified.repeatability import Repeatability
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -152,6 +153,7 @@ class GravityResult(Result):
         rules: rules for static and slow samples.
         direction: direction of gravity that was estimated, as in `robot.gravity`; None: it was given.
         remarks: sentences on contradictions in the data.
+        repeatability: difference of torque between repetitions of a motion; None: not measured, or no repetition.
     """
 
     robot: RobotModel
@@ -173,6 +175,7 @@ class GravityResult(Result):
     rules: SampleRules
     direction: GravityDirection | None = None
     remarks: tuple[str, ...] = ()
+    repeatability: Repeatability | None = None
 
     @property
     def parameters(self) -> NDArray:

@@ -30,6 +30,7 @@ from dynid_ros.identified.links import (
     links_section,
     signals_section,
 )
+from dynid_ros.identified.repeatability import Repeatability
 from dynid_ros.identified.section import as_numbers
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
@@ -135,6 +136,7 @@ class LinkResult(Result):
         direction: direction of gravity that was estimated, as in `robot.gravity`; None: it was given.
         base_links: links (10 n,) with the torques of the base parameters; their other parameters are zero.
         ranges: smallest and largest recorded position of each joint, rad or m; `robot.posture` has the medians.
+        repeatability: difference of torque between repetitions of a motion; None: not measured, or no repetition.
     """
 
     model: LinkModel
@@ -154,6 +156,7 @@ class LinkResult(Result):
     direction: GravityDirection | None = None
     base_links: NDArray = field(default_factory=lambda: np.zeros(0))
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    repeatability: Repeatability | None = None
 
     @property
     def robot(self) -> RobotModel:
@@ -272,19 +275,18 @@ class LinkResult(Result):
         torque = error / validations[0].relative_rms if validations else self.torque_rms
         r2 = validations[0].r2 if validations else self.r_squared
         units = ["N" if prismatic else "N m" for prismatic in self.robot.chain.prismatic]
-        rows = [
-            (
-                joint,
-                f"{torque[i]:.3g} {units[i]}",
-                f"{error[i]:.3g}",
-                percent(error[i] / torque[i]),
-                f"{r2[i]:.3f}",
-                self._friction_words(i),
-            )
-            for i, joint in enumerate(self.robot.joint_names)
-        ]
         kind = "unseen" if validations else "fitted"
-        return text_table(("joint", "torque RMS", f"error, {kind}", "", "R²", "friction"), rows, left=(0, 5))
+        columns = {
+            "torque RMS": [f"{value:.3g} {unit}" for value, unit in zip(torque, units, strict=True)],
+            f"error, {kind}": [f"{value:.3g}" for value in error],
+            "": [percent(value) for value in error / torque],
+            "R²": [f"{value:.3f}" for value in r2],
+        }
+        if self.repeatability is not None:
+            columns["× floor"] = [f"{value:.2g}" for value in self.repeatability.ratio]
+        columns["friction"] = [self._friction_words(i) for i in range(self.robot.n_joints)]
+        rows = list(zip(self.robot.joint_names, *columns.values(), strict=True))
+        return text_table(("joint", *columns), rows, left=(0, len(columns)))
 
     def _friction_words(self, joint: int) -> str:
         """Return the friction of a joint in a few words: dry and viscous torque, and the names of other terms."""
