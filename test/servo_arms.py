@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -20,6 +20,8 @@ TIMESTEP = 2.5e-4
 """s; MuJoCo's own integration is of first order, and errs by half a step of velocity."""
 COUNT = 2 * np.pi / 4096
 """rad: 12 bits a turn."""
+SPEED_NOISE = 5e-3
+"""rad/s, of velocities that a drive in MIT mode reports."""
 WRONG = 0.3
 """By how much the URDF's inertias are off, at most."""
 
@@ -145,6 +147,8 @@ def motion(arm: ServoArm, duration: float, rate: float, start: np.ndarray | None
             position[:, j] += size / (1.7 if size > 0.2 else 1.0) * each.sum(axis=1) / 1.5
     begin = np.clip(time / 2, 0, 1)
     position *= (begin**3 * (10 - 15 * begin + 6 * begin**2))[:, None]
+    room = np.minimum(1.2, (limits.upper - limits.lower) / 2)
+    position += np.clip(0.0, limits.lower + room, limits.upper - room)
     return CommandSeries(time, np.clip(position, limits.lower + 0.05, limits.upper - 0.05))
 
 
@@ -168,6 +172,9 @@ def record(
     names = arm.robot.joint_names
     joints = np.array([model.joint(name).qposadr[0] for name in names])
     order = np.array([model.actuator(name).id for name in names])
+    aimed = command.position
+    if command.effort is not None:  # a position actuator makes the torque of a drive in MIT mode
+        aimed = aimed + (arm.per_joint("damping") * command.velocity + command.effort) / arm.per_joint("stiffness")
     told = command.time + jitter * arm.rng.uniform(-0.5, 0.5, len(command.time)) * (command.time > 0)
     duration = float(command.time[-1])
     sampled = np.arange(0.0, duration, 1 / rate)[1:]
@@ -175,25 +182,30 @@ def record(
     data.qpos[joints] = command.position[0]
     delays = arm.per_joint("delay")
     steps = int(duration / TIMESTEP)
-    place = np.empty((steps + 1, len(names)))
+    place, speed = np.zeros((2, steps + 1, len(names)))
     times = TIMESTEP * np.arange(steps)
     control = np.column_stack(
         [
-            command.position[np.clip(np.searchsorted(told, times - delay, side="right") - 1, 0, None), j]
+            aimed[np.clip(np.searchsorted(told, times - delay, side="right") - 1, 0, None), j]
             for j, delay in enumerate(delays)
         ]
     )
     for k in range(steps):
-        place[k] = data.qpos[joints]
+        place[k], speed[k] = data.qpos[joints], data.qvel[joints]
         data.ctrl[order] = control[k]
         mujoco.mj_step(model, data)
-    place[steps] = data.qpos[joints]
+    place[steps], speed[steps] = data.qpos[joints], data.qvel[joints]
     sampled = sampled[sampled < TIMESTEP * steps]
-    read = np.column_stack([np.interp(sampled, TIMESTEP * np.arange(steps + 1), column) for column in place.T])
+    read, velocity = (
+        np.column_stack([np.interp(sampled, TIMESTEP * np.arange(steps + 1), column) for column in values.T])
+        for values in (place, speed)
+    )
     position = np.round(read / count) * count if count else read
     unknown = np.full(position.shape, np.nan)
+    noisy = velocity + SPEED_NOISE * arm.rng.standard_normal(velocity.shape)
+    velocity = unknown if command.effort is None else noisy
     return Recording(
-        names, sampled, position, unknown, unknown, source="simulated", command=CommandSeries(told, command.position)
+        names, sampled, position, velocity, unknown, source="simulated", command=replace(command, time=told)
     )
 
 

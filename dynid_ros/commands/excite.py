@@ -121,7 +121,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="recordings, or a planned trajectory.yaml, to judge instead of a new motion; exit code 1: not enough",
     )
     add_reading(others)
-    add_effort(parser, calibration=False)
+    add_effort(parser, calibration=False, commands=False)
     add_output(parser, "folder for trajectory.yaml and .csv, plan.yaml, report.html", required=False)
     parser.set_defaults(command=_excite)
 

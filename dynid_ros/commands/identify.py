@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import (
+    add_commands,
     add_effort,
     add_link_states,
     add_output,
@@ -125,12 +126,7 @@ def _prepare_calibration(kind: Kind, options: argparse.Namespace) -> Prepared:
 
 
 def _add_commands(_parser: argparse.ArgumentParser, recordings: argparse._ActionsContainer, _method: Any) -> None:
-    recordings.add_argument(
-        "--command-topic",
-        metavar="TOPIC",
-        help="topic of the commanded positions in a bag: JointState, JointTrajectory, Float64MultiArray or a "
-        "controller's state",
-    )
+    add_commands(recordings)
 
 
 def _add_cameras(parser: argparse.ArgumentParser, recordings: argparse._ActionsContainer, _method: Any) -> None:

@@ -10,6 +10,7 @@ from dynid_ros.executors import Cluster, TlsFiles, cluster
 from dynid_ros.settings import Setting
 
 EFFORT_KINDS = ("torque", "motor_current", "gravity_compensated")
+IMPEDANCE = "impedance"
 
 
 def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -97,17 +98,25 @@ def add_reading(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True) -> None:
-    """Declare the options of the recorded effort; `calibration`: torque sensors may be corrected."""
+def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True, commands: bool = True) -> None:
+    """Declare the options of the recorded effort.
+
+    Args:
+        parser: parser of the command.
+        calibration: whether torque sensors may be corrected.
+        commands: whether torques may be computed from the commands of drives.
+    """
     group = parser.add_argument_group("effort")
     group.add_argument(
         "--torque-topic", metavar="TOPIC", help="topic of the joint torques (default: effort of the joint states)"
     )
     group.add_argument(
         "--effort-convention",
-        choices=EFFORT_KINDS,
+        choices=(*EFFORT_KINDS, IMPEDANCE) if commands else EFFORT_KINDS,
         default=EFFORT_KINDS[0],
-        help="meaning of the recorded effort (default: %(default)s)",
+        help="meaning of the recorded effort"
+        + ("; impedance: torques follow from the commands of drives in MIT mode" if commands else "")
+        + " (default: %(default)s)",
     )
     group.add_argument(
         "--motor-gains",
@@ -116,6 +125,8 @@ def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True) -> 
         help="gains of motor currents, N m per unit: one for all joints, one for each with commas or blanks between, "
         "or joint=value",
     )
+    if commands:
+        add_drives(group)
     if calibration:
         group.add_argument(
             "--torque-sensors",
@@ -123,6 +134,35 @@ def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True) -> 
             metavar="FILE",
             help="identified.yaml of a calibration of the torque sensors, which corrects the recordings",
         )
+
+
+def add_drives(group: argparse._ActionsContainer) -> None:
+    """Declare the commands of drives in MIT mode, and their gains."""
+    add_commands(group)
+    for name, unit, error in (("stiffness", "N m/rad (N/m)", "position"), ("damping", "N m s/rad (N s/m)", "velocity")):
+        group.add_argument(
+            f"--{name}",
+            nargs="+",
+            metavar="K",
+            help=f"gains of the {error} error of drives in MIT mode, {unit}: one for all joints, one for each with "
+            "commas or blanks between, or joint=value (default: those in the commands)",
+        )
+    group.add_argument(
+        "--command-delay",
+        type=float,
+        metavar="S",
+        help="time after which a command acts, s (default: estimated from the motion)",
+    )
+
+
+def add_commands(group: argparse._ActionsContainer) -> None:
+    """Declare the topic of the commands."""
+    group.add_argument(
+        "--command-topic",
+        metavar="TOPIC",
+        help="topic of the commands in a bag: JointState, JointTrajectory, Float64MultiArray (positions) or a "
+        "controller's state",
+    )
 
 
 def add_link_states(group: argparse._ActionsContainer) -> None:
@@ -179,7 +219,7 @@ def setting_help(setting: Setting) -> str:
         text += "; repeatable" if setting.parts else ", with commas between"
     if not default and setting.default not in (None, "", ()):
         default = "%(default)s"
-        if isinstance(setting.default, tuple) and setting.parts:
+        if isinstance(setting.default, tuple) and (setting.parts or setting.is_numbers):
             default = " ".join(f"{value:g}" for value in setting.default)
     return f"{text} (default: {default})" if default else text
 
@@ -191,6 +231,8 @@ def _argument(setting: Setting) -> dict[str, Any]:
         return {"choices": setting.choices, "default": setting.default}
     if setting.is_number:
         return {"type": float, "metavar": metavar, "default": setting.default}
+    if setting.is_numbers:
+        return {"nargs": "+", "type": float, "metavar": metavar, "default": setting.default}
     if setting.parts and setting.is_texts:
         return {"nargs": len(setting.parts), "metavar": setting.parts, "action": "append", "default": []}
     if setting.parts:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.checks.all_checks import check
 from dynid_ros.checks.finding import Finding
-from dynid_ros.errors import ModelError, RecordingError, TrajectoryError
+from dynid_ros.errors import IdentificationError, ModelError, RecordingError, TrajectoryError
 from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.progress import progress
@@ -22,6 +22,9 @@ from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.impedance import at_delay
+
+DRIVE_GAINS = ("stiffness", "damping")
 
 
 def read_robot(options: argparse.Namespace) -> RobotModel:
@@ -92,9 +95,16 @@ def read_recordings(
         readings: accept currents without gains.
     """
     names = joint_names if robot is None else robot.joint_names
-    gains = _motor_gains(options, names)
     kind = getattr(options, "effort_convention", "torque")  # servos have no torque
-    convention = EffortConvention(kind, gains, residual=residual, readings=readings)
+    drives = {name: _joint_gains(options, name, names) for name in DRIVE_GAINS if hasattr(options, "command_delay")}
+    convention = EffortConvention(
+        kind,
+        _joint_gains(options, "motor_gains", names),
+        residual=residual,
+        readings=readings,
+        delay=getattr(options, "command_delay", None),
+        **drives,
+    )
     calibration = getattr(options, "torque_sensors", None)
     sensors = None
     if calibration is not None:
@@ -118,14 +128,34 @@ def read_recordings(
                 )
             )
             names = recordings[0].joint_names
+        if robot is not None and any(part.delay_is_unknown for part in recordings):
+            step("estimating the delay of the commands")
+            recordings = _with_common_delay(options, recordings, robot)
     return recordings if sensors is None else [sensors.correct(recording) for recording in recordings]
 
 
-def _motor_gains(options: argparse.Namespace, joint_names: Sequence[str] | None) -> list[float] | None:
-    """Return the gains (n,) of the option --motor-gains; None: it was not given."""
-    if getattr(options, "motor_gains", None) is None:
+def _with_common_delay(options: argparse.Namespace, recordings: list[Recording], robot: RobotModel) -> list[Recording]:
+    """Return recordings with torques by the delay of their commands, estimated in the first ones that are read.
+
+    Where the motion shows no delay, it stays unknown: poses need none, and fits of motion refuse such recordings.
+    """
+    from dynid_ros.identification.servo.command_delay import estimate_command_delay  # noqa: PLC0415 - for impedance
+
+    if getattr(options, "common_delay", None) is None:
+        try:
+            arm = [part.select(robot.joint_names) for part in recordings]
+            options.common_delay = estimate_command_delay(arm, robot)
+        except IdentificationError as error:
+            print(f"dynid: {error}", file=sys.stderr)
+            return recordings
+    return [at_delay(part, options.common_delay) if part.delay_is_unknown else part for part in recordings]
+
+
+def _joint_gains(options: argparse.Namespace, name: str, joint_names: Sequence[str] | None) -> list[float] | None:
+    """Return the gains (n,) of an option such as --motor-gains; None: it was not given."""
+    if getattr(options, name, None) is None:
         return None
-    gains = joint_values(",".join(options.motor_gains), joint_names or (), "--motor-gains")
+    gains = joint_values(",".join(getattr(options, name)), joint_names or (), f"--{name.replace('_', '-')}")
     count = len(joint_names) if joint_names and len(gains) == 1 else 1
     return gains.tolist() * count
 

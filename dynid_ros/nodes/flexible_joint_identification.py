@@ -52,6 +52,7 @@ class FlexibleJointIdentificationNode(IdentificationNode):
             joint_names=self.robot.joint_names,
             joint_states_topic=self.settings.joint_states_topic or None,
             torque_topic=self.settings.torque_topic or None,
+            command_topic=self.settings.command_topic or None,
             effort_convention=self.convention,
             link_states_topic=self.settings.link_states_topic or None,
         )

@@ -15,7 +15,7 @@ import numpy as np
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording.bag import FLOAT64_MULTI_ARRAY, JOINT_STATE, Bag, Clock, nanoseconds
 from dynid_ros.recording.bag_commands import COMMAND_TYPES, read_commands
-from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
 from dynid_ros.recording.series import ImuSeries, PoseSeries, WrenchSeries, require_increasing
 from dynid_ros.signals import GapSpline
 
@@ -308,7 +308,7 @@ def read_bag(
             "time": time,
             "position": states.values["position"],
             "velocity": states.values["velocity"],
-            "torque": convention.to_torque(effort),
+            "torque": effort if convention.kind == IMPEDANCE else convention.to_torque(effort),
             "link_position": links,
             "command": read_commands(bag, command_topic, states.joint_names, clock) if command_topic else None,
             "start_time": (states.stamped if use_stamps else states.received)[0] * 1e-9,

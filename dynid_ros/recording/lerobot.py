@@ -24,8 +24,8 @@ MAX_INFO_BYTES = 10 * MEGABYTE
 def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) -> Recording:
     """Read positions, commands and, if recorded, velocities and torques of one episode.
 
-    Features are named as `elbow` or `elbow.pos`, `elbow.vel` (rad/s, or degrees per s with `degrees`) and
-    `elbow.torque` (N m). Quantities that an arm does not report are NaN, and other features are skipped.
+    Features of states and of actions are named as `elbow` or `elbow.pos`, `elbow.vel` (rad/s, or degrees per s with
+    `degrees`) and `elbow.torque` (N m). Quantities that an arm does not report are NaN, and other features are skipped.
 
     Args:
         dataset: folder of the dataset, with `meta/info.json` and `data/`.
@@ -47,8 +47,8 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
         names = info["features"][POSITION]["names"]
         columns = _columns(names)
         count = sum(len(part) for part in names.values()) if isinstance(names, dict) else len(names)
-        commanded = _columns(info["features"].get(COMMAND, {}).get("names")).get("position", {})
-        wanted = ["timestamp", POSITION, *([COMMAND] if commanded else [])]
+        commanded = _columns(info["features"].get(COMMAND, {}).get("names"))
+        wanted = ["timestamp", POSITION, *([COMMAND] if "position" in commanded else [])]
         chosen = [("episode_index", "=", episode)]
         files = sorted((folder / "data").rglob("*.parquet"))
         tables = [parquet.read_table(path, columns=wanted, filters=chosen) for path in files]
@@ -68,8 +68,14 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
         )
     unit = np.pi / 180.0 if degrees else 1.0
     commands = None
-    if command and set(joints) & set(commanded):
-        commands = CommandSeries(time - time[0], unit * _by_joint(command[0], commanded, joints))
+    if command and set(joints) & set(commanded["position"]):
+        told = {name: _by_joint(command[0], columns, joints) for name, columns in commanded.items()}
+        commands = CommandSeries(
+            time - time[0],
+            unit * told["position"],
+            velocity=unit * told["velocity"] if "velocity" in told else None,
+            effort=told.get("torque"),
+        )
     channels = {name: _by_joint(states, columns.get(name, {}), joints) for name in ("position", "velocity", "torque")}
     return Recording(
         joint_names=joints,

@@ -16,7 +16,8 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.files import require_name
 from dynid_ros.files.disk_arrays import row_blocks, take_columns
 from dynid_ros.recording import tables
-from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
+from dynid_ros.recording.impedance import CommandDelay, with_impedance_torque
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries, require_increasing
 
 
@@ -38,7 +39,10 @@ class Recording(Plotted):
         others: (K,) positions of other recorded joints by name, without times.
         truncated: whether the file ends early, because its recorder was killed.
         source: name of the file, for messages.
-        command: commanded positions with their own time stamps, or None.
+        command: commanded positions, and for drives in MIT mode velocities, torques and gains, with their own time
+            stamps; or None.
+        command_delay: time after which a command acts, by which `torque` was computed from the commands of drives in
+            MIT mode; None: the torque was recorded.
         clock_remark: remark of the reader on wrong time stamps; empty without any.
 
     Raises:
@@ -61,6 +65,7 @@ class Recording(Plotted):
     source: str = "recording"
     command: CommandSeries | None = None
     clock_remark: str = ""
+    command_delay: CommandDelay | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joint_names", tuple(self.joint_names))
@@ -101,7 +106,7 @@ class Recording(Plotted):
             joint_states_topic: topic of the joint states; None: /joint_states, or the only JointState topic of the bag.
             link_states_topic: JointState topic of a bag with the positions of the links by the names of their joints,
                 interpolated to the times of the joint states; None: no topic.
-            command_topic: topic of a bag with the commanded positions: a JointState or a JointTrajectory (by name), a
+            command_topic: topic of a bag with the commands: a JointState or a JointTrajectory (by name), a
                 Float64MultiArray in the order of `joint_names`, or the reference of a
                 control_msgs/JointTrajectoryControllerState; None: no topic.
             receive_time: whether to use the times of reception instead of the time stamps.
@@ -122,7 +127,8 @@ class Recording(Plotted):
         if path.is_dir() or path.suffix in (".mcap", ".db3"):
             from dynid_ros.recording.bag_reader import read_bag  # noqa: PLC0415 - rosbags is slow to import
 
-            return Recording(**read_bag(path, joint_names, convention, **bag_options))
+            recording = Recording(**read_bag(path, joint_names, convention, **bag_options))
+            return with_impedance_torque(recording, convention) if convention.kind == IMPEDANCE else recording
         readers = {".csv": tables.read_csv, ".npz": tables.read_npz}
         if path.suffix not in readers:
             raise RecordingError(
@@ -132,6 +138,8 @@ class Recording(Plotted):
             raise RecordingError(f"{path}: {', '.join(bag_options)} are for bags, not for tables")
         recording = Recording(**readers[path.suffix](path, joint_names, convention))
         recording = recording if joint_names is None else recording.select(joint_names)
+        if convention.kind == IMPEDANCE:
+            return with_impedance_torque(recording, convention)
         return replace(recording, torque=convention.to_torque(recording.torque))
 
     def write_csv(self, path: str | Path) -> None:
@@ -156,6 +164,11 @@ class Recording(Plotted):
     def duration(self) -> float:
         """Time from the first to the last sample, s."""
         return float(self.time[-1] - self.time[0])
+
+    @property
+    def delay_is_unknown(self) -> bool:
+        """Whether `torque` was computed from commands whose delay is unknown."""
+        return self.command_delay is not None and bool(np.isnan(self.command_delay.error))
 
     @property
     def wrench(self) -> WrenchSeries | None:

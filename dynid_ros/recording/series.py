@@ -112,11 +112,18 @@ class PoseSeries(_Series):
 
 @dataclass(frozen=True, eq=False)
 class CommandSeries:
-    """Commanded positions of the joints, each valid until the next.
+    """Commands of the joints, each valid until the next.
+
+    Drives in MIT mode receive more than positions. Their torque is stiffness · (position - measured position) + damping
+    · (velocity - measured velocity) + effort.
 
     Attributes:
         time: (K,) time on the recording's clock, s.
         position: (K, n) positions, rad or m; NaN where a command does not include a joint.
+        velocity: (K, n) velocities, rad/s or m/s; None: not commanded.
+        effort: (K, n) feed-forward torques, N m or N; None: not commanded.
+        stiffness: (K, n) gains of the position error, N m/rad or N/m; None: unknown.
+        damping: (K, n) gains of the velocity error, N m s/rad or N s/m; None: unknown.
 
     Raises:
         RecordingError: an array does not contain numbers or has another shape, or time does not increase.
@@ -124,21 +131,71 @@ class CommandSeries:
 
     time: np.ndarray
     position: np.ndarray
+    velocity: np.ndarray | None = None
+    effort: np.ndarray | None = None
+    stiffness: np.ndarray | None = None
+    damping: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        _set_arrays(self, position=np.shape(self.position)[-1] if np.ndim(self.position) == 2 else 1)
+        width = np.shape(self.position)[-1] if np.ndim(self.position) == 2 else 1
+        _set_arrays(self, **dict.fromkeys(("position", *self.further), width))
         if len(self.time):
             require_increasing(self.time, "command", "remove the repeated or misplaced commands")
 
+    @property
+    def further(self) -> dict[str, np.ndarray]:
+        """Arrays (K, n) besides the positions, by the names of their attributes."""
+        names = ("velocity", "effort", "stiffness", "damping")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
     def select(self, columns: Sequence[int]) -> "CommandSeries":
         """Select the joints in these columns, in this order."""
-        return replace(self, position=self.position[:, columns])
+        further = {name: values[:, columns] for name, values in self.further.items()}
+        return replace(self, position=self.position[:, columns], **further)
 
     def between(self, start: float, end: float) -> "CommandSeries":
         """Return the commands that are valid between start and end, s, with the last one before start."""
         first = max(int(np.searchsorted(self.time, start, side="right")) - 1, 0)
         kept = slice(first, int(np.searchsorted(self.time, end, side="right")))
-        return replace(self, time=self.time[kept], position=self.position[kept])
+        further = {name: values[kept] for name, values in self.further.items()}
+        return replace(self, time=self.time[kept], position=self.position[kept], **further)
+
+    def path(self, column: int, *, linear: bool = False) -> "CommandPath":
+        """Return the set-points of one joint; commands that do not include it are left out."""
+        values = self.position[:, column]
+        own = np.isfinite(values)
+        return CommandPath(self.time[own], values[own], linear)
+
+
+@dataclass(frozen=True, eq=False)
+class CommandPath:
+    """Commanded value of one joint as a function of time.
+
+    Attributes:
+        time: (K,) s.
+        position: (K,) finite values.
+        linear: whether the value goes straight from one command to the next; otherwise it is held.
+    """
+
+    time: np.ndarray
+    position: np.ndarray
+    linear: bool = False
+
+    def integral(self, time: np.ndarray) -> np.ndarray:
+        """Return the integral from the first command to times (...), s; the first command extends backwards."""
+        step = np.diff(self.time)
+        rise = np.diff(self.position) if self.linear else np.zeros(len(step))
+        whole = np.concatenate([[0.0], np.cumsum(step * (self.position[:-1] + rise / 2))])
+        at = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.time) - 1)
+        since = time - self.time[at]
+        slope = np.append(rise / np.maximum(step, 1e-12), 0.0)[at] * (since > 0)
+        return whole[at] + since * (self.position[at] + slope * since / 2)
+
+    def at(self, time: np.ndarray) -> np.ndarray:
+        """Return the set-points at times (...)."""
+        if self.linear:
+            return np.interp(time, self.time, self.position)
+        return self.position[np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.time) - 1)]
 
 
 def _set_arrays(series: WrenchSeries | PoseSeries | ImuSeries | CommandSeries, **widths: int) -> None:

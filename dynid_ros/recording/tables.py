@@ -1,15 +1,17 @@
 """Recordings as CSV tables and NumPy archives with named columns.
 
 CSV tables: the first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque`
-(N m), `<joint>_link_position` of a second encoder, and the commanded position `<joint>_command`. Other accepted
-spellings: `time`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A); and these words as prefixes, as in
-`q_<joint>` or `tau_<joint>`. If the joints are numbered (`q1`, `tau_1`), the caller names them. Other columns are
-skipped; an empty cell is a value that was not recorded.
+(N m), `<joint>_link_position` of a second encoder, and the commanded position `<joint>_command`. Drives in MIT mode
+also receive `<joint>_command_velocity`, `<joint>_command_torque`, `<joint>_stiffness` and `<joint>_damping`. Other
+accepted spellings: `time`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A); `kp`; `kd`; and these words
+as prefixes, as in `q_<joint>` or `tau_<joint>`. If the joints are numbered (`q1`, `tau_1`), the caller names them.
+Other columns are skipped; an empty cell is a value that was not recorded.
 
 Archives: keys are `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, `command`, each (N, n);
-and `joint_names` (n,); commands at other times are (K, n), with `command_time` (K,) in s. Other accepted
-spellings: `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names` the caller names
-the columns. Archives of this package also contain `start_time`, wrenches, poses and positions of other joints.
+and `joint_names` (n,); commands at other times are (K, n), with `command_time` (K,) in s. Of drives in MIT mode,
+`command_velocity`, `command_torque`, `stiffness` and `damping` have the shape of `command`. Other accepted spellings:
+`t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names` the caller names the columns.
+Archives of this package also contain `start_time`, wrenches, poses and positions of other joints.
 """
 
 import csv
@@ -33,7 +35,7 @@ from dynid_ros.files.disk_arrays import (
     row_blocks,
     take_columns,
 )
-from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
 from dynid_ros.recording.npz_arrays import read_arrays
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries
 
@@ -50,8 +52,19 @@ QUANTITIES = {
     "torque": ("torque", "tau", "effort"),
     "current": ("current",),
     "link_position": ("link_position",),
-    "command": ("command",),
+    "command": ("command", "command_position"),
+    "command_velocity": ("command_velocity",),
+    "command_torque": ("command_torque", "command_effort"),
+    "stiffness": ("stiffness", "kp"),
+    "damping": ("damping", "kd"),
 }
+COMMAND_FIELDS = {
+    "command_velocity": "velocity",
+    "command_torque": "effort",
+    "stiffness": "stiffness",
+    "damping": "damping",
+}
+"""Fields of a command besides its position, by quantity."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +95,12 @@ class Table:
             raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
         unstamped = _leading_zeros(self.clock)
         if unstamped:
+            of_commands = () if self.command_time is None else ("command", *COMMAND_FIELDS)
             kept = replace(
                 self,
                 clock=self.clock[unstamped:],
                 columns={
-                    name: array if name == "command" and self.command_time is not None else array[unstamped:]
-                    for name, array in self.columns.items()
+                    name: array if name in of_commands else array[unstamped:] for name, array in self.columns.items()
                 },
             )
             remark = f"its first {unstamped} samples have the time 0, long before all others, and are left out"
@@ -111,15 +124,16 @@ class Table:
         if position is None:
             return None
         time = self.clock if self.command_time is None else self.command_time
+        further = {field: self.columns[name] for name, field in COMMAND_FIELDS.items() if name in self.columns}
         try:
-            return CommandSeries(time - self.clock[:1], position)
+            return CommandSeries(time - self.clock[:1], position, **further)
         except RecordingError as error:
             raise RecordingError(f"{self.source}: {error}") from error
 
     def _effort(self, convention: EffortConvention, unknown: np.ndarray) -> np.ndarray:
         if convention.kind == "motor_current" and "current" in self.columns:
             return self.columns["current"]
-        if "torque" not in self.columns and "current" in self.columns:
+        if "torque" not in self.columns and "current" in self.columns and convention.kind != IMPEDANCE:
             raise RecordingError(
                 f"{self.source} has motor currents and no torques; give effort_convention 'motor_current' with gains "
                 "(N m / A, one per joint)"
@@ -212,10 +226,16 @@ def write_csv(recording: "Recording", path: Path) -> None:
             columns += list(array.T)
     command = recording.command
     if command is not None and np.array_equal(command.time, recording.time):
-        names += [f"{joint}_command" for joint in recording.joint_names]
-        columns += list(command.position.T)
+        for quantity, values in {"command": command.position, **_command_fields(command)}.items():
+            names += [f"{joint}_{quantity}" for joint in recording.joint_names]
+            columns += list(values.T)
     with atomic_file(path) as file:
         write_columns(file, names, np.column_stack(columns))
+
+
+def _command_fields(command: CommandSeries) -> dict[str, np.ndarray]:
+    """Return the fields (K, n) of the commands besides their positions, by quantity."""
+    return {name: command.further[field] for name, field in COMMAND_FIELDS.items() if field in command.further}
 
 
 def write_columns(file: BinaryIO, names: Sequence[str], values: np.ndarray) -> None:
@@ -391,6 +411,7 @@ def write_npz(recording: "Recording", path: Path) -> None:
         arrays["link_position"] = recording.link_position
     if recording.command is not None:
         arrays |= {"command_time": recording.command.time, "command": recording.command.position}
+        arrays |= _command_fields(recording.command)
     arrays |= {f"{OTHER_PREFIX}{name}": position for name, position in recording.others.items()}
     for kind in SERIES_TYPES:
         for name, series in getattr(recording, kind).items():

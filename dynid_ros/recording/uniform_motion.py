@@ -274,8 +274,13 @@ def require_torque(recording: Recording) -> None:
     """Refuse a recording in which a moving joint has no torque, or a torque of practically zero.
 
     Raises:
-        IdentificationError: the message names the joints.
+        IdentificationError: the message names the joints; or the torque is by commands whose delay is unknown.
     """
+    if recording.delay_is_unknown:
+        raise IdentificationError(
+            f"{recording.source}: its torque is computed from commands, and the delay with which they act is unknown; "
+            "give it (--command-delay, EffortConvention(delay=...)), or estimate it by `with_estimated_delay`"
+        )
     known = np.isfinite(recording.torque).any(axis=0)
     if not known.all():
         lacking = [name for name, some in zip(recording.joint_names, known, strict=True) if not some]

@@ -55,7 +55,7 @@ def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> 
     if known:
         torque_entries = {joint: {**entries[joint][IN_TORQUE_KEY], DOF: entries[joint].get(DOF)} for joint in known}
         derived = {**document, "servos": torque_entries}
-        text = "With the reference mass: the gain of each joint, and the parameters in N m or N."
+        text = "The gain of each joint, given or by the reference mass, and the parameters in N m or N."
         sections.append(Section("Parameters in torque", [text, joint_table(derived, "servos", in_torque, units)]))
     all_known = "all" if len(known) == len(entries) else len(known) or "none"
     sentence = (

@@ -34,6 +34,13 @@ def test_a_joint_state_by_name_at_its_own_stamps(tmp_path):
     np.testing.assert_allclose(command.position, np.outer(np.arange(5), [-1, 1]))
 
 
+def test_velocities_and_efforts_of_drives_in_mit_mode(tmp_path):
+    rows = [joint_state(STAMP + k * STEP, ["b", "a"], [k, -k], [2.0, 3.0], [0.5, np.nan]) for k in range(5)]
+    command = read(tmp_path, [("/command", START + k * STEP, row) for k, row in enumerate(rows)])
+    np.testing.assert_allclose(command.velocity[0], [3.0, 2.0])
+    np.testing.assert_allclose(command.effort[0], [np.nan, 0.5])
+
+
 def test_floats_in_the_order_of_the_joints_by_reception(tmp_path):
     command = read(tmp_path, [("/command", START + k * STEP + 2 * MS, float_array([k, 2 * k])) for k in range(5)])
     np.testing.assert_allclose(command.time, 0.002 + 0.01 * np.arange(5), atol=1e-9)

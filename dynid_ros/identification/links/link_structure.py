@@ -18,6 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from dynid_ros.checks.low_pass import sure_low_pass
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import half_width
 from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
 from dynid_ros.identification.integral_equations import IntegralEquations
@@ -100,6 +101,9 @@ def prepare_data(
         torque_filter = choose_torque_filter(robot, signals, selected) if form == "filtered" else None
     signals = replace(signals, driver=torque_filter)
     positions = _recorded_positions(selected)
+    filter_remarks = (
+        () if torque_filter is None else (f"torque as the driver reports it, {chosen_by}: {torque_filter}",)
+    )
     return LinkData(
         robot.with_posture({joint: float(np.median(values)) for joint, values in positions.items()}),
         EQUATIONS[form](signals, selected),
@@ -107,8 +111,18 @@ def prepare_data(
         tuple(recording.source for recording in given),
         tuple(given),
         {joint: (float(values.min()), float(values.max())) for joint, values in positions.items()},
-        () if torque_filter is None else (f"torque as the driver reports it, {chosen_by}: {torque_filter}",),
+        (*_delay_remarks(given), *filter_remarks),
     )
+
+
+def _delay_remarks(recordings: Sequence[Recording]) -> list[str]:
+    """Return a sentence on the delays with which torques were computed from commands."""
+    delays = list(dict.fromkeys(part.command_delay for part in recordings if part.command_delay is not None))
+    words = [
+        f"{1e3 * delay.value:.3g} ms" + (f" ± {1e3 * half_width(delay.error, np.inf):.1g} ms" if delay.error else "")
+        for delay in delays
+    ]
+    return [f"torque by the commands of the drives, which act after {', '.join(words)}"] if words else []
 
 
 def choose_torque_filter(

@@ -3,10 +3,10 @@
 A servo turns the error of its position into torque, by an unknown gain. Divided by that gain, the equation of motion of
 a joint contains times and angles only: the delay of the command, inertia over gain (s²), viscous friction and damping
 by the controller over gain (s), dry friction and gravity over gain (rad). These quantities predict its motion and can
-be found without a torque. A mass of known weight at a known place, attached in some recordings, adds the gain of each
-joint that it loads, and with it all other quantities in N m. The method is output error as in Ljung 1999, "System
-identification", section 4.3. The first estimate minimises equation errors over a grid of delays (Gautier and others
-2013, "DIDIM", work without torque likewise, but with a known gain).
+be found without a torque. A known gain, as of drives in MIT mode, gives all quantities in N m. Without it, a mass of
+known weight at a known place, attached in some recordings, adds the gain of each joint that it loads. The method is
+output error as in Ljung 1999, "System identification", section 4.3. The first estimate minimises equation errors over a
+grid of delays (Gautier and others 2013, "DIDIM", work without torque likewise, but with a known gain).
 """
 
 from __future__ import annotations
@@ -30,8 +30,16 @@ from dynid_ros.identification.servo.closed_loop import (
     output_error,
 )
 from dynid_ros.identification.servo.servo_result import ServoResult
-from dynid_ros.identification.servo.servo_runs import ServoModel, ServoRun, moving_joints, servo_runs
+from dynid_ros.identification.servo.servo_runs import (
+    ServoModel,
+    ServoRun,
+    commanded_gains,
+    moving_joints,
+    servo_runs,
+    with_known_gains,
+)
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import per_joint
 from dynid_ros.model.inertia import transformed
 from dynid_ros.model.payload import ball
 from dynid_ros.recording import Recording
@@ -71,6 +79,9 @@ class ServoIdentification:
         between_commands: motion of the set-point until the next command.
         error_derivative: whether the derivative gain acts on the error.
         longest_delay: largest delay of the command that is tried, s.
+        stiffness: known gains, N m/rad (N/m), one for all joints or one per joint, as commanded to drives in MIT mode;
+            zero: unknown.
+        damping: known damping of the drives, N m s/rad (N s/m), likewise; with stiffness.
         reference_mass: weight of the mass in the recordings with mass, kg; None: no mass.
         reference_center: (3,) centre of the mass in the frame of the tip link, m.
 
@@ -88,6 +99,12 @@ class ServoIdentification:
         False, "estimate a derivative gain that acts on the error, not on the measured velocity"
     )
     longest_delay: float = setting(0.15, "delay of the command up to which the search goes", unit="s", above=0)
+    stiffness: Sequence[float] = setting(
+        (0.0,), "known gains of the position error; 0: unknown", unit="N m/rad (N/m), one for all or one per joint"
+    )
+    damping: Sequence[float] = setting(
+        (0.0,), "known gains of the velocity error, with stiffness", unit="N m s/rad (N s/m), likewise"
+    )
     reference_mass: float | None = setting(
         None, "mass that is attached in the recordings with mass; default: none", unit="kg", symbol="KG"
     )
@@ -97,6 +114,10 @@ class ServoIdentification:
 
     def __post_init__(self) -> None:
         check(self, IdentificationError)
+        if self._gains and self.reference_mass is not None:
+            raise IdentificationError(
+                "stiffness and reference_mass both give the gains; leave one out, and compare the two results"
+            )
         if self.reference_mass is None:
             if self.reference_center is not None:
                 raise IdentificationError("reference_center is given without reference_mass; give the mass in kg too")
@@ -126,6 +147,8 @@ class ServoIdentification:
         loaded = read_all(with_mass, self.robot.joint_names)
         self._check_given(recordings, loaded)
         selected = [each.select(self.robot.joint_names) for each in (*recordings, *loaded)]
+        gains = self._gains or ({} if loaded else commanded_gains(selected))
+        selected = [with_known_gains(each, gains) for each in selected]
         robot = moving_joints(self.robot, selected)
         selected = [each.select(robot.joint_names) for each in selected]
         model = ServoModel(robot, self._load(robot), LinkSignals.choose(selected).motion_cutoff)
@@ -143,13 +166,33 @@ class ServoIdentification:
         found = output_error(loops, start, sizes)
         _require_explained(robot, runs, found[1])
         sources = [recording.source for recording in selected]
-        return ServoResult.from_search(self.robot, self.document(), model, loops, end=found, sources=sources)
+        return ServoResult.from_search(
+            self.robot, self.document(), model, loops, end=found, sources=sources, gains=gains
+        )
 
     def document(self) -> dict:
         """Return the settings for the file."""
         center = None if self.reference_center is None else np.asarray(self.reference_center, dtype=float).tolist()
         own = {each.name: getattr(self, each.name) for each in settings_of(type(self))}
-        return own | {"reference_center": center}
+        gains = {name: [float(value) for value in own[name]] for name in ("stiffness", "damping")}
+        return own | gains | {"reference_center": center}
+
+    @property
+    def _gains(self) -> dict[str, tuple[float, float]]:
+        """Known stiffness and damping by joint; empty if the gains are unknown."""
+        names = self.robot.joint_names
+        stiffness, damping = (
+            per_joint(values, names, what, error=IdentificationError, least=0.0)
+            for what, values in (("stiffness", self.stiffness), ("damping", self.damping))
+        )
+        if not stiffness.any():
+            if damping.any():
+                raise IdentificationError("damping is given without stiffness; give the gains of the position too")
+            return {}
+        if not stiffness.all():
+            without = ", ".join(name for name, value in zip(names, stiffness, strict=True) if not value)
+            raise IdentificationError(f"the stiffness of {without} is 0; give the gain of every joint, or of none")
+        return dict(zip(names, zip(stiffness.tolist(), damping.tolist(), strict=True), strict=True))
 
     @property
     def _linear(self) -> bool:

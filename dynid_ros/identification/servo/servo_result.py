@@ -22,6 +22,7 @@ from dynid_ros.identification.servo.servo_runs import (
     ServoRun,
     check_told,
     servo_runs,
+    with_known_gains,
 )
 from dynid_ros.identified.section import DOF, as_number
 from dynid_ros.identified.servos import servo_entry
@@ -63,6 +64,8 @@ class ServoJoint:
         rms: RMS of measured minus simulated positions, rad or m.
         noise: noise of the encoder, from differences of successive positions, rad or m.
         condition_number: condition number of the derivatives in columns of unit norm; infinite if rank-deficient.
+        stiffness: known gain, N m/rad (N/m); None: unknown.
+        damping: known damping by the controller, N m s/rad (N s/m), which is then not part of `viscous`.
     """
 
     name: str
@@ -74,10 +77,19 @@ class ServoJoint:
     rms: float
     noise: float
     condition_number: float
+    stiffness: float | None = None
+    damping: float = 0.0
 
     @classmethod
     def of(
-        cls, names: tuple[str, JointLayout], values: NDArray, normal: Normal, rows: Mapping[str, NDArray], noise: float
+        cls,
+        names: tuple[str, JointLayout],
+        values: NDArray,
+        normal: Normal,
+        rows: Mapping[str, NDArray],
+        noise: float,
+        *,
+        gains: tuple[float | None, float] = (None, 0.0),
     ) -> ServoJoint:
         """Return the joint from its name and layout, and the normal equations of the residuals at the estimate."""
         name, layout = names
@@ -105,6 +117,7 @@ class ServoJoint:
             normal.rms,
             noise,
             judged.condition_number,
+            *gains,
         )
 
     @property
@@ -120,13 +133,19 @@ class ServoJoint:
     @cached_property
     def in_torque(self) -> dict[str, tuple[float, float]]:
         """Gain, N m/rad, and the other estimates in N m (the delay in s); empty if the gain is not known."""
+        if self.stiffness is not None:
+            known = {"gain": (self.stiffness, 0.0)}
+            for label, (value, error) in self.over_gain.items():
+                factor = 1.0 if label == "delay" else self.stiffness
+                known[label] = (factor * value - (self.damping if label == "viscous" else 0.0), factor * error)
+            return known
         if COMPLIANCE not in self.names:
             return {}
         at = self.names.index(COMPLIANCE)
         compliance, error = self._combined(np.eye(len(self.values))[at])
         if not (compliance > 0 and error < MAX_RELATIVE_ERROR * compliance):
             return {}
-        found = {"gain": (1 / compliance, error / compliance**2)}
+        found = {"gain": (1 / compliance, error / compliance**2), "delay": self.over_gain["delay"]}
         for label, row in self._labelled().items():
             value = float(row @ self.values)
             if label != "delay":
@@ -142,7 +161,7 @@ class ServoJoint:
     def undetermined(self) -> dict[str, str]:
         """Reasons of undetermined estimates, by label."""
         found = {}
-        if COMPLIANCE not in self.names:
+        if self.stiffness is None and COMPLIANCE not in self.names:
             found["gain"] = "no torque and no known mass: everything is known over the gain only"
         elif not self.in_torque:
             found["gain"] = "the reference mass does not load this joint enough in the recorded motion"
@@ -207,13 +226,17 @@ class ServoResult(Result):
         *,
         end: tuple[Sequence[NDArray], Sequence[Normal]],
         sources: Sequence[str],
+        gains: Mapping[str, tuple[float, float]],
     ) -> ServoResult:
-        """Return the result from the parameters and normal equations at the end of the search."""
+        """Return the result from the parameters and normal equations at the end of the search, and known gains."""
         joints = {}
         for j, (name, values, normal) in enumerate(zip(model.robot.joint_names, *end, strict=True)):
             layout = loops.layouts[j]
             rows = _rows(loops.runs, layout, values, j)
-            joints[name] = ServoJoint.of((name, layout), values, normal, rows, _noise(loops.runs, j))
+            noise = _noise(loops.runs, j)
+            joints[name] = ServoJoint.of(
+                (name, layout), values, normal, rows, noise, gains=gains.get(name, (None, 0.0))
+            )
         return cls(robot, settings, model, joints, tuple(sources), loops)
 
     @property
@@ -372,6 +395,8 @@ class ServoResult(Result):
 
     def _runs(self, other: Recording) -> list[ServoRun]:
         selected = other.select(self.model.robot.joint_names)
+        gains = {name: (joint.stiffness, joint.damping) for name, joint in self.joints.items() if joint.stiffness}
+        selected = with_known_gains(selected, gains)
         check_told(selected)
         linear = self.loops.runs[0].commands[0].linear
         return servo_runs(self.model, selected, self.settings["longest_delay"], loaded=False, linear=linear)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from dynid_ros.model.base_parameters import BaseParameters, random_motion
 from dynid_ros.model.parameter_words import parameter_names
 from dynid_ros.model.robot import locked
 from dynid_ros.recording import Recording
+from dynid_ros.recording.impedance import equivalent_positions
 from dynid_ros.recording.recording import MOVED
-from dynid_ros.recording.series import CommandSeries
+from dynid_ros.recording.series import CommandPath
 from dynid_ros.recording.uniform_motion import joint_motions
 from dynid_ros.signals import LowPass, Motion, resample, sample_times
 
@@ -26,46 +27,10 @@ MAX_STILL_TRAVEL = 1e-4
 """Smallest change of a command that counts as motion, rad or m."""
 SETTLING_S = 0.5
 """Time after a gap or the beginning until the state before it no longer matters, s."""
+GAIN_TOLERANCE = 1e-6
+"""Largest change of a gain that counts as constant, as a fraction: gains are sent as text or in 12 bits."""
 ARMATURE = "armature"
 COMPLIANCE = "compliance"
-
-
-@dataclass(frozen=True, eq=False)
-class Command:
-    """Command of one joint as a function of time.
-
-    Attributes:
-        time: (K,) s.
-        position: (K,) finite.
-        linear: whether the set-point moves straight from one command to the next; otherwise it jumps.
-    """
-
-    time: NDArray
-    position: NDArray
-    linear: bool
-
-    @classmethod
-    def of(cls, series: CommandSeries, column: int, *, linear: bool) -> Command:
-        """Commands of one joint; those that are not for it are left out."""
-        values = series.position[:, column]
-        own = np.isfinite(values)
-        return cls(series.time[own], values[own], linear)
-
-    def integral(self, time: NDArray) -> NDArray:
-        """Return the integral from the first command to times (...), s; the first command extends backwards."""
-        step = np.diff(self.time)
-        rise = np.diff(self.position) if self.linear else np.zeros(len(step))
-        whole = np.concatenate([[0.0], np.cumsum(step * (self.position[:-1] + rise / 2))])
-        at = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.time) - 1)
-        since = time - self.time[at]
-        slope = np.append(rise / np.maximum(step, 1e-12), 0.0)[at] * (since > 0)
-        return whole[at] + since * (self.position[at] + slope * since / 2)
-
-    def at(self, time: NDArray) -> NDArray:
-        """Return the set-points at times (...)."""
-        if self.linear:
-            return np.interp(time, self.time, self.position)
-        return self.position[np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.time) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +67,7 @@ class ServoRun:
     position: NDArray
     grid: NDArray
     motion: Motion
-    commands: tuple[Command, ...]
+    commands: tuple[CommandPath, ...]
     columns: tuple[JointColumns, ...]
 
 
@@ -204,6 +169,47 @@ def moving_joints(robot: RobotModel, recordings: Sequence[Recording]) -> RobotMo
     return robot if moved.all() else locked(robot, names, position.mean(axis=0))
 
 
+def with_known_gains(recording: Recording, gains: Mapping[str, tuple[float, float]]) -> Recording:
+    """Return the recording with the set-points whose position error alone makes the torque of its commands.
+
+    Commanded velocities and torques act like an additional position error, divided by the stiffness.
+
+    Args:
+        recording: recording with commands.
+        gains: stiffness and damping of every joint by name; empty: unknown, the recording is returned.
+    """
+    command = recording.command
+    if not gains or command is None:
+        return recording
+    stiffness, damping = (
+        np.tile([gains[name][k] for name in recording.joint_names], (len(command.time), 1)) for k in (0, 1)
+    )
+    return replace(recording, command=equivalent_positions(replace(command, stiffness=stiffness, damping=damping)))
+
+
+def commanded_gains(recordings: Sequence[Recording]) -> dict[str, tuple[float, float]]:
+    """Return stiffness and damping by joint that the commands contain; empty if they contain none.
+
+    Raises:
+        IdentificationError: a gain changes.
+    """
+    gains: dict[str, tuple[float, float]] = {}
+    for recording in recordings:
+        command = recording.command
+        if command is None or command.stiffness is None or not np.isfinite(command.stiffness).any(axis=0).all():
+            return {}
+        damping = np.zeros_like(command.stiffness) if command.damping is None else np.nan_to_num(command.damping)
+        for j, name in enumerate(recording.joint_names):
+            gain = float(np.nanmedian(command.stiffness[:, j])), float(np.median(damping[:, j]))
+            wanders = max(np.nanmax(np.abs(command.stiffness[:, j] - gain[0])), np.abs(damping[:, j] - gain[1]).max())
+            if wanders > GAIN_TOLERANCE * max(gain) or gains.setdefault(name, gain) != gain or not gain[0]:
+                raise IdentificationError(
+                    f"{recording.source}: the commanded gains of joint '{name}' change or are 0 ({gain[0]:g} N m/rad, "
+                    f"{gain[1]:g} N m s/rad); servos need one stiffness above 0: use recordings with the same gains"
+                )
+    return gains
+
+
 def check_told(recording: Recording) -> None:
     """Refuse a recording without commands for all of its joints, or whose positions only repeat them.
 
@@ -221,7 +227,7 @@ def check_told(recording: Recording) -> None:
             "positions and name it (command_topic), or give columns '<joint>_command'"
         )
     for j, name in enumerate(recording.joint_names):
-        told = Command.of(command, j, linear=False)
+        told = command.path(j)
         if np.ptp(told.position) <= MAX_STILL_TRAVEL or len(told.position) < 2:
             continue
         latest = told.at(recording.time) == recording.position[:, j]
@@ -257,7 +263,7 @@ def servo_runs(
         IdentificationError: too few samples.
     """
     assert recording.command is not None
-    commands = tuple(Command.of(recording.command, j, linear=linear) for j in range(recording.n_joints))
+    commands = tuple(recording.command.path(j, linear=linear) for j in range(recording.n_joints))
     try:
         time = sample_times(recording.time, recording.position).time
         series = resample(time, recording.position)

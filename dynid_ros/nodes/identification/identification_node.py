@@ -7,6 +7,7 @@ step that runs and its remaining time, or the outcome), `~/progress` (fraction o
 import time
 from collections.abc import Sequence
 from functools import partial
+from math import isnan, nan
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,8 @@ from rclpy.node import Node
 from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
-from dynid_ros.errors import DynidError
+from dynid_ros.errors import DynidError, IdentificationError
+from dynid_ros.identification.servo.command_delay import with_estimated_delay
 from dynid_ros.jobs.kinds import FITTED, KINDS
 from dynid_ros.jobs.run import IdentificationRun, run
 from dynid_ros.jobs.screen import MAX_REMARKS
@@ -28,7 +30,7 @@ from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS, 
 from dynid_ros.nodes.shared.topics import LATCHED, brief_yaml
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
-from dynid_ros.recording.effort import EffortConvention
+from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
 
 RECORDING_PARAMETERS = (
     NodeParameter(
@@ -48,13 +50,23 @@ EFFORT_PARAMETERS = (
     NodeParameter(
         "effort_convention",
         "",
-        "meaning of effort: torque, motor_current or gravity_compensated; required, see the manual of the driver",
+        "meaning of effort: torque, motor_current, gravity_compensated, or impedance (torques by the commands of drives "
+        "in MIT mode); required, see the manual of the driver",
     ),
     NodeParameter(
         "motor_gains",
         [0.0],
         "gains of motor currents, N m per unit of effort, one per joint in the model's order; [0.0]: none",
     ),
+    NodeParameter("command_topic", "", "topic of the commands in the bag, for impedance; empty: none"),
+    NodeParameter(
+        "stiffness",
+        [0.0],
+        "gains of the position error, N m/rad (N/m), for impedance, one or one per joint; [0.0]: those in the commands",
+        least=0.0,
+    ),
+    NodeParameter("damping", [0.0], "gains of the velocity error, N m s/rad (N s/m), for impedance", least=0.0),
+    NodeParameter("command_delay", nan, "time after which a command acts, s, for impedance; nan: estimated"),
 )
 
 
@@ -152,8 +164,14 @@ class IdentificationNode(Node):
     def _convention(self) -> EffortConvention:
         if not hasattr(self.settings, "effort_convention"):
             return EffortConvention("torque")  # torques are not looked at
-        gains = [gain for gain in self.settings.motor_gains if gain] or None
-        return EffortConvention(self.settings.effort_convention, gains)
+        settings = self.settings
+        gains = [gain for gain in settings.motor_gains if gain] or None
+        if settings.effort_convention != IMPEDANCE:
+            return EffortConvention(settings.effort_convention, gains)
+        delay = None if isnan(settings.command_delay) else settings.command_delay
+        known = any(settings.stiffness) or any(settings.damping)
+        drives = (list(settings.stiffness), list(settings.damping)) if known else (None, None)
+        return EffortConvention(IMPEDANCE, gains, stiffness=drives[0], damping=drives[1], delay=delay)
 
     def chosen(self) -> SimpleNamespace:
         """Return the present values of the adjustable parameters."""
@@ -235,8 +253,16 @@ class IdentificationNode(Node):
         for role in KINDS[self.kind].roles:
             if role.name != FITTED.name:
                 paths[role.name] = list(filter(None, [getattr(chosen, role.parameter)]))
-        recordings = {role: [self._read(path) for path in some] for role, some in paths.items()}
+        recordings = {role: self._with_delay([self._read(path) for path in some]) for role, some in paths.items()}
         return run(self.kind, self.estimator, recordings, self.settings.output)
+
+    def _with_delay(self, recordings: list[Recording]) -> list[Recording]:
+        """Estimate the delay of commands where torques depend on it; poses do without."""
+        try:
+            return with_estimated_delay(recordings, self.robot)
+        except IdentificationError as error:
+            self.get_logger().warning(str(error))
+            return recordings
 
     def _fitted(self, chosen: SimpleNamespace) -> list[str]:
         """Return the recordings to fit: the chosen ones, or the recorder's last bag.
@@ -260,6 +286,7 @@ class IdentificationNode(Node):
             Path(path),
             joint_names=self.robot.joint_names,
             torque_topic=self.settings.torque_topic or None,
+            command_topic=self.settings.command_topic or None,
             effort_convention=self.convention,
         )
 

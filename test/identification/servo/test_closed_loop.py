@@ -5,7 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout
-from dynid_ros.identification.servo.servo_runs import Command, JointColumns, ServoRun
+from dynid_ros.identification.servo.servo_runs import JointColumns, ServoRun
+from dynid_ros.recording.series import CommandPath
 from dynid_ros.signals import Motion
 
 INERTIA, VISCOUS, DELAY = 2e-3, 0.03, 0.0137
@@ -18,7 +19,7 @@ def run_of(position, linear=False, load=0.0):
     columns = JointColumns(np.hstack([zero, one]), np.hstack([one, zero]), np.zeros((len(GRID), 2)))
     still = Motion(*np.zeros((3, len(GRID), 1)))
     sampled = np.arange(0.5, 2.9, 0.0111)
-    told = Command(time, position(time), linear)
+    told = CommandPath(time, position(time), linear)
     return ServoRun("run", False, sampled, np.zeros((len(sampled), 1)), GRID, still, (told,), (columns,))
 
 

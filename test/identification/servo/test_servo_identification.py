@@ -225,3 +225,31 @@ def test_the_longest_delay_is_looked_for(arm, told, monkeypatch):
     for longest, expected in ((0.3, r"0\.2[12]"), (0.1, r"0\.0")):
         with pytest.raises(IdentificationError, match=f"begins at {expected}"):
             ServoIdentification(arm.robot, longest_delay=longest).fit(recording)
+
+
+def test_known_gains_give_newton_metres(arm, recording):
+    stiffness, damping = arm.per_joint("stiffness"), 0.1
+    result = ServoIdentification(arm.robot, stiffness=stiffness, damping=[damping]).fit(recording)
+    joint = result.joints["lift"]
+    true = {name: values[0] for name, values in truth(arm, recording).items()}
+    true["viscous"] -= damping
+    assert joint.in_torque["gain"] == (pytest.approx(stiffness[0]), 0.0)
+    for label in ("delay", "inertia", "viscous", "coulomb"):
+        assert joint.in_torque[label][0] == pytest.approx(true[label], rel=0.02, abs=0.01 * (label == "viscous"))
+    assert "gain" not in joint.undetermined
+    assert result.document()["servos"]["lift"]["in_torque"]["gain"] == pytest.approx(stiffness[0])
+    assert result.validate(recording).r2["lift"] > 0.999
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"stiffness": [0.0], "damping": [1.0]}, "damping is given without stiffness"),
+        ({"stiffness": [1.0, 2.0]}, "stiffness: 2 values; give one for all"),
+        ({"stiffness": [-1.0]}, "stiffness of .*lift"),
+        ({"stiffness": [9.0], "reference_mass": 1.0, "reference_center": CENTER}, "both give the gains"),
+    ],
+)
+def test_gains_that_cannot_be(arm, recording, settings, message):
+    with pytest.raises(IdentificationError, match=message):
+        ServoIdentification(arm.robot, **settings).fit(recording)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from dynid_ros.identification.servo.servo_runs import Command
 from dynid_ros.recording import CommandSeries
 
 TIME = np.array([0.0, 0.3, 0.5, 1.1])
@@ -13,7 +12,7 @@ SERIES = CommandSeries(TIME, np.column_stack([[1.0, -2.0, np.nan, 4.0], np.zeros
 
 @pytest.mark.parametrize("linear", [False, True])
 def test_the_integral_is_that_of_what_is_told(linear):
-    told = Command.of(SERIES, 0, linear=linear)
+    told = SERIES.path(0, linear=linear)
     assert len(told.time) == 3
     for end in (-0.2, 0.1, 0.3, 0.7, 1.1, 2.0):
         exact = quad(lambda t: told.at(np.array([t]))[0], 0.0, end, points=[0.3, 1.1], limit=400)[0]
@@ -22,5 +21,5 @@ def test_the_integral_is_that_of_what_is_told(linear):
 
 def test_steps_hold_and_lines_go_on():
     at = np.array([-1.0, 0.0, 0.7, 3.0])
-    assert Command.of(SERIES, 0, linear=False).at(at).tolist() == [1.0, 1.0, -2.0, 4.0]
-    assert Command.of(SERIES, 0, linear=True).at(at) == pytest.approx([1.0, 1.0, 1.0, 4.0])
+    assert SERIES.path(0, linear=False).at(at).tolist() == [1.0, 1.0, -2.0, 4.0]
+    assert SERIES.path(0, linear=True).at(at) == pytest.approx([1.0, 1.0, 1.0, 4.0])

@@ -1,0 +1,56 @@
+"""Delay of the commands of drives in MIT mode, in MuJoCo; and recordings that do not show it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mit_arms import recorded
+from servo_arms import one
+
+from dynid_ros.errors import IdentificationError
+from dynid_ros.identification import ServoIdentification
+from dynid_ros.identification.servo.command_delay import estimate_command_delay, with_estimated_delay
+from dynid_ros.recording import EffortConvention
+from dynid_ros.recording.impedance import CommandDelay, with_impedance_torque
+
+DELAY_S = 0.007
+GAINS = {"stiffness": [30.0], "damping": [1.2]}
+
+
+@pytest.fixture(name="arm", scope="module")
+def fixture_arm():
+    return one(seed=3, stiffness=30.0, damping=1.2, friction=0.15, delay=DELAY_S)
+
+
+@pytest.fixture(name="recording", scope="module")
+def fixture_recording(arm):
+    return with_impedance_torque(recorded(arm, 16.0), EffortConvention("impedance", **GAINS))
+
+
+def test_the_delay_within_two_percent_and_the_torques_by_it(arm, recording):
+    (found,) = with_estimated_delay([recording], arm.robot)
+    delay = found.command_delay
+    assert delay.value == pytest.approx(DELAY_S, rel=0.02)
+    assert abs(delay.value - DELAY_S) < max(4 * delay.error, 2e-5)
+    assert not found.delay_is_unknown
+    assert np.nanstd(found.torque - recording.torque) > 0.01
+
+
+def test_a_delay_that_is_known_stays(arm, recording):
+    known = replace(recording, command_delay=CommandDelay(0.003, 0.0))
+    assert with_estimated_delay([known], arm.robot)[0] is known
+
+
+def test_servos_take_the_gains_from_the_commands(arm, recording):
+    joint = ServoIdentification(arm.robot).fit(recording).joints["lift"]
+    assert joint.in_torque["coulomb"][0] == pytest.approx(0.15, rel=0.02)
+    assert joint.in_torque["viscous"][0] == pytest.approx(arm.per_joint("viscous")[0], rel=0.02)
+
+
+def test_gains_that_change_give_no_single_delay(arm, recording):
+    stiffness = np.where(recording.command.time > 5.0, 1.1, 1.0)[:, None] * recording.command.stiffness
+    changing = replace(recording, command=replace(recording.command, stiffness=stiffness))
+    with pytest.raises(IdentificationError, match="gains of joint 'lift' change") as error:
+        estimate_command_delay([changing], arm.robot)
+    assert "--command-delay" in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,51 @@
+"""Arms of drives in MIT mode in MuJoCo: an arm of Unitree's G1, and a Kinova with such drives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from pinocchio_arm import example_urdf
+from servo_arms import ServoArm, Servos, drawn, motion, record
+
+from dynid_ros.model import RobotModel
+from dynid_ros.recording import CommandSeries, Recording
+
+G1 = Servos([60.0, 60.0, 50.0, 40.0, 25.0, 25.0, 25.0], 1.5, 0.012, 0.35, 0.12, 0.006)
+KINOVA = Servos([80.0, 90.0, 70.0, 30.0, 25.0, 20.0], [2.5, 3.0, 2.0, 0.8, 0.6, 0.5], 0.02, 0.5, 0.4, 0.009)
+FEED_FORWARD = 0.7
+"""Part of the URDF's gravity that the controller of these arms feeds forward."""
+
+
+def g1(seed: int = 0, **changes: object) -> ServoArm:
+    """The left arm of a G1."""
+    robot = RobotModel.from_urdf(
+        example_urdf("g1_description/urdf/g1_29dof_rev_1_0.urdf"),
+        base="torso_link",
+        tip="left_wrist_yaw_link",
+    )
+    return _same_delay(drawn(robot, G1, seed, **changes))
+
+
+def kinova(seed: int = 0, **changes: object) -> ServoArm:
+    """Six joints of a Kinova's kinematics and links."""
+    robot = RobotModel.from_urdf(example_urdf("kinova_description/robots/kinova.urdf"), tip="j2s6s200_link_6")
+    return _same_delay(drawn(robot, KINOVA, seed, **changes))
+
+
+def _same_delay(arm: ServoArm) -> ServoArm:
+    """All drives hang on one bus."""
+    return replace(arm, servos=replace(arm.servos, delay=float(arm.per_joint("delay")[0])))
+
+
+def told(arm: ServoArm, duration: float = 12.0, rate: float = 200.0) -> CommandSeries:
+    """Commands of a controller that interpolates, with a part of the gravity torque."""
+    command = motion(arm, duration, rate)
+    velocity = np.gradient(command.position, command.time, axis=0)
+    effort = FEED_FORWARD * arm.robot.gravity_torque(command.position)
+    return CommandSeries(command.time, command.position, velocity, effort)
+
+
+def recorded(arm: ServoArm, duration: float = 12.0, rate: float = 200.0, **options: object) -> Recording:
+    """What the drives report."""
+    return record(arm, told(arm, duration, rate), rate=rate, count=2 * np.pi / 2**16, **options)
