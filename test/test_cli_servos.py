@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from command_line import refused, run
 from html_page import Page, assert_self_contained
+from mit_arms import TWO, recorded, two
 from servo_arms import ONE, motion, one, record
 
 from dynid_ros.identified.identified_file import load_identified
@@ -73,3 +74,20 @@ def test_one_line_where_it_cannot(files, tmp_path, capsys, recording, more, mess
     arguments = ("--urdf", files / "arm.urdf", "--recording", files / recording, "--output", tmp_path / "out", *more)
     assert message in refused(capsys, "identify", "servos", *arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_links_of_drives_in_mit_mode(tmp_path, capsys):
+    arm = two(seed=3)
+    (tmp_path / "arm.urdf").write_text(TWO, encoding="utf-8")
+    recorded(arm, 16.0).write_npz(tmp_path / "run.npz")
+    arguments = ("--urdf", tmp_path / "arm.urdf", "--recording", tmp_path / "run.npz", "--output", tmp_path / "out")
+    stiffness = [f"{name}={gain}" for name, gain in zip(("lift", "bend"), arm.per_joint("stiffness"), strict=True)]
+    gains = ("--effort-convention", "impedance", "--stiffness", *stiffness, "--damping", *arm.per_joint("damping"))
+    code, out, err = run(capsys, "identify", "links", *arguments, *gains, "--verbose")
+    assert code == 0, err
+    assert f"which act after {1e3 * arm.servos.delay:.2g}" in out
+    friction = load_identified(tmp_path / "out" / "identified.yaml")["friction"]
+    for name, viscous, dry in zip(friction, arm.per_joint("viscous"), arm.per_joint("friction"), strict=True):
+        assert friction[name]["viscous"] == pytest.approx(viscous, rel=0.05)
+        assert friction[name]["coulomb"] == pytest.approx(dry, rel=0.05)
+    assert "the stiffness of the drive" in refused(capsys, "identify", "links", *arguments, *gains[:2])

@@ -250,9 +250,9 @@ class LinkColumns:
         chain = self.robot.chain
         n_samples = sum(map(len, self._random))
         mass = self.robot.parameters[::PARAMETERS_PER_LINK].sum()
-        if not mass > 0:
-            return np.zeros(self.robot.parameters.size)
         reach = np.linalg.norm([*chain.transforms[:, :3, 3], chain.tip_offset[:3, 3]], axis=1).sum()
+        if not (mass > 0 and reach > 0):
+            return np.zeros(self.robot.parameters.size)
         largest = mass * np.repeat([1.0, reach, reach**2], [1, 3, 6])
         return np.tile(np.sqrt(n_samples) / np.maximum(largest, np.finfo(float).tiny), self.robot.n_links)
 

@@ -166,3 +166,14 @@ def test_turns_of_gravity_are_its_differences():
         for j, own in enumerate(columns.of_joint):
             expected = (torques[0] - torques[1])[:, j] / (2 * step)
             np.testing.assert_allclose(rows[j][:, np.flatnonzero(own == column)[0]], expected, atol=1e-6)
+
+
+def test_a_lever_on_the_base_keeps_its_columns():
+    """The joint is at the base's origin, so the arm has no length but that of its centre of mass."""
+    robot = RobotModel.from_urdf(
+        '<robot name="r"><link name="b"/><link name="l"><inertial><mass value="1"/><origin xyz="0.2 0 0"/>'
+        '<inertia ixx="1e-3" iyy="1e-2" izz="1e-2" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" '
+        'type="continuous"><parent link="b"/><child link="l"/><axis xyz="0 1 0"/></joint></robot>'
+    )
+    columns = LinkColumns.of(robot, FrictionModel(JointFriction()))
+    assert columns.above(np.array([1e-3])).base.rank == columns.base.rank == 3

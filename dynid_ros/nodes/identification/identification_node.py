@@ -50,7 +50,7 @@ EFFORT_PARAMETERS = (
     NodeParameter(
         "effort_convention",
         "",
-        "meaning of effort: torque, motor_current, gravity_compensated, or impedance (torques by the commands of drives "
+        "meaning of effort: torque, motor_current, gravity_compensated, or impedance (torque by the commands of drives "
         "in MIT mode); required, see the manual of the driver",
     ),
     NodeParameter(
