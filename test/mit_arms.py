@@ -11,13 +11,15 @@ from servo_arms import ServoArm, Servos, drawn, motion, record
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import CommandSeries, Recording
 
-TWO = """<robot name="two"><link name="base"/><link name="upper"><inertial><mass value="0.9"/>
-<origin xyz="0.14 0.01 0"/><inertia ixx="1e-3" iyy="6e-3" izz="6e-3" ixy="0" ixz="0" iyz="0"/></inertial></link><link name="fore"><inertial>
-<mass value="0.5"/><origin xyz="0.12 0 0.01"/><inertia ixx="1e-3" iyy="3e-3" izz="3e-3" ixy="0" ixz="0" iyz="0"/>
-</inertial></link><joint name="lift" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
-<limit lower="-1.5" upper="1.5" velocity="6" effort="20"/></joint><joint name="bend" type="revolute">
-<parent link="upper"/><child link="fore"/><origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>
-<limit lower="-1.5" upper="1.5" velocity="6" effort="9"/></joint></robot>"""
+TWO = """<robot name="two"><link name="base"/>
+<link name="upper"><inertial><mass value="0.9"/><origin xyz="0.14 0.01 0"/>
+<inertia ixx="1e-3" iyy="6e-3" izz="6e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="fore"><inertial><mass value="0.5"/><origin xyz="0.12 0 0.01"/>
+<inertia ixx="1e-3" iyy="3e-3" izz="3e-3" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="lift" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+<limit lower="-1.5" upper="1.5" velocity="6" effort="20"/></joint>
+<joint name="bend" type="revolute"><parent link="upper"/><child link="fore"/><origin xyz="0.3 0 0"/>
+<axis xyz="0 1 0"/><limit lower="-1.5" upper="1.5" velocity="6" effort="9"/></joint></robot>"""
 TWO_DRIVES = Servos([40.0, 25.0], [1.5, 1.0], [0.02, 0.012], [0.15, 0.1], [0.2, 0.15], 0.007)
 G1 = Servos([60.0, 60.0, 50.0, 40.0, 25.0, 25.0, 25.0], 1.5, 0.012, 0.35, 0.12, 0.006)
 KINOVA = Servos([80.0, 90.0, 70.0, 30.0, 25.0, 20.0], [2.5, 3.0, 2.0, 0.8, 0.6, 0.5], 0.02, 0.5, 0.4, 0.009)
