@@ -10,7 +10,7 @@ from dynid_ros.executors import Cluster, TlsFiles, cluster
 from dynid_ros.settings import Setting
 
 EFFORT_KINDS = ("torque", "motor_current", "gravity_compensated")
-IMPEDANCE = "impedance"
+IMPEDANCE_KIND = "impedance"
 
 
 def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -112,7 +112,7 @@ def add_effort(parser: argparse.ArgumentParser, *, calibration: bool = True, com
     )
     group.add_argument(
         "--effort-convention",
-        choices=(*EFFORT_KINDS, IMPEDANCE) if commands else EFFORT_KINDS,
+        choices=(*EFFORT_KINDS, IMPEDANCE_KIND) if commands else EFFORT_KINDS,
         default=EFFORT_KINDS[0],
         help="meaning of the recorded effort"
         + ("; impedance: torques follow from the commands of drives in MIT mode" if commands else "")

@@ -16,7 +16,7 @@ CONTROLLER_STATE = "control_msgs/msg/JointTrajectoryControllerState"
 COMMAND_TYPES = (JOINT_STATE, JOINT_TRAJECTORY, FLOAT64_MULTI_ARRAY, CONTROLLER_STATE)
 
 
-FIELDS = ("positions", "velocities", "efforts")
+COMMAND_ARRAYS = ("positions", "velocities", "efforts")
 
 
 def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock) -> CommandSeries:
@@ -35,8 +35,8 @@ def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock
         while received and received[-1] >= time:
             del received[-1], stamped[-1], rows[-1]
         for after, names, fields in _commands(message, bag.topics[topic], joint_names):
-            for field, values in zip(FIELDS, fields, strict=True):
-                if len(values) != len(names) and (len(values) or field == FIELDS[0]):
+            for field, values in zip(COMMAND_ARRAYS, fields, strict=True):
+                if len(values) != len(names) and (len(values) or field == COMMAND_ARRAYS[0]):
                     raise RecordingError(
                         f"{bag.path}: message {count} of {topic} has {len(values)} {field} for {len(names)} "
                         f"joints ({', '.join(names)})"
@@ -57,7 +57,7 @@ def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock
 
 
 def _commands(message: Any, msgtype: str, joint_names: Sequence[str]) -> Iterator[tuple[int, Sequence[str], list[Any]]]:
-    """Yield the time after that of the message, ns, the joints, and their values for each of `FIELDS`."""
+    """Yield the time after that of the message, ns, the joints, and their values for each of `COMMAND_ARRAYS`."""
     if msgtype == JOINT_STATE:
         yield 0, message.name, [message.position, message.velocity, message.effort]
     elif msgtype == FLOAT64_MULTI_ARRAY:
