@@ -1,29 +1,32 @@
 """`dynid excite`: design the motion to record within limits and workspace, or judge a motion."""
 
 import argparse
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.motion_options import (
+    add_limits,
+    add_surroundings,
+    option_name,
+    per_joint_values,
+    read_limits,
+    read_surroundings,
+)
 from dynid_ros.commands.options import add_effort, add_output, add_reading, add_robot, add_scheduler, scheduler_cluster
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
-    CLEARANCE,
     EXPERIMENT_KINDS,
     FLEXIBLE,
-    FLOOR_HEIGHT,
     MAX_COUNTS,
     PRIOR,
     MotionSettings,
     flexible_prior,
     owners_of,
-    surroundings,
 )
 from dynid_ros.jobs.inputs import joint_values, read_recordings, read_robot
 from dynid_ros.jobs.judging import judge, quality_screen, unseen_friction
@@ -32,16 +35,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction_terms import JointFriction, friction_terms
 from dynid_ros.recording import Recording
 from dynid_ros.settings import Setting, settings_of
-from dynid_ros.trajectories import MotionLimits, Trajectory
+from dynid_ros.trajectories import Trajectory
 
-LIMIT_HELPS = {
-    "acceleration_limits": "acceleration limits, rad/s^2 (m/s^2); 2 suits most (default: those of URDF 1.2, if any)",
-    "velocity_limits": "velocity limits, rad/s (m/s) (default: the URDF's)",
-    "position_lower": "lower position limits, rad (m) (default: the URDF's)",
-    "position_upper": "upper position limits, rad (m) (default: the URDF's)",
-    "jerk_limits": "jerk limits, rad/s^3 (m/s^3) (default: none)",
-    "torque_limits": "torque limits, N m (N) (default: the URDF's)",
-}
 FILE_NAMES = ("trajectory", "trajectory_csv", "plan", "report")
 SETTINGS = {each.name: each for each in settings_of(MotionSettings) if each.name not in (*PRIOR, "offsets")}
 SEARCHED_MOTIONS = ("fourier", FLEXIBLE)
@@ -69,16 +64,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     method.add_argument(
         "--rate", type=float, metavar="HZ", help="samples per second in trajectory.csv (default: knots at uneven times)"
     )
-    limits = parser.add_argument_group("limits, per joint")
-    for name, what in LIMIT_HELPS.items():
-        limits.add_argument(_option(name), metavar="V", help=what)
-    limits.add_argument(
-        "--joint-limits",
-        type=Path,
-        metavar="FILE",
-        help="joint_limits.yaml of MoveIt, in place of limits that are not given (default: the URDF's)",
-    )
-    _add_surroundings(parser.add_argument_group("workspace"))
+    add_limits(parser)
+    add_surroundings(parser)
     settings = parser.add_argument_group("settings of the motion", "defaults are those of its kind")
     for each in SETTINGS.values():
         _add_setting(settings, each)
@@ -139,50 +126,7 @@ def _add_setting(group: argparse._ArgumentGroup, setting: Setting, otherwise: st
     text += f" ({', '.join(owners)})" if owners else ""
     if not setting.is_numbers and setting.default is not None:
         otherwise = f" (default: {setting.default})"
-    group.add_argument(_option(setting.name), help=text + otherwise, **kind)
-
-
-def _add_surroundings(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--floor-height",
-        type=float,
-        default=FLOOR_HEIGHT,
-        metavar="M",
-        help="height of the floor in the base frame, m; -inf: no floor (default: %(default)s)",
-    )
-    group.add_argument(
-        "--clearance",
-        type=float,
-        default=CLEARANCE,
-        metavar="M",
-        help="distance that is kept, m (default: %(default)s)",
-    )
-    group.add_argument(
-        "--box",
-        type=float,
-        nargs=6,
-        metavar=("X", "Y", "Z", "X", "Y", "Z"),
-        help="box that the links stay in: lower and upper corner in the base frame, m; -inf, inf: unlimited",
-    )
-    group.add_argument(
-        "--obstacles", type=Path, action="append", default=[], metavar="FILE", help="YAML file of obstacles; repeatable"
-    )
-    group.add_argument(
-        "--mesh-directory",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="folder with the packages of meshes; repeatable",
-    )
-    group.add_argument(
-        "--allowed-pairs",
-        action="append",
-        default=[],
-        metavar="LINK:LINK",
-        help="pairs of links that may touch, with commas between; repeatable",
-    )
-    group.add_argument("--skip-meshes", action="store_true", help="represent links whose mesh cannot be read by lines")
+    group.add_argument(option_name(setting.name), help=text + otherwise, **kind)
 
 
 def _excite(options: argparse.Namespace) -> Answer:
@@ -192,7 +136,9 @@ def _excite(options: argparse.Namespace) -> Answer:
     described = options.joint_limits is not None or np.isfinite(robot.limits.acceleration).all()
     for name in ("output",) if described else ("output", "acceleration_limits"):
         if getattr(options, name) is None:
-            raise TrajectoryError(f"{_option(name)} is missing; without it no motion can be designed (or give --judge)")
+            raise TrajectoryError(
+                f"{option_name(name)} is missing; without it no motion can be designed (or give --judge)"
+            )
     if options.scheduler is None:
         return _design(options, robot)
     if options.motion not in SEARCHED_MOTIONS:
@@ -207,28 +153,17 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
     job = excite(
         options.motion,
         robot,
-        _limits(options, robot),
-        surroundings(
-            robot,
-            options.urdf or options.dh,
-            floor_height=options.floor_height,
-            clearance=options.clearance,
-            box=options.box,
-            obstacles=options.obstacles,
-            mesh_directories=options.mesh_directory,
-            skip_meshes=options.skip_meshes,
-            srdf=options.srdf,
-            allowed=[pair for words in options.allowed_pairs for pair in words.split(",") if pair.strip()],
-        ),
+        read_limits(options, robot),
+        read_surroundings(options, robot),
         options.output,
         target=options.target,
         recorded=recordings,
         joints=_prior(options, robot),
-        held=_per_joint(options, robot, ["held"])["held"],
+        held=per_joint_values(options, robot, ["held"])["held"],
         friction=_friction(options),
         rate=options.rate,
         frequencies=None if options.frequencies is None else joint_values(options.frequencies, (), "frequencies"),
-        **_per_joint(options, robot, SETTINGS_PER_JOINT),
+        **per_joint_values(options, robot, SETTINGS_PER_JOINT),
         **{name: getattr(options, name) for name, each in SETTINGS.items() if not each.is_numbers},
         **settings,
     )
@@ -238,11 +173,11 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
 
 def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | None:
     """Return prior values of flexible joints; None for other motions."""
-    given = _per_joint(options, robot, PRIOR)
+    given = per_joint_values(options, robot, PRIOR)
     if options.motion != FLEXIBLE:
         names = [name for name in (*PRIOR, "model", "held") if getattr(options, name) is not None]
         if names:
-            raise TrajectoryError(f"{_option(names[0])} is for --motion {FLEXIBLE}")
+            raise TrajectoryError(f"{option_name(names[0])} is for --motion {FLEXIBLE}")
         return None
     return flexible_prior(robot, given, options.model)
 
@@ -267,8 +202,8 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
     else:
         source = read_recordings(options, robot, options.judge)
     is_limited = options.acceleration_limits is not None or options.joint_limits is not None
-    limits = _limits(options, robot) if is_limited else None
-    noise = _per_joint(options, robot, ["noise"])["noise"]
+    limits = read_limits(options, robot) if is_limited else None
+    noise = per_joint_values(options, robot, ["noise"])["noise"]
     with progress(1) as step:
         step("judging the motion")
         quality = judge(robot, source, options.target or "links", noise=noise, limits=limits)
@@ -277,20 +212,3 @@ def _judge(options: argparse.Namespace, robot: RobotModel) -> Answer:
     document = quality.as_dict() if terms is None else quality.as_dict() | {"unseen_friction": unseen}
     code = 0 if quality.enough and not unseen else 1
     return Answer(quality_screen(quality, unseen), document, code=code, kind="judge")
-
-
-def _limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:
-    given = {name: value for name, value in _per_joint(options, robot, LIMIT_HELPS).items() if value is not None}
-    return MotionLimits.of(robot, **given, joint_limits=options.joint_limits)
-
-
-def _per_joint(options: argparse.Namespace, robot: RobotModel, names: Iterable[str]) -> dict[str, NDArray | None]:
-    """Return the values of options by joint; None: not given."""
-    return {
-        name: None if (text := getattr(options, name)) is None else joint_values(text, robot.joint_names, _option(name))
-        for name in names
-    }
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
