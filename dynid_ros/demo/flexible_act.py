@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.demo.calls import spin_for
-from dynid_ros.demo.page import Act, Check, Comparison
+from dynid_ros.demo.page import Act
 from dynid_ros.demo.processes import DemoProcess, running
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT_S, START_TIMEOUT_S, Stage, say
 from dynid_ros.estimation.estimate import half_width
@@ -21,6 +21,7 @@ from dynid_ros.identified.section import dof_of
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, trajectory_message
 from dynid_ros.recording import Recording
+from dynid_ros.report.comparison import Check, Comparison
 from dynid_ros.report.flexible_joints import spring_plot
 from dynid_ros.signals import LowPass, filtered_motion
 from dynid_ros.simulation.descriptions import demo_arm_urdf

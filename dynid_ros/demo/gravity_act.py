@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynid_ros.demo.drop_test import DropPicture, DropTest, write_drop_picture
-from dynid_ros.demo.page import Act, Check, Comparison
+from dynid_ros.demo.page import Act
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT_S, Stage, say
-from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
-from dynid_ros.report.formats import joint_units
+from dynid_ros.rehearsal.truth_comparison import compare_gravity
+from dynid_ros.report.comparison import Check
 from dynid_ros.simulation import ArmTruth, tabled_arm
 
 N_FRESH_POSES = 100
@@ -62,7 +61,7 @@ def judge_gravity(robot: RobotModel, truth: ArmTruth, folder: Path, test: DropTe
     upper = np.minimum(robot.limits.upper, np.pi)
     poses = np.random.default_rng(2026).uniform(lower, upper, (N_FRESH_POSES, robot.n_joints))
     true_torque = truth.gravity_torque(poses)
-    torque = model.gravity.regressor(poses) @ np.where(_is_loaded(model), model.moments, 0.0)
+    torque = model.sensor_torque(poses) - np.nan_to_num(model.offset)
     largest = np.abs(true_torque).max(axis=0)
     is_loaded = largest > 1e-9 * largest.max()
     error = np.sqrt(np.mean((torque - true_torque) ** 2, axis=0))[is_loaded] / largest[is_loaded]
@@ -87,33 +86,10 @@ def judge_gravity(robot: RobotModel, truth: ArmTruth, folder: Path, test: DropTe
                 "%",
             ),
         ],
-        _compare_moments(model, truth),
+        compare_gravity(model, truth),
         {
             f"Without compensation the arm falls. Grey: let go, orange: {later}": picture.svg("without"),
             f"With the identified gravity it floats. Blue: {later}": picture.svg("with"),
         },
         [("the report of the identification", "gravity/report.html")],
     )
-
-
-def _is_loaded(model: IdentifiedGravity) -> NDArray:
-    """Return which of the moments (k,) belong to joints that gravity loads."""
-    mask = np.zeros(len(model.moments), dtype=bool)
-    for i, joint in enumerate(model.robot.joint_names):
-        mask[model.gravity.columns(i)] = joint not in model.torque_free
-    return mask
-
-
-def _compare_moments(model: IdentifiedGravity, truth: ArmTruth) -> list[Comparison]:
-    """Return the gravity parameters of all joints that gravity loads."""
-    robot = model.robot
-    gravity = model.gravity
-    # the truth is in the link frames, the parameters are about the joint axes
-    in_joints = np.einsum("iab,ib->ia", robot.chain.link_offsets[:, :3, :3], truth.gravity_moments())
-    true = in_joints[:, :2].ravel()
-    halves = half_width(model.std, model.dof)
-    units = np.repeat([unit.moment for unit in joint_units(robot)], 2)
-    return [
-        Comparison(gravity.names[k].replace(" ", " of ", 1), units[k], true[k], model.moments[k], halves[k])
-        for k in np.flatnonzero(_is_loaded(model))
-    ]

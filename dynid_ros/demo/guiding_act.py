@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.demo.drop_test import PICTURE_HEIGHT, PICTURE_WIDTH, SideView, prepare_axes
 from dynid_ros.demo.hand import Hand, link_origins
-from dynid_ros.demo.page import Act, Check
+from dynid_ros.demo.page import Act
 from dynid_ros.demo.stage import Stage
 from dynid_ros.model import RobotModel
+from dynid_ros.report.comparison import Check
 from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
 from dynid_ros.report.plots import draw_stick
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.demo.page import Act, Check, Comparison, before_after_plot, coverage_check
+from dynid_ros.demo.page import Act, before_after_plot
 from dynid_ros.demo.stage import Stage, say_links
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.identified.links import KnownArm, LinkModel, known_arm
+from dynid_ros.identified.links import LinkModel, known_arm
 from dynid_ros.model import RobotModel
-from dynid_ros.model.parameter_words import describe_parameters
 from dynid_ros.recording import Recording
-from dynid_ros.report.link_parameters import read_base_parameters
+from dynid_ros.rehearsal.truth_comparison import compare_base_parameters
+from dynid_ros.report.comparison import Check, coverage_check
 from dynid_ros.signals import Motion
-from dynid_ros.simulation import SimulatedArm, tabled_arm
+from dynid_ros.simulation import tabled_arm
 
 MAX_TORQUE_ERROR_PERCENT = 2.0
 """RMS error in per cent of the RMS of the true torque of each joint."""
@@ -80,13 +80,7 @@ def judge_links(robot: RobotModel, truth: dict[str, Any], folder: Path, unseen: 
 
     error = 100 * relative_error(arm.model)
     urdf_error = 100 * relative_error(replace(arm.model, parameters=robot.parameters))
-    true = true_base_parameters(arm, true_arm)
-    parameters = read_base_parameters(document)
-    units = describe_parameters(robot, [one.name for one in parameters])["unit"]
-    comparisons = [
-        Comparison(one.label, unit, float(value), one.value, one.half)
-        for one, unit, value in zip(parameters, units, true, strict=True)
-    ]
+    comparisons = compare_base_parameters(document, arm, true_arm)
     label = "RMS error of the torque (% of the true RMS)"
     return Act(
         "Links: masses, inertias and friction",
@@ -109,26 +103,6 @@ def judge_links(robot: RobotModel, truth: dict[str, Any], folder: Path, unseen: 
         },
         [("the report of the identification", "links/report.html")],
     )
-
-
-def true_base_parameters(arm: KnownArm, true_arm: SimulatedArm) -> NDArray:
-    """Return the true values (k,) of the base parameters of an identified arm; absent friction terms are zero."""
-    drives = {
-        "coulomb": true_arm.drives.coulomb,
-        "viscous": true_arm.drives.viscous,
-        "rotor_inertia": true_arm.drives.rotor_inertia,
-        "offset": true_arm.sensors.torque_offset,
-    }
-    known = {
-        f"{term}{side} {joint}": float(np.asarray(values)[i])
-        for term, values in drives.items()
-        for side in ("", "_positive", "_negative")
-        for i, joint in enumerate(true_arm.robot.joint_names)
-    }
-    model = arm.model
-    coefficients = np.array([known.get(name, 0.0) for name in model.friction.names(model.robot)])
-    base = arm.columns.whole_base(arm.columns.first)
-    return base.project(np.concatenate([true_arm.truth.parameters, coefficients]))
 
 
 def _filtered_motion(model: LinkModel, recording: Recording) -> Motion:

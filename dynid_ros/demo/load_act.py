@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from std_msgs.msg import String
 
 from dynid_ros.demo.drop_test import largest_drift
-from dynid_ros.demo.page import Act, Check, Comparison, coverage_check
+from dynid_ros.demo.page import Act
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT_S, START_TIMEOUT_S, Stage, say, say_links
 from dynid_ros.errors import DynidError
-from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.identified.section import dof_of
 from dynid_ros.model.inertia import inertia_matrix
+from dynid_ros.rehearsal.truth_comparison import as_array, compare_load
+from dynid_ros.report.comparison import Check, coverage_check
 from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
+from dynid_ros.report.load import MM_PER_M
 
 MAX_MASS_ERROR_PERCENT = 1.0
 MAX_CENTRE_ERROR_MM = 5.0
@@ -35,8 +36,6 @@ MAX_LIVE_ERROR_PERCENT = 5.0
 MAX_DRIFT_DEG = 1.0
 MIN_SAG_DEG = 5.0
 MAX_CHANGE_ERROR_S = 0.5
-INERTIA_LABELS = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-MM_PER_M = 1e3
 PLOT_WIDTH = 340
 PLOT_HEIGHT = 260
 PLOT_MARGIN = 0.5
@@ -208,7 +207,7 @@ def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
             f"{folder / 'identified.yaml'}: the load that the arm carried was not found; a busy machine keeps the "
             "simulator waiting, and the bag has gaps: play the act again when it is quieter (--acts load)"
         )
-    comparisons = _compare(true, estimate)
+    comparisons = compare_load(true, estimate)
     inertia, true_inertia = (_inertia_tensor(load["inertia"]) for load in (estimate, true))
     inertia_error = float("nan")
     if np.isfinite(inertia).all():
@@ -245,26 +244,8 @@ def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
     )
 
 
-def _compare(true: dict[str, Any], estimate: dict[str, Any]) -> list[Comparison]:
-    """Compare mass, centre of mass and inertia with the truth."""
-    mass_half = float(np.ptp(estimate["interval"]["mass"]) / 2)
-    comparisons = [Comparison("Mass", "kg", true["mass"], estimate["mass"], mass_half)]
-    halves = np.ptp(estimate["interval"]["center"], axis=1) / 2
-    for axis, *values in zip("xyz", true["center"], estimate["center"], halves, strict=True):
-        comparisons.append(Comparison(f"Centre {axis}", "mm", *(MM_PER_M * float(value) for value in values)))
-    errors = _as_array(estimate["std"]["inertia"] or [None] * len(INERTIA_LABELS))
-    halves = half_width(errors, dof_of({}, estimate, "inertia"))
-    for name, *values in zip(INERTIA_LABELS, true["inertia"], _as_array(estimate["inertia"]), halves, strict=True):
-        comparisons.append(Comparison(name, "kg m²", *map(float, values)))
-    return comparisons
-
-
-def _as_array(values: Sequence[float | None]) -> NDArray:
-    return np.array([np.nan if value is None else value for value in values])
-
-
 def _inertia_tensor(inertia: Sequence[float | None]) -> NDArray:
-    return inertia_matrix(np.concatenate([np.zeros(4), _as_array(inertia)]))
+    return inertia_matrix(np.concatenate([np.zeros(4), as_array(inertia)]))
 
 
 def _draw_live_mass(run: LoadRun, true_mass: float) -> dict[str, str]:

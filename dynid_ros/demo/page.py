@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files import write_atomically
+from dynid_ros.report.comparison import Check, Comparison, comparison_table
 from dynid_ros.report.drawing import LIGHT, svg
-from dynid_ros.report.formats import UNKNOWN_TEXT, as_fine_as, brief, counted, fixed, significant
-from dynid_ros.report.page import Figures, Links, Page, Plot, Section, Table, Text, Tile, Tiles
+from dynid_ros.report.formats import fixed
+from dynid_ros.report.page import Figures, Links, Page, Plot, Section, Text, Tile, Tiles
 from dynid_ros.report.plots import ROW_PLOT_WIDTH, row_axes, rows_height
 
 INTRODUCTION = (
@@ -31,106 +32,6 @@ HOW_TO_READ = (
     "intervals about ninety-five should contain the true value. RMS is the root of the mean square. The truth is what "
     "the physics engine, MuJoCo, computes with; no identification has seen it."
 )
-MAX_OPEN_ROWS = 12
-"""Largest number of rows of a table that starts unfolded."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """A measured value and its bound.
-
-    Attributes:
-        label: name of the value.
-        value: measured; NaN fails.
-        allowed: bound.
-        unit: unit of both.
-        at_least: whether the bound is the smallest allowed value rather than the largest.
-    """
-
-    label: str
-    value: float
-    allowed: float
-    unit: str = ""
-    at_least: bool = False
-
-    @property
-    def passed(self) -> bool:
-        """Whether the value keeps to its bound."""
-        return bool(self.value >= self.allowed if self.at_least else self.value <= self.allowed)
-
-    @property
-    def measured(self) -> str:
-        """Value with its unit as text."""
-        return f"{brief(self.value)} {self.unit}".strip()
-
-    @property
-    def bound(self) -> str:
-        """Bound as text."""
-        return f"{'at least' if self.at_least else 'at most'} {brief(self.allowed)} {self.unit}".strip()
-
-    def __str__(self) -> str:
-        return f"{self.label}: {self.measured} ({self.bound}{'' if self.passed else ', FAILED'})"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """An estimate and the true value.
-
-    Attributes:
-        name: name of the parameter.
-        unit: unit of all values.
-        true: true value.
-        value: estimate; NaN: undetermined.
-        half: half width of the 95 % interval.
-    """
-
-    name: str
-    unit: str
-    true: float
-    value: float
-    half: float
-
-    @property
-    def error(self) -> float:
-        """Estimate minus true value."""
-        return self.value - self.true
-
-    @property
-    def relative_error(self) -> float:
-        """Magnitude of the error over the true value; infinite where undetermined."""
-        return abs(self.error / self.true) if self.is_determined else float("inf")
-
-    @property
-    def is_determined(self) -> bool:
-        """Whether the data determine the parameter."""
-        return bool(np.isfinite(self.value))
-
-    @property
-    def is_covered(self) -> bool:
-        """Whether the interval contains the true value."""
-        return bool(abs(self.error) <= self.half)
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """True value, estimate, half width, error and coverage as text."""
-        if not self.is_determined:
-            return significant(self.true), UNKNOWN_TEXT, UNKNOWN_TEXT, UNKNOWN_TEXT, "undetermined"
-        finer = self.half / 10
-        true = self.true if abs(self.true) > finer / 100 else 0.0  # no zero with a sign
-        return (
-            as_fine_as(true, finer),
-            as_fine_as(self.value, finer),
-            significant(self.half, 2),
-            significant(self.error, 2),
-            "contains the truth" if self.is_covered else "misses the truth",
-        )
-
-
-def coverage_check(comparisons: Sequence[Comparison], least_percent: float) -> Check:
-    """Return the check of the share of 95 % intervals that contain the true value."""
-    covered = [comparison.is_covered for comparison in comparisons if comparison.is_determined]
-    percent = 100 * float(np.mean(covered)) if covered else float("nan")
-    return Check("95 % intervals that contain the true value", percent, least_percent, "%", at_least=True)
 
 
 @dataclass(frozen=True)
@@ -216,16 +117,6 @@ def write_demo_report(path: str | Path, acts: Mapping[str, Act], missing: Sequen
 
 
 def _act_section(name: str, title: str, act: Act) -> Section:
-    n_determined = sum(comparison.is_determined for comparison in act.comparisons)
-    n_covered = sum(comparison.is_covered for comparison in act.comparisons)
-    table = Table(
-        ("", "True", "Estimate", ("95 % interval", "half width"), "Error", "Interval"),
-        [(f"{one.name}{', ' if one.unit else ''}{one.unit}", *one.cells) for one in act.comparisons],
-        words=[5],
-        folded=f"{counted(len(act.comparisons), 'estimate')} beside the truth; "
-        f"{n_covered} of {n_determined} intervals contain it",
-        unfolded=len(act.comparisons) <= MAX_OPEN_ROWS,
-    )
     tiles = [
         Tile(check.label, check.measured, check.bound if check.passed else f"{check.bound}: failed")
         for check in act.checks
@@ -234,7 +125,7 @@ def _act_section(name: str, title: str, act: Act) -> Section:
         *map(Text, act.story),
         Tiles(tiles),
         Figures([Plot(picture, below=caption) for caption, picture in act.pictures.items()]),
-        *([table] if act.comparisons else []),
+        *([comparison_table(act.comparisons)] if act.comparisons else []),
         *([Links(act.pages)] if act.pages else []),
         *([f"Duration: {fixed(act.seconds, 0)} s."] if np.isfinite(act.seconds) else []),
     ]

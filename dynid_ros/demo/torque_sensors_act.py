@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dynid_ros.demo.page import Act, Check, Comparison, before_after_plot, coverage_check
+from dynid_ros.demo.page import Act, before_after_plot
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT_S, START_TIMEOUT_S, Stage, say
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.section import dof_of
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
+from dynid_ros.report.comparison import Check, Comparison, coverage_check
 from dynid_ros.report.formats import joint_units
 
 MAX_GAIN_ERROR_PERCENT = 1.0

@@ -7,12 +7,13 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.demo.links_act import judge_links, true_base_parameters
+from dynid_ros.demo.links_act import judge_links
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.rehearsal.truth_comparison import true_base_parameters
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, misjudged_urdf, record, tabled_arm, truth_table
 from dynid_ros.trajectories import MotionLimits
 

@@ -1,0 +1,1 @@
+"""Rehearsal of an experiment on a simulated arm whose truth only the verdict sees."""

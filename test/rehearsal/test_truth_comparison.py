@@ -1,0 +1,76 @@
+"""True values of identified parameters, with friction that has other terms than the identified one."""
+
+import numpy as np
+import planar_arm
+import pytest
+
+from dynid_ros.identified.gravity import IdentifiedGravity
+from dynid_ros.identified.identified_file import new_document
+from dynid_ros.identified.links import KnownArm, LinkModel
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.recording.uniform_motion import LinkSignals
+from dynid_ros.rehearsal.truth_comparison import as_array, compare_gravity, true_base_parameters
+from dynid_ros.simulation import Drives, KnownFriction, SimulatedArm
+
+ROBOT = RobotModel.from_urdf(planar_arm.urdf(), tip="link_3")
+ROTORS = np.array([0.1, 0.2, 0.05])
+
+
+def known_arm(robot):
+    friction = FrictionModel(JointFriction(rotor_inertia=True))
+    coefficients = np.zeros(len(friction.names(robot)))
+    model = LinkModel(robot, robot.parameters, friction, coefficients, LinkSignals(10.0, 20.0))
+    columns = LinkColumns.of(robot, friction)
+    arm = KnownArm.__new__(KnownArm)
+    object.__setattr__(arm, "model", model)
+    object.__setattr__(arm, "columns", columns)
+    return arm
+
+
+def test_shaped_friction_has_no_true_coefficients_but_rotors_have():
+    shaped = FrictionModel(JointFriction(sliding_length=1e-3))
+    size = len(shaped.names(ROBOT))
+    friction = KnownFriction(shaped, np.ones(size))
+    simulated = SimulatedArm(ROBOT, drives=Drives(0.0, 0.0, ROTORS), friction=friction)
+    arm = known_arm(ROBOT)
+    base = arm.columns.whole_base(arm.columns.first)
+    names = np.array(base.names)[base.columns]
+    true = true_base_parameters(arm, simulated)
+    is_friction = np.array([name.startswith(("coulomb", "viscous")) for name in names])
+    assert np.isnan(true[is_friction]).all()
+    assert is_friction.any()
+    assert np.isfinite(true[~is_friction]).all()
+    plain = SimulatedArm(ROBOT, drives=Drives(0.5, 0.2, ROTORS))
+    with_friction = true_base_parameters(arm, plain)
+    np.testing.assert_allclose(with_friction[~is_friction], true[~is_friction], atol=1e-9)
+    coulomb = [name.startswith("coulomb") for name in names]
+    assert with_friction[coulomb] == pytest.approx(0.5)
+
+
+def test_gravity_of_a_sliding_joint_is_compared_by_the_carried_mass():
+    text = planar_arm.urdf().replace(
+        'type="revolute"><parent link="base_link"', 'type="prismatic"><parent link="base_link"'
+    )
+    robot = RobotModel.from_urdf(text, tip="link_3")
+    simulated = SimulatedArm(robot)
+    document = new_document(robot, (), {})
+    document["gravity"] = {
+        "joint_1": {"mass": sum(planar_arm.MASS), "std": {"mass": 0.1}, "observable": True},
+        **{
+            name: {"n_x": moment, "n_y": 0.0, "std": {"n_x": 0.01, "n_y": 0.01}, "observable": True}
+            for name, moment in planar_arm.MOMENTS.items()
+        },
+    }
+    model = IdentifiedGravity(robot, document)
+    rows = compare_gravity(model, simulated.truth)
+    assert rows[0].true == pytest.approx(sum(planar_arm.MASS))
+    assert [row.true for row in rows[1:]] == pytest.approx(
+        [*(v for m in planar_arm.MOMENTS.values() for v in (m, 0.0))]
+    )
+    assert all(row.is_covered for row in rows)
+
+
+def test_null_is_not_a_number():
+    np.testing.assert_array_equal(as_array([1.0, None]), [1.0, np.nan])
