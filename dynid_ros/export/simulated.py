@@ -105,11 +105,11 @@ def simulate_recording(model: str | Path, robot: RobotModel, recording: Recordin
     names = robot.joint_names
     arm = ExportedArm.read(model, robot)
     friction = HeldFriction.of(arm, HELD, Motion.sinusoids(robot))
-    urdf = hold_others(exported_urdf(arm, friction)[0], names)
+    urdf = hold_others(exported_urdf(arm, friction)[0], names, robot.posture)
     arms = {"exported": Replay(mjcf_text(urdf, robot, joint_fields(friction)), names)}
     remarks = []
     try:
-        arms = {"URDF": Replay(mjcf_text(hold_others(robot.urdf or "", names), robot), names), **arms}
+        arms = {"URDF": Replay(mjcf_text(hold_others(robot.urdf or "", names, robot.posture), robot), names), **arms}
     except ModelError as error:
         remarks.append(f"no simulation of the URDF as it is: {error}")
     torque = {name: _torque_error(arm.torque, segments, identified.signals.cutoff) for name, arm in arms.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as ET
 
 import mujoco
@@ -10,20 +10,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
+from dynid_ros.model.link_tree import LinkTree, position
+from dynid_ros.model.urdf import Joint, displacement, pose, roll_pitch_yaw
 
 TIMESTEP = 1e-3
 """s"""
 
 
-def hold_others(urdf: str, joint_names: Sequence[str]) -> str:
-    """Return the text of a URDF in which all joints except `joint_names` are fixed at zero."""
+def hold_others(urdf: str, joint_names: Sequence[str], posture: Mapping[str, float] | None = None) -> str:
+    """Return the text of a URDF in which all joints except `joint_names` are fixed.
+
+    Args:
+        urdf: text of the URDF.
+        joint_names: joints that move.
+        posture: positions of the others, rad or m; a joint without one is at zero, or follows the joint it mimics.
+    """
+    described = LinkTree(urdf, "the URDF").joints
     root = ET.fromstring(urdf)
     for joint in root.findall("joint"):
-        if joint.get("name") not in joint_names:
-            joint.set("type", "fixed")
-            for mimic in joint.findall("mimic"):
-                joint.remove(mimic)
+        name = joint.get("name", "")
+        if name in joint_names:
+            continue
+        if held_at := position(described[name], posture or {}):
+            _displace(joint, described[name], held_at)
+        joint.set("type", "fixed")
+        for mimic in joint.findall("mimic"):
+            joint.remove(mimic)
     return ET.tostring(root, encoding="unicode")
+
+
+def _displace(element: ET.Element, joint: Joint, held_at: float) -> None:
+    """Move the origin of a joint to where its child is at a position, rad or m."""
+    where = f"joint '{joint.name}'"
+    place = pose(joint.origin, where) @ displacement(joint, held_at, where)
+    for origin in element.findall("origin"):
+        element.remove(origin)
+    numbers = {"xyz": place[:3, 3].tolist(), "rpy": roll_pitch_yaw(place[:3, :3])}
+    ET.SubElement(element, "origin", {name: " ".join(map(repr, values)) for name, values in numbers.items()})
 
 
 class Replay:

@@ -56,6 +56,15 @@ def test_other_joints_are_held():
         Replay(mjcf_text(arm.urdf, arm), arm.joint_names)
 
 
+def test_held_joints_are_where_they_are_held():
+    urdf = random_urdf(np.random.default_rng(3), 4)
+    held = {"joint_1": 0.7, "joint_3": -0.4}
+    arm = RobotModel.from_urdf(urdf, tip=TIP, held=held)
+    replay = Replay(mjcf_text(hold_others(urdf, arm.joint_names, held), arm), arm.joint_names)
+    motion = np.random.default_rng(0).normal(size=(3, 5, 2))
+    np.testing.assert_allclose(replay.torque(*motion), arm.inverse_dynamics(*motion), atol=1e-7)
+
+
 def test_what_mujoco_refuses():
     text = robot(link("base"), link("arm", ""), joint("turn", "base", "arm"))
     with pytest.raises(ModelError, match="MuJoCo refuses it"):
