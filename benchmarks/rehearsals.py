@@ -73,7 +73,10 @@ def rehearse(arm: Arm, urdf: Path, robots: Path, output: Path, options: list[str
     errors = io.StringIO()
     with contextlib.redirect_stdout(answer), contextlib.redirect_stderr(errors), contextlib.suppress(SystemExit):
         command(words)
-    return json.loads(answer.getvalue())
+    document = json.loads(answer.getvalue())
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "answer.json").write_text(json.dumps(document, indent=1))
+    return document
 
 
 def row(document: dict) -> list[str]:
@@ -81,18 +84,21 @@ def row(document: dict) -> list[str]:
     if "error" in document:
         return [str(document["exit_code"]), document["error"]]
 
-    def worst(quantity: str, what: str = "error") -> str:
-        errors = document["joints"].get(quantity, {}).get(what, {})
-        known = [error for error in errors.values() if error is not None]
-        return f"{100 * max(known):.2g} %" if known else "–"
+    goals = {goal["label"].partition(" of ")[0]: goal for goal in document["goals"]}
+    urdf = [
+        error for error in document["joints"].get("unseen_torque", {}).get("urdf", {}).values() if error is not None
+    ]
+
+    def reached(quantity: str) -> str:
+        return f"{goals[quantity]['value']:.2g} %" if quantity in goals else "–"
 
     mass = document["load_mass_error"]
     covered = [sum(of[key] for of in document["intervals"].values()) for key in ("covered", "count")]
     return [
         str(document["exit_code"]),
-        worst("gravity"),
-        worst("unseen_torque"),
-        worst("unseen_torque", "urdf"),
+        reached("gravity torque"),
+        reached("unseen torque"),
+        f"{100 * max(urdf):.2g} %" if urdf else "–",
         "–" if mass is None else f"{100 * mass:.2g} %",
         "{} of {}".format(*covered),
         str(len(document["weak"])),

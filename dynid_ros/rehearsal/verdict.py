@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -298,6 +298,7 @@ class Rehearsal:
         }
         return {
             "serves": not self.missing,
+            "goals": [{**asdict(check), "passed": check.passed} for check in self.checks],
             "joints": {
                 title: {name: by_joint(values) for name, values in vars(each).items()}
                 for title, each in errors.items()
