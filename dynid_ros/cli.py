@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import traceback
-from argparse import ArgumentParser, _SubParsersAction
+from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from importlib import import_module
@@ -26,6 +26,7 @@ COMMANDS = {
     "fleet": "identify many arms from many recordings, and compare them",
     "export": "write the identified arm for other programs: C, URDF, MJCF, SDF, Isaac Lab",
     "validate": "compare measured and predicted torque, or torsion, of every recorded sample",
+    "run": "repeat a command from the experiment.yaml beside its results, or check that it gives the same",
     "view": "show a recording in the viewer of Rerun, with predicted torque",
     "report": "write report.html from an identified.yaml",
     "node": "run a node of ROS 2, as `ros2 run dynid_ros` does",
@@ -93,7 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 only_document_on_stdout() if as_json else nullcontext(),
                 files.protected(files.input_paths(vars(options))),
             ):
+                given_options = Namespace(**vars(options))  # a command completes its own
                 answer = options.command(options)
+                import_module("dynid_ros.commands.run").save_run_file(Parser, words, given_options, answer)
     except DynidError as error:
         print(f"dynid: error: {' '.join(str(error).split())}", file=sys.stderr)
         _end(words, error, EXIT_BAD_INPUT, as_json)

@@ -115,6 +115,7 @@ def inputs(files):
             {"recording"},
         ),
         "report": (["--model", folder / "links.yaml", "--output", folder / "page.html"], set()),
+        "run": (["--check", folder / "predicted.experiment.yaml"], {"repeated", "differences"}),
         "demo": (["--output", folder / "demo"], {"passed", "acts"}),
     }
 
@@ -178,8 +179,10 @@ def test_a_document_and_nothing_else(command, files, quick, capfd):
     arguments, keys = inputs(files)[command]
     if command == "view":
         pytest.importorskip("rerun")
-    if command in OF_LINKS:
+    if command in (*OF_LINKS, "run"):
         run_links(files, capfd)
+    if command == "run":
+        assert run(capfd, "validate", *inputs(files)["validate"][0])[0] == 0
     code, out, err = run(capfd, *command.split(), *arguments, "--json")
     assert code == 0, err
     document = strict(out)
@@ -246,7 +249,7 @@ def test_usage_errors(command, capfd):
     assert f"dynid {command} --help" in document["error"] or "dynid --help" in document["error"]
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "report", "fleet")])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("demo", "report", "fleet", "run")])
 def test_bad_input(command, files, quick, capfd):
     if command in OF_LINKS:
         run_links(files, capfd)

@@ -212,6 +212,25 @@ def add_settings(group: argparse._ActionsContainer, settings: Iterable[Setting])
         group.add_argument(f"--{words}", help=setting_help(setting), **_argument(setting))
 
 
+def option_words(action: argparse.Action, value: Any) -> list[str]:
+    """Return an option with a value as on the command line; the value is plain data, as in a file.
+
+    A boolean gives the option alone. A list repeats an option that may be repeated, or gives it several values.
+    """
+    option = action.option_strings[-1]
+    if isinstance(value, bool):
+        return [option]
+    if not isinstance(value, list):
+        return [f"{option}={value}"]
+    if isinstance(action, argparse._AppendAction):
+        return [word for entry in value for word in _option_with(option, entry)]
+    return _option_with(option, value)
+
+
+def _option_with(option: str, value: Any) -> list[str]:
+    return [option, *map(str, value)] if isinstance(value, list) else [f"{option}={value}"]
+
+
 def setting_help(setting: Setting) -> str:
     """Return the help of a setting with its default in parentheses."""
     text, _, default = setting.description.partition("; default: ")
