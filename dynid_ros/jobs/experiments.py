@@ -231,7 +231,9 @@ class MotionSettings:
         "by the resonances for flexible joints",
     )
     harmonics: int = setting(10, "number of harmonics of the base frequency, at least 2; 8 suit flexible joints")
-    periods: int = setting(1, "number of periods")
+    periods: int = setting(
+        0, "number of periods; a second one shows how exactly the robot repeats; 0: two within a minute, else one"
+    )
     criterion: str = setting("determinant", f"criterion that is minimised: {', '.join(CRITERIA)}", choices=CRITERIA)
     noise: Sequence[float] = setting(
         (nan,), "standard deviation of the torques' noise, N m (N); nan: in proportion to their limits"
@@ -327,9 +329,13 @@ def make_experiment(
         given["base_frequency"] = usual_base_frequency(
             limits, given.get("speed_fraction", MotionSettings.speed_fraction)
         )
+    if chosen.make is FourierExcitation and not given.get("periods"):
+        given["periods"] = 2 if 2 / given["base_frequency"] <= MAX_REPEATED_DURATION_S else 1
     return chosen.make(robot, limits, workspace, **given)
 
 
+MAX_REPEATED_DURATION_S = 60.0
+"""Longest motion of two periods that is the default, so that its torques show the repeatability of the robot."""
 DEFAULT_BASE_FREQUENCY_HZ = 0.05
 MIN_BASE_FREQUENCY_HZ = 0.01
 MIN_TRAVEL_OF_RANGE = 0.5

@@ -264,20 +264,22 @@ class ExcitationNode(Node):
 
         def plan_motion(progress: Progress) -> tuple[Experiment, Plan, str]:
             experiment, plan = described.plan(progress)
-            lines = [plan.summary(), *(f"warning: {warning}" for warning in self.safety.warnings)]
-            if settings.trajectory_file:
-                lines.append(f"written to {plan.trajectory.save(settings.trajectory_file)}")
-            return experiment, plan, "\n".join(dict.fromkeys("\n".join(lines).splitlines()))
+            written = plan.trajectory.save(settings.trajectory_file) if settings.trajectory_file else ""
+            return experiment, plan, f"written to {written}" if written else ""
 
         try:
-            experiment, plan, text = await self._work.result(plan_motion)
+            experiment, plan, written = await self._work.result(plan_motion)
         except Exception as error:
             self._set_state(f"stopped: no design: {error}" if self.settings.answer_at_once else before)
             raise
         self._designed = (experiment, plan)
-        self._publish_plan(plan)
+        lines = [*plan.summary().splitlines(), *(f"warning: {text}" for text in self.safety.warnings), written]
+        summary = "\n".join(filter(None, dict.fromkeys(lines)))
+        warnings = [line for line in summary.splitlines() if line.startswith("warning:")]
+        self._publish_plan(plan, summary=summary)
+        self.get_logger().info(summary)
         self._set_state("idle")
-        return text
+        return "\n".join([plan.lines[0], *warnings, written])
 
     def _described_design(self, settings: SimpleNamespace) -> Design:
         return Design(self._robot, self.safety, settings, self.settings.point_rate)
@@ -309,8 +311,9 @@ class ExcitationNode(Node):
         elif self.state == f"stopped: {REQUESTED}":
             self._set_state("idle")
 
-    def _publish_plan(self, plan: Plan, **times: float) -> None:
-        self._plan_publisher.publish(String(data=yaml.safe_dump({**plan.as_dict(), **times}, sort_keys=False)))
+    def _publish_plan(self, plan: Plan, **more: float | str) -> None:
+        content = {**plan.as_dict(), **more}
+        self._plan_publisher.publish(String(data=yaml.safe_dump(content, sort_keys=False, allow_unicode=True)))
 
     def _publish_progress(self, fraction: float) -> None:
         self._progress = fraction

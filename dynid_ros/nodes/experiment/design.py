@@ -296,7 +296,7 @@ class Design:
         return GivenMotion(
             *arm,
             path=settings.motion_file,
-            periods=settings.periods,
+            periods=settings.periods or 1,
             travel_speed_fraction=settings.travel_speed_fraction,
             torque_fraction=settings.torque_fraction,
         )
