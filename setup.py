@@ -38,7 +38,7 @@ setup(
     maintainer="dynid_ros maintainers",
     maintainer_email="dynid_ros@users.noreply.github.com",
     packages=find_packages(include=["dynid_ros", "dynid_ros.*"]),
-    package_data={"dynid_ros": ["py.typed"], "dynid_ros.report": ["templates/*"]},
+    package_data={"dynid_ros": ["py.typed"], "dynid_ros.guide": ["page.html"], "dynid_ros.report": ["templates/*"]},
     data_files=[
         *([] if FOR_WHEEL else [("bin", ["bin/dynid"])]),
         ("share/ament_index/resource_index/packages", ["resource/dynid_ros"]),
@@ -66,6 +66,7 @@ setup(
         "c3d": ["c3d>=0.5"],  # for camera systems' binary files
         "cluster": ["distributed>=2023.5"],
         "collada": ["pycollada"],  # for meshes in .dae files
+        "guide": ["viser>=1.1", "yourdfpy"],  # for dynid guide
         "lerobot": ["pyarrow"],  # for episodes of LeRobot datasets
         "frames": ["pandas"],  # for to_frame()
         "view": ["rerun-sdk>=0.23"],  # for dynid view

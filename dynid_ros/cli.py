@@ -19,6 +19,7 @@ from dynid_ros.interrupts import INTERRUPTED, interruptible
 
 COMMANDS = {
     "demo": "demonstrate all on a simulated arm: excite, record, identify, compensate, over ROS 2",
+    "guide": "lead from a URDF to an arm that floats, by a page in the browser",
     "rehearse": "try an experiment on a simulation of the arm, and say what it will reach",
     "excite": "design the motion to record, or judge one",
     "check": "look for faults in a recording before anything is fitted to it",

@@ -37,8 +37,8 @@ LIBRARIES = {
 }
 
 WITHOUT_IMPORT = {"ros2launch", "rosbag2_storage_mcap"}  # a command, and a plugin
-OPTIONAL = {"c3d", "distributed", "pandas", "pyarrow", "xacro"}
-"""Who has files of macros, cameras or LeRobot, or works with data frames or a cluster, installs them."""
+OPTIONAL = {"c3d", "distributed", "pandas", "pyarrow", "viser", "websockets", "xacro", "yourdfpy"}
+"""Who has files of macros, cameras or LeRobot, or works with data frames, a cluster or the guide, installs them."""
 
 
 def is_ros(name: str) -> bool:
@@ -113,7 +113,7 @@ def test_files_import_only_what_their_floor_may():
         names = outside([path])
         ros = (
             set()
-            if room in ("nodes", "demo") or relative(path) in WITH_ROS
+            if room in ("nodes", "demo", "guide") or relative(path) in WITH_ROS
             else {name for name in names if is_ros(name)}
         )
         return names & (reference | simulator) | ros

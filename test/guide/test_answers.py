@@ -1,0 +1,75 @@
+"""Parameters of the nodes that follow from the answers, and refusals of one line."""
+
+import pytest
+
+from dynid_ros.errors import DynidError
+from dynid_ros.guide.answers import EXPERIMENT_NODES, Answers
+
+
+@pytest.fixture
+def answers(tmp_path):
+    output = tmp_path / "guide"
+    output.mkdir()
+    return Answers(tmp_path / "arm.urdf", output, tip="tool")
+
+
+def with_model(answers, kind):
+    folder = answers.folder(kind)
+    folder.mkdir()
+    (folder / "identified.yaml").write_text("format: dynid/1\n")
+    return folder / "identified.yaml"
+
+
+def test_the_excitation_has_robot_and_limits(answers):
+    answers.acceleration_limit = 3.0
+    values = answers.parameters("excitation")
+    assert values["robot_description"] == answers.urdf
+    assert values["tip_link"] == "tool"
+    assert values["acceleration_limits"] == [3.0]
+
+
+def test_no_limit_leaves_that_of_the_parameter_file(answers):
+    answers.acceleration_limit = 0.0
+    assert "acceleration_limits" not in answers.parameters("excitation")
+
+
+@pytest.mark.parametrize("experiment", [name for name in EXPERIMENT_NODES if name != "load"])
+def test_an_identification_writes_below_the_folder(answers, experiment):
+    answers.effort_convention = "motor_current"
+    answers.motor_gains = "1, 2.5"
+    values = answers.parameters(EXPERIMENT_NODES[experiment][0])
+    assert values["output"].parent == answers.output
+    assert values["effort_convention"] == "motor_current"
+    assert values["motor_gains"] == [1.0, 2.5]
+
+
+def test_gains_must_be_numbers(answers):
+    answers.motor_gains = "1 x"
+    with pytest.raises(DynidError, match="motor gains '1 x'"):
+        answers.parameters("gravity_identification")
+
+
+def test_compensation_needs_a_model(answers):
+    with pytest.raises(DynidError, match="identify gravity or links first"):
+        answers.parameters("gravity_compensation")
+    file = with_model(answers, "gravity")
+    assert answers.parameters("gravity_compensation")["model_file"] == file
+
+
+def test_effort_that_is_no_torque_shows_the_compensation_nothing(answers):
+    with_model(answers, "gravity")
+    answers.effort_convention = "motor_current"
+    assert answers.parameters("gravity_compensation")["effort_convention"] == ""
+
+
+def test_files_outside_of_the_folder_are_refused(answers, tmp_path):
+    (tmp_path / "table.yaml").write_text("[]\n")
+    answers.obstacles = "../table.yaml"
+    with pytest.raises(DynidError, match="copy the file into that folder"):
+        answers.parameters("excitation")
+    answers.obstacles = "none.yaml"
+    with pytest.raises(DynidError, match="no such file"):
+        answers.parameters("excitation")
+    (answers.output / "table.yaml").write_text("[]\n")
+    answers.obstacles = "table.yaml"
+    assert answers.parameters("excitation")["obstacles_file"] == answers.output / "table.yaml"
