@@ -2,8 +2,9 @@
 
 `route:=effort`: `forward_effort_controller` alone moves the arm. `route:=feedforward`: it runs with a position
 controller, and the hardware sums the two. `route:=trajectory`: `joint_trajectory_controller` passes the torque on with
-the pose; it drops the torque when it aborts, so it must never be the only thing that holds the arm. What to load into
-the controller manager is in config/controllers/<route>.yaml, how and what to check in docs/controllers.md.
+the pose; it drops the torque when it aborts, so it must never be the only thing that holds the arm. `route:=position`:
+set-points of position servos pass through the node, which adds the offsets that carry gravity. What to load into the
+controller manager is in config/controllers/<route>.yaml, how and what to check in docs/controllers.md.
 """
 
 from launch import LaunchDescription
@@ -16,12 +17,15 @@ FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
 BESIDE = {"position_controller": "", "assume_no_effort": "true"}
 ROUTES = Choice(
     "route",
-    "how torque comes to the arm: alone, with a position controller, or in trajectories",
+    "how torque comes to the arm: alone, with a position controller, in trajectories, or as offsets of set-points",
     {
         "effort": Option("gravity_compensation", fixed=FORWARDED),
         "feedforward": Option("gravity_compensation", fixed=FORWARDED | BESIDE),
         "trajectory": Option(
             "gravity_compensation", fixed={"output": "trajectory", "controller": "joint_trajectory_controller"}
+        ),
+        "position": Option(
+            "gravity_compensation", fixed={"output": "position", "controller": "forward_position_controller"}
         ),
     },
 )

@@ -164,10 +164,7 @@ def record(
 ) -> Recording:
     """What encoders show of commands that are followed; stamps of both are right, and uneven by `jitter`, s."""
     mujoco = pytest.importorskip("mujoco")
-    parameters = arm.parameters.copy()
-    if mass:
-        parameters[arm.robot.tip_columns] += transformed(ball(mass, np.array(center)), arm.robot.tip_offset)
-    model = _compiled(mujoco, arm, urdf_with_inertias(arm.robot, parameters))
+    model = compiled(arm, mass=mass, center=center)
     data = mujoco.MjData(model)
     names = arm.robot.joint_names
     joints = np.array([model.joint(name).qposadr[0] for name in names])
@@ -209,8 +206,13 @@ def record(
     )
 
 
-def _compiled(mujoco: object, arm: ServoArm, urdf: str) -> object:
-    root = ET.fromstring(urdf)
+def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> object:
+    """MuJoCo's model of an arm with a mass in its hand."""
+    mujoco = pytest.importorskip("mujoco")
+    parameters = arm.parameters.copy()
+    if mass:
+        parameters[arm.robot.tip_columns] += transformed(ball(mass, np.array(center)), arm.robot.tip_offset)
+    root = ET.fromstring(urdf_with_inertias(arm.robot, parameters))
     strip(root)
     for joint in root.findall("joint"):
         if joint.get("name") not in arm.robot.joint_names:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dynid_ros.control.joint_brake import JointBrake
 from dynid_ros.control.joint_feedback import FeedbackGains, numbers
+from dynid_ros.control.servo_offset import ServoOffset
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 
@@ -80,6 +81,8 @@ class JointSettings:
         margin: distance beyond the robot's position limits that still counts as plausible.
         speed_limit: speed above which a joint is braked.
         brake: damping that the loop can apply; None: joints are not braked.
+        servo: offsets by which the torque is sent to position servos; None: it is sent as effort. The gravity torque is
+            then that of the set-point, so that no measurement acts on the command.
         planned_scale: factor on the torque of the planned motion.
         planned_torque: largest torque of the planned motion.
     """
@@ -97,6 +100,7 @@ class JointSettings:
     brake: JointBrake | None = None
     planned_scale: tuple[float, ...] = ()
     planned_torque: tuple[float, ...] = ()
+    servo: ServoOffset | None = None
 
     @classmethod
     def from_robot(
@@ -114,6 +118,7 @@ class JointSettings:
         brake: JointBrake | None = None,
         planned_scale: Sequence[float] = (0.0,),
         planned_limit: float = 0.5,
+        servo: ServoOffset | None = None,
     ) -> "JointSettings":
         """Derive the settings from a robot; a sequence of one value holds for all joints.
 
@@ -130,6 +135,7 @@ class JointSettings:
             brake: damping that the loop can apply; None: joints are not braked.
             planned_scale: factor on the torque of the planned motion, 0 (none) to 1.
             planned_limit: largest torque of the planned motion, as a fraction of the torque limits.
+            servo: offsets of position servos, which bound the torques too; None: the torque is sent as effort.
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
@@ -145,7 +151,8 @@ class JointSettings:
             if not 0.0 <= value <= MAX_GAIN:
                 raise ControlError(f"scale of joint '{name}' is {value}; expected 0 to {MAX_GAIN}")
         efforts = [effort_limit_factor * float(effort) for effort in robot.limits.effort]
-        torques = _torque_limits(names, numbers(torque, names, "torque_limits") if torque else tuple(efforts))
+        limits = numbers(torque, names, "torque_limits") if torque else tuple(efforts)
+        torques = _torque_limits(names, limits if servo is None else tuple(servo.torque_limits(limits)))
         slowest = tuple(value / fault_ramp_time for value in torques)
         rates = numbers(rate, names, "max_rate") if rate else slowest
         for name, value, least in zip(names, rates, slowest, strict=True):
@@ -168,6 +175,7 @@ class JointSettings:
             brake=brake,
             planned_scale=numbers(planned_scale, names, "motion_scale", least=0.0),
             planned_torque=tuple(planned_limit * value for value in torques),
+            servo=servo,
         )
 
     def check_names(self, names: Sequence[str]) -> None:

@@ -37,10 +37,8 @@ class GravityCompensator:
     friction, as far as the settings have gains for them. Planned is the torque of a planned motion (`plan`). Between
     two commands the torque changes by at most `rate · dt`, where dt counts for a few mean periods at most, in every
     state and through every change. A new model, load or scale comes in within `ramp_time`. The torque begins at zero,
-    or at the torque that acts already.
-
-    The motion is watched. A joint that exceeds its speed limit is braked. While more torque comes in, an arm that
-    begins to move by itself gets the torque back at which it rested; `notice` says why.
+    or at the torque that acts already. A joint that exceeds its speed limit is braked. While more torque comes in, an
+    arm that begins to move by itself gets the torque back at which it rested; `notice` says why.
 
     Faults in which the pose is known (`interrupt`) end in a controlled descent where the timing has a `descent_time`:
     gravity torque and damping hold the arm for that time, then it is lowered at `descent_speed`. So does `disable`,
@@ -121,6 +119,11 @@ class GravityCompensator:
     def _following(self) -> bool:
         """Whether the torque follows the pose; the pose must then be trusted."""
         return self.state is not State.DISABLED and self._held is None
+
+    @property
+    def _loaded_pose(self) -> Sequence[float]:
+        """Pose (n,) of the gravity torque: the set-point of position servos, otherwise the measured pose."""
+        return self.desired if self.joints.servo is not None and self.desired else self.position
 
     @property
     def _enabled(self) -> bool:
@@ -330,7 +333,8 @@ class GravityCompensator:
         if not self._following:
             return self._fade(time)
         try:
-            gravity = self._gravity(position) if links is None else self._gravity(position, links)
+            is_measured = links is not None and self.joints.servo is None
+            gravity = self._gravity(position, links) if is_measured else self._gravity(self._loaded_pose)
             feedback = self._feedback.torque(self.joints.feedback, self._ramp.elapsed(time), position, velocity)
         except ControlError as error:
             self.fault(time, str(error))
@@ -373,7 +377,7 @@ class GravityCompensator:
 
     def _gravity_target(self) -> list[float]:
         """Return the clipped gravity torque (n,) in the last pose; empty where it is not known."""
-        return self.joints.clipped_gravity(self._gravity, self.position)
+        return self.joints.clipped_gravity(self._gravity, self._loaded_pose)
 
     def _watch_change(self, before: Sequence[float], *, released: bool = False) -> None:
         """Watch the motion while the torque goes from `before` (n,) to its target."""

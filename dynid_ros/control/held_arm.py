@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from dynid_ros.control.gravity_feedforward import LoadedGravity, loaded_gravity,
 from dynid_ros.control.joint_brake import JointBrake
 from dynid_ros.control.joint_feedback import IdentifiedFriction
 from dynid_ros.identified.section import is_number
+from dynid_ros.identified.servos import servo_stiffness
 from dynid_ros.model import RobotModel
 
 
@@ -22,11 +23,13 @@ class HeldArm:
         gravity: gravity torque of the arm and of the load in the file, and the torque of motions if the file has links.
         friction: friction that may be compensated for.
         brake: damping computed from the identified inertias, or from the URDF's if the file has no links.
+        servo_stiffness: identified stiffness of position servos by joint, N m/rad (N/m).
     """
 
     gravity: LoadedGravity
     friction: IdentifiedFriction
     brake: JointBrake
+    servo_stiffness: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def robot(self) -> RobotModel:
@@ -61,6 +64,7 @@ def load_held_arm(
         JointBrake.from_robot(
             robot, robot.limits.effort.tolist(), parameters=parameters, rotor_inertia=rotor_inertias(identified, robot)
         ),
+        servo_stiffness(identified),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from dynid_ros.identified.section import DOF, as_number
+from dynid_ros.identified.section import DOF, as_number, is_number
 
 Estimates = Mapping[str, tuple[float, float]]
 """Value and standard error by label; NaN where undetermined."""
@@ -31,3 +32,16 @@ def _values(estimates: Estimates) -> dict:
         **{label: as_number(value) for label, (value, _) in estimates.items()},
         "std": {label: as_number(error) for label, (_, error) in estimates.items()},
     }
+
+
+def servo_stiffness(document: Mapping[str, Any]) -> dict[str, float]:
+    """Return the gains of the position loops that are known in N m/rad (N/m), by joint."""
+    section = document.get("servos")
+    entries = section if isinstance(section, Mapping) else {}
+    gains = {}
+    for name, entry in entries.items():
+        known = entry.get(IN_TORQUE_KEY) if isinstance(entry, Mapping) else None
+        gain = known.get("gain") if isinstance(known, Mapping) else None
+        if is_number(gain) and gain > 0.0:
+            gains[str(name)] = float(gain)
+    return gains

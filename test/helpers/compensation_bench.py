@@ -82,7 +82,7 @@ class Robot(Node):
 class Bench:
     """The node under test and the robot, each in its own thread; whatever a test does, the torque must not step."""
 
-    def __init__(self, model_file, message=Float64MultiArray, topic=EFFORT_TOPIC, **parameters):
+    def __init__(self, model_file, message=Float64MultiArray, topic=EFFORT_TOPIC, driver=Robot, **parameters):
         values = {
             "robot_description": planar_arm.urdf(),
             "model_file": str(model_file),
@@ -100,7 +100,7 @@ class Bench:
         self.limit = max(values.get("torque_limits", [EFFORT]))
         self.start: list[float] | None = None  # the torque that acts before the first command, where that is not zero
         self.rate = max(values.get("max_rate", [self.limit / values["fault_ramp_time"]]))
-        self.robot = Robot(message, topic)
+        self.robot = driver(message, topic)
         self.node = GravityCompensation(parameter_overrides=[Parameter(k, value=v) for k, v in values.items()])
         self.threads = NodeThreads(self.robot, self.node)
 

@@ -26,6 +26,7 @@ from dynid_ros.control.compensator_settings import (
     MAX_HOLD_ON_SILENCE,
 )
 from dynid_ros.control.joint_feedback import MAX_FRICTION_SCALE
+from dynid_ros.control.servo_offset import MAX_OFFSET_LIMIT, ServoOffset
 from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU_PARAMETERS, CompensationImu
@@ -79,7 +80,8 @@ STARTED = (
     NodeParameter(
         "output",
         "effort",
-        "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory",
+        "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory; position: set-points "
+        "of servos with the offsets that carry gravity, Float64MultiArray",
         choices=tuple(ROUTES),
     ),
     NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: by command_topic"),
@@ -150,6 +152,19 @@ LIVE = (
     NodeParameter(
         "motion_limit", 0.5, "largest torque of the planned motion, as a part of the torque limits", above=0.0, most=1.0
     ),
+    NodeParameter(
+        "servo_stiffness",
+        [0.0],
+        "N m/rad (N/m) of position servos, for output position; [0.0]: section servos of model_file",
+        least=0.0,
+    ),
+    NodeParameter(
+        "offset_limits",
+        [0.1],
+        "rad (m) by which set-points may be shifted, for output position; one value, or one per joint",
+        above=0.0,
+        most=MAX_OFFSET_LIMIT,
+    ),
     NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF", above=0.0),
     NodeParameter(
         "effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded", above=0.0, most=1.0
@@ -193,7 +208,7 @@ def timing(settings: SimpleNamespace) -> Timing:
         settings.hold_on_silence,
         settings.descent_time if descends else 0.0,
         settings.descent_speed,
-        settings.watch_motion,
+        settings.watch_motion and settings.output != "position",
     )
 
 
@@ -266,6 +281,7 @@ def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
         brake=arm.brake if settings.output == "effort" else None,
         planned_scale=settings.motion_scale,
         planned_limit=settings.motion_limit,
+        servo=servo_offset(settings, arm, feedback),
     )
     if settings.output == "trajectory" and joints.feedback.needs_velocity:
         raise ControlError(
@@ -273,6 +289,18 @@ def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
             "controller holds the arm"
         )
     return joints
+
+
+def servo_offset(settings: SimpleNamespace, arm: HeldArm, feedback: FeedbackGains) -> ServoOffset | None:
+    """Return the offsets of position servos; None on other routes."""
+    if settings.output != "position":
+        return None
+    if feedback.needs_velocity or feedback.holds or any(settings.motion_scale):
+        raise ControlError(
+            "stiffness, damping, friction_scale and motion_scale are torques; with output position set them to 0"
+        )
+    stiffness = _unless(FROM_URDF, settings.servo_stiffness)
+    return ServoOffset.from_robot(arm.robot, arm.servo_stiffness, stiffness=stiffness, limit=settings.offset_limits)
 
 
 def _unless(unset: list[float], values: list[float]) -> list[float]:
@@ -359,7 +387,7 @@ def make_loop(
     imu = CompensationImu(node, settings, model.gravity.model)
     model = replace(model, gravity=imu.tilting(model.gravity))
     compensator = GravityCompensator(model.gravity, joints, timing(settings))
-    follows_setpoint = joints.feedback.holds or settings.output == "trajectory"
+    follows_setpoint = joints.feedback.holds or controller.holds_pose
     plan = ControllerPlan(node, controller.position.name, compensator.plan)
     plan.use(joints, follows_setpoint=follows_setpoint)
     return CompensationLoop(

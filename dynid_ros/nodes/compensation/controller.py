@@ -10,7 +10,7 @@ from dynid_ros.control import JointSettings, MeasuredEffort
 from dynid_ros.control.acting_torque import acting_scale
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.output_watch import ControllerOutput
-from dynid_ros.nodes.compensation.ros2_control import ROUTES, ForwardedEffort
+from dynid_ros.nodes.compensation.ros2_control import ROUTES, ForwardedEffort, TrajectoryEffort
 from dynid_ros.nodes.shared.controllers import (
     ACCEPTED_GOAL,
     ACTIVATED,
@@ -89,6 +89,11 @@ class CompensationController:
     @property
     def follows_trajectories(self) -> bool:
         """Whether the torque is sent in trajectories."""
+        return self._route is TrajectoryEffort
+
+    @property
+    def holds_pose(self) -> bool:
+        """Whether the commands contain a desired pose, which the controller holds."""
         return self._route is not ForwardedEffort
 
     @property
@@ -266,7 +271,7 @@ class CompensationController:
         Returns:
             First pose, None for the measured one; and the pose to approach, None to stay.
         """
-        if not self.follows_trajectories:
+        if not self.holds_pose:
             return None, None
         if self._last_desired and any(
             abs(q - desired) > MAX_POSE_CHANGE for q, desired in zip(position, self._last_desired, strict=True)
@@ -349,7 +354,7 @@ class CompensationController:
     @property
     def holds_by_position(self) -> bool | None:
         """Whether a position controller holds the arm; None: unknown."""
-        if self.follows_trajectories:
+        if self.holds_pose:
             return True
         return None if self.position.state == UNKNOWN else self.position.is_active
 

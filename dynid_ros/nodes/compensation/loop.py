@@ -10,6 +10,7 @@ from rclpy.lifecycle import LifecycleNode
 from sensor_msgs.msg import JointState
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, MeasuredEffort, State, Timing
+from dynid_ros.control.servo_offset import SetpointWatch
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.base_imu import CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
@@ -104,6 +105,7 @@ class CompensationLoop:
         self._tolerance = tolerance
         self._foreign = 0
         self.began = ""
+        self._setpoint_watch = SetpointWatch()
         self._timer = steady_timer(node, LEAVE_PERIOD_S, self._leave)
         self.states = JointStateInput(node, joint_names, self._on_joint_state)
 
@@ -252,7 +254,7 @@ class CompensationLoop:
         """
         if joints.feedback.needs_velocity and not self.compensator.at_rest:
             self.states.last("velocity")
-        follows_setpoint = joints.feedback.holds or self.controller.follows_trajectories
+        follows_setpoint = joints.feedback.holds or self.controller.holds_pose
         self.plan.use(joints, follows_setpoint=follows_setpoint)
         self.compensator.adjust(joints, timing)
         self._tolerance = tolerance
@@ -349,8 +351,19 @@ class CompensationLoop:
         self.imu.follow(now, free=self.compensator.at_rest)
         torque = self.compensator.update(now, position, self.states.stamp, links, velocity, age=self.states.age)
         self._command(torque)
+        self._watch_setpoints(now, position)
         if self._enable_pending:
             self._enable_when_fit()
+
+    def _watch_setpoints(self, now: float, position: Sequence[float]) -> None:
+        """End with a fault where position servos do not obey their set-points."""
+        compensator = self.compensator
+        servo = compensator.joints.servo
+        if servo is None or compensator.state not in (State.RAMPING_IN, State.ACTIVE):
+            return
+        if problem := self._setpoint_watch.doubt(now, self.joint_names, servo, position, compensator.desired):
+            compensator.interrupt(now, problem, fade=True)
+            self._changed()
 
     def _begin(self, now: float) -> None:
         """Enable the compensator; start from the torque that acts now and from the pose that the controller holds."""
@@ -359,13 +372,19 @@ class CompensationLoop:
             return
         start = None
         self.began = "from the torque that acts"
-        if compensator.at_rest:
-            gravity = self.load.gravity(compensator.position) if compensator.position else []
+        joints = compensator.joints
+        gravity = self.load.gravity(compensator.position) if compensator.position else []
+        if compensator.at_rest and joints.servo is None:
             start, self.began = self.controller.start(
-                now, gravity, lambda: self.states.measured(compensator.joints.torque, self._tolerance)
+                now, gravity, lambda: self.states.measured(joints.torque, self._tolerance)
             )
             self._check_support(start, gravity)
         first_pose, next_pose = self.controller.pose(now, compensator.position)
+        if compensator.at_rest and joints.servo is not None:
+            self.began = "from the last set-point"
+            if first_pose is None and gravity:
+                first_pose, start = joints.servo.present(compensator.position, gravity, joints.gain, joints.torque)
+                self.began = "from the set-point that the resting arm shows"
         compensator.enable(now, start, first_pose, confirmed=self._confirmed)
         self.commands.topic.forget_foreign()
         self._foreign = 0
@@ -374,7 +393,9 @@ class CompensationLoop:
                 compensator.aim(next_pose)
 
     def _publish(self, torque: Sequence[float]) -> None:
-        self.commands.publish(torque, self.compensator.desired)
+        servo = self.compensator.joints.servo
+        desired = self.compensator.desired
+        self.commands.publish(torque, desired if servo is None else servo.command(desired, torque))
         self.controller.sent(time.monotonic(), torque, self.compensator.desired)
 
     def _no_subscriber(self) -> str:

@@ -151,4 +151,30 @@ class TrajectoryEffort(EffortCommands):
         return JointTrajectory(joint_names=[self._joints[i] for i in self.order], points=points)
 
 
-ROUTES: dict[str, type[EffortCommands]] = {"effort": ForwardedEffort, "trajectory": TrajectoryEffort}
+class ForwardedPosition(EffortCommands):
+    """`std_msgs/Float64MultiArray` for `forward_command_controller` on the position interface of servos.
+
+    The positions are set-points with the offsets that carry gravity, see `ServoOffset`. The controller keeps the last
+    one forever: after SIGKILL the arm stays where it is.
+    """
+
+    CONTROLLER = "forward_position_controller"
+    TOPIC = "commands"
+    MESSAGE = Float64MultiArray
+
+    @staticmethod
+    def refusal(answer: ControllerAnswer) -> str:
+        """Return why a controller cannot take the set-points; empty if it can."""
+        if answer.interfaces == ("position",) and not answer.follows_trajectories:
+            return ""
+        return f"commands {answer.commands}; expected a forward_command_controller on position"
+
+    def _message(self, _effort: list[float], positions: list[float]) -> Float64MultiArray:
+        return Float64MultiArray(data=positions)
+
+
+ROUTES: dict[str, type[EffortCommands]] = {
+    "effort": ForwardedEffort,
+    "trajectory": TrajectoryEffort,
+    "position": ForwardedPosition,
+}
