@@ -257,6 +257,7 @@ def test_a_tilt_that_the_poses_do_not_show_is_said(capsys, tmp_path, monkeypatch
     assert re.search("a tilt of the base by .* would not show", said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [25, 33, 50])
 def test_half_of_the_sampling_rate_is_no_low_pass(rate, capsys, tmp_path, monkeypatch):
     write_rests(tmp_path / "run.csv", rate, turning=(0, 1, 2, 3, 4))

@@ -75,6 +75,7 @@ def test_an_upright_axis_is_judged_by_inertia_and_friction_and_says_so():
     assert "its torque has the wrong sign (judged by inertia and friction: gravity hardly shows in it)" in str(finding)
 
 
+@pytest.mark.slow
 def test_without_gravity_all_signs_are_judged_by_inertia_and_friction():
     chain = pushing_servo.robot().chain
     massless = RobotModel(chain, np.zeros_like(pushing_servo.robot().parameters))

@@ -27,6 +27,7 @@ def assert_gravity_is_found(job, true):
     assert np.all(np.abs(error).max(axis=0) <= 0.01 * np.maximum(np.abs(torque).max(axis=0), 1e-9) + 1e-9)
 
 
+@pytest.mark.slow
 def test_files_and_summary(tmp_path):
     robot = demo_robot()
     job = run(

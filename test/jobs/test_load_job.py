@@ -60,6 +60,7 @@ def test_summary_names_all_files(job):
     assert job.document()["load"]["mass"] == job.result.mass
 
 
+@pytest.mark.slow
 def test_the_arm_is_identified_from_recordings_without_the_load(tmp_path, monkeypatch, no_report):
     quick = {"friction": JointFriction(offset=True), "prior_weight": 1.0}
     monkeypatch.setattr(

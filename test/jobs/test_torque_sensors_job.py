@@ -111,6 +111,7 @@ def test_report_of_what_is_not_decided(tmp_path):
     assert all("gain" in assumed for assumed in sensors.assumed)
 
 
+@pytest.mark.slow
 @unrendered()
 def test_command_calibrates_with_a_mass_then_without_and_corrects(files, capsys):
     code, _, _ = run(

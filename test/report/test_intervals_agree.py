@@ -34,6 +34,7 @@ def expected(values: np.ndarray, errors: np.ndarray, dof: np.ndarray) -> set[str
     }
 
 
+@pytest.mark.slow
 def test_gravity(tmp_path, monkeypatch):
     fit = GravityIdentification.fit
 

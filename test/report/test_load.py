@@ -150,6 +150,7 @@ def test_a_tare_is_neither_measured_nor_load():
     assert np.abs(shown.measured).max() < 0.2 * np.abs(whole.measured).max()
 
 
+@pytest.mark.slow
 def test_a_wrench(tmp_path):
     """Bias and all that is the sensor's are neither measured nor load."""
     motion = wrench_experiments.carried_motion("demo", 10.0, 0)

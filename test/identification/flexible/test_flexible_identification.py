@@ -93,6 +93,7 @@ def test_single_joints_are_found_from_noisy_signals(sensor, request):
     np.testing.assert_allclose(gravity, [truth.gravity_y, truth.gravity_x], atol=max(0.05 * size, 0.05))
 
 
+@pytest.mark.slow
 def test_clock_of_the_camera(by_camera, by_encoders):
     run = by_camera.result.runs[0]
     assert run.clock_offset == pytest.approx(experiments.CLOCK_OFFSET, abs=2e-4)

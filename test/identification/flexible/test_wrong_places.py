@@ -28,6 +28,7 @@ def test_a_camera_whose_clock_is_far_off_leads_to_no_wrong_place(monkeypatch):
     assert not any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
 
 
+@pytest.mark.slow
 def test_a_torque_that_is_left_is_not_called_noise(by_encoders, monkeypatch):
     monkeypatch.setattr(flexible_identification, "MAX_UNEXPLAINED", 0.0)
     monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
@@ -38,6 +39,7 @@ def test_a_torque_that_is_left_is_not_called_noise(by_encoders, monkeypatch):
     assert "times what noise leaves" not in remark
 
 
+@pytest.mark.slow
 def test_rivals_are_weighed_by_the_noise_of_the_best_fit(by_encoders, monkeypatch):
     """Each is one search, and the springs that they start from lead back to the best."""
     searches, search = [], OutputError._search

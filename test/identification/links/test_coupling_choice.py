@@ -38,6 +38,7 @@ def test_friction_that_is_not_the_simplest_is_no_coupling(drive):
     assert pairs(robot, [run(robot, seed, drive) for seed in (0, 1)]) == []
 
 
+@pytest.mark.slow
 def test_a_fit_finds_it_and_says_so():
     robot = ur10()
     recordings = [coupled(run(robot, seed), (4, 5), seed) for seed in (0, 1)]

@@ -211,6 +211,7 @@ def test_consistent_links_are_always_possible(nominal, noise):
         assert sum("prior of" in remark for remark in result.remarks) == 3
 
 
+@pytest.mark.slow
 def test_automatic_friction_of_an_arm_with_everything():
     robot = ur10()
     drive = Drive(rotor=1.0, stribeck=1.0, smoothing=0.01)

@@ -46,6 +46,7 @@ def error_of_rigid_torque(result) -> float:
     return float(np.sqrt(np.mean((measured - predicted) ** 2) / np.mean(measured**2)))
 
 
+@pytest.mark.slow
 def test_it_is_found_to_a_few_percent_and_the_model_is_what_it_would_be_without():
     found = links().model.signals.driver
     assert (found.order, found.zero_phase) == (TRUTH.order, False)

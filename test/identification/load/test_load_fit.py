@@ -9,6 +9,7 @@ from dynid_ros.identification.equations import EquationBlock
 from dynid_ros.identification.load.load_fit import fit_rests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rests", [5, 8])
 def test_intervals_of_few_rests_allow_for_their_degrees_of_freedom(rests):
     """With the quantiles of a normal distribution five rests would hold the truth in 87 % of cases."""

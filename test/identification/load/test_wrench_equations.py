@@ -114,6 +114,7 @@ def test_lag_that_is_given(carried, recording):
     assert np.max(wrong.residual_rms / given.residual_rms) > 2
 
 
+@pytest.mark.slow
 def test_frames_and_conventions(carried, recording):
     robot = carried.robot
     _, expected = fitted(carried, recording, lag=0.005)

@@ -106,6 +106,7 @@ def test_torque_that_ends_is_said(arm, told):
     assert "saturate" in result.summary()
 
 
+@pytest.mark.slow
 def test_servos_whose_torque_ends_at_once_are_refused_by_name():
     arm = so101(seed=2)
     weak = replace(arm, servos=replace(arm.servos, force=1.0))
@@ -193,6 +194,7 @@ def test_intervals_of_a_whole_arm_hold():
     assert held >= 0.85 * total
 
 
+@pytest.mark.slow
 def test_a_slide_has_newtons_and_metres(tmp_path):
     arm = slide()
     told = motion(arm, 12.0, 50.0)
