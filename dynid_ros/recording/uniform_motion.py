@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.polynomial.polynomial import polyfit, polyval
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.files.disk_arrays import new_array, row_blocks, stack_columns, take_rows
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED, practically_zero
 from dynid_ros.signals import (
@@ -19,11 +21,11 @@ from dynid_ros.signals import (
     Resampled,
     choose_cutoff,
     filtered_motion,
-    fresh_times,
     resample,
 )
 from dynid_ros.signals.derivatives import STENCIL
 from dynid_ros.signals.driver_filter import DriverFilter
+from dynid_ros.signals.resampling import SampleTimes, judged_times, used_times
 
 MIN_START_FRACTION = 0.01
 """Smallest displacement of a joint that has started, as a fraction of its travel: noise is less."""
@@ -54,10 +56,17 @@ def motion_rows(motion: Motion) -> slice:
     position = motion.position
     travel = np.ptp(position, axis=0)
     far = np.where(travel > MOVED, MIN_START_FRACTION * travel, np.inf)
-    started, not_arrived = (np.any(np.abs(position - end) > far, axis=1) for end in (position[0], position[-1]))
-    if not started.any():
-        return slice(0, 0)
-    return slice(int(np.argmax(started)), len(position) - int(np.argmax(not_arrived[::-1])))
+    start = _first_far_row(position, far)
+    return slice(0, 0) if start is None else slice(start, len(position) - (_first_far_row(position[::-1], far) or 0))
+
+
+def _first_far_row(position: NDArray, far: NDArray) -> int | None:
+    """Return the first row of positions (N, n) at which a joint is farther than `far` (n,) from the first row."""
+    for rows in row_blocks(len(position)):
+        is_far = np.any(np.abs(position[rows] - position[0]) > far, axis=1)
+        if is_far.any():
+            return rows.start + int(np.argmax(is_far))
+    return None
 
 
 def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
@@ -69,7 +78,12 @@ def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
     fitted = np.arange(min(len(position), max(edge, STENCIL))) / edge
     beyond = np.arange(-edge, 0) / edge
     before, after = (polyval(beyond, polyfit(fitted, end[: len(fitted)], 3)).T for end in (position, position[::-1]))
-    motion = filtered_motion(np.concatenate([before, position, after[::-1]]), low_pass)
+    continued = new_array(len(position) + 2 * edge, position.shape[1])
+    continued[:edge] = before
+    for rows in row_blocks(len(position)):
+        continued[edge + rows.start : edge + rows.stop] = position[rows]
+    continued[edge + len(position) :] = after[::-1]
+    motion = filtered_motion(continued, low_pass)
     return Motion(*(values[edge : edge + len(position)] for values in motion))
 
 
@@ -190,7 +204,7 @@ class LinkSignals:
             IdentificationError: nothing moves, or no segment is long enough.
         """
         n = recording.n_joints
-        series = _uniform(recording, np.hstack([recording.position, channels]))
+        series = _uniform(recording, stack_columns([recording.position, channels]))
         low_pass = self._motion_filter(series, recording.source)
         edge = low_pass.edge
         parts = [part for part in series.segments if len(part.time) > 2 * edge + STENCIL]
@@ -309,7 +323,7 @@ def _uniform(recording: Recording, values: NDArray) -> Resampled:
         ("position", recording.position, MAX_POSITION, "rad or m"),
         ("torque", recording.torque, MAX_TORQUE, "N m or N"),
     ):
-        if np.nanmax(np.abs(values_), initial=0.0) > largest:
+        if max(np.fmax.reduce(values_, axis=None), -np.fmin.reduce(values_, axis=None)) > largest:
             sample, joint = np.argwhere(np.abs(values_) > largest)[0]
             raise IdentificationError(
                 f"{recording.source}: {name} of {recording.joint_names[joint]} is {values_[sample, joint]:g} at "
@@ -328,10 +342,19 @@ def resample_channels(recording: Recording, values: NDArray) -> Resampled:
         RecordingError: too few samples follow each other without a gap, or noise of the stamps spoils the motion.
     """
     time, fresh = _sample_times(recording)
-    return resample(time[fresh], values[fresh])
+    return resample(time[fresh], take_rows(values, fresh))
 
 
 def _sample_times(recording: Recording) -> tuple[NDArray, NDArray]:
     """Return the times (N,) of the rows, s, and a mask (N,) of the rows that are no repetitions of a logger."""
-    logged = np.hstack([recording.position, np.nan_to_num(recording.torque)])
-    return fresh_times(recording.time, recording.position, logged)
+    return used_times(recording.time, *judged_sample_times(recording))
+
+
+_judged: WeakKeyDictionary[Recording, tuple[SampleTimes, NDArray]] = WeakKeyDictionary()
+
+
+def judged_sample_times(recording: Recording) -> tuple[SampleTimes, NDArray]:
+    """Return the times of the rows that are samples, and which rows (N,) are; see `judged_times`."""
+    if recording not in _judged:
+        _judged[recording] = judged_times(recording.time, recording.position, recording.torque)
+    return _judged[recording]

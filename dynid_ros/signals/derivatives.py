@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files.disk_arrays import map_blocks
 from dynid_ros.signals.low_pass import LowPass
 
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
@@ -86,7 +87,10 @@ def central_differences(values: ArrayLike, step: float) -> tuple[NDArray, NDArra
     if len(values) < STENCIL:
         raise RecordingError(f"central differences need {STENCIL} samples, there are {len(values)}: record longer")
     # A local fit without degrees of freedom interpolates: its derivatives are the central differences.
-    velocity, acceleration = (local_derivative(values, STENCIL, STENCIL - 1, order, step) for order in (1, 2))
+    velocity, acceleration = (
+        map_blocks(lambda part: local_derivative(part, STENCIL, STENCIL - 1, order, step), values, reach=STENCIL)  # noqa: B023
+        for order in (1, 2)
+    )
     return velocity, acceleration
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, map_blocks, row_blocks
 from dynid_ros.signals.spectra import (
     butterworth_poles,
     power_density,
@@ -17,6 +18,10 @@ MAX_DISTURBANCE = 0.01
 """Largest share of a disturbance at an end of the record in the samples that are kept."""
 MAX_ALIAS_GAIN = 0.01
 """Largest gain above the Nyquist frequency after decimation."""
+BLOCK_REACH_EDGES = 6
+"""Number of edges of a neighbouring block that a block is filtered with: a disturbance there is less than 1e-12."""
+BLOCK_REACHES = 8
+"""Smallest length of a block, as a multiple of what it is filtered with."""
 N_FREQUENCIES = 10_000
 """Number of frequencies over which the gain for white noise is averaged."""
 
@@ -99,19 +104,26 @@ class LowPass:
             RecordingError: too few samples, or values are not finite.
         """
         values = np.asarray(values, dtype=float)
-        if values.shape[axis] < 2 or not np.all(np.isfinite(values)):
+        if axis != 0:
+            return np.moveaxis(self.filter(np.moveaxis(values, axis, 0)), 0, axis)
+        bad = sum(int(np.sum(~np.isfinite(values[rows]))) for rows in row_blocks(len(values)))
+        if len(values) < 2 or bad:
             raise RecordingError(
-                f"cannot filter {values.shape[axis]} samples with {np.sum(~np.isfinite(values))} values that are not "
-                "finite: leave out what was not recorded, and resample around gaps"
+                f"cannot filter {len(values)} samples with {bad} values that are not finite: leave out what was not "
+                "recorded, and resample around gaps"
             )
-        from scipy.signal import sosfiltfilt  # noqa: PLC0415  # takes 0.4 s
-
-        return sosfiltfilt(self._sections, values, axis=axis, padlen=min(3 * self.edge, values.shape[axis] - 1))
+        reach = BLOCK_REACH_EDGES * self.edge
+        return map_blocks(self._filter_block, values, reach, max(ROWS_PER_BLOCK, BLOCK_REACHES * reach))
 
     def reduce(self, values: ArrayLike, axis: int = 0) -> NDArray:
         """Filter values along `axis`, and return the samples to keep."""
         kept = self.kept(np.shape(values)[axis])
         return np.moveaxis(np.moveaxis(self.filter(values, axis), axis, 0)[kept], 0, axis)
+
+    def _filter_block(self, values: NDArray) -> NDArray:
+        from scipy.signal import sosfiltfilt  # noqa: PLC0415  # takes 0.4 s
+
+        return sosfiltfilt(self._sections, values, axis=0, padlen=min(3 * self.edge, len(values) - 1))
 
     @cached_property
     def _warped_corner(self) -> float:

@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, row_blocks, take_rows
 from dynid_ros.signals.spectra import true_runs
 from dynid_ros.signals.steady_clock import (
     acceleration_noise,
     is_bunched,
     jitter_about,
+    line_through,
     moved_times,
     stamp_noise,
 )
@@ -24,6 +26,11 @@ MAX_BRIDGED_STEPS = 10
 """Largest number of bridged steps: across more, noise at the rims makes a cubic overshoot."""
 BRIDGED_TIME_S = 0.025
 """Time that is bridged: a quarter of a period of motion at 10 Hz."""
+SPLINE_REACH = 60
+"""Number of samples beside a block whose spline is computed: the effect of a sample falls by a factor of 3.7 from one
+to the next."""
+MAX_ROUNDING_STEPS = 1e-6
+"""Largest error of even stamps, in steps: it is due to rounding, and moves no joint by more than 1e-9 rad."""
 MIN_SAMPLES = 4
 """Number of samples of a cubic."""
 
@@ -92,17 +99,19 @@ def resample(
             f"cannot resample {len(values)} samples at {len(time)} times: expected at least {MIN_SAMPLES} "
             "times, strictly increasing, with one sample each"
         )
-    step = float(np.median(np.diff(time))) if step is None else step
+    step = _usual_step(time) if step is None else step
     if longest_gap is None:
         longest_gap = longest_bridged(time)
     columns = values.reshape(len(time), -1)
-    recorded = np.isfinite(columns).any(axis=0)
-    present = np.isfinite(columns[:, recorded]).all(axis=1)
+    recorded = np.any([np.isfinite(columns[rows]).any(axis=0) for rows in row_blocks(len(columns))], axis=0)
+    present = np.concatenate([np.isfinite(columns[rows][:, recorded]).all(axis=1) for rows in row_blocks(len(columns))])
     segments = []
     for rows in contiguous(time, present, longest_gap):
         grid = time[rows[0]] + step * np.arange(int((time[rows[-1]] - time[rows[0]]) / step + 1e-6) + 1)
-        uniform = np.full((len(grid), columns.shape[1]), np.nan)
-        uniform[:, recorded] = CubicSpline(time[rows], columns[np.ix_(rows, recorded)])(grid)
+        uniform = new_array(len(grid), columns.shape[1])
+        for block in row_blocks(len(grid)):
+            uniform[block] = np.nan
+            uniform[block, recorded] = _on_grid(time, columns, recorded, rows, grid[block])
         segments.append(Segment(grid, uniform.reshape(len(grid), *values.shape[1:])))
     if not segments:
         raise RecordingError(
@@ -114,14 +123,52 @@ def resample(
     return Resampled(step, tuple(segments), gaps[np.diff(gaps, axis=1)[:, 0] > step * (1 + 1e-6)])
 
 
-def stale_rows(values: ArrayLike, longest_run: int = 9) -> NDArray:
-    """Return a mask (N,) of the rows of values (N, n) that repeat the row before, from a logger faster than its robot.
+def _usual_step(time: NDArray) -> float:
+    """Return the median step, s; of stamps that are even up to rounding the mean step, with which no error adds up."""
+    steps = np.diff(time)
+    usual = float(np.median(steps))
+    is_even = np.abs(steps - usual).max() < MAX_ROUNDING_STEPS * usual
+    return float(time[-1] - time[0]) / len(steps) if is_even else usual
 
-    Pass all channels. Runs longer than `longest_run` are a robot at rest with coarse sensors, and are not masked.
+
+def _on_grid(time: NDArray, columns: NDArray, recorded: NDArray, rows: NDArray, grid: NDArray) -> NDArray:
+    """Return the recorded columns at consecutive times of the grid (K,), by a spline through the samples about them.
+
+    Args:
+        time: (N,) increasing times, s.
+        columns: (N, k) samples.
+        recorded: (k,) mask of the columns to return.
+        rows: rows of samples without a gap.
+        grid: (K,) s.
     """
-    values = np.asarray(values)
-    columns = values.reshape(len(values), -1)
-    same = np.concatenate([[False], np.all(columns[1:] == columns[:-1], axis=1)])
+    known = time[rows]
+    first = max(0, int(np.searchsorted(known, grid[0])) - SPLINE_REACH)
+    last = int(np.searchsorted(known, grid[-1], side="right")) + SPLINE_REACH
+    used = rows[first:last]
+    start = int(np.searchsorted(known, grid[0] - MAX_ROUNDING_STEPS * (known[1] - known[0])))
+    same = rows[start : start + len(grid)]
+    if len(same) == len(grid) and np.abs(time[same] - grid).max() < MAX_ROUNDING_STEPS * (known[1] - known[0]):
+        return columns[same[0] : same[-1] + 1][same - same[0]][:, recorded]
+    return CubicSpline(time[used], columns[used[0] : used[-1] + 1][used - used[0]][:, recorded])(grid)
+
+
+def stale_rows(*channels: ArrayLike, longest_run: int = 9) -> NDArray:
+    """Return a mask (N,) of the rows that repeat the row before, from a logger faster than its robot.
+
+    Runs longer than `longest_run` are a robot at rest with coarse sensors, and are not masked.
+
+    Args:
+        channels: all channels, (N, …) each; a value that is not recorded equals 0.
+        longest_run: largest number of rows in a row that repeat.
+    """
+    columns = [np.asarray(channel).reshape(len(np.asarray(channel)), -1) for channel in channels]
+    same = np.zeros(len(columns[0]), bool)
+    for rows, window, inner in overlapping_blocks(len(same), reach=1):
+        repeats = np.zeros(window.stop - window.start, bool)
+        repeats[1:] = np.all(
+            [np.all(np.diff(np.nan_to_num(part[window]), axis=0) == 0, axis=1) for part in columns], axis=0
+        )
+        same[rows] = repeats[inner]
     for start, end in true_runs(same):
         if end - start > longest_run:
             same[start:end] = False
@@ -302,7 +349,7 @@ def _is_even(time: NDArray) -> bool:
 def _even_times(time: NDArray, position: NDArray, held: bool) -> SampleTimes:
     """Choose between the stamps and an even clock without lost samples, by the roughness of the positions."""
     index = np.arange(len(time))
-    step, start = np.polyfit(index, time, 1)
+    step, start = line_through(index, time)
     clock = start + step * index
     jitter = float(np.max(np.abs(time - clock))) / step
     if jitter > (MAX_JITTER_STEPS_HELD if held else MAX_JITTER_STEPS):
@@ -338,7 +385,15 @@ def fresh_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tupl
         RecordingError: fewer than five samples, time does not increase, or noise of the stamps spoils the motion.
     """
     time = np.asarray(time, dtype=float)
-    chosen, fresh = judged_times(time, position, values)
+    return used_times(time, *judged_times(time, position, values))
+
+
+def used_times(time: NDArray, chosen: SampleTimes, fresh: NDArray) -> tuple[NDArray, NDArray]:
+    """Return what `fresh_times` does, given the stamps (N,) and their judgement by `judged_times`.
+
+    Raises:
+        RecordingError: noise of the stamps spoils the motion.
+    """
     if fault := chosen.fault():
         raise RecordingError(f"{fault}; {STAMPS_FIX}")
     return (chosen.time[np.cumsum(fresh) - 1] if chosen.steady else time), fresh
@@ -348,13 +403,18 @@ def judged_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tup
     """Return the times of the rows that are samples, and which rows (N,) are; see `fresh_times`."""
     time = np.asarray(time, dtype=float)
     position = np.asarray(position, dtype=float)
-    fresh = ~stale_rows(np.hstack([position, np.nan_to_num(values)]))
-    return sample_times(time[fresh], position[fresh], held=not fresh.all()), fresh
+    fresh = ~stale_rows(position, values)
+    return sample_times(time[fresh], take_rows(position, fresh), held=not fresh.all()), fresh
 
 
 def _roughness(time: NDArray, position: NDArray) -> NDArray:
     """Return the RMS fourth divided differences (n,)."""
-    difference = position
-    for order in range(1, 5):
-        difference = np.diff(difference, axis=0) / (time[order:] - time[:-order])[:, None]
-    return np.sqrt(np.mean(difference**2, axis=0)) + np.finfo(float).tiny
+    order = 4
+    squares = np.zeros(position.shape[1])
+    for rows in row_blocks(len(time) - order):
+        times = time[rows.start : rows.stop + order]
+        difference = position[rows.start : rows.stop + order]
+        for k in range(1, order + 1):
+            difference = np.diff(difference, axis=0) / (times[k:] - times[:-k])[:, None]
+        squares += np.sum(difference**2, axis=0)
+    return np.sqrt(squares / (len(time) - order)) + np.finfo(float).tiny

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
+from dynid_ros.files.disk_arrays import row_blocks
+
 NUMBERING_ROUNDS = 2
 """Number of rounds: the first computes velocities from averaged stamps, the second from the numbered clock."""
 REFERENCE_STEPS = 2.0
@@ -132,6 +134,24 @@ def stamp_noise(time: NDArray, position: NDArray) -> float:
     """
     if len(time) < MIN_SAMPLES or position.shape[1] < 2:
         return 0.0
+    products = []
+    spreads = []
+    for rows in row_blocks(len(time) - 4):
+        window = slice(rows.start, rows.stop + 4)
+        residual, velocity, spread = _predict_from_neighbours(time[window], position[window])
+        products.append(_cross_products(residual, velocity))
+        spreads.append(spread)
+    spread = np.concatenate(spreads)
+    # Predictions are poor between distant neighbours and at a sudden stop. Bunched neighbours give no velocity.
+    elapsed = (time[4:] - time[:-4]) * (len(time) - 1) / (time[-1] - time[0])
+    near = (elapsed > MIN_NEIGHBOURHOOD) & (elapsed < MAX_NEIGHBOURHOOD) & (spread < MAX_NOISE_GAIN)
+    if np.mean(near) < MIN_PREDICTED_SHARE or is_bunched(time):
+        return _noise_between_references(time, position)
+    return _shared_noise(np.concatenate(products, axis=1)[:, near], spread[near])
+
+
+def _predict_from_neighbours(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """Return residuals (N - 4, n) and velocities, and the factor of their variance, from two samples on each side."""
     neighbours = [np.arange(2, len(time) - 2) + shift for shift in (-2, -1, 1, 2)]
     at = time[2:-2]
     predicted = np.zeros_like(position[2:-2])
@@ -143,14 +163,8 @@ def stamp_noise(time: NDArray, position: NDArray) -> float:
                 weight *= (at - time[k]) / (time[i] - time[k])
         predicted += weight[:, None] * position[i]
         spread += weight**2
-    residual = position[2:-2] - predicted
     velocity = (position[4:] - position[:-4]) / (time[4:] - time[:-4])[:, None]
-    # Predictions are poor between distant neighbours and at a sudden stop. Bunched neighbours give no velocity.
-    elapsed = (time[4:] - time[:-4]) * (len(time) - 1) / (time[-1] - time[0])
-    near = (elapsed > MIN_NEIGHBOURHOOD) & (elapsed < MAX_NEIGHBOURHOOD) & (spread < MAX_NOISE_GAIN)
-    if np.mean(near) < MIN_PREDICTED_SHARE or is_bunched(time):
-        return _noise_between_references(time, position)
-    return _shared_noise(residual[near], velocity[near], spread[near])
+    return position[2:-2] - predicted, velocity, spread
 
 
 def _noise_between_references(time: NDArray, position: NDArray) -> float:
@@ -166,21 +180,30 @@ def _noise_between_references(time: NDArray, position: NDArray) -> float:
     spline = CubicSpline(time[reference], position[reference])
     others = ~reference
     residual = position[others] - spline(time[others])
-    return _shared_noise(residual, spline(time[others], 1), np.ones(np.count_nonzero(others)))
+    return _shared_noise(_cross_products(residual, spline(time[others], 1)), np.ones(np.count_nonzero(others)))
 
 
-def _shared_noise(residual: NDArray, velocity: NDArray, spread: NDArray) -> float:
-    """Return the noise of the stamps, s, that is common to the residuals of all joints; 0 if not significant.
+def _cross_products(residual: NDArray, velocity: NDArray) -> NDArray:
+    """Return (2, M) sums over pairs of joints of r_i r_j qd_i qd_j, and of (qd_i qd_j)^2.
 
     Args:
         residual: (M, n) residuals of the positions, rad or m.
         velocity: (M, n) velocities, rad/s or m/s.
-        spread: (M,) factor c of the variance, which includes the noise of the neighbours.
     """
     product = residual * velocity
     power = velocity**2
     crossed = np.sum(product, axis=1) ** 2 - np.sum(product**2, axis=1)
-    expected = np.sum(power, axis=1) ** 2 - np.sum(power**2, axis=1)
+    return np.stack([crossed, np.sum(power, axis=1) ** 2 - np.sum(power**2, axis=1)])
+
+
+def _shared_noise(products: NDArray, spread: NDArray) -> float:
+    """Return the noise of the stamps, s, that is common to the residuals of all joints; 0 if not significant.
+
+    Args:
+        products: (2, M) `_cross_products`.
+        spread: (M,) factor c of the variance, which includes the noise of the neighbours.
+    """
+    crossed, expected = products
     largest = float(expected.max(initial=0.0))
     if not largest > np.finfo(float).tiny / MIN_POWER_FRACTION:
         return 0.0  # at rest, or with one moving joint at a time
@@ -208,16 +231,25 @@ def acceleration_noise(time: NDArray, position: NDArray, noise: float) -> float:
     reach = max(1, round(SLOPE_TIME_S * (len(time) - 1) / (time[-1] - time[0])))
     if len(time) <= 2 * reach:
         return 0.0
-    before = position[: -2 * reach]
-    middle = position[reach:-reach]
-    after = position[2 * reach :]
-    half = ((time[2 * reach :] - time[: -2 * reach]) / 2)[:, None]
-    velocity = np.mean(((after - before) / (2 * half)) ** 2)
-    acceleration = np.mean(((after - 2 * middle + before) / half**2) ** 2)
+    velocity = acceleration = 0.0
+    for rows in row_blocks(len(time) - 2 * reach):
+        before, middle, after = (position[rows.start + k * reach : rows.stop + k * reach] for k in range(3))
+        half = ((time[2 * reach :][rows] - time[rows]) / 2)[:, None]
+        velocity += float(np.sum(((after - before) / (2 * half)) ** 2))
+        acceleration += float(np.sum(((after - 2 * middle + before) / half**2) ** 2))
     rate = (len(time) - 1) / (time[-1] - time[0])
     cutoff = min(CUTOFF_HZ, rate / 2)
     passed = 2 / rate * (2 * np.pi) ** 4 * cutoff**5 / 5
     return float(noise**2 * velocity * passed / acceleration) if acceleration > 0 else 0.0
+
+
+def line_through(index: NDArray, values: NDArray) -> tuple[float, float]:
+    """Return slope and value at 0 of the least-squares line through values (N,) at indices (N,)."""
+    middle = float(index.mean())
+    mean = float(values.mean())
+    offset = index - middle
+    slope = float(offset @ (values - mean) / (offset @ offset))
+    return slope, mean - slope * middle
 
 
 def averaged_times(time: NDArray) -> NDArray | None:
