@@ -13,6 +13,7 @@ from dynid_ros.checks.finding import RECORDING_CHECKS, CheckSettings, Finding
 from dynid_ros.checks.model_faults import check_model
 from dynid_ros.checks.moving_hand import check_hand
 from dynid_ros.checks.too_little_motion import check_motion
+from dynid_ros.files.disk_arrays import release_pages
 from dynid_ros.recording.recording import Recording
 
 if TYPE_CHECKING:
@@ -46,7 +47,11 @@ def check(
     settings = CheckSettings(robot, motion)
     _import_checks(tuple(dynid_ros.checks.__path__))
     functions = [function for _, function in sorted(RECORDING_CHECKS, key=lambda registered: registered[0])]
-    findings = [finding for part in recordings for function in functions for finding in function(part, settings)]
+    findings: list[Finding] = []
+    for part in recordings:
+        for function in functions:
+            findings += function(part, settings)
+            release_pages()
     if robot is not None:
         if motion:
             findings += check_motion(recordings, robot)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.finding import CLIPPED, CONSTANT, MISSING, CheckSettings, Finding, recording_check
+from dynid_ros.files.disk_arrays import column_ranges, read_column
 from dynid_ros.recording.recording import MOVED, Recording, practically_zero
 from dynid_ros.signals import differentiate
 from dynid_ros.signals.spectra import longest_run
@@ -40,15 +41,15 @@ FILL_EFFORT = "let the driver fill the effort of its joint states, or give torqu
 @recording_check(rank=20)
 def check_channels(recording: Recording, _settings: CheckSettings) -> Iterator[Finding]:
     """Yield the faults of single channels, joint by joint."""
-    missing = np.isnan(recording.torque).all(axis=0)
+    missing = np.isnan(column_ranges(recording.torque)[0])
     if missing.all():
         yield Finding("error", recording.source, "no torque was recorded for any joint", FILL_EFFORT, MISSING)
         return
-    moved = np.ptp(recording.position, axis=0) > MOVED
+    moved = np.subtract(*column_ranges(recording.position)[::-1]) > MOVED
     dead = practically_zero(recording.torque)
     long_enough = bool(moved.any()) and recording.n_samples >= MIN_SAMPLES
     if long_enough and np.all(dead | missing):
-        largest = np.nanmax(np.abs(recording.torque))
+        largest = np.nanmax(np.abs(column_ranges(recording.torque)))
         message = f"the torque of every joint is practically zero, at most {largest:.2g}, though the arm moved"
         yield Finding("error", recording.source, message, FILL_EFFORT, MISSING)
         return
@@ -58,12 +59,12 @@ def check_channels(recording: Recording, _settings: CheckSettings) -> Iterator[F
         yield from _check_torque(recording, j, where, bool(moved.any()), bool(dead[j]))
         yield from _check_position(recording, j, where)
         if speeds is not None and moved[j]:
-            yield from _check_velocity(recording.velocity[:, j], speeds[:, j], where)
+            yield from _check_velocity(read_column(recording.velocity, j), read_column(speeds, j), where)
 
 
 def _check_torque(recording: Recording, j: int, where: str, moved: bool, dead: bool) -> Iterator[Finding]:
     """Yield the faults of the torque of joint j, given whether the arm moved and the torque is practically zero."""
-    torque = recording.torque[:, j]
+    torque = read_column(recording.torque, j)
     known = np.isfinite(torque)
     if not known.any():
         fix = "let the driver fill its effort, or give torque_topic"
@@ -99,9 +100,9 @@ def _check_torque(recording: Recording, j: int, where: str, moved: bool, dead: b
 
 def _check_position(recording: Recording, j: int, where: str) -> Iterator[Finding]:
     """Yield the faults of the position of joint j."""
-    position = recording.position[:, j]
+    position = read_column(recording.position, j)
     if np.ptp(position) == 0:
-        if np.nanmax(np.abs(recording.velocity[:, j]), initial=0.0) > MOVED:
+        if np.nanmax(np.abs(read_column(recording.velocity, j)), initial=0.0) > MOVED:
             message = f"its position is {position[0]:g} in all samples, though it has a velocity"
             fix = "the encoder or its driver is stuck; mend it and record again"
             yield Finding("error", where, message, fix, CONSTANT)
@@ -165,7 +166,7 @@ def _stops_abruptly(recording: Recording, j: int, at_limit: NDArray) -> bool:
     start, length = longest_run(at_limit)
     end = start + length
     time = recording.time
-    position = recording.position[:, j]
+    position = read_column(recording.position, j)
     steps = np.abs(np.diff(position))
     count = np.min(steps, where=steps > 0, initial=np.inf)
     typical_speed = np.sqrt(np.mean((steps / np.diff(time)) ** 2))

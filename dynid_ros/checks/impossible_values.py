@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.checks.finding import ABSURD, CheckSettings, Finding, recording_check
 from dynid_ros.checks.length_and_gaps import MAX_SPEED
+from dynid_ros.files.disk_arrays import column_ranges, overlapping_blocks, read_column
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording.recording import Recording
 
@@ -43,11 +44,15 @@ def check_values(recording: Recording, settings: CheckSettings) -> Iterator[Find
         return
     lower = robot.limits.lower
     upper = robot.limits.upper
-    low = recording.position.min(axis=0)
-    high = recording.position.max(axis=0)
+    low, high = column_ranges(recording.position)
     # Limits that are missing, or both 0, are ignored: a joint without a range could not move.
     excess = np.where(lower < upper, np.maximum(lower - low, high - upper), 0.0)
-    jumps = _find_jumps(recording)
+    jumps = np.concatenate(
+        [
+            _find_jumps(recording.time[window], recording.position[window])[place]
+            for _, window, place in overlapping_blocks(recording.n_samples, MAX_GLITCH_SAMPLES + 1)
+        ]
+    )[: recording.n_samples - 1]
     fastest = _largest_speeds(recording)
     max_torque = MAX_TORQUE_RATIO * torque_scale(robot)
     for j, joint in enumerate(recording.joint_names):
@@ -84,7 +89,7 @@ def check_values(recording: Recording, settings: CheckSettings) -> Iterator[Find
 
 def _check_torque_size(recording: Recording, j: int, where: str, largest: float) -> Iterator[Finding]:
     """Yield an error if the torque of joint j exceeds the largest plausible one, N m."""
-    beyond = np.abs(recording.torque[:, j]) > largest
+    beyond = np.abs(read_column(recording.torque, j)) > largest
     if not beyond.any():
         return
     first = int(np.argmax(beyond))
@@ -104,10 +109,10 @@ def _check_torque_size(recording: Recording, j: int, where: str, largest: float)
     yield Finding("error", where, message, f"torques must be in N m (N); {remedy}", ABSURD)
 
 
-def _find_jumps(recording: Recording) -> NDArray:
+def _find_jumps(time: NDArray, position: NDArray) -> NDArray:
     """Return a mask (N - 1, n) of the steps that wrap at a full turn, or that are reversed soon after."""
-    steps = np.diff(recording.position, axis=0)
-    fast = (np.abs(steps) > MIN_JUMP) & (np.abs(steps) > MIN_JUMP_SPEED * np.diff(recording.time)[:, None])
+    steps = np.diff(position, axis=0)
+    fast = (np.abs(steps) > MIN_JUMP) & (np.abs(steps) > MIN_JUMP_SPEED * np.diff(time)[:, None])
     wrapped = np.abs(np.abs(steps) - 2 * np.pi) < MIN_JUMP
     reversed_soon = np.zeros_like(fast)
     for row, j in zip(*np.nonzero(fast), strict=True):
@@ -122,8 +127,8 @@ def _largest_speeds(recording: Recording) -> NDArray:
     if recording.n_samples <= steps:
         return np.zeros(recording.n_joints)
     duration = np.maximum(recording.time[steps:] - recording.time[:-steps], SPEED_WINDOW_S)
-    speed = np.abs(recording.position[steps:] - recording.position[:-steps]) / duration[:, None]
-    return np.percentile(speed, 99.0, axis=0)
+    columns = (read_column(recording.position, j) for j in range(recording.n_joints))
+    return np.array([np.percentile(np.abs(q[steps:] - q[:-steps]) / duration, 99.0) for q in columns])
 
 
 def torque_scale(robot: RobotModel) -> NDArray:

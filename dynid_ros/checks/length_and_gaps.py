@@ -8,9 +8,11 @@ from typing import Final
 import numpy as np
 
 from dynid_ros.checks.finding import ABSURD, REPEATED_ROWS, CheckSettings, Finding, Severity, recording_check
+from dynid_ros.files.disk_arrays import row_blocks
 from dynid_ros.recording.recording import Recording
+from dynid_ros.recording.uniform_motion import judged_sample_times
 from dynid_ros.signals import stale_rows
-from dynid_ros.signals.resampling import STAMPS_FIX, judged_times
+from dynid_ros.signals.resampling import STAMPS_FIX
 
 TOO_SHORT: Final = "too short"
 CUT_OFF: Final = "cut off"
@@ -89,9 +91,9 @@ def _check_length(recording: Recording) -> Iterator[Finding]:
 def _check_time_unit(recording: Recording) -> Iterator[Finding]:
     """Yield an error for samples far apart between which next to nothing moves, though much does in the end."""
     step = float(np.median(np.diff(recording.time)))
-    travel = np.abs(np.diff(recording.position, axis=0))
     if step < MIN_WRONG_UNIT_STEP_S or np.ptp(recording.position, axis=0).max() < MIN_WRONG_UNIT_TRAVEL:
         return
+    travel = np.abs(np.diff(recording.position, axis=0))
     speed = float(np.percentile(travel.max(axis=1), 99.0)) / step
     for unit, factor in TIME_UNITS.items():
         plausible = speed * factor < MAX_SPEED and step / factor < MIN_WRONG_UNIT_STEP_S
@@ -108,7 +110,7 @@ def _check_time_unit(recording: Recording) -> Iterator[Finding]:
 
 def _check_stamps(recording: Recording, motion: bool) -> Iterator[Finding]:
     """Yield a finding about noise of the time stamps that another clock removes, or that spoils the motion."""
-    times, fresh = judged_times(recording.time, recording.position, recording.torque)
+    times, fresh = judged_sample_times(recording)
     fault = times.fault()
     jitter = float(np.std(recording.time[fresh] - times.time)) / float(np.median(np.diff(times.time)))
     if fault or (times.mended and jitter > MIN_REPORTED_JITTER):
@@ -138,11 +140,21 @@ def _check_gaps(recording: Recording) -> Iterator[Finding]:
 
 def _check_repetition(recording: Recording) -> Iterator[Finding]:
     """Yield a warning about repeated rows while the robot moves; at rest, coarse sensors repeat themselves too."""
-    values = np.hstack([recording.position, recording.velocity, recording.torque])
-    values = values[:, np.isfinite(values).all(axis=0)]
-    travel = np.abs(recording.position[SPEED_ROWS:] - recording.position[:-SPEED_ROWS]).max(axis=1)
+    channels = (recording.position, recording.velocity, recording.torque)
+    complete = [
+        np.all([np.isfinite(channel[rows]).all(axis=0) for rows in row_blocks(len(channel))], axis=0)
+        for channel in channels
+    ]
+    columns = [channel[:, j] for channel, known in zip(channels, complete, strict=True) for j in np.flatnonzero(known)]
+    position = recording.position
+    travel = np.concatenate(
+        [
+            np.abs(position[SPEED_ROWS:][rows] - position[rows]).max(axis=1)
+            for rows in row_blocks(len(position) - SPEED_ROWS)
+        ]
+    )
     moving = travel > MIN_MOVING_SPEED * (recording.time[SPEED_ROWS:] - recording.time[:-SPEED_ROWS])
-    repeated = stale_rows(values)[SPEED_ROWS:][moving]
+    repeated = stale_rows(*columns)[SPEED_ROWS:][moving]
     if repeated.size >= FEW_SAMPLES and np.mean(repeated) > MAX_REPEATED_SHARE:
         yield Finding(
             "warning",

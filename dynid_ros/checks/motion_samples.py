@@ -11,9 +11,19 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files.disk_arrays import (
+    ROWS_PER_BLOCK,
+    column_ranges,
+    map_blocks,
+    new_array,
+    release_pages,
+    row_blocks,
+    stack_columns,
+)
 from dynid_ros.recording.recording import Recording, practically_zero
 from dynid_ros.recording.uniform_motion import resample_channels
 from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion
+from dynid_ros.signals.resampling import SPLINE_REACH
 
 MAX_SAMPLES = 800
 """Number of samples that suffices to prefer one hypothesis to another."""
@@ -114,8 +124,8 @@ class MotionSamples:
         """Return the torques (M, n) `lag` s later."""
         return np.concatenate(
             [
-                spline(np.clip(s.time[s.kept] + lag, s.time[0], s.time[-1]))
-                for s, spline in zip(self.stretches, self._torque_splines, strict=True)
+                _interpolate(s.time, s.torque, np.clip(s.time[s.kept] + lag, s.time[0], s.time[-1]))
+                for s in self.stretches
             ]
         )
 
@@ -147,7 +157,7 @@ class MotionSamples:
         """Friction that the model lacks: presliding friction (M, n, 2), and later friction and speed (M, n, 2)."""
         built_up = np.stack([self._dahl_friction(distance) for distance in PRESLIDING_DISTANCES], axis=2)
         # The derivative of the direction is the change of friction that comes later.
-        later = np.concatenate([np.gradient(s.direction, s.time, axis=0)[s.kept] for s in self.stretches])
+        later = np.concatenate([_slopes(s.time, s.direction, s.kept) for s in self.stretches])
         return built_up, np.stack([later, np.abs(self.velocity)], axis=2)
 
     def _dahl_friction(self, distance: float) -> NDArray:
@@ -164,16 +174,32 @@ class MotionSamples:
             for k in range(len(moves)):
                 state = direction[k] + (state - direction[k]) * decay[k]
                 friction[k] = state
-            uniform = np.column_stack([np.interp(stretch.time, stretch.time[::every], column) for column in friction.T])
+            uniform = new_array(len(stretch.time), friction.shape[1])
+            for rows in row_blocks(len(uniform)):
+                for j, column in enumerate(friction.T):
+                    uniform[rows, j] = np.interp(stretch.time[rows], stretch.time[::every], column)
             parts.append(self.torque_low_pass(1 / step).filter(uniform)[stretch.kept])
         return np.concatenate(parts)
 
-    @cached_property
-    def _torque_splines(self) -> list[CubicSpline]:
-        return [CubicSpline(s.time, s.torque) for s in self.stretches]
-
     def _kept(self, name: str) -> NDArray:
         return np.concatenate([getattr(s, name)[s.kept] for s in self.stretches])
+
+
+def _interpolate(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
+    """Return values (N, n) at increasing times (K,) by cubic splines through the samples about each block of them."""
+    results = []
+    for rows in row_blocks(len(at), ROWS_PER_BLOCK // 20 if len(time) > ROWS_PER_BLOCK else len(at)):
+        first = max(0, int(np.searchsorted(time, at[rows.start])) - SPLINE_REACH)
+        last = int(np.searchsorted(time, at[rows.stop - 1], side="right")) + SPLINE_REACH
+        results.append(CubicSpline(time[first:last], values[first:last])(at[rows]))
+        release_pages()
+    return np.concatenate(results)
+
+
+def _slopes(time: NDArray, values: NDArray, kept: slice) -> NDArray:
+    """Return the derivative (K, n) of values (N, n) at the kept samples, which are none of the ends."""
+    rows = np.arange(len(time))[kept]
+    return (values[rows + 1] - values[rows - 1]) / (time[rows + 1] - time[rows - 1])[:, None]
 
 
 def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
@@ -186,9 +212,11 @@ def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
     cutoffs = []
     for i, part in enumerate(recordings):
         try:
-            measured = np.isfinite(part.torque).any(axis=0) & ~practically_zero(part.torque)
-            torque = np.where(measured, part.torque, 0.0)
-            uniform[i] = resample_channels(part, np.hstack([part.position, torque]))
+            measured = np.isfinite(column_ranges(part.torque)[0]) & ~practically_zero(part.torque)
+            channels = stack_columns([part.position, part.torque])
+            if not measured.all():
+                channels[:, part.n_joints + np.flatnonzero(~measured)] = 0.0
+            uniform[i] = resample_channels(part, channels)
             longest = max((s.values for s in uniform[i].segments), key=len)
             choice = choose_cutoff(longest[:, : part.n_joints], uniform[i].rate, MIN_ACCELERATION_SHARE)
             cutoffs.append(choice.low_pass.cutoff)
@@ -203,8 +231,10 @@ def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
 
 def _varying_torques(uniform: Resampled) -> NDArray:
     """Return a mask (n,) of the torques that are not constant, apart from rounding."""
-    torque = np.concatenate([np.hsplit(segment.values, 2)[1] for segment in uniform.segments])
-    return np.ptp(torque, axis=0) > MIN_VARIATION * np.abs(torque).max(axis=0)
+    ranges = [column_ranges(np.hsplit(segment.values, 2)[1]) for segment in uniform.segments]
+    low = np.min([low for low, _ in ranges], axis=0)
+    high = np.max([high for _, high in ranges], axis=0)
+    return high - low > MIN_VARIATION * np.maximum(-low, high)
 
 
 def _stretches(part: int, uniform: Resampled, cutoff: float) -> Iterator[Stretch]:
@@ -217,8 +247,8 @@ def _stretches(part: int, uniform: Resampled, cutoff: float) -> Iterator[Stretch
             continue
         position, torque = np.hsplit(segment.values, 2)
         motion = filtered_motion(position, motion_low_pass)
-        direction = np.tanh(motion.velocity / REVERSAL_SPEED)
-        torque, direction = np.hsplit(torque_low_pass.filter(np.hstack([torque, direction])), 2)
+        direction = map_blocks(lambda velocity: np.tanh(velocity / REVERSAL_SPEED), motion.velocity, reach=0)
+        torque, direction = np.hsplit(torque_low_pass.filter(stack_columns([torque, direction])), 2)
         kept = slice(kept.start, kept.stop, torque_low_pass.decimation)
         yield Stretch(part, segment.time, *motion, torque, direction, kept)
 

@@ -7,13 +7,14 @@ difference is the jump. Jumps that noise, rounding, time errors or accelerations
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
 from dynid_ros.checks.finding import CheckSettings, Finding, recording_check
+from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, read_column, release_pages, take_rows
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals import stale_rows
 
@@ -47,6 +48,10 @@ MAX_REGULAR_STEP = 2.5
 """Largest interval between samples without a loss, as a multiple of the median interval."""
 
 
+BLOCK_REACH_SAMPLES = 16 * SIDE
+"""Number of samples of a neighbouring block that a block is judged with."""
+
+
 @recording_check(rank=40)
 def check_position_steps(recording: Recording, _settings: CheckSettings) -> Iterator[Finding]:
     """Yield a warning for each joint whose position steps and keeps the new value.
@@ -56,65 +61,117 @@ def check_position_steps(recording: Recording, _settings: CheckSettings) -> Iter
     """
     fresh = ~stale_rows(recording.position)
     time = recording.time[fresh]
-    position = recording.position[fresh]
+    position = take_rows(recording.position, fresh)
     if len(time) < MIN_SAMPLES:
         return
-    steps, sizes = _find_steps(time, position)
-    for j, joint in enumerate(recording.joint_names):
-        rows = np.flatnonzero(steps[:, j])
-        if rows.size:
-            plural = "s" if len(rows) > 1 else ""
+    for joint, steps in zip(recording.joint_names, _find_steps(time, position), strict=True):
+        if steps:
+            row, size = steps[0]
+            plural = "s" if len(steps) > 1 else ""
             yield Finding(
                 "warning",
                 f"{recording.source}, joint '{joint}'",
-                f"its position steps {len(rows)} time{plural}, first by {sizes[rows[0], j]:.3g} at "
-                f"t = {time[rows[0]]:.3f} s, faster than an arm can move, and goes on from there",
+                f"its position steps {len(steps)} time{plural}, first by {size:.3g} at "
+                f"t = {time[row]:.3f} s, faster than an arm can move, and goes on from there",
                 "the encoder lost counts, or the driver changed its zero: repair it and record again",
                 STEP,
             )
 
 
-def _find_steps(time: NDArray, position: NDArray) -> tuple[NDArray, NDArray]:
-    """Return a mask (N, n) of the last samples before a step, and the jump (N, n) after each sample, rad or m."""
+class _Jumps(NamedTuple):
+    """Jumps after each of N samples of n joints.
+
+    Attributes:
+        left: (N, n) predictions from the samples before each place, rad or m.
+        right: (N, n) predictions from the samples after it.
+        velocity: (N, n) rad/s or m/s.
+        unexplained: (N, n) part of each jump that no error of time explains.
+    """
+
+    left: NDArray
+    right: NDArray
+    velocity: NDArray
+    unexplained: NDArray
+
+    @classmethod
+    def from_samples(cls, time: NDArray, position: NDArray) -> _Jumps:
+        """Return the jumps of positions (N, n) at times (N,), s."""
+        # The parabolas assume regular samples. The jump of the time stamps is their deviation from that.
+        time_left, time_right = _predict_between(time[:, None])
+        left, right = _predict_between(position)
+        time_jump = time_right - time_left
+        jump = right - left
+        velocity = np.zeros_like(position)
+        travel = position[2 * SIDE :] - position[: -2 * SIDE]
+        velocity[SIDE:-SIDE] = travel / (time[2 * SIDE :] - time[: -2 * SIDE])[:, None]
+        # Shift of time that explains the jumps of the other joints best, by least squares: Σ v jump / Σ v².
+        squared_speed = velocity**2
+        others = squared_speed.sum(axis=1, keepdims=True) - squared_speed
+        shift = ((velocity * jump).sum(axis=1, keepdims=True) - velocity * jump) / np.maximum(others, 1e-4)
+        # Part of each jump that neither time error explains.
+        unexplained = np.min(np.abs([jump, jump - velocity * time_jump, jump - velocity * shift]), axis=0)
+        return cls(left, right, velocity, unexplained)
+
+
+def _find_steps(time: NDArray, position: NDArray) -> list[list[tuple[int, float]]]:
+    """Return for each joint the last sample before each step, and the size of the step, rad or m."""
     interval = np.diff(time)
     period = float(np.median(interval))
-    # The parabolas assume regular samples. The jump of the time stamps is their deviation from that.
-    time_left, time_right = _predict_between(time[:, None])
-    left, right = _predict_between(position)
-    time_jump = time_right - time_left
-    jump = right - left
-    velocity = np.zeros_like(position)
-    travel = position[2 * SIDE :] - position[: -2 * SIDE]
-    velocity[SIDE:-SIDE] = travel / (time[2 * SIDE :] - time[: -2 * SIDE])[:, None]
-    # Shift of time that explains the jumps of the other joints best, by least squares: Σ v jump / Σ v².
-    squared_speed = velocity**2
-    others = squared_speed.sum(axis=1, keepdims=True) - squared_speed
-    shift = ((velocity * jump).sum(axis=1, keepdims=True) - velocity * jump) / np.maximum(others, 1e-4)
-    # Part of each jump that neither time error explains.
-    unexplained = np.min(np.abs([jump, jump - velocity * time_jump, jump - velocity * shift]), axis=0)
-    typical = np.minimum(np.quantile(unexplained, 0.99, axis=0), _largest_nearby(unexplained))
-    bound = np.maximum(MIN_MEDIAN_RATIO * np.median(unexplained, axis=0), MIN_TYPICAL_RATIO * typical)
-    # Within a sampling period T an arm can move by a T², but a stop or a reversal changes its travel by at most 2 v T.
-    reversal = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * period
-    bound = np.maximum(bound, np.maximum(MIN_STEP, np.minimum(MAX_ACCELERATION * period**2, reversal)))
+    blocks = list(overlapping_blocks(len(time), BLOCK_REACH_SAMPLES))
+    unexplained = new_array(*position.shape)
+    for rows, window, place in blocks:
+        unexplained[rows] = _Jumps.from_samples(time[window], position[window]).unexplained[place]
+        release_pages()
+    sizes = [read_column(unexplained, j) for j in range(position.shape[1])]
+    largest_usual = np.array([np.quantile(size, 0.99) for size in sizes])
     # The rounding errors of all samples, half a count each, can add up in both predictions.
-    bound = np.maximum(bound, MIN_ROUNDING_RATIO * np.abs(_prediction_weights()).sum() * _resolution(position))
+    rounding = MIN_ROUNDING_RATIO * np.abs(_prediction_weights()).sum() * _resolution(position)
+    least = np.maximum(MIN_MEDIAN_RATIO * np.array([np.median(size) for size in sizes]), rounding)
     # Where a sample was lost, the position of any moving joint steps.
     complete = np.zeros(len(time), bool)
     complete[2 * SIDE : -2 * SIDE] = True
     for gap in np.flatnonzero(interval > MAX_REGULAR_STEP * period):
         complete[max(0, gap - SIDE) : gap + SIDE + 1] = False
-    candidates = (unexplained > bound) & complete[:, None]
+    steps: list[list[tuple[int, float]]] = [[] for _ in sizes]
+    for rows, window, place in blocks:
+        size = unexplained[window]
+        if (size[place] > least).any():
+            jumps = _Jumps.from_samples(time[window], position[window])._replace(unexplained=size)
+            found = _steps_in_block(position[window], jumps, period, least, largest_usual)
+            found = found[place] & complete[rows, None]
+            for k, j in np.argwhere(found):
+                steps[j].append((rows.start + int(k), float((jumps.right - jumps.left)[place][k, j])))
+        release_pages()
+    return steps
+
+
+def _steps_in_block(position: NDArray, jumps: _Jumps, period: float, least: NDArray, largest_usual: NDArray) -> NDArray:
+    """Return a mask (N, n) of the steps among jumps.
+
+    Args:
+        position: (N, n) positions.
+        jumps: jumps of these positions.
+        period: usual interval between samples, s.
+        least: (n,) smallest step of each joint.
+        largest_usual: (n,) quantile of the jumps of each joint.
+    """
+    left, right, velocity, unexplained = jumps
+    typical = np.minimum(largest_usual, _largest_nearby(unexplained))
+    bound = np.maximum(least, MIN_TYPICAL_RATIO * typical)
+    # Within a sampling period T an arm can move by a T², but a stop or a reversal changes its travel by at most 2 v T.
+    reversal = 2.0 * maximum_filter1d(np.abs(velocity), 6 * SIDE + 1, axis=0) * period
+    bound = np.maximum(bound, np.maximum(MIN_STEP, np.minimum(MAX_ACCELERATION * period**2, reversal)))
+    candidates = unexplained > bound
     if candidates.any():
+        jump = right - left
         candidates &= _stays(position, left, right)
         candidates &= ~_was_not_read(position, velocity * period, jump) & ~_jumps_together(velocity, jump)
     # A step affects the predictions of several samples: only the largest jump nearby is counted.
     steps = np.zeros_like(candidates)
-    for j in range(position.shape[1]):
-        for k in np.flatnonzero(candidates[:, j]):
-            near = slice(max(0, k - 2 * SIDE), k + 2 * SIDE + 1)
-            steps[k, j] = unexplained[k, j] >= unexplained[near, j].max()
-    return steps, jump
+    for k, j in np.argwhere(candidates):
+        near = slice(max(0, k - 2 * SIDE), k + 2 * SIDE + 1)
+        steps[k, j] = unexplained[k, j] >= unexplained[near, j].max()
+    return steps
 
 
 def _largest_nearby(values: NDArray) -> NDArray:
@@ -199,7 +256,8 @@ def _prediction_weights(skipped: int = 0) -> NDArray:
 def _resolution(position: NDArray) -> NDArray:
     """Return the resolution (n,) of each encoder, rad or m: the smallest difference that is frequent."""
     resolution = np.zeros(position.shape[1])
-    for j, column in enumerate(np.abs(np.diff(position, axis=0)).T):
-        changes = column[column > 1e-12]
+    for j in range(position.shape[1]):
+        changes = np.abs(np.diff(read_column(position, j)))
+        changes = changes[changes > 1e-12]
         resolution[j] = np.quantile(changes, 0.02) if changes.size else 0.0
     return resolution

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.finding import Finding
+from dynid_ros.files.disk_arrays import column_ranges
 from dynid_ros.recording.recording import Recording
+from dynid_ros.recording.uniform_motion import first_far_row
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -31,7 +33,7 @@ def check_motion(recordings: Sequence[Recording], robot: RobotModel) -> Iterator
     All recordings are judged together: the travel of a joint is its largest in any recording, and durations are added.
     """
     source = ", ".join(part.source for part in recordings)
-    travel = np.max([np.ptp(part.position, axis=0) for part in recordings], axis=0)
+    travel = np.max([np.subtract(*column_ranges(part.position)[::-1]) for part in recordings], axis=0)
     rest = _per_joint(robot, MAX_REST_TRAVEL)
     if np.all(travel < rest):
         yield Finding(
@@ -68,9 +70,8 @@ def _moving_time(recording: Recording, rest: NDArray) -> float:
 
     A sample has left a pose if any joint is further from it than `rest` (n,), rad or m.
     """
-    position = recording.position
-    away_from_start = np.flatnonzero(np.any(np.abs(position - position[0]) > rest, axis=1))
-    away_from_end = np.flatnonzero(np.any(np.abs(position - position[-1]) > rest, axis=1))
-    if not away_from_start.size or not away_from_end.size:
+    departure = first_far_row(recording.position, rest)
+    arrival = first_far_row(recording.position[::-1], rest)
+    if departure is None or arrival is None:
         return 0.0
-    return float(max(0.0, recording.time[away_from_end[-1]] - recording.time[away_from_start[0]]))
+    return float(max(0.0, recording.time[-1 - arrival] - recording.time[departure]))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.finding import CheckSettings, Finding, recording_check
+from dynid_ros.files.disk_arrays import read_column
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals.spectra import true_runs
 
@@ -48,11 +49,11 @@ def check_torque_stretches(recording: Recording, _settings: CheckSettings) -> It
     if recording.n_samples < 2 * NEIGHBOURING_SAMPLES:
         return
     for j, joint in enumerate(recording.joint_names):
-        torque = recording.torque[:, j]
+        torque = read_column(recording.torque, j)
         if not np.isfinite(torque).any() or np.nanmin(torque) == np.nanmax(torque):
             continue
         drops = _find_drops(recording, torque)
-        frozen = [] if drops else _find_frozen(recording, j)
+        frozen = [] if drops else _find_frozen(recording, j, torque)
         for stretches, what in ((drops, "falls to exactly 0"), (frozen, "stands still")):
             if stretches:
                 samples = sum(last - first for first, last in stretches)
@@ -68,9 +69,8 @@ def check_torque_stretches(recording: Recording, _settings: CheckSettings) -> It
                 )
 
 
-def _find_frozen(recording: Recording, j: int) -> list[tuple[int, int]]:
-    """Return the stretches, first sample and end, in which joint j's torque is constant by a fault."""
-    torque = recording.torque[:, j]
+def _find_frozen(recording: Recording, j: int, torque: NDArray) -> list[tuple[int, int]]:
+    """Return the stretches, first sample and end, in which joint j's torque (N,) is constant by a fault."""
     steps = np.abs(np.diff(torque))
     resolution = float(np.min(steps[steps > 0]))
     # An extreme is a limit, which `check_channels` judges.

@@ -115,6 +115,19 @@ def take_rows(array: NDArray, chosen: NDArray) -> NDArray:
     return result
 
 
+def read_column(array: NDArray, column: int) -> NDArray:
+    """Return a column (N,) of an array (N, n), of which no more is left in memory."""
+    if array.nbytes < MIN_DISK_BYTES:
+        return array[:, column]
+    return np.concatenate([array[rows, column] for rows in row_blocks(len(array))])
+
+
+def column_ranges(array: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the smallest and largest value (n,) of each column of an array (N, n); NaN where all are NaN."""
+    ranges = [(np.fmin.reduce(part), np.fmax.reduce(part)) for part in (array[rows] for rows in row_blocks(len(array)))]
+    return np.fmin.reduce([low for low, _ in ranges]), np.fmax.reduce([high for _, high in ranges])
+
+
 def collect_rows(parts: Iterable[NDArray], n_columns: int) -> NDArray:
     """Return parts (M, k) below each other, in a file if they are large.
 

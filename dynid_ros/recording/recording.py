@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynid_ros.display import Plotted
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import require_name
-from dynid_ros.files.disk_arrays import row_blocks, take_columns
+from dynid_ros.files.disk_arrays import read_column, row_blocks, take_columns
 from dynid_ros.recording import tables
 from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
 from dynid_ros.recording.impedance import CommandDelay, with_impedance_torque
@@ -332,7 +332,8 @@ def practically_zero(torque: np.ndarray) -> np.ndarray:
     """Return a mask (n,) of the joints whose torques (N, n) are recorded, but zero or too small to be measured."""
     largest = np.full(torque.shape[1], np.inf)
     usual = 0.0
-    for j, column in enumerate(torque.T):
+    for j in range(torque.shape[1]):
+        column = read_column(torque, j)
         magnitude = np.abs(column[np.isfinite(column)])
         if magnitude.size:
             largest[j] = magnitude.max()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.files.disk_arrays import new_array, row_blocks, stack_columns, take_rows
+from dynid_ros.files.disk_arrays import column_ranges, new_array, row_blocks, stack_columns, take_rows
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED, practically_zero
 from dynid_ros.signals import (
@@ -39,8 +39,9 @@ def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motio
     """
     motions = [_continued_motion(stretch, low_pass) for stretch in positions]
     if motions:
-        high = np.max([motion.position.max(axis=0) for motion in motions], axis=0)
-        low = np.min([motion.position.min(axis=0) for motion in motions], axis=0)
+        ranges = [column_ranges(motion.position) for motion in motions]
+        low = np.min([low for low, _ in ranges], axis=0)
+        high = np.max([high for _, high in ranges], axis=0)
         still = high - low < MOVED
         for motion in motions:
             motion.position[:, still] = (low + high)[still] / 2
@@ -54,13 +55,13 @@ def motion_rows(motion: Motion) -> slice:
     A joint moves once its distance from the pose at that end of the recording exceeds a fraction of its travel.
     """
     position = motion.position
-    travel = np.ptp(position, axis=0)
+    travel = np.subtract(*column_ranges(position)[::-1])
     far = np.where(travel > MOVED, MIN_START_FRACTION * travel, np.inf)
-    start = _first_far_row(position, far)
-    return slice(0, 0) if start is None else slice(start, len(position) - (_first_far_row(position[::-1], far) or 0))
+    start = first_far_row(position, far)
+    return slice(0, 0) if start is None else slice(start, len(position) - (first_far_row(position[::-1], far) or 0))
 
 
-def _first_far_row(position: NDArray, far: NDArray) -> int | None:
+def first_far_row(position: NDArray, far: NDArray) -> int | None:
     """Return the first row of positions (N, n) at which a joint is farther than `far` (n,) from the first row."""
     for rows in row_blocks(len(position)):
         is_far = np.any(np.abs(position[rows] - position[0]) > far, axis=1)
@@ -209,7 +210,7 @@ class LinkSignals:
         edge = low_pass.edge
         parts = [part for part in series.segments if len(part.time) > 2 * edge + STENCIL]
         motions = joint_motions([part.values[:, :n] for part in parts], low_pass)
-        if parts and not any(motion.velocity.any() for motion in motions):
+        if parts and not any(np.any(column_ranges(motion.velocity)) for motion in motions):
             raise IdentificationError(
                 f"{recording.source}: all joints are at rest, none covers {MOVED:g} rad or m; record motion"
             )
@@ -295,14 +296,14 @@ def require_torque(recording: Recording) -> None:
             f"{recording.source}: its torque is computed from commands, and the delay with which they act is unknown; "
             "give it (--command-delay, EffortConvention(delay=...)), or estimate it by `with_estimated_delay`"
         )
-    known = np.isfinite(recording.torque).any(axis=0)
+    known = np.isfinite(column_ranges(recording.torque)[0])
     if not known.all():
         lacking = [name for name, some in zip(recording.joint_names, known, strict=True) if not some]
         raise IdentificationError(
             f"{recording.source}: no torque of joint(s) {', '.join(lacking)}; "
             "record effort, or name the topic of the torques"
         )
-    dead = practically_zero(recording.torque) & (np.ptp(recording.position, axis=0) > MOVED)
+    dead = practically_zero(recording.torque) & (np.subtract(*column_ranges(recording.position)[::-1]) > MOVED)
     if dead.any():
         names = [name for name, zero in zip(recording.joint_names, dead, strict=True) if zero]
         raise IdentificationError(
@@ -323,7 +324,7 @@ def _uniform(recording: Recording, values: NDArray) -> Resampled:
         ("position", recording.position, MAX_POSITION, "rad or m"),
         ("torque", recording.torque, MAX_TORQUE, "N m or N"),
     ):
-        if max(np.fmax.reduce(values_, axis=None), -np.fmin.reduce(values_, axis=None)) > largest:
+        if np.nanmax(np.abs(column_ranges(values_)), initial=0.0) > largest:
             sample, joint = np.argwhere(np.abs(values_) > largest)[0]
             raise IdentificationError(
                 f"{recording.source}: {name} of {recording.joint_names[joint]} is {values_[sample, joint]:g} at "

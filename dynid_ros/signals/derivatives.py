@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.files.disk_arrays import map_blocks
+from dynid_ros.files.disk_arrays import map_blocks, new_array, row_blocks
 from dynid_ros.signals.low_pass import LowPass
 
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
@@ -115,14 +115,19 @@ def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArra
     steps = np.diff(time)
     step = float(np.median(steps))
     time = np.concatenate([[0.0], np.cumsum(np.minimum(steps, MAX_GAP * max(window, step)))])
-    uniform = np.arange(time[0], time[-1] + step / 2, step)
-    resampled = np.stack([np.interp(uniform, time, column) for column in values.T], axis=1)
-    length = min(max(5, round(window / step) // 2 * 2 + 1), (len(uniform) - 1) // 2 * 2 + 1)
-    derivatives = []
-    for order in (1, 2):
-        smooth = local_derivative(resampled, length, 2, order, step)
-        derivatives.append(np.stack([np.interp(time, uniform, column) for column in smooth.T], axis=1))
-    return derivatives[0], derivatives[1]
+    count = int(np.ceil((time[-1] + step / 2) / step))
+    length = min(max(5, round(window / step) // 2 * 2 + 1), (count - 1) // 2 * 2 + 1)
+    derivatives = new_array(*values.shape), new_array(*values.shape)
+    for rows in row_blocks(len(time)):
+        first = max(0, int(time[rows.start] / step) - length)
+        uniform = step * np.arange(first, min(count, int(time[rows.stop - 1] / step) + 2 + length))
+        known = slice(max(0, int(np.searchsorted(time, uniform[0])) - 1), int(np.searchsorted(time, uniform[-1])) + 1)
+        resampled = np.stack([np.interp(uniform, time[known], column) for column in values[known].T], axis=1)
+        for order, derivative in enumerate(derivatives, start=1):
+            smooth = local_derivative(resampled, length, 2, order, step)
+            for j, column in enumerate(smooth.T):
+                derivative[rows, j] = np.interp(time[rows], uniform, column)
+    return derivatives
 
 
 def local_derivative(values: NDArray, length: int, degree: int, order: int, step: float) -> NDArray:

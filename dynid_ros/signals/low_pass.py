@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, map_blocks, row_blocks
+from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, column_ranges, map_blocks, row_blocks
 from dynid_ros.signals.spectra import (
     butterworth_poles,
     power_density,
@@ -189,7 +189,7 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
         RecordingError: fewer than 64 samples, samples too far apart, or no joint moves.
     """
     position = np.asarray(position, dtype=float)
-    if len(position) < 64 or not np.all(np.isfinite(position)):
+    if len(position) < 64 or not np.isfinite(column_ranges(position)).all():
         raise RecordingError(
             f"no spectrum of {len(position)} positions: expected at least 64, all finite; record longer"
         )

@@ -107,11 +107,12 @@ def resample(
     present = np.concatenate([np.isfinite(columns[rows][:, recorded]).all(axis=1) for rows in row_blocks(len(columns))])
     segments = []
     for rows in contiguous(time, present, longest_gap):
+        known = time[rows]
         grid = time[rows[0]] + step * np.arange(int((time[rows[-1]] - time[rows[0]]) / step + 1e-6) + 1)
         uniform = new_array(len(grid), columns.shape[1])
         for block in row_blocks(len(grid)):
             uniform[block] = np.nan
-            uniform[block, recorded] = _on_grid(time, columns, recorded, rows, grid[block])
+            uniform[block, recorded] = _on_grid(known, columns, recorded, rows, grid[block])
         segments.append(Segment(grid, uniform.reshape(len(grid), *values.shape[1:])))
     if not segments:
         raise RecordingError(
@@ -131,25 +132,28 @@ def _usual_step(time: NDArray) -> float:
     return float(time[-1] - time[0]) / len(steps) if is_even else usual
 
 
-def _on_grid(time: NDArray, columns: NDArray, recorded: NDArray, rows: NDArray, grid: NDArray) -> NDArray:
+def _on_grid(known: NDArray, columns: NDArray, recorded: NDArray, rows: NDArray, grid: NDArray) -> NDArray:
     """Return the recorded columns at consecutive times of the grid (K,), by a spline through the samples about them.
 
     Args:
-        time: (N,) increasing times, s.
-        columns: (N, k) samples.
+        known: (M,) increasing times of the samples, s.
+        columns: (N, k) all rows.
         recorded: (k,) mask of the columns to return.
-        rows: rows of samples without a gap.
+        rows: (M,) rows of the samples, which have no gap.
         grid: (K,) s.
     """
-    known = time[rows]
-    first = max(0, int(np.searchsorted(known, grid[0])) - SPLINE_REACH)
+
+    def samples(chosen: NDArray) -> NDArray:
+        return columns[chosen[0] : chosen[-1] + 1][chosen - chosen[0]][:, recorded]
+
+    tolerance = MAX_ROUNDING_STEPS * (known[1] - known[0])
+    start = int(np.searchsorted(known, grid[0] - tolerance))
+    end = start + len(grid)
+    if end <= len(known) and np.abs(known[start:end] - grid).max() < tolerance:
+        return samples(rows[start:end])
+    first = max(0, start - SPLINE_REACH)
     last = int(np.searchsorted(known, grid[-1], side="right")) + SPLINE_REACH
-    used = rows[first:last]
-    start = int(np.searchsorted(known, grid[0] - MAX_ROUNDING_STEPS * (known[1] - known[0])))
-    same = rows[start : start + len(grid)]
-    if len(same) == len(grid) and np.abs(time[same] - grid).max() < MAX_ROUNDING_STEPS * (known[1] - known[0]):
-        return columns[same[0] : same[-1] + 1][same - same[0]][:, recorded]
-    return CubicSpline(time[used], columns[used[0] : used[-1] + 1][used - used[0]][:, recorded])(grid)
+    return CubicSpline(known[first:last], samples(rows[first:last]))(grid)
 
 
 def stale_rows(*channels: ArrayLike, longest_run: int = 9) -> NDArray:
