@@ -7,9 +7,9 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty, Queue
 from threading import Event, Lock, Thread
 from types import SimpleNamespace
 from typing import Any
@@ -85,7 +85,8 @@ class RosBench:
         self.diagnostics: dict[str, DiagnosticStatus] = {}
         self.problem = ""
         self._own: dict[str, tuple[DemoProcess, dict[str, object]]] = {}
-        self._jobs: Queue[tuple[Callable[[], Any], list[Any], Event]] = Queue()
+        # A child process ends with the thread that started it, so a thread that lasts starts all of them.
+        self._starter = ThreadPoolExecutor(max_workers=1)
         self._clients: dict[tuple[str, str], Any] = {}
         self._clients_lock = Lock()
         self._streams: list[Subscription] = []
@@ -99,21 +100,8 @@ class RosBench:
         self._thread.start()
 
     def work(self, period: float) -> None:
-        """Start requested processes and look at the running ones for some time, s; the main thread calls this.
-
-        A child process ends with the thread that started it, so a thread that ends must not start one.
-        """
-        end = time.monotonic() + period
-        while (left := end - time.monotonic()) > 0:
-            try:
-                job, answers, done = self._jobs.get(timeout=left)
-            except Empty:
-                break
-            try:
-                answers.append(job())
-            except DynidError as error:
-                answers.append(error)
-            done.set()
+        """Wait, s, then look at the started processes."""
+        time.sleep(period)
         for name, (process, _) in list(self._own.items()):
             if process.popen.poll() is not None:
                 del self._own[name]
@@ -221,7 +209,7 @@ class RosBench:
             return f"{node} runs"
         if node not in self._own and self.has(f"{node}/get_parameters"):
             return f"{node} runs already, with the parameters of whoever started it"
-        self._in_main(lambda: self.begin(node, wanted))
+        self.begin(node, wanted)
         deadline = time.monotonic() + NODE_START_TIMEOUT_S
         while not self.has(f"{node}/get_parameters") or not self._has_answered(node):
             if node not in self._own:
@@ -275,7 +263,10 @@ class RosBench:
         self._thread.join(STOP_TIMEOUT_S)
 
     def begin(self, node: str, parameters: dict[str, object]) -> None:
-        """Start the process of a node without waiting for it; the main thread calls this."""
+        """Start the process of a node without waiting for it."""
+        self._starter.submit(self._begin, node, parameters).result()
+
+    def _begin(self, node: str, parameters: dict[str, object]) -> None:
         if (running := self._own.pop(node, None)) is not None:
             if node == "excitation" and self.texts["excitation/state"] in ("approaching", "running"):
                 self._own[node] = running
@@ -286,15 +277,6 @@ class RosBench:
         texts = {name: json.dumps(_plain(value)) if _is_list(value) else value for name, value in parameters.items()}
         process = DemoProcess(node, texts, log, namespace=self.namespace, files=self._files)
         self._own[node] = (process, parameters)
-
-    def _in_main(self, job: Callable[[], Any]) -> None:
-        answers: list[Any] = []
-        done = Event()
-        self._jobs.put((job, answers, done))
-        if not done.wait(NODE_START_TIMEOUT_S):
-            raise DynidError("the guide is ending; start it again")
-        if answers and isinstance(answers[0], DynidError):
-            raise answers[0]
 
     def _has_answered(self, node: str) -> bool:
         """Return whether a node is up: those with a state have published it."""

@@ -4,11 +4,9 @@ import contextlib
 import io
 import signal
 import webbrowser
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import websockets.asyncio.server as websocket_server
 from viser import ClientHandle, ViserServer
 
 from dynid_ros.demo.start import alone
@@ -16,7 +14,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
 from dynid_ros.guide.answers import Answers
 from dynid_ros.guide.context import Context, Refresh
-from dynid_ros.guide.gate import LOOPBACK_HOST, Gate, Rules
+from dynid_ros.guide.gate import LOOPBACK_HOSTS, Gate, serve_page
 from dynid_ros.guide.offline import OfflineBench, add_offline_steps
 from dynid_ros.guide.pages import Pages, Runner
 from dynid_ros.guide.panel import Panel
@@ -35,7 +33,7 @@ def run_guide(
     recording: Path | None = None,
     simulated: bool = False,
     domain: str = "",
-    host: str = LOOPBACK_HOST,
+    host: str = LOOPBACK_HOSTS[0],
     port: int = 8080,
     browser: bool = True,
 ) -> None:
@@ -74,11 +72,9 @@ def run_guide(
         stack.callback(bench.end)
         pages = Pages()
         runner = Runner(bench)
-        server = _private_server(robot.name)
+        gate = Gate.for_host(host, answers.output, robot.name, runner.stop)
+        server = serve_page(gate, port)
         stack.callback(_stop_quietly, server)
-        gate = Gate(Rules.of_host(host), port, server.get_port(), answers.output, robot.name, runner.stop)
-        gate.start()
-        stack.callback(gate.end)
         panel = Panel(server, pages, runner, answers.namespace, answers.output / "commands.sh")
         context = Context(panel, answers, bench, robot, Scene(server, answers.urdf, robot))
         panel.note_commands("start of the guide", [])
@@ -88,21 +84,8 @@ def run_guide(
         refreshes = add_offline_steps(context, recording) if recording is not None else _add_steps(context)
         panel.add_commands()
         _watch_pages(server, pages)
-        _announce(gate.rules.address(gate.port), browser)
+        _announce(gate.address(server.get_port()), browser)
         _serve(bench, pages, context, refreshes)
-
-
-def _private_server(name: str) -> ViserServer:
-    """Return viser's server, which only the gate reaches: it refuses what a browser sends, which has an origin."""
-    serve = websocket_server.serve
-    websocket_server.serve = partial(serve, origins=[None])  # type: ignore[misc]
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):  # it prints its own address, which refuses browsers
-            server = ViserServer(host=LOOPBACK_HOST, port=0, label=f"{name}: dynid guide", verbose=False)
-    finally:
-        websocket_server.serve = serve  # type: ignore[misc]
-    server.gui.configure_theme(control_layout="fixed", control_width="large", show_logo=False, show_share_button=False)
-    return server
 
 
 def _stop_quietly(server: ViserServer) -> None:

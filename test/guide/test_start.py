@@ -1,0 +1,110 @@
+"""A person leads the simulated arm in a browser: from the URDF to an arm that floats, and STOP at any time."""
+
+import re
+
+import pytest
+from helpers.guide_page import GuidePage, chromium, running_guide
+
+pytest.importorskip("rclpy")
+pytest.importorskip("mujoco")
+pytest.importorskip("viser")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+def use_robot(page):
+    page.see("Joint states come from")
+    page.press("Use this robot")
+    page.see("Go on with step 2")
+
+
+def design(page):
+    page.step("3 Motion")
+    page.press("Design")
+    page.see("used of the limits")
+
+
+@pytest.mark.parametrize("namespace", ["", "left"])
+def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace):
+    options = ["--namespace", namespace] if namespace else []
+    with running_guide(tmp_path, "--simulated", *options) as address:
+        page = GuidePage(browser, address)
+        use_robot(page)
+        design(page)
+        page.step("4 Record")
+        page.press("Record and move")
+        page.see("Go on with step 5")
+        page.step("5 Identify")
+        page.press("Identify")
+        page.see("gravity identified from")
+        page.press("Report")
+        report = page.view.frame_locator("iframe")
+        report.get_by_text("Identification: gravity").wait_for()
+        page.press("Close")
+        page.step("6 Compensate")
+        page.press("Prepare")
+        page.see("Controller: forward_effort_controller")
+        page.press("Let go")
+        page.see("the arm would fall")
+        page.view.get_by_role("slider").first.press("End")
+        page.press("Set the scale")
+        page.see("The scale is 1")
+        page.press("Enable")
+        page.see("State: active")
+        page.press("Let go")
+        page.see("Largest drift")
+        page.page.wait_for_timeout(10_000)
+        assert float(re.search(r"[\d.]+", page.see("Largest drift"))[0]) < 1.0
+        assert "ramps out" in page.stop()
+        page.close()
+    commands = (tmp_path / "commands.sh").read_text()
+    for line in ("gravity_identification/identify", "gravity_compensation/enable", "excitation/design"):
+        assert f"ros2 service call {'/left' if namespace else ''}/{line} " in commands
+
+
+def test_stop_works_in_each_step_by_button_and_space(browser, tmp_path):
+    with running_guide(tmp_path, "--simulated") as address:
+        page = GuidePage(browser, address)
+        use_robot(page)
+        for title in ("1 Robot", "2 Effort", "3 Motion", "4 Record", "5 Identify", "6 Compensate", "More"):
+            page.step(title)
+            assert "nothing to stop" in page.stop(by_space=title != "4 Record")
+        design(page)
+        page.step("4 Record")
+        page.press("Record and move")
+        page.see("State: running")
+        assert "at rest in" in page.stop(by_space=True)
+        page.see("the motion ended early|ended by STOP")
+        assert "nothing to stop" in page.stop()
+        page.close()
+
+
+def test_a_closed_page_lets_the_motion_go_on_and_a_second_one_watches(browser, tmp_path):
+    with running_guide(tmp_path, "--simulated") as address:
+        first = GuidePage(browser, address)
+        use_robot(first)
+        second = GuidePage(browser, address)
+        second.see("This page watches")
+        second.step("3 Motion")
+        second.press("Design")
+        second.see("Only watching")
+        design(first)
+        first.step("4 Record")
+        first.press("Record and move")
+        first.see("State: running")
+        first.close()
+        second.step("4 Record")
+        second.see("Go on with step 5")  # the motion ended as planned, and the bag is closed
+        second.press("Record and move")
+        second.see("Only watching")
+        second.press("Take over")
+        second.press("Record and move")
+        second.see("State: (approaching|running)")
+        assert "at rest in" in second.stop()
+        second.close()

@@ -1,0 +1,94 @@
+"""The guide as a person uses it: the program, and a page in Debian's chromium with software WebGL."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from dynid_ros.files.share import share_path
+
+PATIENCE = 180_000  # ms; the browser draws in software, beside all nodes
+WEBGL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
+QUICK = "/**/excitation:\n  ros__parameters: {steps: 3, dwell: 0.4, count: 6}\n"
+
+
+@contextmanager
+def running_guide(output, *options):
+    """Run `dynid guide` and give the address of its page."""
+    output.mkdir(parents=True, exist_ok=True)
+    quick = output / "quick.yaml"
+    quick.write_text(QUICK)
+    urdf = str(share_path("config/demo_arm.urdf"))
+    command = [sys.executable, "-m", "dynid_ros", "guide", "--urdf", urdf, "--tip", "tool", "--no-browser"]
+    command += ["--port", "0", "--output", str(output), "--params-file", str(quick), *options]
+    with (output / "guide.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as guide:
+        try:
+            yield _address(output / "guide.log", guide)
+        finally:
+            guide.send_signal(signal.SIGINT)
+            code = guide.wait(60)
+    assert code == 0, (output / "guide.log").read_text()
+
+
+def _address(log, guide):
+    deadline = time.monotonic() + 120
+    while not (found := re.search(r"http://\S+", log.read_text())):
+        assert guide.poll() is None, log.read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found[0]
+
+
+@contextmanager
+def chromium():
+    """Run the browser; the test skips where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=WEBGL)
+        yield browser
+        browser.close()
+
+
+class GuidePage:
+    """Page of the guide, and what a person does there."""
+
+    def __init__(self, browser, address):
+        self.page = browser.new_page(viewport={"width": 1100, "height": 760})
+        self.page.set_default_timeout(PATIENCE)
+        self.page.goto(address)
+        self.view = self.page.frame_locator("#view")
+        self.view.get_by_role("tab").first.wait_for()
+
+    def step(self, name):
+        self.view.get_by_role("tab", name=name).click()
+
+    def press(self, name):
+        self.view.get_by_role("button", name=name, exact=True).click()
+
+    def see(self, text):
+        """Wait for a text and return it."""
+        found = self.view.get_by_text(re.compile(text)).locator("visible=true").first
+        found.wait_for()
+        return found.inner_text()
+
+    def stop(self, by_space=False):
+        """Stop, and return the answer of the nodes."""
+        if by_space:
+            self.page.keyboard.press("Space")
+        else:
+            self.page.click("#stop")
+        self.page.wait_for_function("document.getElementById('answer').textContent.startsWith('STOP: ')")
+        answer = self.page.inner_text("#answer")
+        self.page.evaluate("document.getElementById('answer').textContent = ''")
+        return answer
+
+    def close(self):
+        self.page.close()
