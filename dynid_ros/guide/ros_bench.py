@@ -51,7 +51,7 @@ STOP_TIMEOUT_S = 5.0
 NODE_START_TIMEOUT_S = 90.0
 """Time for a node to start: long, for a busy machine. A node that ends is noticed at once."""
 WAIT_PERIOD_S = 0.05
-TORQUE_TOPIC = "gravity_compensation/gravity_torque"
+JOINT_STATES = "joint_states"
 
 
 class RosBench:
@@ -69,6 +69,7 @@ class RosBench:
         state: last joint state: stamp, s, and position, velocity and effort as far as the driver fills them.
         heard: monotonic time of that state, s.
         diagnostics: last status of each node by name.
+        problem: what is wrong with joint states or a started node; empty: nothing.
     """
 
     def __init__(self, namespace: str, joint_names: Sequence[str], logs: Path, files: Sequence[Path]) -> None:
@@ -114,7 +115,7 @@ class RosBench:
         if is_watched:
             node = self._node
             states = node.create_subscription(
-                JointState, "joint_states", print, newest_states(1), callback_group=self._unserved
+                JointState, JOINT_STATES, print, newest_states(1), callback_group=self._unserved
             )
             diagnostics = node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
             self._streams = [states, diagnostics]
@@ -141,11 +142,13 @@ class RosBench:
                         return
             stamp = message.header.stamp
             self.state = (stamp.sec + 1e-9 * stamp.nanosec, values)
+            if self.problem.startswith(JOINT_STATES):
+                self.problem = ""
             self.heard = time.monotonic()
 
     def drivers(self) -> list[str]:
         """Return the nodes that publish joint states."""
-        return sorted(node_of(info) for info in self._node.get_publishers_info_by_topic("joint_states"))
+        return sorted(node_of(info) for info in self._node.get_publishers_info_by_topic(JOINT_STATES))
 
     def require_driver(self) -> None:
         """Check that one driver publishes joint states.
@@ -154,7 +157,7 @@ class RosBench:
             DynidError: there is none, or more than one.
         """
         names = self.drivers()
-        topic = f"{self.namespace}/joint_states"
+        topic = f"{self.namespace}/{JOINT_STATES}"
         if not names:
             raise DynidError(
                 f"no driver: nothing publishes {topic}; start the driver of the robot, or the guide with --simulated"
@@ -229,7 +232,7 @@ class RosBench:
 
     def forget(self, topic: str) -> None:
         """Forget the last text of a topic."""
-        self.texts[topic] = ""
+        self.texts[topic] = ""  # also of a node without such a topic
 
     def wait_for(self, topic: str, is_over: Callable[[str], bool]) -> str:
         """Wait until the text of a topic fulfils a condition, and return it."""
@@ -254,13 +257,16 @@ class RosBench:
             thread.start()
         for thread in threads:
             thread.join(2 * STOP_TIMEOUT_S)
-        return " ".join(f"{service.partition('/')[0]}: {text}" for service, text in sorted(answers.items()))
+        texts = (f"{service.partition('/')[0]}: {text}" for service, text in sorted(answers.items()))
+        return " ".join(texts) or "no node that moves the arm runs"
 
     def end(self) -> None:
         """End the started nodes, each in its order, and this one."""
         stop([process.popen for process, _ in reversed(self._own.values())])
-        rclpy.try_shutdown()
+        self._starter.shutdown()
+        self._executor.shutdown(STOP_TIMEOUT_S)
         self._thread.join(STOP_TIMEOUT_S)
+        rclpy.try_shutdown()
 
     def begin(self, node: str, parameters: dict[str, object]) -> None:
         """Start the process of a node without waiting for it."""
@@ -272,7 +278,8 @@ class RosBench:
                 self._own[node] = running
                 raise DynidError("the arm moves; wait for the end of the motion, or press STOP, then try again")
             stop([running[0].popen])
-        self.forget(f"{node}/state") if f"{node}/state" in self.texts else None
+        self.forget(f"{node}/state")
+        self.problem = ""
         log = self._logs / f"{node}.log"
         texts = {name: json.dumps(_plain(value)) if _is_list(value) else value for name, value in parameters.items()}
         process = DemoProcess(node, texts, log, namespace=self.namespace, files=self._files)
@@ -280,7 +287,7 @@ class RosBench:
 
     def _has_answered(self, node: str) -> bool:
         """Return whether a node is up: those with a state have published it."""
-        return bool(self.texts.get(f"{node}/state", "up"))
+        return f"{node}/state" not in TEXT_TOPICS or bool(self.texts[f"{node}/state"])
 
     def _last_words(self, node: str) -> str:
         """Return the last error line of a node that ended."""

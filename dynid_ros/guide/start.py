@@ -17,7 +17,7 @@ from dynid_ros.guide.context import Context, Refresh
 from dynid_ros.guide.gate import LOOPBACK_HOSTS, Gate, serve_page
 from dynid_ros.guide.offline import OfflineBench, add_offline_steps
 from dynid_ros.guide.pages import Pages, Runner
-from dynid_ros.guide.panel import Panel
+from dynid_ros.guide.panel import Panel, plain_markdown
 from dynid_ros.guide.scene import Scene
 from dynid_ros.model import RobotModel
 
@@ -112,8 +112,9 @@ def _add_steps(context: Context) -> list[Refresh]:
         "6 Compensate": add_compensate_step,
         "More": add_more_cards,
     }
+    problem = context.panel.said()
     tabs = context.panel.server.gui.add_tab_group()
-    refreshes = []
+    refreshes: list[Refresh] = [lambda: problem.show(plain_markdown(context.bench.problem))]
     for title, add_step in steps.items():
         with tabs.add_tab(title):
             refreshes.append(add_step(context))

@@ -104,8 +104,6 @@ def _driver_line(context: Context) -> str:
     age = time.monotonic() - context.bench.heard
     if age < MAX_STATE_AGE_S:
         return f"Joint states come from `{driver}`."
-    if context.bench.problem:
-        return f"**{plain_markdown(context.bench.problem)}**"
     return f"**`{driver}` publishes joint states, but none arrives; is the driver paused?**"
 
 
