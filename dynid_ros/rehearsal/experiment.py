@@ -38,7 +38,7 @@ WRITTEN_NAMES = ("report.html", "truth.yaml", "predicted.csv", "arm.xml")
 SHORT_SEARCH = 0.25
 """Fraction of the design time that the motions for validation and for the load are given."""
 MOTIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "gravity": ("poses", {"count": 10, "dwell": 0.6}),
+    "gravity": ("poses", {"count": 8, "dwell": 0.6}),
     "links": ("fourier", {"periods": 2}),
     "unseen": ("fourier", {}),
     "load": ("fourier", {"target": "load"}),

@@ -34,7 +34,7 @@ class TruthSettings:
     )
     position_noise: float = setting(2e-5, "standard deviation of a position sample, rad (m)", least=0, symbol="S")
     rate: float = setting(250.0, "joint states per second", unit="Hz", above=0, symbol="HZ")
-    stamp_jitter: float = setting(2e-4, "standard deviation of the time stamps", unit="s", least=0, symbol="S")
+    stamp_jitter: float = setting(1e-4, "standard deviation of the time stamps", unit="s", least=0, symbol="S")
     dropped: float = setting(0.01, "share of the joint states that are lost", least=0, symbol="P")
     load_mass: float | None = setting(
         None,

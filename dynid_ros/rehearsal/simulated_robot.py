@@ -34,7 +34,10 @@ N_SCALE_POSES = 256
 MIN_TORQUE_FRACTION = 0.02
 """Smallest torque scale of a joint, relative to the largest of all joints."""
 ROTOR_FRACTIONS = (0.1, 0.4)
-"""Rotor inertia relative to the mean inertia of the links about the joint."""
+"""Rotor inertia relative to the mean inertia of the links about the joint, or to that of `DRIVE_ACCELERATION`."""
+DRIVE_ACCELERATION = 20.0
+"""Acceleration to which a joint's largest torque drives an inertia of the size of its links and rotor, rad/s²: light
+wrists have drives whose rotors outweigh the last link."""
 FRICTION_SPREAD = (0.5, 1.5)
 """Coulomb friction of a joint relative to the given level."""
 VISCOUS_OF_COULOMB = (0.2, 0.8)
@@ -108,7 +111,7 @@ class SimulatedRobot:
         size = np.maximum(np.abs(gravity).max(axis=0), inertia * limits.acceleration)
         size = np.maximum(size, MIN_TORQUE_FRACTION * size.max())
         drawn = _draw_friction(robot, bare.drives, settings.friction_level * size, rng)
-        rotors = inertia * rng.uniform(*ROTOR_FRACTIONS, n)
+        rotors = np.maximum(inertia, size / DRIVE_ACCELERATION) * rng.uniform(*ROTOR_FRACTIONS, n)
         if friction is not None and friction.of_term(robot, "rotor_inertia").any():
             rotors = np.zeros(n)
         self.arm = SimulatedArm(

@@ -46,7 +46,7 @@ class TruthInPinocchio:
         assert [self.model.names[i] for i in range(1, self.model.njoints)] == self.names
         data = self.model.createData()
         pinocchio.framesForwardKinematics(self.model, data, pinocchio.neutral(self.model))
-        base = data.oMf[self.model.getFrameId(table["base"])].rotation
+        base = data.oMf[self.model.getFrameId(table["base"], pinocchio.FrameType.BODY)].rotation
         self.model.gravity.linear = base @ np.array(table["gravity"])
         self.data = self.model.createData()
 
@@ -62,7 +62,7 @@ class TruthInPinocchio:
         load = self.table["load"]
         xx, xy, xz, yy, yz, zz = load["inertia"]
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        frame = self.model.frames[self.model.getFrameId(self.table["tip"])]
+        frame = self.model.frames[self.model.getFrameId(self.table["tip"], pinocchio.FrameType.BODY)]
         body = pinocchio.Inertia(load["mass"], np.array(load["center"]), inertia)
         model = self.model.copy()
         model.appendBodyToJoint(frame.parentJoint, body, frame.placement)
