@@ -1,4 +1,4 @@
-"""Page of a rehearsal: verdict, errors by joint, intervals beside the truth, undetermined parameters."""
+"""Page of a rehearsal: verdict, errors by joint, intervals and true values, undetermined parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KIND_TITLES = {"gravity": "Gravity parameters", "links": "Base parameters of lin
 
 
 def with_report(rehearsal: Rehearsal) -> Rehearsal:
-    """Write report.html beside the other files and add it to the rehearsal's files."""
+    """Write report.html into the output folder and add it to the rehearsal's files."""
     experiment = rehearsal.experiment
     covered, count = count_covered([one for of in rehearsal.comparisons.values() for one in of])
     settings = experiment.settings

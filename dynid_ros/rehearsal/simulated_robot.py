@@ -58,10 +58,10 @@ MAX_JITTER_OF_PERIOD = 0.4
 
 
 class SimulatedRobot:
-    """Arm in MuJoCo with a truth of its own, of which its user sees recordings only.
+    """Arm in MuJoCo whose truth differs from its URDF; its user sees recordings only.
 
     Args:
-        robot: the arm as its user describes it; joints beside it are fixed.
+        robot: the arm as its user describes it; joints outside the arm are fixed.
         limits: limits of the joints, which also limit the drives.
         settings: size of the errors.
         friction: friction of the joints; None: drawn, see `TruthSettings.friction_level`.
@@ -70,7 +70,7 @@ class SimulatedRobot:
     Attributes:
         arm: simulated arm.
         load: (10,) parameters of the load about the tip's frame; zero without a load.
-        mended: sentences on links of the URDF that no real body can be, and their replacements.
+        replaced_links: sentences on links of the URDF that no real body can be, and their replacements.
         tracking_error: largest distance (n,) from the planned motions so far, rad or m.
 
     Raises:
@@ -95,7 +95,7 @@ class SimulatedRobot:
         self._robot = robot
         self._rng = np.random.default_rng([seed, 1])
         rng = np.random.default_rng([seed, 0])
-        true, self.mended = _true_robot(robot, limits, settings.link_error, rng)
+        true, self.replaced_links = _true_robot(robot, limits, settings.link_error, rng)
         bare = SimulatedArm(true)
         n = robot.n_joints
         poses = limits.poses(N_SCALE_POSES)
@@ -174,17 +174,18 @@ class SimulatedRobot:
 def _true_robot(
     robot: RobotModel, limits: MotionLimits, error: float, rng: np.random.Generator
 ) -> tuple[RobotModel, list[str]]:
-    """Return the arm with wrong links, fixed joints beside it and the limits of the experiment; and mended links."""
+    """Return the arm with wrong links, fixed joints outside the arm and the experiment's limits; and replaced links."""
     if robot.urdf is None:
         raise ModelError(f"robot '{robot.name}' comes from a DH table; a rehearsal needs a URDF with inertias (--urdf)")
     arguments = (robot.tip, robot.base, robot.gravity)
     text = _with_limits(hold_others(robot.urdf, robot.joint_names, robot.posture), limits)
     alone = RobotModel.from_urdf(text, *arguments)
-    if not alone.parameters[::10].any():
+    if not robot.parameters[::10].any():
         raise ModelError(f"URDF of '{robot.name}': its links have no masses; a rehearsal needs a URDF with inertias")
-    possible, mended = possible_prior(alone.parameters, alone.link_names)
+    # The arm has a payload that its URDF may lack.
+    possible, replaced = possible_prior(robot.parameters, robot.link_names)
     alone = RobotModel.from_urdf(urdf_with_inertias(alone, possible), *arguments)
-    return RobotModel.from_urdf(misjudged_urdf(alone, error, rng), *arguments), mended
+    return RobotModel.from_urdf(misjudged_urdf(alone, error, rng), *arguments), replaced
 
 
 def _with_limits(urdf: str, limits: MotionLimits) -> str:

@@ -1,4 +1,4 @@
-"""Identified parameters beside the true ones of a simulated arm: gravity moments, base parameters, a load."""
+"""Comparison of identified parameters with the truth of a simulated arm: gravity moments, base parameters, load."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def compare_base_parameters(document: dict, arm: KnownArm, true_arm: SimulatedAr
 def true_base_parameters(arm: KnownArm, true_arm: SimulatedArm) -> NDArray:
     """Return the true values (k,) of the base parameters of an identified arm.
 
-    Friction terms that the simulated drives lack are zero. Where the simulated friction has terms of its own, other
+    Friction terms that the simulated drives lack are zero. Where the simulated friction has further terms, other
     coefficients may describe it as well, so base parameters with friction have no true value, NaN.
     """
     drives = {

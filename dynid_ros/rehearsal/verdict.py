@@ -66,7 +66,7 @@ class JointErrors:
 
 
 class Rehearsal:
-    """A rehearsed experiment beside its truth.
+    """A rehearsed experiment compared with its truth.
 
     Args:
         experiment: files and results.
@@ -76,7 +76,7 @@ class Rehearsal:
         experiment: files and results.
         gravity, unseen, load: errors by joint of gravity torque, unseen torque and gravity torque of the load; None:
             not identified.
-        comparisons: estimates beside the truth by kind.
+        comparisons: estimates and true values by kind.
         files: written files by name.
     """
 
@@ -130,7 +130,7 @@ class Rehearsal:
         if not np.isfinite(run.result.mass):
             found = np.full_like(true, np.nan)
         largest = np.abs(true).max(axis=0)
-        self.load = JointErrors.of(largest, np.abs(found - true).max(axis=0), largest)
+        self.load = JointErrors.of(largest, np.abs(found - true).max(axis=0), np.full(len(largest), np.nan))
         section = load_identified(run.identified)["load"]
         if section["loaded"]:
             self.comparisons["load"] = compare_load(experiment.simulated.truth_table()["load"], section)
@@ -258,7 +258,7 @@ class Rehearsal:
             reached = ", URDF ".join(f"{1e3 * float(position[name].max()):.2g}" for name in ("exported", "URDF"))
             remarks.append(f"arm.xml in MuJoCo, 0.2 s of recorded torque: off by up to {reached} [1e-3 rad, m], RMS")
         remarks += [*experiment.remarks, self.assumed(), *(f"what would help too: {text}" for text in self.advice[1:])]
-        return [*remarks, *(f"changed in the truth: {text}" for text in experiment.simulated.mended)]
+        return [*remarks, *(f"changed in the truth: {text}" for text in experiment.simulated.replaced_links)]
 
     def assumed(self) -> str:
         """Return a sentence on the truth that was assumed."""
@@ -313,7 +313,7 @@ class Rehearsal:
             "advice": self.advice,
             "durations": dict(experiment.durations),
             "tracking_error": by_joint(experiment.simulated.tracking_error),
-            "remarks": [*experiment.remarks, *experiment.simulated.mended],
+            "remarks": [*experiment.remarks, *experiment.simulated.replaced_links],
             "seconds": self.seconds,
         }
 

@@ -1,4 +1,4 @@
-"""Estimates and measured values beside their true values, where a simulation knows the truth."""
+"""Comparison of estimates and measured values with true values, where a simulation knows the truth."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def coverage_check(comparisons: Sequence[Comparison], least_percent: float) -> C
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """Return the table of estimates beside the truth; a long one starts folded."""
+    """Return the table of estimates and true values; a long one starts folded."""
     covered, count = count_covered(comparisons)
     return Table(
         ("", "True", "Estimate", ("95 % interval", "half width"), "Error", "Interval"),

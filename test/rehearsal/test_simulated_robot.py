@@ -10,6 +10,7 @@ from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.payload import with_payload
 from dynid_ros.recording import Recording
 from dynid_ros.rehearsal.rehearsal_settings import TruthSettings
 from dynid_ros.rehearsal.simulated_robot import SimulatedRobot
@@ -90,6 +91,14 @@ def test_joints_beside_the_arm_stand_where_they_are_held():
     poses = np.random.default_rng(0).uniform(-1, 1, (20, robot.n_joints))
     simulated.arm.detach_load()
     np.testing.assert_allclose(simulated.arm.truth.gravity_torque(poses), robot.gravity_torque(poses), atol=1e-6)
+
+
+def test_a_payload_that_the_urdf_lacks_is_part_of_the_truth():
+    robot = with_payload(ROBOT, (2.0, 0.1, 0.0, 0.05))
+    simulated = SimulatedRobot(robot, LIMITS, EXACT)
+    poses = np.random.default_rng(0).uniform(-1, 1, (20, 3))
+    np.testing.assert_allclose(simulated.arm.truth.gravity_torque(poses), robot.gravity_torque(poses), atol=0.05)
+    assert simulated.arm.truth.parameters[20] == pytest.approx(planar_arm.MASS[2] + 2.0)
 
 
 def test_default_load_suits_weak_joints():

@@ -22,7 +22,7 @@ def errors(*relative):
 
 def judged(gravity, true=2.0, value=2.01, settings=DEFAULTS):
     """Verdict on an experiment of which only the numbers are known."""
-    simulated = SimpleNamespace(tracking_error=np.zeros(7), mended=(), load=np.full(10, 2.0))
+    simulated = SimpleNamespace(tracking_error=np.zeros(7), replaced_links=(), load=np.full(10, 2.0))
     experiment = SimpleNamespace(
         robot=SimpleNamespace(name="arm", joint_names=NAMES),
         limits=SimpleNamespace(poses=lambda count: np.zeros((count, 7))),
