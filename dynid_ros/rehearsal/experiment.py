@@ -40,8 +40,8 @@ SHORT_SEARCH = 0.25
 MOTIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "gravity": ("poses", {"count": 8, "dwell": 0.6}),
     "links": ("fourier", {"periods": 2}),
-    "unseen": ("fourier", {}),
-    "load": ("fourier", {"target": "load"}),
+    "unseen": ("fourier", {"periods": 1}),
+    "load": ("fourier", {"target": "load", "periods": 1}),
 }
 """Kind and settings of the motions; the unseen one is for validation."""
 
