@@ -11,14 +11,13 @@ from scipy.interpolate import CubicSpline
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, row_blocks, take_rows
 from dynid_ros.signals.spectra import true_runs
-from dynid_ros.signals.steady_clock import (
+from dynid_ros.signals.stamp_noise import (
     acceleration_noise,
     is_bunched,
-    jitter_about,
-    line_through,
-    moved_times,
+    smoothing_ratio,
     stamp_noise,
 )
+from dynid_ros.signals.steady_clock import line_through, moved_times
 
 MIN_BRIDGED_STEPS = 3
 """Number of steps that are always bridged."""
@@ -33,6 +32,8 @@ MAX_ROUNDING_STEPS = 1e-6
 """Largest error of even stamps, in steps: it is due to rounding, and moves no joint by more than 1e-9 rad."""
 MIN_SAMPLES = 4
 """Number of samples of a cubic."""
+MIN_KNOT_STEP = 0.3
+"""Smallest distance of knots of a spline, in mean steps; real samples of a driver are farther apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,7 @@ def _on_grid(known: NDArray, columns: NDArray, recorded: NDArray, rows: NDArray,
         return samples(rows[start:end])
     first = max(0, start - SPLINE_REACH)
     last = int(np.searchsorted(known, grid[-1], side="right")) + SPLINE_REACH
-    return CubicSpline(known[first:last], samples(rows[first:last]))(grid)
+    return CubicSpline(*separate_knots(known[first:last], samples(rows[first:last])))(grid)
 
 
 def stale_rows(*channels: ArrayLike, longest_run: int = 9) -> NDArray:
@@ -194,6 +195,27 @@ def contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[
             yield part
 
 
+def separate_knots(time: NDArray, values: NDArray) -> tuple[NDArray, NDArray]:
+    """Return times (K,) and values (K, ...) for a spline, with the means of samples that nearly coincide.
+
+    A cubic between two knots at a distance h, whose values differ by noise δ, overshoots its neighbours at a distance H
+    by about δ H / h. Stamps that nearly coincide would let it overshoot without limit.
+    """
+    smallest = MIN_KNOT_STEP * (time[-1] - time[0]) / (len(time) - 1)
+    apart = np.concatenate([[True], np.diff(time) >= smallest])
+    if apart.all():
+        return time, values
+    # A run of close samples has a knot in each interval of the smallest length.
+    run = np.maximum.accumulate(np.where(apart, np.arange(len(time)), 0))
+    interval = np.floor((time - time[run]) / smallest)
+    first = np.flatnonzero(apart | np.concatenate([[True], np.diff(interval) != 0]))
+    if len(first) < MIN_SAMPLES:
+        return time, values
+    count = np.diff(np.append(first, len(time)))
+    sums = np.add.reduceat(values, first, axis=0)
+    return np.add.reduceat(time, first) / count, sums / count.reshape(-1, *[1] * (values.ndim - 1))
+
+
 class GapSpline:
     """Cubic splines through the samples of each column; NaN across long gaps and beyond the ends.
 
@@ -228,8 +250,8 @@ class GapSpline:
         self._parts = []
         for columns in map(np.array, by_presence.values()):
             for rows in contiguous(time, known[:, columns[0]], longest_gap):
-                spline = CubicSpline(time[rows], values[np.ix_(rows, columns)])
-                self._parts.append((columns, time[rows[0]], time[rows[-1]], spline))
+                knots, at_knots = separate_knots(time[rows], values[np.ix_(rows, columns)])
+                self._parts.append((columns, knots[0], knots[-1], CubicSpline(knots, at_knots)))
 
     def __call__(self, time: ArrayLike, order: int = 0) -> NDArray:
         """Return the values (K, n) at increasing times (K,), or their derivative of an order up to 3."""
@@ -263,8 +285,10 @@ such steps. Simulated arms at a tenth of a radian per second are identified as w
 MAX_DEVIATION = 4.0
 """Largest deviation of the stamps from a clock that corrects them, as a multiple of their noise."""
 EVEN_JITTER_STEPS = 1e-3
-"""Median deviation of the intervals from their median, in steps, for stamps that are a steady clock already.
+"""Deviation of intervals from a multiple of their median, in steps, for stamps that are a steady clock already.
 Roughness of the positions is then due to fast moves, not to noise of the stamps."""
+MIN_EVEN_SHARE = 0.99
+"""Smallest share of such intervals in stamps of a steady clock."""
 STAMPS_FIX = "let the driver stamp each sample as it reads the robot, and lose none"
 
 
@@ -322,32 +346,37 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
     chosen = _even_times(time, position, held)
     noise = stamp_noise(chosen.time, position)
     harm = acceleration_noise(chosen.time, position, noise)
-    if harm < MIN_HARM:
-        return chosen
     step = (time[-1] - time[0]) / (len(time) - 1)
     speed = float(np.sqrt(np.mean(np.diff(position, axis=0) ** 2, axis=0).max()) / step)
-    kept = chosen._replace(noise=noise, harm=harm if noise * speed > MIN_SHIFT else 0.0)
-    clock = None if held or _is_even(time) else moved_times(time, position)
+    kept = chosen if harm < MIN_HARM else chosen._replace(noise=noise, harm=harm if noise * speed > MIN_SHIFT else 0.0)
+    even = held or _is_even(time) or (chosen.steady and harm < MIN_HARM)
+    clock = None if even else moved_times(time, position)
     if clock is None:
         return kept
+    if is_bunched(time):  # neighbours in a burst agree with one another on the stamps
+        smoother = float(np.median(_roughness(time, position) / _roughness(clock, position)))
+    else:
+        smoother = smoothing_ratio(chosen.time, clock, position)
     left = stamp_noise(clock, position)
-    astray = jitter_about(time, clock) > MAX_DEVIATION * noise and not is_bunched(time)
-    rougher = np.median(_roughness(time, position) / _roughness(clock, position)) < 1.0
-    if astray or rougher or left >= noise:
+    near = harm >= MIN_HARM and np.std(time - clock) <= MAX_DEVIATION * noise
+    if smoother < MIN_SMOOTHING_RATIO and not (near and smoother > 1.0 and left < noise):
         return kept
+    lost = round((clock[-1] - clock[0]) / float(np.median(np.diff(clock)))) + 1 - len(clock)
     reason = (
-        f"its time stamps are off by {1e3 * float(np.std(time - clock)):.2g} ms (RMS), as the positions of all joints "
-        f"show; a steady clock of {float(np.median(np.diff(clock))):.6g} s that fits the motion is used in their place"
+        f"its time stamps are off by {1e3 * float(np.std(time - clock)):.2g} ms (RMS), as the motion of all joints "
+        f"shows; a steady clock of {float(np.median(np.diff(clock))):.6g} s with {lost} lost samples that fits the "
+        "motion is used in their place"
     )
     harm = acceleration_noise(clock, position, left) if left * speed > MIN_SHIFT else 0.0
     return SampleTimes(clock, True, reason, left, harm, mended=True)
 
 
 def _is_even(time: NDArray) -> bool:
-    """Return whether the stamps (N,), s, have the same interval nearly everywhere, and do not come in bursts."""
-    steps = np.diff(time)
-    usual = float(np.median(steps))
-    return not is_bunched(time) and bool(np.median(np.abs(steps - usual)) < EVEN_JITTER_STEPS * usual)
+    """Return whether nearly all intervals of the stamps (N,), s, are multiples of one, without bursts."""
+    if is_bunched(time):
+        return False
+    steps = np.diff(time) / float(np.median(np.diff(time)))
+    return bool(np.quantile(np.abs(steps - np.maximum(np.round(steps), 1.0)), MIN_EVEN_SHARE) < EVEN_JITTER_STEPS)
 
 
 def _even_times(time: NDArray, position: NDArray, held: bool) -> SampleTimes:

@@ -239,3 +239,16 @@ def test_rows_that_repeat_because_a_message_was_lost_keep_their_stamps():
     found, fresh = fresh_times(time, position, position)
     assert list(np.flatnonzero(~fresh)) == [100, 230, 300]
     np.testing.assert_array_equal(found, time)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_splines_do_not_overshoot_between_bunched_stamps(seed):
+    rng = np.random.default_rng(seed)
+    time = np.arange(2000) / 250.0
+    stamps = np.maximum.accumulate(time + rng.normal(0, 3e-3, len(time))) + 1e-7 * np.arange(len(time))
+    values = np.sin(time)[:, None]
+    late = np.abs(stamps - time).max()
+    for segment in resample(stamps, values).segments:
+        assert np.abs(segment.values[:, 0] - np.sin(segment.time)).max() < 1.5 * late
+    between = np.linspace(stamps[0], stamps[-1], 20000)
+    assert np.nanmax(np.abs(GapSpline(stamps, values)(between)[:, 0] - np.sin(between))) < 1.5 * late
