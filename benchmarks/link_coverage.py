@@ -1,19 +1,11 @@
 """How often 95 % intervals of base parameters hold the truth, in simulations with all that models lack.
 
     python -m benchmarks.link_coverage [--repetitions 64] [--seed 0] [--friction auto]
-    python -m benchmarks.link_coverage --stamps [--arms panda ur5] [--rates 250] [--seed 0]
 
 Two arms, two colours of noise, two lengths; friction is fitted with Coulomb, viscous and offset terms, which it is more
 than, and torque gains are wrong by 1 %. Then the same with white noise and friction as it is fitted. "naively" is with
 the standard errors of white noise. "width" is half an interval, in parts of the true value, of parameters above 1 % of
 the arm's largest; and in parts of the RMS error, where 1.96 is what one needs who knows it.
-
-With `--stamps`, a logger stamps each sample late, by an exponential delay, and loses some, so that nothing but the
-clock is wrong. "gravity" is by how much this changes the gravity that is found, in poses within the limits, of the
-worst joint whose gravity is 5 % of its torque, in parts of the joint's largest; "inside" the share of base parameters
-in their intervals; "beyond" the largest error in parts of half an interval, of those above 1 % of the arm's largest
-parameter. A row ends with "!" where gravity changes by more than 1 %, where an error is more than three times half its
-interval, or where a refusal does not name the clock.
 
 Needs `pip install mujoco pytest example-robot-data`.
 """
@@ -22,19 +14,15 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
-from dynid_ros.errors import DynidError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.recording import Recording
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from clean_recordings import ARMS
-from coverage_experiments import Conditions, Experiment, draw
+from coverage_experiments import Conditions, draw
 
 MISMATCHED = [
     Conditions(arm, duration, correlation, rotors=0.3 * (duration < 25))
@@ -49,11 +37,6 @@ NAIVE = 4
 """Every so many experiments are solved again for their naive standard errors."""
 SMALL = 0.01
 """Of an arm's largest parameter, in SI units; smaller ones are often zero: their relative width says nothing."""
-STAMPED_ARMS = ("panda", "ur5", "kinova", "xarm7")
-STAMP_RATES_HZ, JITTERS_S, LOSSES = (100.0, 250.0, 500.0, 1000.0), (2e-4, 1e-3, 3e-3), (0.0, 0.01, 0.03)
-MIN_STEP_S = 1e-6
-POSES = 200
-MIN_GRAVITY_SHARE, MAX_GRAVITY_CHANGE, MAX_BEYOND = 0.05, 0.01, 3.0
 
 
 @dataclass(frozen=True)
@@ -175,68 +158,13 @@ def row(name: str, coverage: Coverage) -> None:
     )
 
 
-def stamped(recording: Recording, jitter: float, loss: float, rng: np.random.Generator) -> Recording:
-    """Return the recording with samples lost and the others stamped late, in order of arrival."""
-    kept = recording.slice(rng.random(recording.n_samples) >= loss)
-    stamps = np.maximum.accumulate(kept.time + jitter * rng.exponential(size=kept.n_samples))
-    stamps += MIN_STEP_S * np.arange(kept.n_samples)
-    return replace(kept, time=stamps - stamps[0])
-
-
-def gravity_change(experiment: Experiment, steady: np.ndarray, estimate: np.ndarray) -> float:
-    """Return the largest change of gravity in poses, of the worst joint that gravity loads, in parts of its largest."""
-    robot = experiment.robot
-    lower, upper = np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi)
-    poses = np.random.default_rng(0).uniform(lower, upper, (POSES, robot.n_joints))
-    change = np.abs(robot.gravity_torque(poses, estimate) - robot.gravity_torque(poses, steady)).max(axis=0)
-    largest = np.abs(robot.gravity_torque(poses, experiment.links)).max(axis=0)
-    loaded = largest > MIN_GRAVITY_SHARE * np.abs(experiment.torque).max(axis=0)
-    return float(np.max(change[loaded] / largest[loaded]))
-
-
-def stamp_rows(arm: str, rate: float, seed: int) -> list[bool]:
-    """Print what jitter and losses make of one experiment at this rate, Hz; return which rows are right or refused."""
-    conditions = Conditions(arm, 20.0, correlation=0.0, mismatch=0.0, gain_error=0.0, rate=rate)
-    experiment = draw(conditions, np.random.default_rng([seed, int(rate)]))
-    identification = LinkIdentification(experiment.robot, friction=conditions.friction)
-    steady = identification.fit(experiment.recording).parameters
-    right = []
-    for number, (jitter, loss) in enumerate(product(JITTERS_S, LOSSES)):
-        rng = np.random.default_rng([seed, int(rate), number])
-        row = f"{arm:<8}{rate:>6g} Hz{1e3 * jitter:>5g} ms{loss:>5.0%}  "
-        try:
-            result = identification.fit(stamped(experiment.recording, jitter, loss, rng))
-        except DynidError as refusal:
-            right.append("clock" in str(refusal))
-            row += f"refused: {str(refusal)[:90]}"
-        else:
-            truth, estimate = experiment.truth(result.base), result.base_parameters
-            half = np.ptp(estimate.confidence_intervals(0.95), axis=1) / 2
-            known = np.isfinite(truth) & np.isfinite(estimate.values)
-            error = np.abs(estimate.values - truth)[known]
-            beyond = error / half[known]
-            worst = float(np.max(beyond, where=error > SMALL * np.nanmax(np.abs(truth)), initial=0.0))
-            gravity = gravity_change(experiment, steady, result.parameters)
-            right.append(gravity < MAX_GRAVITY_CHANGE and worst < MAX_BEYOND)
-            row += f"gravity{gravity:>7.2%} inside{np.mean(beyond < 1):>7.1%} beyond{worst:>6.2f}"
-        print(row + ("" if right[-1] else " !"), flush=True)
-    return right
-
-
 def main() -> None:
-    """Print the coverage with everything, and without mismatch; or what noisy stamps do."""
+    """Print the coverage with everything, and without mismatch."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--friction", choices=("simple", "auto"), default="simple")
-    parser.add_argument("--stamps", action="store_true", help="jitter, loss and rate of the time stamps, in a table")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=STAMPED_ARMS, help="arms of that table")
-    parser.add_argument("--rates", nargs="+", type=float, default=STAMP_RATES_HZ, help="of that table, Hz")
     options = parser.parse_args()
-    if options.stamps:
-        rows = [stamp_rows(arm, rate, options.seed) for arm in options.arms for rate in options.rates]
-        print(f"{np.sum(rows)} of {np.size(rows)} right, or refused by the clock")
-        return
     for title, conditions in (("Friction and noise as they are", MISMATCHED), ("White noise alone", CLEAN)):
         print(title)
         report(conditions, run(conditions, options.repetitions, options.seed, options.friction == "auto"))

@@ -3,7 +3,7 @@
 Every draw has another motion, friction, noise and gain error.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from clean_recordings import arm
@@ -23,6 +23,8 @@ SPEED = 2.0
 NOISE = (0.01, 0.02)
 """Of the torque sensors, in parts of the largest torque of a joint's motion."""
 ENCODER = 1e-5
+MIN_STAMP_STEP = 1e-6
+"""Of noisy stamps, s."""
 ENCODER_STEP = 2 * np.pi / 2**19
 
 
@@ -38,6 +40,7 @@ class Conditions:
         gain_error: standard deviation of the relative error of each torque sensor's gain.
         rotors: inertias of the rotors, in parts of the links' at zero.
         rate: samples per second, Hz; None: one of RATES.
+        noise: noise of the torque sensors, in parts of NOISE.
     """
 
     arm: str = "ur10"
@@ -47,6 +50,7 @@ class Conditions:
     gain_error: float = 0.01
     rotors: float = 0.0
     rate: float | None = None
+    noise: float = 1.0
 
     @property
     def friction(self) -> JointFriction:
@@ -106,7 +110,7 @@ def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray |
     torque = links + friction(q, qd, links, size, conditions.mismatch, rng)
     torque *= 1 + conditions.gain_error * rng.standard_normal(n)
     torque += size * rng.uniform(-0.05, 0.05, n)
-    noise = size * rng.uniform(*NOISE, n)
+    noise = conditions.noise * size * rng.uniform(*NOISE, n)
     torque += noise * coloured_noise(q.shape, conditions.correlation * rate, rng)
     measured = np.round((q + rng.normal(0, ENCODER, q.shape)) / ENCODER_STEP) * ENCODER_STEP
     unknown = np.full_like(q, np.nan)
@@ -157,3 +161,24 @@ def coloured_noise(shape: tuple[int, int], correlation: float, rng: np.random.Ge
     white = rng.standard_normal(shape)
     white[1:] *= np.sqrt(1 - keep**2)
     return lfilter([1.0], [1.0, -keep], white, axis=0)
+
+
+def stamped(recording: Recording, kind: str, jitter: float, loss: float, rng: np.random.Generator) -> Recording:
+    """Return the recording with noisy stamps and without lost samples; no sample overtakes another.
+
+    Args:
+        recording: samples with exact stamps.
+        kind: "delay", exponential delays; "normal", normal noise; "bursts", half of the losses in rows of 2 to 11.
+        jitter: standard deviation of the noise, s.
+        loss: share of the samples that are lost.
+        rng: draws noise and losses.
+    """
+    n = recording.n_samples
+    lost = rng.random(n) < (loss / 2 if kind == "bursts" else loss)
+    if kind == "bursts":
+        for first in np.flatnonzero(rng.random(n) < loss / 2 / 6.5):
+            lost[first : first + rng.integers(2, 12)] = True
+    kept = recording.slice(~lost)
+    noise = rng.exponential(size=kept.n_samples) if kind == "delay" else rng.standard_normal(kept.n_samples)
+    stamps = np.maximum.accumulate(kept.time + jitter * noise) + MIN_STAMP_STEP * np.arange(kept.n_samples)
+    return replace(kept, time=stamps - stamps[0])

@@ -1,0 +1,117 @@
+"""Gravity that is identified from noisy time stamps and lost samples: within 1 %, or refused by naming the clock.
+
+    python -m benchmarks.noisy_stamps [--arms panda ur5 kinova xarm7] [--rates 100 250 500 1000]
+        [--kinds delay normal bursts] [--seed 0] [--all]
+
+MuJoCo's torques of random motion for 20 s, with friction of the model, noise of 0.1 to 0.2 % of the largest torque and
+encoders of 19 bits. Motions are drawn until exact stamps give gravity within 0.3 %, so that the clock alone is wrong.
+Each is given jitter (0.2, 1, 3 ms) and losses (0, 1, 3 %) by `coverage_experiments.stamped`. "gravity" is the error in
+200 poses within the limits, of the worst joint whose gravity exceeds 5 % of its measured torque, in parts of the
+joint's largest gravity. "inside" is the share of base parameters in their 95 % intervals, "beyond" the largest error in
+half intervals among those above 1 % of the arm's largest. A cell is wrong, "!", where gravity is wrong by more than
+1 %, where an error exceeds three half intervals, or where a refusal does not name the clock.
+
+Needs `pip install mujoco pytest example-robot-data`.
+"""
+
+import argparse
+import sys
+from itertools import count, product
+from pathlib import Path
+
+import numpy as np
+
+from dynid_ros.errors import DynidError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification.links.link_result import LinkResult
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+from clean_recordings import ARMS
+from coverage_experiments import Conditions, Experiment, draw, stamped
+
+KINDS = ("delay", "normal", "bursts")
+JITTERS_S = (2e-4, 1e-3, 3e-3)
+LOSSES = (0.0, 0.01, 0.03)
+NOISE_OF_TORQUE = 0.1
+POSES = 200
+SMALL_PARAMETER = 0.01
+MIN_GRAVITY_SHARE = 0.05
+MAX_EXACT_ERROR = 0.003
+MAX_GRAVITY_ERROR = 0.01
+MAX_BEYOND = 3.0
+
+
+def gravity_error(experiment: Experiment, parameters: np.ndarray) -> float:
+    """Return the largest error of gravity in poses, of the worst joint that gravity loads, in parts of its largest."""
+    robot = experiment.robot
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.minimum(robot.limits.upper, np.pi)
+    poses = np.random.default_rng(0).uniform(lower, upper, (POSES, robot.n_joints))
+    truth = robot.gravity_torque(poses, experiment.links)
+    largest = np.abs(truth).max(axis=0)
+    loaded = largest > MIN_GRAVITY_SHARE * np.abs(experiment.recording.torque).max(axis=0)
+    error = np.abs(robot.gravity_torque(poses, parameters) - truth).max(axis=0)
+    return float(np.max(error[loaded] / largest[loaded]))
+
+
+def beyond(experiment: Experiment, result: LinkResult) -> tuple[float, float]:
+    """Return the share of base parameters in their intervals, and the largest error in half intervals."""
+    truth = experiment.truth(result.base)
+    estimate = result.base_parameters
+    half = np.ptp(estimate.confidence_intervals(0.95), axis=1) / 2
+    known = np.isfinite(truth) & np.isfinite(estimate.values)
+    error = np.abs(estimate.values - truth)[known]
+    ratio = error / half[known]
+    large = error > SMALL_PARAMETER * np.nanmax(np.abs(truth))
+    return float(np.mean(ratio < 1.0)), float(np.max(ratio, where=large, initial=0.0))
+
+
+def determined_experiment(arm: str, rate: float, seed: int) -> tuple[Experiment, LinkIdentification]:
+    """Return the first experiment whose gravity exact stamps determine within `MAX_EXACT_ERROR`."""
+    conditions = Conditions(arm, 20.0, correlation=0.0, mismatch=0.0, gain_error=0.0, rate=rate, noise=NOISE_OF_TORQUE)
+    for number in count():
+        experiment = draw(conditions, np.random.default_rng([seed, int(rate), number]))
+        identification = LinkIdentification(experiment.robot, friction=conditions.friction)
+        if gravity_error(experiment, identification.fit(experiment.recording).parameters) < MAX_EXACT_ERROR:
+            return experiment, identification
+    raise AssertionError
+
+
+def print_cells(arm: str, rate: float, options: argparse.Namespace) -> list[bool]:
+    """Print the wrong cells of one arm and rate, Hz, or all; return which cells are right."""
+    experiment, identification = determined_experiment(arm, rate, options.seed)
+    right = []
+    for number, (kind, jitter, loss) in enumerate(product(options.kinds, JITTERS_S, LOSSES)):
+        rng = np.random.default_rng([options.seed, int(rate), number])
+        try:
+            result = identification.fit(stamped(experiment.recording, kind, jitter, loss, rng))
+        except DynidError as refusal:
+            right.append("clock" in str(refusal))
+            text = f"refused: {str(refusal)[:90]}"
+        else:
+            gravity = gravity_error(experiment, result.parameters)
+            inside, worst = beyond(experiment, result)
+            right.append(gravity < MAX_GRAVITY_ERROR and worst < MAX_BEYOND)
+            text = f"gravity{gravity:>7.2%} inside{inside:>7.1%} beyond{worst:>6.2f}"
+        if options.all or not right[-1]:
+            mark = "" if right[-1] else " !"
+            print(f"{arm:<8}{rate:>6g} Hz  {kind:<7}{1e3 * jitter:>5g} ms{loss:>5.0%}  {text}{mark}", flush=True)
+    print(f"{arm:<8}{rate:>6g} Hz  {np.sum(right)} of {len(right)} right", flush=True)
+    return right
+
+
+def main() -> None:
+    """Print what noisy stamps do to the gravity of each arm, at each rate."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=("panda", "ur5", "kinova", "xarm7"))
+    parser.add_argument("--rates", nargs="+", type=float, default=(100.0, 250.0, 500.0, 1000.0), help="Hz")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="of noise and losses")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--all", action="store_true", help="print right cells as well")
+    options = parser.parse_args()
+    cells = [print_cells(arm, rate, options) for arm in options.arms for rate in options.rates]
+    print(f"{np.sum(cells)} of {np.size(cells)} within {MAX_GRAVITY_ERROR:.0%}, or refused by the clock")
+
+
+if __name__ == "__main__":
+    main()
