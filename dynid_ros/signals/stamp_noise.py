@@ -77,9 +77,9 @@ def smoothing_ratio(time: NDArray, clock: NDArray, position: NDArray) -> float:
     squares = np.full((2, position.shape[1]), np.finfo(float).tiny)
     for rows in row_blocks(len(time) - 4):
         window = slice(rows.start, rows.stop + 4)
-        for total, times in zip(squares, (time, clock), strict=True):
+        for row, times in enumerate((time, clock)):
             residual, _, spread = _predict_from_neighbours(times[window], position[window])
-            total += np.sum((near[rows] / spread)[:, None] * residual**2, axis=0)
+            squares[row] += np.sum((near[rows] / spread)[:, None] * residual**2, axis=0)
     ratio = np.log(squares[0] / squares[1]) / 2
     return float(np.exp(ratio[np.argmax(np.abs(ratio))]))
 
