@@ -26,13 +26,13 @@ from gate_recordings import sound_case
 from real_recordings import DATA, MISSING, real_robot
 
 from benchmarks.real_links import COUPLED, DIVISIONS, stretches
-from dynid_ros.checks.low_pass import FILTERS
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import compare
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals.driver_filter import AUTO, DriverFilter
+from dynid_ros.signals.driver_filter_choice import FILTER_KINDS
 
 REAL = {"ur10e": 1.5, "kuka_lwr4": 0.6, "franka_panda": 1.0, "staubli_tx40": 4.0}
 """Cut-off of the low-pass, Hz: about half the bandwidth of the motion."""
@@ -86,7 +86,7 @@ def main() -> None:
         case = sound_case(rng, "held out", motion=str(rng.choice(("fourier", "fast"))))
         rate = 1 / float(np.median(np.diff(case.recording.time)))
         cutoff = min(rng.uniform(0.3, 0.9) * case.bandwidth, 0.3 * rate)
-        truth = replace(FILTERS[rng.integers(len(FILTERS))], cutoff=float(f"{cutoff:.3g}"))
+        truth = replace(FILTER_KINDS[rng.integers(len(FILTER_KINDS))], cutoff=float(f"{cutoff:.3g}"))
         try:
             found, shares = errors(case.robot, [case.recording], [case.recording], truth)
         except IdentificationError as error:

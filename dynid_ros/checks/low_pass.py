@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.finding import LOW_PASSED, Explanation, Finding
-from dynid_ros.checks.motion_samples import MotionSamples, motion_samples
-from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem
+from dynid_ros.checks.motion_samples import MAX_REST_SPEED, MotionSamples, motion_samples
+from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem, TorqueTerms
+from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.estimation.normal_equations import Columns, NormalEquations
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals import Resampled
 from dynid_ros.signals.driver_filter import DriverFilter
+from dynid_ros.signals.driver_filter_choice import (
+    MIN_FILTER_GAIN_PER_JOINT,
+    FilterChoice,
+    Passage,
+    choose_driver_filter,
+)
 from dynid_ros.signals.spectra import power_density, squared_hann
 
 if TYPE_CHECKING:
@@ -23,37 +32,24 @@ if TYPE_CHECKING:
 MIN_RIGID_GAIN = 1.9
 """Smallest gain that a change of the torques must bring in two joints by rigid motion alone. In slow motion, unmodelled
 friction reaches 1.8; faults that matter bring 2 and more."""
-CUTOFF_FRACTIONS = (0.25, 0.5, 1.0)
-"""Cutoff frequencies that are tried first, as fractions of the bandwidth of the positions."""
-CUTOFF_REFINEMENTS = (1.4, 1.2, 1.1, 1.05)
-"""Factors by which the best cutoff of each kind is multiplied or divided, one after the other."""
-FILTERS = (
+SCREENED_CUTOFF_RATIOS = (0.25, 0.5, 1.0)
+"""Cutoff frequencies that are fitted first, as ratios to the bandwidth of the positions."""
+SCREENED_KINDS = (
     DriverFilter(1.0, order=1, zero_phase=True),
     DriverFilter(1.0, order=4, zero_phase=True),
     DriverFilter(1.0, order=1),
     DriverFilter(1.0, order=2),
 )
-"""Kinds of filters that are tried, each at separate cutoff frequencies."""
-MIN_FILTER_GAIN = 0.3
-"""Smallest gain of a low-pass; sound recordings stay below 0.06."""
-MIN_CERTAIN_GAIN = 1.0
-"""Smallest gain, with presliding friction in the model, that exceeds the effect of noise of positions."""
-MIN_SECOND_JOINT_GAIN = 0.1
-"""Smallest gain of the joint with the second largest gain: a filter acts on all joints, friction on one."""
-MIN_SURE_GAIN = 0.8
-"""Smallest gain, after presliding friction and noise of positions, for which the identification of links applies the
-filter by default. All 250 sound recordings, also with unmodelled friction, stay below 0.6."""
-MIN_SURE_SECOND_GAIN = 0.4
-"""Smallest second largest gain of a joint for the same purpose; sound recordings stay below 0.3."""
+"""Kinds of filters that are fitted first. A filter that hardly fits better cannot predict much better."""
+ROTOR_COLUMN = 2
+"""Column of the rotor among the columns of a drive, which are in the order of `TorqueModel.terms`."""
 MAX_FILTER_SAMPLES = 1500
 """More samples than for other checks: thinning would fold higher frequencies."""
-MOTION_POWER_SHARE = 0.99
-"""Share of the power of the velocities that is the motion."""
-NOISE_BANDWIDTH_RATIO = 2.5
-"""Ratio of the bandwidths of accelerations and velocities above which the accelerations contain noise."""
+FAST_SAMPLE_QUANTILE = 0.6
+"""Quantile of speed above which a sample is fast: folds predict fast motion from slow motion."""
 ZERO_POWER_SHARE = 1e-9
 """Largest share of the power that counts as zero: sensors have more noise."""
-MAX_CUTOFF_RATIO = 4.0
+MAX_CONTENTS_RATIO = 4.0
 """Largest cutoff frequency that does harm, as a multiple of the positions' bandwidth."""
 MAX_CONTENTS_OF_NYQUIST = 0.8
 """Largest frequency of the contents that shows a low-pass, as a fraction of half the sampling rate."""
@@ -83,7 +79,7 @@ def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
     Half of the sampling rate is the highest possible frequency, and does not show a low-pass.
     """
     highest, part = max(((_highest_frequency(part), part) for part in samples.uniform.values()), key=lambda it: it[0])
-    if highest < min(MAX_CUTOFF_RATIO * samples.bandwidth, MAX_CONTENTS_OF_NYQUIST * part.rate / 2):
+    if highest < min(MAX_CONTENTS_RATIO * samples.bandwidth, MAX_CONTENTS_OF_NYQUIST * part.rate / 2):
         yield Finding(
             "warning",
             source,
@@ -94,143 +90,177 @@ def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
         )
 
 
-class TorqueLowPass(NamedTuple):
-    """Low-pass of the torques within the band of the motion.
-
-    Attributes:
-        driver: filter that fits best.
-        gain: gain of the model through the filter.
-        sure: whether the identification of links may apply the filter by default.
-    """
-
-    driver: DriverFilter
-    gain: float
-    sure: bool
-
-
-def low_pass_explanation(model: TorqueModel, samples: MotionSamples) -> Iterator[Explanation]:
+def low_pass_explanation(problem: TorqueProblem, samples: MotionSamples) -> Iterator[Explanation]:
     """Yield the explanation by a low-pass of the torques within the band of the motion."""
-    low_pass = find_low_pass(model, samples)
+    low_pass = find_low_pass(problem.model, samples)
     if low_pass is not None:
-        option = f"torque_filter {low_pass.driver}"
-        if low_pass.sure:
-            option += " is what the identification of links takes by itself"
+        driver = low_pass.choice.driver
+        phase = "without phase (zero-phase)" if driver.zero_phase else "by the driver (causal)"
         yield Explanation(
             LOW_PASSED,
             low_pass.gain,
-            f"the torques look low-passed at about {low_pass.driver.cutoff:.2g} Hz, which cuts the motion; positions "
-            "are not",
-            f"record torques without that filter, or pass the model through it: {option}",
+            f"the torques look low-passed {phase} at about {driver.cutoff:.2g} Hz, order {driver.order}, which cuts "
+            f"the motion: with this filter in the model the squared error on held-out samples is "
+            f"{-np.expm1(-low_pass.choice.gain):.0%} lower; positions are not",
+            "record torques without that filter, or pass the model through it, which the identification of links does "
+            f"where held-out samples support it: torque_filter {driver}",
             severity="warning",
         )
 
 
-def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass | None:
-    """Return the low-pass that cut the torques.
+class TorqueLowPass(NamedTuple):
+    """Low-pass of the torques within the band of the motion.
 
-    Returns None if friction, noise of positions or nothing at all explains as much.
+    Attributes:
+        choice: filter with its gain in prediction.
+        gain: decrease of the misfit by the filter.
     """
-    samples = samples.thinned(MAX_FILTER_SAMPLES)
-    problem = TorqueProblem(model, samples)
-    plain = _FilterSearch(problem)
-    gain = problem.fit.misfit - plain.best()[1].misfit
-    if gain <= MIN_FILTER_GAIN:
+
+    choice: FilterChoice
+    gain: float
+
+
+def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass | None:
+    """Return the low-pass of the torques that held-out samples support, or None.
+
+    Friction that builds up slowly looks low-passed, so the model contains presliding friction.
+    """
+    search = _LowPassedModels(TorqueProblem(model, samples.thinned(MAX_FILTER_SAMPLES)))
+    start = search.screen()
+    grams = search.grams
+    if start is None or not grams.folds:
         return None
-    # Friction that builds up slowly looks low-passed.
-    search = _FilterSearch(problem.presliding)
-    driver, fit = search.refined()
-    # Noise of the positions looks low-passed too. Torques that were not, passed through the same filter, show it.
-    both = search.through(driver, search.filtered(samples.torque, driver))
-    given = min(both, problem.presliding.fit, key=lambda fit: fit.misfit)
-    gain_beside_noise = given.misfit - fit.misfit
-    second_gain = given.shared_gain(fit)
-    sure = gain_beside_noise > MIN_SURE_GAIN and second_gain > MIN_SURE_SECOND_GAIN
-    if not sure:
-        columns = problem.terms.rigid
-        rigid = columns @ fit.rigid[: columns.shape[2]]
-        if not shows_in_rigid_torques(search.filtered(rigid, driver), rigid, fit, problem.terms.moving):
-            return None
-        certain = problem.presliding.fit.misfit - fit.misfit > MIN_CERTAIN_GAIN
-        shared = gain_beside_noise > MIN_FILTER_GAIN and second_gain > MIN_SECOND_JOINT_GAIN
-        if not certain and not shared:
-            return None
-        # Most of the accelerations may be noise of positions. A filter that cuts noise does not cut the motion.
-        band = _motion_band(samples)
-        noisy = samples.bandwidth > NOISE_BANDWIDTH_RATIO * band
-        if noisy and driver.cutoff is not None and driver.cutoff > band:
-            return None
-    return TorqueLowPass(driver, max(gain, problem.fit.misfit - plain.through(driver).misfit), sure)
+    choice = choose_driver_filter(search.losses, grams, samples.bandwidth, start)
+    return None if choice is None else TorqueLowPass(choice, search.fit_gain(choice.driver))
 
 
-def sure_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> DriverFilter | None:
-    """Return the low-pass that surely cut the torques of recordings, with the robot's joints in its order, or None."""
+def screen_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> tuple[DriverFilter, float] | None:
+    """Return the low-pass that fits the torques best, and the bandwidth of the motion, Hz.
+
+    Returns None if no low-pass can predict the torques better than models without one.
+
+    Args:
+        robot: the arm.
+        recordings: recordings with the robot's joints in its order.
+    """
     samples = motion_samples(recordings)
-    low_pass = None if samples is None else find_low_pass(TorqueModel(robot), samples)
-    return low_pass.driver if low_pass is not None and low_pass.sure else None
+    if samples is None:
+        return None
+    driver = _LowPassedModels(TorqueProblem(TorqueModel(robot), samples.thinned(MAX_FILTER_SAMPLES))).screen()
+    return None if driver is None else (driver, samples.bandwidth)
 
 
-class _FilterSearch:
-    """Search for the low-pass of the torques through which a model fits best."""
+class _TermColumns(NamedTuple):
+    """Columns of the torque model of each joint, see `NormalEquations`."""
+
+    of_joint: list[NDArray]
+
+
+class _LowPassedModels:
+    """Torque models, with presliding friction, whose torque passes a filter."""
 
     def __init__(self, problem: TorqueProblem):
-        self._terms = problem.terms
+        self._plain = problem
+        self._problem = problem.presliding
+        self._terms = self._problem.terms
         self._samples = problem.samples
+        self._n_link_columns = problem.terms.rigid.shape[2]
 
-    def best(self) -> tuple[DriverFilter, TorqueFit]:
-        """Return the best of the filters that are tried first, and its fit."""
-        return min((self._best_of_kind(kind) for kind in FILTERS), key=lambda it: it[1].misfit)
+    def screen(self) -> DriverFilter | None:
+        """Return the filter that fits best, or None if its gain is below that which a filter must have."""
+        cutoffs = [float(f"{ratio * self._samples.bandwidth:.3g}") for ratio in SCREENED_CUTOFF_RATIOS]
+        drivers = [replace(kind, cutoff=cutoff) for kind in SCREENED_KINDS for cutoff in cutoffs]
+        fits = [self._through(Passage(driver)).fit.misfit for driver in drivers]
+        best = int(np.argmin(fits))
+        # The misfit is half the logarithm of the squared error.
+        required = 0.5 * MIN_FILTER_GAIN_PER_JOINT * max(len(self._terms.equations.judged) - 1, 1)
+        if self._terms.fit.misfit - fits[best] < required:
+            return None
+        friction_alone = self._through(Passage(drivers[best], of_friction_alone=True))
+        return drivers[best] if friction_alone.fit.misfit - fits[best] >= required else None
 
-    def refined(self) -> tuple[DriverFilter, TorqueFit]:
-        """Return the best filter, each kind at its best cutoff frequency, and its fit."""
-        candidates = []
-        for kind in FILTERS:
-            best = self._best_of_kind(kind)
-            for factor in CUTOFF_REFINEMENTS:
-                cutoff = best[0].cutoff or np.inf
-                best = min(best, *self._fits(kind, (cutoff * factor, cutoff / factor)), key=lambda it: it[1].misfit)
-            candidates.append(best)
-        best = min(candidates, key=lambda it: it[1].misfit)
-        return replace(best[0], cutoff=float(f"{best[0].cutoff:.3g}")), best[1]
+    def fit_gain(self, driver: DriverFilter) -> float:
+        """Return the decrease of the misfit by a filter, with or without presliding friction, whichever is larger."""
+        plain = self._filtered(self._plain.terms, Passage(driver)).fit
+        return max(
+            self._plain.fit.misfit - plain.misfit,
+            self._problem.fit.misfit - self._through(Passage(driver)).fit.misfit,
+        )
 
-    def through(self, low_pass: DriverFilter, torque: NDArray | None = None) -> TorqueFit:
-        """Fit the model through a filter; positions may have passed it too, which leaves the steps of friction.
+    @cached_property
+    def grams(self) -> FoldGrams:
+        """Normal equations of the folds without a filter."""
+        return self._grams(self._terms)
 
-        Args:
-            low_pass: filter of the driver.
-            torque: (M, n) torques; None: as recorded.
-        """
-        terms = self._terms if torque is None else replace(self._terms, torque=torque)
-        only_drive = replace(terms, drive=self.filtered(terms.drive, low_pass))
-        both = replace(only_drive, rigid=self.filtered(terms.rigid, low_pass))
-        return min(both.fit, only_drive.fit, key=lambda fit: fit.misfit)
+    def losses(self, passages: Sequence[Passage]) -> list[NDArray]:
+        """Return the mean squared errors on held-out samples (F, n), with the systematic error, of each hypothesis."""
+        n_link_columns = self._terms.rigid.shape[2]
+        n = self._terms.torque.shape[1]
+        size = n_link_columns + n + n * self._terms.drive.shape[2]
+        nonnegative = np.arange(size) >= n_link_columns + n
+        penalty = np.zeros((size, size))
+        judged = np.isin(np.arange(n), self._terms.equations.judged)
+        floor = self._terms.equations.floor
+        losses = []
+        for passage in passages:
+            grams = self._grams(self._through(passage)) if passage.driver else self.grams
+            error = grams.losses(np.arange(size), penalty, np.zeros(size), nonnegative) * grams.noise**2
+            losses.append(np.where(judged, error + floor**2, 1.0))
+        return losses
 
-    def filtered(self, columns: NDArray, low_pass: DriverFilter) -> NDArray:
+    def _through(self, passage: Passage) -> TorqueTerms:
+        return self._filtered(self._terms, passage)
+
+    def _filtered(self, terms: TorqueTerms, passage: Passage) -> TorqueTerms:
+        if passage.driver is None:
+            return terms
+        rigid = self._pass(terms.rigid, passage.driver)
+        drive = self._pass(terms.drive, passage.driver)
+        if passage.of_friction_alone:
+            rigid[:, :, : self._n_link_columns] = terms.rigid[:, :, : self._n_link_columns]
+            drive[:, :, ROTOR_COLUMN] = terms.drive[:, :, ROTOR_COLUMN]
+        return replace(terms, rigid=rigid, drive=drive)
+
+    def _pass(self, columns: NDArray, driver: DriverFilter) -> NDArray:
         """Return columns (M, …) through a filter, stretch by stretch."""
         parts = []
         for time, part in self._samples.by_stretch(columns):
             rate = 1 / (time[1] - time[0]) if len(time) > 1 else np.inf
-            parts.append(low_pass.filter(part, rate))
+            parts.append(driver.filter(part, rate))
         return np.concatenate(parts)
 
-    def _best_of_kind(self, kind: DriverFilter) -> tuple[DriverFilter, TorqueFit]:
-        cutoffs = [fraction * self._samples.bandwidth for fraction in CUTOFF_FRACTIONS]
-        return min(self._fits(kind, cutoffs), key=lambda it: it[1].misfit)
-
-    def _fits(self, kind: DriverFilter, cutoffs: Sequence[float]) -> list[tuple[DriverFilter, TorqueFit]]:
-        filters = [replace(kind, cutoff=cutoff) for cutoff in cutoffs]
-        return [(low_pass, self.through(low_pass)) for low_pass in filters]
-
-
-def _motion_band(samples: MotionSamples) -> float:
-    """Return the frequency below which each joint has most of the power of its velocity, Hz."""
-    bands = []
-    for j in np.flatnonzero(samples.moving.any(axis=0)):
-        stretch = max(samples.stretches, key=lambda s: float(np.sum(s.velocity[:, j] ** 2)))
-        rate = 1 / (stretch.time[1] - stretch.time[0])
-        frequency, density = power_density(stretch.velocity[:, [j]], rate, np.ones(len(stretch.time)), degree=0)
-        power = np.cumsum(density)
-        bands.append(float(frequency[np.searchsorted(power, MOTION_POWER_SHARE * power[-1])]))
-    return max(bands, default=0.0)
+    def _grams(self, terms: TorqueTerms) -> FoldGrams:
+        """Return the normal equations of the folds of a model."""
+        n = terms.torque.shape[1]
+        k = terms.drive.shape[2]
+        links = np.arange(terms.rigid.shape[2])
+        first_drive = len(links) + n
+        columns = _TermColumns(
+            [
+                np.array([*links, len(links) + j, *range(first_drive + j * k, first_drive + (j + 1) * k)])
+                for j in range(n)
+            ]
+        )
+        parts, recording = np.unique(self._samples.part, return_inverse=True)
+        factors = NormalEquations(cast("Columns", columns), np.bincount(recording))
+        group_of_first = np.cumsum([0, *factors.stretches])
+        velocity = self._samples.velocity
+        speed = np.max(np.abs(velocity) / np.maximum(velocity.std(axis=0), MAX_REST_SPEED), axis=1)
+        fast = speed >= np.quantile(speed, FAST_SAMPLE_QUANTILE)
+        for part in range(len(parts)):
+            rows = np.flatnonzero(recording == part)
+            stretch = np.arange(len(rows)) * factors.stretches[part] // len(rows)
+            group = 2 * (group_of_first[part] + stretch) + fast[rows]
+            for label in np.unique(group):
+                own = rows[group == label]
+                moving = terms.moving[own]
+                matrices = [
+                    np.column_stack([terms.rigid[own, j], np.ones(len(own)), terms.drive[own, j]]) * moving[:, [j]]
+                    for j in range(n)
+                ]
+                factors.add(int(label), matrices, terms.torque[own] * moving)
+        fit = self._terms.fit
+        return FoldGrams(factors, np.hypot(np.where(np.isfinite(fit.rms), fit.rms, 1.0), self._terms.equations.floor))
 
 
 def _highest_frequency(uniform: Resampled) -> float:

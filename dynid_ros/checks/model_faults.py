@@ -110,7 +110,7 @@ def check_model(
         *orders,
         *gravity_explanations(problem),
         *lag_explanation(problem),
-        *low_pass_explanation(problem.model, everything),
+        *low_pass_explanation(problem, everything),
         *origin_explanations(problem),
         *offsets.explanations(),
     ]

@@ -150,8 +150,11 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
 
     def gram_sum(self, joint: int, groups: Sequence[int] | NDArray) -> NDArray:
         """[Y_j τ_j]ᵀ [Y_j τ_j], (k_j + 1, k_j + 1), of several groups together; kinds of motion as of `gram`."""
-        width = self._widths[joint] + 1
-        return sum((self.gram(int(g), joint) for g in groups), np.zeros((width, width)))
+        numbers = np.asarray(groups, dtype=int)
+        total = self.sums[joint][numbers[numbers < len(self.counts)]].sum(axis=0)
+        for group in numbers[numbers >= len(self.counts)]:
+            total += self.gram(int(group), joint)
+        return total
 
     def count(self, groups: Sequence[int] | NDArray) -> int:
         """Add samples in these groups; kinds of motion count on from the last group."""

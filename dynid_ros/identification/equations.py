@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 import numpy as np
@@ -22,6 +22,7 @@ from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass
+from dynid_ros.signals.driver_filter_choice import Passage
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,20 +77,23 @@ class Equations(ABC, Generic[AnyColumns]):
     def factors(self, columns: AnyColumns) -> NormalEquations[AnyColumns]:
         """Compressed equations."""
         factors = NormalEquations(columns, self.sizes, self.share)
-        first = np.cumsum([0, *factors.stretches])
         for block in self.blocks(columns):
-            recording = block.recording
-            start, end = self.spans[recording]
-            count = factors.stretches[recording]
-            index = np.clip(((block.time - start) / (end - start) * count).astype(int), 0, count - 1)
-            group = 2 * (first[recording] + index) + (block.speed >= self.fast)
-            for labels, add in ((group, factors.add), (block.kind, factors.add_kind)):
-                for label in () if labels is None else np.unique(labels):
-                    own = np.flatnonzero(labels == label)
-                    # Samples next to each other take no copy.
-                    rows = slice(own[0], own[-1] + 1) if own[-1] - own[0] == len(own) - 1 else own
-                    add(int(label), [matrix[rows] for matrix in block.rows], block.torque[rows])
+            self._add(block, factors)
         return factors
+
+    def _add(self, block: EquationBlock, factors: NormalEquations[AnyColumns]) -> None:
+        """Add the equations of a block to the groups and kinds of motion of its samples."""
+        recording = block.recording
+        start, end = self.spans[recording]
+        count = factors.stretches[recording]
+        index = np.clip(((block.time - start) / (end - start) * count).astype(int), 0, count - 1)
+        group = 2 * (sum(factors.stretches[:recording]) + index) + (block.speed >= self.fast)
+        for labels, add in ((group, factors.add), (block.kind, factors.add_kind)):
+            for label in () if labels is None else np.unique(labels):
+                own = np.flatnonzero(labels == label)
+                # Samples next to each other take no copy.
+                rows = slice(own[0], own[-1] + 1) if own[-1] - own[0] == len(own) - 1 else own
+                add(int(label), [matrix[rows] for matrix in block.rows], block.torque[rows])
 
 
 # Kinds of motion: samples with similar positions and velocities of all joints.
@@ -133,6 +137,10 @@ class MotionKinds:
 
 BLOCK_EDGES = 8
 """Samples in a block, in filter edges: both its edges are computed twice."""
+WINDOW_REACHES = 4
+"""Length of a window, in reaches of its filters, where several filters of the driver are compared."""
+SEARCH_RATE_RATIO = 8.0
+"""Smallest ratio of the rate of these windows to the cutoff frequency: delays are interpolated linearly."""
 FAST_QUANTILE = 0.6
 """Quantile of speed above which a sample is fast: to see how a model does beyond the speeds that it was fitted to."""
 
@@ -185,6 +193,60 @@ class LinkEquations(Equations[AnyColumns]):
             for start in range(0, len(kept), step):
                 yield self._block(columns, int(owner), part, low_pass, kept[start : start + step], memory=memory)
 
+    def factors_through(
+        self, columns: AnyColumns, passages: Sequence[Passage], friction_columns: Sequence[NDArray], max_samples: int
+    ) -> list[NormalEquations[AnyColumns]]:
+        """Return the compressed equations whose columns passed each of several filters, of a part of the samples.
+
+        The low-pass precedes the filters of the driver, which then act on few samples: linear filters commute.
+
+        Args:
+            columns: columns of the equations.
+            passages: filters of the driver, one for each of the returned equations.
+            friction_columns: for each joint the mask (k_j,) of its columns of friction.
+            max_samples: rough number of equations of a joint; more recordings contribute windows at even distances.
+        """
+        sums = [NormalEquations(columns, self.sizes, self.share) for _ in passages]
+        drivers = [passage.driver for passage in passages if passage.driver is not None]
+        every = max(1, round(self.n_samples / max_samples))
+        number = 0
+        for owner, (part, low_pass) in zip(self._owner, self._filtered(), strict=True):
+            kept = np.arange(len(part.time))[kept_rows(part, low_pass)]
+            step = _divisor(low_pass.decimation, part.rate / (SEARCH_RATE_RATIO * low_pass.cutoff))
+            reach = 2 * low_pass.edge + max((driver.settling(part.rate) for driver in drivers), default=0)
+            size = max(1, WINDOW_REACHES * reach // low_pass.decimation)
+            memory = columns.memory(part.motion.position)
+            for start in range(0, len(kept), size):
+                number += 1
+                if number % every:
+                    continue
+                chosen = kept[start : start + size]
+                first = max(chosen[0] % step, chosen[0] - reach // step * step)
+                window = slice(first, min(len(part.time), chosen[-1] + reach + 1))
+                rows = [low_pass.filter(joint)[::step] for joint in self._rows(columns, part, window, memory)]
+                torque = low_pass.filter(part.torque[window])[chosen - first]
+                inner = (chosen - first) // step
+                kind = self._kinds.of(*self._state(part, chosen))
+                block = EquationBlock(
+                    int(owner),
+                    part.time[chosen],
+                    self._speed(part, chosen),
+                    kind,
+                    [joint[inner] for joint in rows],
+                    torque,
+                )
+                for passage, factors in zip(passages, sums, strict=True):
+                    passed = block.rows
+                    if passage.driver is not None:
+                        passed = [passage.driver.filter(joint, part.rate / step)[inner] for joint in rows]
+                    if passage.of_friction_alone:
+                        passed = [
+                            np.where(mask, new, old)
+                            for mask, new, old in zip(friction_columns, passed, block.rows, strict=True)
+                        ]
+                    self._add(replace(block, rows=passed), factors)
+        return sums
+
     @property
     def noise_factor(self) -> float:
         """Factor by which the low-pass reduces white noise, see `LowPass.noise_factor`."""
@@ -216,17 +278,29 @@ class LinkEquations(Equations[AnyColumns]):
         reach = 2 * low_pass.edge + self.signals.settling(part.rate)
         first = max(0, kept[0] - reach)
         last = min(len(part.time), kept[-1] + reach + 1)
-        pieces = []
-        for block in blocks(last - first):
-            window = slice(first + block.start, min(first + block.stop, last))
-            before = {key: direction[window] for key, direction in memory.items()}
-            position, velocity, acceleration = (x[window] for x in part.motion)
-            pieces.append(columns.rows(position, velocity, acceleration, before))
-        joints = (self.signals.reported(np.concatenate(joint), part.rate) for joint in zip(*pieces, strict=True))
-        rows = [low_pass.filter(joint)[kept - first] for joint in joints]
+        joints = self._rows(columns, part, slice(first, last), memory)
+        rows = [low_pass.filter(self.signals.reported(joint, part.rate))[kept - first] for joint in joints]
         torque = low_pass.filter(part.torque[first:last])[kept - first]
         kind = self._kinds.of(*self._state(part, kept))
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
+
+    def _rows(self, columns: AnyColumns, part: LinkSegment, window: slice, memory: Memory) -> Iterator[NDArray]:
+        """Yield for each joint the unfiltered matrix (M, k_j) of a window of a segment."""
+        pieces = []
+        for block in blocks(window.stop - window.start):
+            piece = slice(window.start + block.start, min(window.start + block.stop, window.stop))
+            before = {key: direction[piece] for key, direction in memory.items()}
+            position, velocity, acceleration = (x[piece] for x in part.motion)
+            pieces.append(columns.rows(position, velocity, acceleration, before))
+        for joint in zip(*pieces, strict=True):
+            yield np.concatenate(joint)
+
+
+def _divisor(number: int, limit: float) -> int:
+    """Return the largest divisor of a number that is at most a limit; at least 1."""
+    return max(
+        divisor for divisor in range(1, number + 1) if number % divisor == 0 and (divisor <= limit or divisor == 1)
+    )
 
 
 def kept_rows(part: LinkSegment, low_pass: LowPass) -> slice:

@@ -13,6 +13,8 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals import LowPass
+from dynid_ros.signals.driver_filter import DriverFilter
+from dynid_ros.signals.driver_filter_choice import Passage
 
 # Samples as equations: any number in flat memory, and nothing that is not a number.
 
@@ -213,6 +215,47 @@ def test_several_recordings_and_gaps(columns):
     assert not np.any((time > 6.9) & (time < 7.7))
     squares = sum(np.sum(part.motion.velocity**2, axis=0) for part in together.segments)
     np.testing.assert_allclose(together.speed_rms**2, squares / sum(len(part.time) for part in together.segments))
+
+
+DRIVER_FILTERS = (
+    DriverFilter(1.5, 2),
+    DriverFilter(1.5, 3, delay=0.02),
+    DriverFilter(1.5, 4, zero_phase=True),
+    DriverFilter(delay=0.01),
+)
+
+
+@pytest.mark.parametrize("rate", [200.0, 1000.0])
+def test_filters_compared_together_are_those_of_the_final_equations(columns, rate):
+    recording = run(rate, 16.0)
+    equations = LinkEquations(SIGNALS, [recording])
+    passages = [Passage(driver) for driver in DRIVER_FILTERS]
+    no_friction = [np.zeros(len(of_joint), dtype=bool) for of_joint in columns.of_joint]
+    together = equations.factors_through(columns, passages, no_friction, max_samples=10_000)
+    for driver, found in zip(DRIVER_FILTERS, together, strict=True):
+        expected = LinkEquations(replace(SIGNALS, driver=driver), [recording]).factors(columns)
+        assert found.counts.sum() == expected.counts.sum()
+        for joint in range(3):
+            gram = expected.sums[joint].sum(axis=0)
+            size = np.sqrt(np.diag(gram))
+            size[size == 0.0] = 1.0
+            assert np.abs((found.sums[joint].sum(axis=0) - gram) / np.outer(size, size)).max() < 0.02
+
+
+def test_friction_alone_may_pass_a_filter_and_long_recordings_are_thinned(columns):
+    equations = LinkEquations(SIGNALS, [run(200.0, 60.0)])
+    friction = [of_joint >= columns.n_inertial for of_joint in columns.of_joint]
+    passages = [Passage(), Passage(DRIVER_FILTERS[0]), Passage(DRIVER_FILTERS[0], of_friction_alone=True)]
+    plain, filtered, alone = equations.factors_through(
+        columns, passages, friction, max_samples=equations.n_samples // 3
+    )
+    assert 0.2 < plain.counts.sum() / equations.n_samples < 0.5
+    for joint, mask in enumerate(friction):
+        columns_of_links = np.flatnonzero(~mask)
+        columns_of_friction = np.flatnonzero(mask)
+        for columns_of, expected in ((columns_of_links, plain), (columns_of_friction, filtered)):
+            block = np.ix_(columns_of, columns_of)
+            np.testing.assert_allclose(alone.sums[joint].sum(axis=0)[block], expected.sums[joint].sum(axis=0)[block])
 
 
 def test_two_fifths_of_the_samples_are_fast(columns):

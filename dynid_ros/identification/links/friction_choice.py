@@ -198,9 +198,13 @@ class HeldOutLosses:
         columns: all columns.
         grams: normal equations of the folds, of all columns.
         prior: (10 n,) physically possible nominal parameters.
+        weight: weight of the prior; None: the best of `PRIOR_WEIGHTS` for the first friction models.
+
+    Attributes:
+        weight: weight of the prior.
     """
 
-    def __init__(self, columns: LinkColumns, grams: FoldGrams, prior: NDArray):
+    def __init__(self, columns: LinkColumns, grams: FoldGrams, prior: NDArray, weight: float | None = None):
         self._columns = columns
         self._grams = grams
         combinations = columns.base.combinations
@@ -209,7 +213,7 @@ class HeldOutLosses:
         self._power = grams.factors.relative_power(columns.size)
         first = columns.chosen(columns.first)
         bounded = columns.nonnegative(columns.first)
-        self._weight = min(PRIOR_WEIGHTS, key=lambda weight: grams.mean(self.of_columns(first, bounded, weight)))
+        self.weight = weight or min(PRIOR_WEIGHTS, key=lambda trial: grams.mean(self.of_columns(first, bounded, trial)))
 
     def of_joints(self, joints: Sequence[JointFriction]) -> NDArray:
         """Return the losses (F, n) per fold and joint, given a friction model for each joint."""
@@ -220,7 +224,7 @@ class HeldOutLosses:
         penalty = np.diag(FRICTION_WEIGHT * self._power[chosen] * nonnegative)
         center = np.zeros(len(chosen))
         n_base = len(self._center)
-        penalty[:n_base, :n_base] = (weight or self._weight) * self._penalty
+        penalty[:n_base, :n_base] = (weight or self.weight) * self._penalty
         center[:n_base] = self._center
         return self._grams.losses(chosen, penalty, center, nonnegative)
 

@@ -22,6 +22,7 @@ from dynid_ros.identification.gravity_direction import (
     turn_information,
 )
 from dynid_ros.identification.links.coupling_choice import choose_coupling
+from dynid_ros.identification.links.filter_choice import choose_with_filter
 from dynid_ros.identification.links.friction_choice import refuse_unseen
 from dynid_ros.identification.links.link_estimators import (
     ERROR_KINDS,
@@ -80,7 +81,7 @@ class LinkIdentification:
         torque_gain_error: standard deviation of the relative error of each joint's torque gain. It moves all parameters
             of a joint in proportion, so no residual shows it.
         torque_filter: filter that the driver applied to the torque, and that the model passes too; None: no filter;
-            "auto": the detected low-pass, if there is one.
+            "auto": the low-pass that predicts held-out samples better than any model without it, if there is one.
         gravity_direction: "given": direction of the robot; "estimated": estimated with the links, whose intervals allow
             for it; "imu": by the recordings' `sensor_msgs/Imu`.
         imu_topic: topic of the IMU; empty: the only one.
@@ -125,8 +126,8 @@ class LinkIdentification:
     )
     torque_filter: DriverFilter | str | None = setting(
         AUTO,
-        "filter of the driver on the torque: auto, a low-pass where one surely cut the motion; none; or some of "
-        "cutoff=HZ, order=N, delay=S, zero_phase with commas between",
+        "filter of the driver on the torque: auto, a low-pass where it predicts held-out samples better; none; or "
+        "some of cutoff=HZ, order=N, delay=S, zero_phase with commas between",
         symbol="FILTER",
         read=driver_filter,
     )
@@ -195,6 +196,8 @@ class LinkIdentification:
 
     def _identify(self, data: LinkData) -> LinkResult:
         structure = self._choose_structure(data)
+        if self.torque_filter == AUTO and self.equations == "filtered" and data.recordings:
+            structure = choose_with_filter(structure, self._choose_structure)
         base = estimate_base_parameters(structure, self.estimator, self._error_model)
         require_sound_data(structure, base)
         links = estimate_links(structure, base, self.estimator, self.prior_weight)
@@ -205,7 +208,7 @@ class LinkIdentification:
         return ErrorModel(self.errors, self.torque_gain_error)
 
     def _choose_structure(self, data: LinkData) -> LinkStructure:
-        """Choose coupled joints, direction of gravity and friction; the filter of the driver belongs to the data.
+        """Choose coupled joints, direction of gravity and friction for data with a given filter of the driver.
 
         Each choice precedes those that depend on it: coupling is visible with the simplest friction, and the direction
         of gravity hardly depends on friction, while friction is judged by residuals without either error.

@@ -1,8 +1,8 @@
 """Structure of the link equations: the answer to "which model?", before "which numbers?".
 
-The structure consists of the joints that share a motor, the low-pass filter of the driver, the direction of gravity and
-the friction terms of each joint. The choices are made in this order, each by how well it predicts held-out samples or
-explains the torques.
+The structure consists of the joints that share a motor, the direction of gravity and the friction terms of each joint.
+The choices are made in this order, each by how well it predicts held-out samples or explains the torques. The low-pass
+filter of the driver is chosen together with the whole structure, see `filter_choice`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
-from dynid_ros.checks.low_pass import sure_low_pass
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
@@ -41,12 +39,6 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import DriverFilter
 
 EQUATIONS: dict[str, type[LinkEquations]] = {"filtered": LinkEquations, "integral": IntegralEquations}
-TRIAL_FRICTION = JointFriction(offset=True, sliding_length=1e-3)
-"""Friction of any arm: steps at reversals show a low-pass best, and most arms have them as late as these."""
-MAX_CUTOFF_FACTOR = 2.0
-"""Largest factor of error of the detected cutoff, which is fitted to a thousand samples."""
-CUTOFF_TOLERANCE = 0.01
-"""Relative tolerance of the cutoff."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +63,17 @@ class LinkData:
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
 
+    def with_driver(self, driver: DriverFilter, remark: str) -> LinkData:
+        """Return the data with a filter of the driver on the torques, and the reason for it."""
+        signals = replace(self.signals, driver=driver)
+        selected = [recording.select(self.robot.joint_names) for recording in self.recordings]
+        return replace(
+            self,
+            signals=signals,
+            equations=LinkEquations(signals, selected),
+            remarks=(*self.remarks, f"torque as the driver reports it, {remark}"),
+        )
+
 
 def prepare_data(
     robot: RobotModel,
@@ -86,7 +89,7 @@ def prepare_data(
         recordings: recordings or their files.
         form: key of `EQUATIONS`.
         cutoffs: cutoff frequencies of the equations and of the positions, Hz; None: chosen from the motion.
-        torque_filter: filter that the driver applied to the torques, "auto" or None.
+        torque_filter: filter that the driver applied to the torques; "auto" (see `filter_choice`) or None: no filter.
 
     Raises:
         RecordingError: a joint of the arm is missing in a recording.
@@ -95,15 +98,11 @@ def prepare_data(
     given = read_all(recordings, robot.joint_names)
     selected = [recording.select(robot.joint_names) for recording in given]
     signals = LinkSignals.choose(selected, *cutoffs)
-    chosen_by = "as given"
-    if isinstance(torque_filter, str):
-        chosen_by = "by the torques themselves"
-        torque_filter = choose_torque_filter(robot, signals, selected) if form == "filtered" else None
-    signals = replace(signals, driver=torque_filter)
+    remarks: tuple[str, ...] = ()
+    if isinstance(torque_filter, DriverFilter):
+        signals = replace(signals, driver=torque_filter)
+        remarks = (f"torque as the driver reports it, as given: {torque_filter}",)
     positions = _recorded_positions(selected)
-    filter_remarks = (
-        () if torque_filter is None else (f"torque as the driver reports it, {chosen_by}: {torque_filter}",)
-    )
     return LinkData(
         robot.with_posture({joint: float(np.median(values)) for joint, values in positions.items()}),
         EQUATIONS[form](signals, selected),
@@ -111,7 +110,7 @@ def prepare_data(
         tuple(recording.source for recording in given),
         tuple(given),
         {joint: (float(values.min()), float(values.max())) for joint, values in positions.items()},
-        (*_delay_remarks(given), *filter_remarks),
+        (*_delay_remarks(given), *remarks),
     )
 
 
@@ -123,38 +122,6 @@ def _delay_remarks(recordings: Sequence[Recording]) -> list[str]:
         for delay in delays
     ]
     return [f"torque by the commands of the drives, which act after {', '.join(words)}"] if words else []
-
-
-def choose_torque_filter(
-    robot: RobotModel, signals: LinkSignals, recordings: Sequence[Recording]
-) -> DriverFilter | None:
-    """Return the low-pass that filtered the torques within the band of the motion, or None.
-
-    Args:
-        robot: the arm.
-        signals: filters of the recordings.
-        recordings: recordings with the robot's joints in its order.
-
-    Raises:
-        IdentificationError: a recording is too short.
-    """
-    found = sure_low_pass(robot, recordings)
-    if found is None or found.cutoff is None:
-        return None
-    columns = LinkColumns.of(robot, FrictionModel(TRIAL_FRICTION))
-    first = np.log(found.cutoff)
-    chosen = columns.chosen(columns.first)
-
-    def at(logarithm: float) -> DriverFilter:
-        return replace(found, cutoff=float(f"{np.exp(logarithm):.3g}"))
-
-    def misfit(logarithm: float) -> float:
-        equations: LinkEquations[LinkColumns] = LinkEquations(replace(signals, driver=at(logarithm)), recordings)
-        _, noise = WeightedProblem(equations.factors(columns), chosen).weighted()
-        return float(np.log(noise[noise > 0]).sum())
-
-    bounds = first - np.log(MAX_CUTOFF_FACTOR), first + np.log(MAX_CUTOFF_FACTOR)
-    return at(minimize_scalar(misfit, bounds=bounds, method="bounded", options={"xatol": CUTOFF_TOLERANCE}).x)
 
 
 def _recorded_positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from gate_recordings import sound_case
 from load_experiments import LoadConditions, draw
 
 from dynid_ros.errors import IdentificationError
@@ -52,7 +53,7 @@ def test_it_is_found_to_a_few_percent_and_the_model_is_what_it_would_be_without(
     assert (found.order, found.zero_phase) == (TRUTH.order, False)
     assert found.cutoff == pytest.approx(TRUTH.cutoff, rel=0.03)
     remark = next(remark for remark in links().remarks if "as the driver reports it" in remark)
-    assert "by the torques themselves" in remark
+    assert "by the prediction of held-out samples" in remark
     assert str(found) in remark
     sound, ignored = error_of_rigid_torque(links(filtered=False)), error_of_rigid_torque(links(None))
     assert error_of_rigid_torque(links()) < sound + 0.02 < ignored / 3
@@ -98,3 +99,25 @@ def test_a_load_that_is_followed_live_refuses_such_an_arm():
 def test_what_cannot_be_is_refused(settings, said):
     with pytest.raises(IdentificationError, match=said):
         LinkIdentification(experiment().robot, FRICTION, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arm", "seed"), [("ur10", 2), ("meca500", 4)])
+def test_zero_phase_filter_of_a_file_predicts_as_well_as_the_best_by_hand(arm, seed):
+    """The first 60 % of a motion predict the rest, whose torque passed the same filter."""
+    case = sound_case(np.random.default_rng(424200 + seed), "public", motion="fast", name=arm)
+    rate = 1 / float(np.median(np.diff(case.recording.time)))
+    truth = DriverFilter(min(1.8, 0.8 * case.bandwidth), order=4, zero_phase=True)
+    recording = replace(case.recording, torque=truth.filter(case.recording.torque, rate))
+    first = np.arange(recording.n_samples) < 0.6 * recording.n_samples
+    fitted = recording.slice(first)
+    unseen = recording.slice(~first)
+
+    def error(torque_filter) -> float:
+        model = LinkIdentification(case.robot, torque_filter=torque_filter).fit(fitted).model
+        return float(np.sqrt(np.mean((model.predict_recording(unseen) - unseen.torque) ** 2, axis=0)).sum())
+
+    by_hand = [replace(truth, cutoff=truth.cutoff * factor) for factor in (0.9, 1.0, 1.1)]
+    chosen = error(AUTO)
+    assert chosen < 1.1 * min(map(error, by_hand))
+    assert chosen < 0.8 * error(None)

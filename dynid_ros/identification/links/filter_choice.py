@@ -1,0 +1,127 @@
+"""Choice of the driver's low-pass together with friction, by the prediction of held-out samples.
+
+A low-pass of the torque and friction that builds up slowly can replace each other. Both orders are therefore tried:
+the filter is chosen with the simplest friction, and with the friction that was chosen without a filter. Friction is
+chosen again with each filter, and the models as a whole are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynid_ros.checks.low_pass import screen_low_pass
+from dynid_ros.checks.torque_model import SYSTEMATIC_ERROR
+from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
+from dynid_ros.estimation.selection import ForwardSelection
+from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.links.friction_choice import HeldOutLosses
+from dynid_ros.identification.links.link_structure import LinkData, LinkStructure
+from dynid_ros.model.friction import JointFriction
+from dynid_ros.model.link_columns import LinkColumns
+from dynid_ros.signals.driver_filter import DriverFilter
+from dynid_ros.signals.driver_filter_choice import (
+    MIN_FILTER_GAIN_PER_JOINT,
+    FilterChoice,
+    Passage,
+    choose_driver_filter,
+)
+
+MAX_SEARCH_SAMPLES = 3000
+"""Rough number of equations of a joint that suffices to compare filters."""
+MAX_PASSAGES = 12
+"""Number of filters whose equations are held in memory together."""
+
+
+def choose_with_filter(structure: LinkStructure, choose: Callable[[LinkData], LinkStructure]) -> LinkStructure:
+    """Return the structure with the filter of the driver that held-out samples support, or the given structure.
+
+    Args:
+        structure: structure chosen without a filter.
+        choose: function that chooses the structure for data with a filter.
+    """
+    data = structure.data
+    recordings = [recording.select(structure.robot.joint_names) for recording in data.recordings]
+    screened = screen_low_pass(structure.robot, recordings)
+    if screened is None:
+        return structure
+    start, bandwidth = screened
+    found = dict[DriverFilter, FilterChoice]()
+    for joints in dict.fromkeys((structure.columns.first, structure.joints)):
+        choice = _FilteredModels(structure, joints, start).choose(bandwidth)
+        if choice is not None:
+            found.setdefault(choice.driver, choice)
+    structures = [
+        choose(data.with_driver(choice.driver, f"by the prediction of held-out samples: {choice}"))
+        for choice in found.values()
+    ]
+    losses = {id(model): _held_out_errors(model) for model in (structure, *structures)}
+    selection = ForwardSelection(_grams(structure), lambda model: losses[id(model)], structure)
+    n_joints = structure.robot.n_joints
+    selection.try_models(structures, lambda _, error: max(MIN_FILTER_GAIN_PER_JOINT * n_joints, error))
+    return selection.model
+
+
+def _grams(structure: LinkStructure) -> FoldGrams:
+    """Return the normal equations of the folds of a structure."""
+    return FoldGrams(structure.factors, structure.base_problem.weighted()[1])
+
+
+def _held_out_errors(structure: LinkStructure) -> NDArray:
+    """Return the mean squared errors on held-out samples (F, n) of a structure, with the systematic error."""
+    grams = _grams(structure)
+    losses = HeldOutLosses(structure.columns, grams, structure.prior).of_joints(structure.joints)
+    return losses * grams.noise**2 + (SYSTEMATIC_ERROR * structure.base_problem.torque_rms()) ** 2
+
+
+class _FilteredModels:
+    """Link equations with one friction model of each joint, whose torque passes a filter.
+
+    Noise and weight of the prior are those of the model with the first filter, which fits best.
+
+    Args:
+        structure: structure with data without a filter.
+        joints: (n,) friction terms and shapes.
+        start: first filter.
+    """
+
+    def __init__(self, structure: LinkStructure, joints: Sequence[JointFriction], start: DriverFilter):
+        self._equations = structure.data.equations
+        self._prior = structure.prior
+        self._start = start
+        loads = structure.columns.friction(joints).load_parameters
+        self._columns = LinkColumns(
+            structure.robot, [(joint,) for joint in joints], structure.columns.coupled, None, loads
+        )
+        terms = self._columns.chosen(joints)[self._columns.n_inertial :]
+        names = self._columns.friction(joints).names(structure.robot)
+        of_friction = [term for term, name in zip(terms, names, strict=True) if not name.startswith("rotor_inertia")]
+        self._friction_columns = [np.isin(columns, of_friction) for columns in self._columns.of_joint]
+        factors = self._factors([Passage(start)])[0]
+        problem = WeightedProblem(factors, self._columns.independent(joints))
+        self._grams = FoldGrams(factors, problem.weighted()[1])
+        self._weight = HeldOutLosses(self._columns, self._grams, self._prior).weight
+        self._floor = SYSTEMATIC_ERROR * problem.torque_rms() / self._grams.noise
+
+    def choose(self, bandwidth: float) -> FilterChoice | None:
+        """Return the filter that held-out samples support, or None, given the bandwidth of the motion, Hz."""
+        if not self._grams.folds:
+            return None
+        return choose_driver_filter(self._losses, self._grams, bandwidth, self._start)
+
+    def _losses(self, passages: Sequence[Passage]) -> list[NDArray]:
+        """Return the held-out losses (F, n) of each hypothesis, with the systematic error."""
+        losses = []
+        for first in range(0, len(passages), MAX_PASSAGES):
+            for factors in self._factors(passages[first : first + MAX_PASSAGES]):
+                grams = FoldGrams(factors, self._grams.noise)
+                held_out = HeldOutLosses(self._columns, grams, self._prior, self._weight)
+                losses.append(held_out.of_joints(self._columns.first) + self._floor**2)
+        return losses
+
+    def _factors(self, passages: Sequence[Passage]) -> list[NormalEquations[LinkColumns]]:
+        assert isinstance(self._equations, LinkEquations)
+        return self._equations.factors_through(self._columns, passages, self._friction_columns, MAX_SEARCH_SAMPLES)
