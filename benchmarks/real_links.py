@@ -1,20 +1,24 @@
 """Links of real robots, judged on kinds of motion that were not fitted. Needs the recordings in DYNID_DATA.
 
-python -m benchmarks.real_links [--robot kuka_lwr4] [--without memory] [--friction coulomb,viscous,offset] [--weight 1]
+python -m benchmarks.real_links [--robot kuka_lwr4] [--friction coulomb,viscous,offset] [--weight 1]
 
 How recordings are divided stands in benchmarks/divisions.yaml. Everything is chosen by the identification itself from
 what it is fitted to, unless an option gives it. Torque and prediction pass the same low-pass; all samples from the
 first to the last motion count. Each joint: RMS of the error in N m, and as a share of the torque's RMS; the mean share
-is over joints that move in what is predicted: of one that stands, friction is not known.
+is over joints that move in what is predicted: of one that stands, friction is not known. Last come the ratios of the
+mean share, and of the RMS error of these joints pooled, to those of ordinary least squares with Coulomb friction,
+viscous friction and an offset: below one, this package predicts better.
 """
 
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # known problems are shared with the tests
 
@@ -22,21 +26,15 @@ from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import compare
-from dynid_ros.identification.links import friction_choice
+from dynid_ros.identification.links.link_result import LinkResult
+from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.friction_terms import friction_terms
 from dynid_ros.recording import Recording
 
 DIVISIONS = Path(__file__).parent / "divisions.yaml"
 COUPLED = {"staubli_tx40": [("joint_5", "joint_6")]}
 """Given where friction is; a fit that chooses friction finds them."""
-WITHOUT = {
-    "memory": ("SLIDING_LENGTHS", ()),
-    "stribeck": ("STRIBECK", ()),
-    "load": ("LOADS", (False,)),
-    "saturation": ("SATURATIONS", ()),
-    "spring": ("SPRINGS", (False,)),
-}
-"""What is tried for a joint, and the constant that holds it."""
+ORDINARY_FRICTION = JointFriction(offset=True)
 MOVES = 0.01
 """rad."""
 
@@ -51,6 +49,14 @@ def stretches(robot: str, rows: list[list]) -> list[Recording]:
     return found
 
 
+def unseen_errors(result: LinkResult, unseen: Sequence[Recording]) -> tuple[NDArray, NDArray, NDArray]:
+    """Return RMS error and RMS torque (n,) of unseen motion, and a mask (n,) of the joints that move in it."""
+    parts = [compare(result.model, run)[1:] for run in unseen]
+    measured, predicted = (np.concatenate(values) for values in zip(*parts, strict=True))
+    moves = np.max([np.ptp(run.position, axis=0) for run in unseen], axis=0) > MOVES
+    return np.sqrt(np.mean((measured - predicted) ** 2, axis=0)), np.sqrt(np.mean(measured**2, axis=0)), moves
+
+
 def main() -> None:
     """Print a table for each robot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -58,17 +64,14 @@ def main() -> None:
     parser.add_argument("--robot", choices=divisions, action="append")
     parser.add_argument("--estimator", default="consistent")
     parser.add_argument("--friction", default="auto", type=friction_terms)
-    parser.add_argument("--without", choices=WITHOUT, action="append", default=[], help="what is not to be tried")
     parser.add_argument("--weight", type=float, help="of the URDF; default: chosen")
     parser.add_argument("--terms", action="store_true", help="print what was chosen")
     options = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(MISSING)
-    for term in options.without:
-        setattr(friction_choice, *WITHOUT[term])
     means = {}
     for robot in options.robot or divisions:
-        shares, sums, seconds = [], [], 0.0
+        shares, sums, against, seconds = [], [], [], 0.0
         for kind, division in divisions[robot].items():
             model = real_robot(robot)
             start = time.perf_counter()
@@ -81,20 +84,38 @@ def main() -> None:
             ).fit(*stretches(robot, division["fit"]))
             seconds += time.perf_counter() - start
             unseen = stretches(robot, division["unseen"])
-            parts = [compare(result.model, run)[1:] for run in unseen]
-            measured, predicted = (np.concatenate(values) for values in zip(*parts, strict=True))
-            moves = np.max([np.ptp(run.position, axis=0) for run in unseen], axis=0) > MOVES
-            rms = np.sqrt(np.mean((measured - predicted) ** 2, axis=0))
-            share = rms / np.sqrt(np.mean(measured**2, axis=0))
+            rms, torque, moves = unseen_errors(result, unseen)
+            ordinary = LinkIdentification(
+                model,
+                friction=ORDINARY_FRICTION,
+                estimator="ordinary",
+                coupled=COUPLED.get(robot, ()),
+                torque_filter=None,
+            ).fit(*stretches(robot, division["fit"]))
+            plain = unseen_errors(ordinary, unseen)[0]
+            share = rms / torque
             shares.append(share[moves].mean())
             sums.append(rms[moves].sum())
+            ratios = (
+                shares[-1] / (plain / torque)[moves].mean(),
+                np.linalg.norm(rms[moves]) / np.linalg.norm(plain[moves]),
+            )
+            against.append(ratios)
             cells = "".join(f"{r:8.3f} ({s:4.0%})" for r, s in zip(rms, share, strict=True))
-            print(f"{robot}: {kind:<26} mean {shares[-1]:6.2%} sum {sums[-1]:7.3f} N m {cells}", flush=True)
+            print(
+                f"{robot}: {kind:<26} mean {shares[-1]:6.2%} sum {sums[-1]:7.3f} N m {cells}"
+                f"  to ordinary: mean {ratios[0]:.2f}, pooled {ratios[1]:.2f}",
+                flush=True,
+            )
             if options.terms:
                 for remark in result.remarks:
                     print("   ", remark)
         means[robot] = np.mean(shares)
-        print(f"{robot}: mean of {len(shares)}: {means[robot]:.2%}, sum {np.mean(sums):.3f} N m; fits {seconds:.1f} s")
+        mean, pooled = np.mean(against, axis=0)
+        print(
+            f"{robot}: mean of {len(shares)}: {means[robot]:.2%}, sum {np.mean(sums):.3f} N m; to ordinary: "
+            f"mean {mean:.2f}, pooled {pooled:.2f}; fits {seconds:.1f} s"
+        )
     print(f"mean of all robots: {np.mean(list(means.values())):.2%}")
 
 
