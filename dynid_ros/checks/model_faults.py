@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid_ros.checks.drift import check_drift
+from dynid_ros.checks.drive_gains import check_drive_gains, with_drive_remedy
 from dynid_ros.checks.effort_convention import GravitySigns, check_effort, check_scale
 from dynid_ros.checks.encoder_zero import OffsetHypotheses
 from dynid_ros.checks.falling_torque import explains_more, falling_findings, falling_joints
@@ -72,6 +73,10 @@ def check_model(
         robot: robot model with the gravity of its mounting.
         undecided: list that receives the faults which the recordings cannot show; None to omit them.
     """
+    return [with_drive_remedy(finding, recordings) for finding in _model_findings(recordings, robot, undecided)]
+
+
+def _model_findings(recordings: Sequence[Recording], robot: RobotModel, undecided: list[str] | None) -> list[Finding]:
     source = ", ".join(part.source for part in recordings)
     effort = list(check_effort(recordings, robot))
     everything = motion_samples(recordings)
@@ -115,6 +120,7 @@ def check_model(
         *offsets.explanations(),
     ]
     findings = [_with_dh_hint(finding, robot) for finding in _likeliest(explanations, effort, source)]
+    findings = findings or list(check_drive_gains(recordings, problem, source))
     if not findings and _inconsistent(problem, source):
         # In motions of a few degrees friction that builds up slowly looks like joints of several arms.
         findings = _inconsistent(problem.presliding, source)

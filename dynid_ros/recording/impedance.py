@@ -80,7 +80,7 @@ def equivalent_positions(command: CommandSeries) -> CommandSeries:
 
 
 def _impedance_torque(recording: Recording, delay: float) -> NDArray:
-    """Return the torques (N, n), N m (N); NaN before the first command acts."""
+    """Return the torques (N, n), N m (N); NaN before the first command, which counts from its time stamp on."""
     command = recording.command
     assert command is not None
     assert command.stiffness is not None
@@ -101,7 +101,7 @@ def _impedance_torque(recording: Recording, delay: float) -> NDArray:
         drive, k, d = (np.diff(path.integral(edges), axis=0)[0] / step for path in paths)
         begin = command.time[np.argmax(np.isfinite(command.position[:, j]))]
         value = drive - k * recording.position[:, j] - d * velocity[:, j]
-        torque[:, j] = np.where(edges[1] < begin, np.nan, value)
+        torque[:, j] = np.where(time + step / 2 < begin, np.nan, value)
     return torque
 
 

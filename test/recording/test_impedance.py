@@ -34,7 +34,7 @@ def test_torque_is_that_of_the_drive():
 
 
 def test_a_command_acts_after_its_delay_until_the_next():
-    command = CommandSeries([0.0, 0.5], [[1.0], [2.0]])
+    command = CommandSeries([0.1, 0.5], [[1.0], [2.0]])
     still = Recording(["a"], TIME, np.zeros((101, 1)), np.zeros((101, 1)), np.full((101, 1), np.nan), command=command)
     torque = with_impedance_torque(still, impedance(stiffness=[10.0], damping=[0.0], delay=0.1)).torque[:, 0]
     np.testing.assert_allclose(torque[(TIME > 0.11) & (TIME < 0.59)], 10.0)

@@ -1,0 +1,51 @@
+"""Wrong gains and weak drives in MIT mode, on two levers in MuJoCo."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+
+from mit_arms import recorded, two
+
+from dynid_ros.checks.all_checks import check
+from dynid_ros.checks.drive_gains import SATURATED_KIND
+from dynid_ros.checks.finding import CURRENT
+from dynid_ros.recording import EffortConvention
+from dynid_ros.recording.impedance import with_impedance_torque
+
+
+@pytest.fixture(name="arm", scope="module")
+def fixture_arm():
+    return two(seed=2)
+
+
+@pytest.fixture(name="recording", scope="module")
+def fixture_recording(arm):
+    return recorded(arm, 16.0)
+
+
+def findings(arm, recording, factors=(1.0, 1.0)):
+    gains = {name: arm.per_joint(name) * factors for name in ("stiffness", "damping")}
+    convention = EffortConvention("impedance", delay=arm.servos.delay, **gains)
+    return check(with_impedance_torque(recording, convention), arm.robot, True)
+
+
+def test_right_gains_give_no_finding(arm, recording):
+    assert findings(arm, recording) == []
+
+
+@pytest.mark.parametrize("factor", [1.3, 0.7])
+def test_a_wrong_gain_of_one_joint_is_found(arm, recording, factor):
+    (finding,) = findings(arm, recording, (1.0, factor))
+    assert finding.kind == CURRENT
+    assert "stiffness" in finding.fix
+    assert "raw counts" not in str(finding)
+
+
+def test_torques_beyond_the_limit_are_found(arm):
+    weak = replace(arm, servos=replace(arm.servos, force=3.0))
+    weak.robot.limits.effort[:] = np.array([3.0, 3.0])
+    kinds = {finding.kind for finding in findings(weak, recorded(weak, 8.0))}
+    assert SATURATED_KIND in kinds
