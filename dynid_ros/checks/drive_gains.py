@@ -42,8 +42,8 @@ def check_saturation(recording: Recording, settings: CheckSettings) -> Iterator[
                 f"{recording.source}, joint '{name}'",
                 f"its commands ask for up to {np.abs(known).max():.3g} N m (N), beyond its limit of {limit:g} in "
                 f"{100 * share:.2g} % of the samples, so the drive made less torque than computed",
-                "compare stiffness and damping with those sent to the drive; if they are right, move slower, or correct the "
-                "effort limit of the URDF",
+                "compare stiffness and damping with those sent to the drive; if they are right, move slower, or correct "
+                "the effort limit of the URDF",
                 SATURATED_KIND,
             )
 
