@@ -24,6 +24,11 @@ MIN_GAIN_FACTOR = 1.1
 """Smallest factor of error of a gain to report, either way: torque constants of drives are wrong by some percent."""
 GAIN_REMEDY = "compare its stiffness and damping with those sent to the drive, in N m/rad and N m s/rad at the joint"
 
+SATURATION_REMEDY = (
+    "compare stiffness and damping with those sent to the drive; if they are right, move slower, or correct the effort "
+    "limit of the URDF"
+)
+
 
 @recording_check(rank=35)
 def check_saturation(recording: Recording, settings: CheckSettings) -> Iterator[Finding]:
@@ -42,8 +47,7 @@ def check_saturation(recording: Recording, settings: CheckSettings) -> Iterator[
                 f"{recording.source}, joint '{name}'",
                 f"its commands ask for up to {np.abs(known).max():.3g} N m (N), beyond its limit of {limit:g} in "
                 f"{100 * share:.2g} % of the samples, so the drive made less torque than computed",
-                "compare stiffness and damping with those sent to the drive; if they are right, move slower, or correct "
-                "the effort limit of the URDF",
+                SATURATION_REMEDY,
                 SATURATED_KIND,
             )
 

@@ -15,6 +15,7 @@ from dynid_ros.estimation.identifiability import Identifiability
 from dynid_ros.estimation.jackknife import jackknife_covariance, left_out_steps
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal
+from dynid_ros.identification.servo.servo_gravity import servo_gravity_section
 from dynid_ros.identification.servo.servo_runs import (
     ARMATURE,
     COMPLIANCE,
@@ -412,7 +413,19 @@ class ServoResult(Result):
                 for expression, value, error in joint.base()
             ]
             section[name] = entry
-        return {"servos": section}
+        return {"servos": section} | self._gravity()
+
+    def _gravity(self) -> dict:
+        """Return the section `gravity` if the gains of all joints are known, for the compensation of gravity."""
+        if self.held or not all(joint.in_torque for joint in self.joints.values()):
+            return {}
+        estimates = {}
+        for name, joint in self.joints.items():
+            first = joint.layout.first
+            estimates[name] = joint.values[first:], joint.covariance[first:, first:]
+        gains = {name: joint.in_torque["gain"] for name, joint in self.joints.items()}
+        section = servo_gravity_section(self.model, estimates, gains)
+        return {"gravity": section} if section else {}
 
     def document(self) -> dict:
         """Return the content of `identified.yaml`; degrees of freedom are those of each joint."""

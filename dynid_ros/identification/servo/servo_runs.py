@@ -116,6 +116,11 @@ class ServoModel:
                 found[j].append((inertia, rest, self._weight(j, weight[:, j])))
         return tuple(JointColumns(*(np.concatenate(part) for part in zip(*one, strict=True))) for one in found)
 
+    def weight(self, position: NDArray) -> list[NDArray]:
+        """Return the columns (N, c) of the arm's weight at positions (N, n), for each joint."""
+        regressor = self.robot.gravity_regressor(position)
+        return [self._weight(j, regressor[:, j]) for j in range(self.robot.n_joints)]
+
     def _weight(self, joint: int, regressor: NDArray) -> NDArray:
         """Columns (N, c) of the arm's weight, of a regressor (N, 10 m)."""
         base = self.base[joint].reduce(np.column_stack([regressor, np.zeros(len(regressor))]))
