@@ -1,4 +1,4 @@
-"""Arms of drives in MIT mode in MuJoCo: an arm of Unitree's G1, and a Kinova with such drives."""
+"""Arms in MuJoCo of drives in MIT mode (Unitree's G1, a Kinova, two levers), and of servos (TIAGo Pro, Alex)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ TWO = """<robot name="two"><link name="base"/>
 TWO_DRIVES = Servos([40.0, 25.0], [1.5, 1.0], [0.02, 0.012], [0.15, 0.1], [0.2, 0.15], 0.007)
 G1 = Servos([60.0, 60.0, 50.0, 40.0, 25.0, 25.0, 25.0], 1.5, 0.012, 0.35, 0.12, 0.006)
 KINOVA = Servos([80.0, 90.0, 70.0, 30.0, 25.0, 20.0], [2.5, 3.0, 2.0, 0.8, 0.6, 0.5], 0.02, 0.5, 0.4, 0.009)
+TIAGO = Servos([250.0, 250.0, 150.0, 150.0, 60.0, 50.0, 50.0], 8.0, 0.08, 0.6, 1.0, 0.02)
+ALEX = Servos([180.0, 180.0, 120.0, 120.0, 60.0, 60.0, 30.0], 5.0, 0.06, 0.4, 0.8, 0.025)
 FEED_FORWARD = 0.7
 """Part of the URDF's gravity that the controller of these arms feeds forward."""
 
@@ -46,6 +48,20 @@ def kinova(seed: int = 0, **changes: object) -> ServoArm:
     """Six joints of a Kinova's kinematics and links."""
     robot = RobotModel.from_urdf(example_urdf("kinova_description/robots/kinova.urdf"), tip="j2s6s200_link_6")
     return _same_delay(drawn(robot, KINOVA, seed, **changes))
+
+
+def tiago(seed: int = 0, **changes: object) -> ServoArm:
+    """The left arm of a TIAGo Pro on position servos."""
+    urdf = example_urdf("tiago_pro_description/robots/tiago_pro.urdf")
+    robot = RobotModel.from_urdf(urdf, base="torso_lift_link", tip="arm_left_7_link")
+    return drawn(robot, TIAGO, seed, **changes)
+
+
+def alex(seed: int = 0, **changes: object) -> ServoArm:
+    """The left arm of an Alex on position servos."""
+    urdf = example_urdf("alex_description/urdf/alex_nub_hands.urdf")
+    robot = RobotModel.from_urdf(urdf, base="Torso", tip="LeftGripperYawLink")
+    return drawn(robot, ALEX, seed, **changes)
 
 
 def _same_delay(arm: ServoArm) -> ServoArm:

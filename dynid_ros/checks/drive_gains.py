@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dynid_ros.checks.jackknife import Jackknife
 from dynid_ros.checks.torque_model import TorqueProblem, own_columns
 from dynid_ros.recording.recording import Recording
 
-SATURATED_KIND = "saturated drive"
+SATURATED: Final = "saturated drive"
 MIN_SATURATED_SHARE = 0.002
 """Smallest share of samples beyond the limit: single samples may be spikes of a measured velocity."""
 ERROR_SATURATED_SHARE = 0.05
@@ -48,7 +49,7 @@ def check_saturation(recording: Recording, settings: CheckSettings) -> Iterator[
                 f"its commands ask for up to {np.abs(known).max():.3g} N m (N), beyond its limit of {limit:g} in "
                 f"{100 * share:.2g} % of the samples, so the drive made less torque than computed",
                 SATURATION_REMEDY,
-                SATURATED_KIND,
+                SATURATED,
             )
 
 

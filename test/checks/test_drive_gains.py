@@ -10,7 +10,7 @@ pytest.importorskip("mujoco")
 from mit_arms import recorded, two
 
 from dynid_ros.checks.all_checks import check
-from dynid_ros.checks.drive_gains import SATURATED_KIND
+from dynid_ros.checks.drive_gains import SATURATED
 from dynid_ros.checks.finding import CURRENT
 from dynid_ros.recording import EffortConvention
 from dynid_ros.recording.impedance import with_impedance_torque
@@ -48,4 +48,4 @@ def test_torques_beyond_the_limit_are_found(arm):
     weak = replace(arm, servos=replace(arm.servos, force=3.0))
     weak.robot.limits.effort[:] = np.array([3.0, 3.0])
     kinds = {finding.kind for finding in findings(weak, recorded(weak, 8.0))}
-    assert SATURATED_KIND in kinds
+    assert SATURATED in kinds
