@@ -4,6 +4,7 @@ import enum
 import math
 from collections.abc import Callable, Sequence
 
+from dynid_ros.control.added_torques import AddedTorques
 from dynid_ros.control.arm_hold import ArmHold
 from dynid_ros.control.compensator_settings import JointSettings, Timing
 from dynid_ros.control.descent import Descent
@@ -11,7 +12,6 @@ from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_motion import JointMotion
 from dynid_ros.control.joint_state_check import JointStateCheck
 from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MotionWatch, Verdict, explain, pushes
-from dynid_ros.control.planned_motion import PlannedMotion
 from dynid_ros.control.torque_ramp import LOAD_CHANGE_S, TorqueRamp
 from dynid_ros.errors import ControlError
 
@@ -68,7 +68,8 @@ class GravityCompensator:
         self.limited: tuple[str, ...] = ()
         self.joints = joints
         self.motion = JointMotion(len(joints.names))
-        self.plan = PlannedMotion(joints)
+        self._added = AddedTorques(joints)
+        self.plan = self._added.plan
         self._gravity = gravity
         self._feedback = JointFeedback()
         self._timing = timing
@@ -342,14 +343,16 @@ class GravityCompensator:
         if not all(map(math.isfinite, gravity)):
             self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
             return self._fade(time)
-        if self.plan.is_setpoint:
-            self.plan.report(time, self._feedback.desired, self._feedback.speed, [0.0] * len(gravity))
-        motion_torque = getattr(self._gravity, "motion", None) if self._enabled else None
-        planned = self.plan.torque(time, position, gravity, motion_torque, self.motion.command_delay)
+        model = self._gravity if self._enabled else None
+        planned = self._added.planned(time, position, gravity, model, feedback=self._feedback, motion=self.motion)
         if self.plan.moves:
             self._watch.end()
         self._look_at_motion(time)
-        target, self.limited = self.joints.clipped(gravity, feedback, planned)
+        is_calm = self.state is State.ACTIVE and not self._watch.is_on
+        rest = self._added.at_rest(
+            time, position, gravity, self.joints, feedback=self._feedback, motion=self.motion, active=is_calm
+        )
+        target, self.limited = self.joints.clipped(gravity, feedback, planned, rest)
         return self._step(time, target)
 
     def watch(self, time: float) -> list[float] | None:
@@ -413,13 +416,7 @@ class GravityCompensator:
             self.interrupt(time, reason)
 
     def _descend(self, time: float, hold: float, ends: float | None = None) -> None:
-        """Begin to hold and then lower the arm.
-
-        Args:
-            time: s of the steady clock.
-            hold: duration of the hold, s.
-            ends: time by which the descent must end, which makes it faster; None: no such time.
-        """
+        """Begin to hold the arm for `hold` s, and then to lower it, by the time `ends` if there is one."""
         timing = self._timing
         self._descent = Descent.plan(time + hold, timing, self.joints.brake, self.motion.delay, ends)
         if hold > 0.0 and not self._hold.pose:

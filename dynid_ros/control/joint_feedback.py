@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from dynid_ros.control.rest_friction import MAX_REST_SCALE, BreakawayFriction, moving_share
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.joint_friction import least_friction
+from dynid_ros.identified.joint_friction import least_breakaway, least_friction
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import per_joint
 
@@ -36,6 +37,7 @@ class FeedbackGains:
         coulomb: compensated Coulomb friction, N m (N).
         viscous: compensated viscous friction, N m s/rad (N s/m).
         friction_velocity: speed from which `coulomb` is compensated fully, rad/s (m/s); not at all below half of it.
+        rest: compensated breakaway friction of joints at rest; None: none.
     """
 
     stiffness: tuple[float, ...]
@@ -44,6 +46,7 @@ class FeedbackGains:
     coulomb: tuple[float, ...]
     viscous: tuple[float, ...]
     friction_velocity: float = 0.05
+    rest: BreakawayFriction | None = None
 
     @classmethod
     def from_robot(
@@ -56,6 +59,7 @@ class FeedbackGains:
         coulomb: Sequence[float] = (0.0,),
         viscous: Sequence[float] = (0.0,),
         friction_velocity: float = 0.05,
+        rest: BreakawayFriction | None = None,
     ) -> FeedbackGains:
         """Check the gains for a robot; a sequence of one value holds for all joints.
 
@@ -67,6 +71,7 @@ class FeedbackGains:
             coulomb: N m (N).
             viscous: N m s/rad (N s/m).
             friction_velocity: rad/s (m/s).
+            rest: compensated breakaway friction of joints at rest; None: none.
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, or a joint has a
@@ -96,7 +101,7 @@ class FeedbackGains:
             raise ControlError(f"friction_velocity is {friction_velocity}; expected a number of rad/s (m/s) above 0")
         limits = [float(limit) or math.inf for limit in robot.limits.velocity]
         allowed = tuple(min(speed, limit) for speed, limit in zip(speeds, limits, strict=True))
-        return cls(stiff, damp, allowed, coulombs, viscouses, friction_velocity)
+        return cls(stiff, damp, allowed, coulombs, viscouses, friction_velocity, rest)
 
     @cached_property
     def holds(self) -> bool:
@@ -126,11 +131,13 @@ class JointFeedback:
     Attributes:
         desired: (n,) desired position, rad (m); empty before `hold`.
         speed: (n,) velocity of the desired position, rad/s (m/s).
+        trust: (n,) factors on friction compensation, 0 to 1; empty: 1.
     """
 
     def __init__(self) -> None:
         self.desired: list[float] = []
         self.speed: list[float] = []
+        self.trust: list[float] = []
         self._target: list[float] = []
 
     def hold(self, position: Sequence[float]) -> None:
@@ -173,15 +180,14 @@ class JointFeedback:
         self.speed = speed = self._approach(gains, elapsed)
         if not (gains.holds or gains.needs_velocity):
             return [0.0] * len(position)
-        full = gains.friction_velocity
+        trust = self.trust or [1.0] * len(position)
         torque = []
-        for (stiffness, damping, coulomb, viscous), target, target_speed, q, v in zip(
-            gains.rows, self.desired, speed, position, velocity, strict=True
+        for factor, (stiffness, damping, coulomb, viscous), target, target_speed, q, v in zip(
+            trust, gains.rows, self.desired, speed, position, velocity, strict=True
         ):
-            value = stiffness * (target - q) + damping * (target_speed - v) + viscous * v
-            fast = 2.0 * abs(v) / full - 1.0
-            if coulomb and fast > 0.0:
-                value += math.copysign(coulomb * min(fast, 1.0), v)
+            value = stiffness * (target - q) + damping * (target_speed - v) + factor * viscous * v
+            if coulomb:
+                value += factor * math.copysign(coulomb * moving_share(v, gains.friction_velocity), v)
             torque.append(value)
         return torque
 
@@ -204,10 +210,13 @@ class IdentifiedFriction:
     Attributes:
         joint_names: n names.
         least: (n,) Coulomb friction, N m (N), and viscous friction, N m s/rad (N s/m), or a message if not identified.
+        breakaway: (n,) Coulomb friction and additional friction at rest, N m (N), speed of its fall, rad/s (m/s), and
+            friction per torque of the links; zero if not identified.
     """
 
     joint_names: tuple[str, ...]
     least: tuple[tuple[float, float] | str, ...]
+    breakaway: tuple[tuple[float, float, float, float], ...] = ()
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], joint_names: Sequence[str]) -> IdentifiedFriction:
@@ -218,7 +227,7 @@ class IdentifiedFriction:
                 least.append(least_friction(document, name))
             except IdentifiedFileError as error:
                 least.append(str(error))
-        return cls(tuple(joint_names), tuple(least))
+        return cls(tuple(joint_names), tuple(least), tuple(least_breakaway(document, name) for name in joint_names))
 
     def compensated(self, scale: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return the Coulomb friction (n,), N m, and viscous friction (n,), N m s/rad, to compensate.
@@ -230,18 +239,44 @@ class IdentifiedFriction:
             ControlError: a scale out of range.
             IdentifiedFileError: friction of a joint whose scale is above 0 was not identified.
         """
-        scales = numbers(scale, self.joint_names, "friction_scale", least=0.0)
-        for name, value in zip(self.joint_names, scales, strict=True):
-            if value > MAX_FRICTION_SCALE:
-                raise ControlError(
-                    f"friction_scale of joint '{name}' is {value:g}; expected at most {MAX_FRICTION_SCALE:g}: if "
-                    "less friction is left, errors of the identification could drive the joint"
-                )
+        scales = self._checked(scale, "friction_scale", MAX_FRICTION_SCALE)
         coulomb, viscous = [], []
         for factor, least in zip(scales, self.least, strict=True):
-            if factor and isinstance(least, str):
-                raise IdentifiedFileError(least)
             dry, linear = (0.0, 0.0) if isinstance(least, str) else least
             coulomb.append(factor * dry)
             viscous.append(factor * linear)
         return tuple(coulomb), tuple(viscous)
+
+    def compensated_at_rest(self, scale: Sequence[float]) -> BreakawayFriction | None:
+        """Return the breakaway friction to compensate at rest; None if there is none.
+
+        Args:
+            scale: fraction of the friction, 0 (off) to 0.76; one value, or n.
+
+        Raises:
+            ControlError: a scale out of range.
+            IdentifiedFileError: friction of a joint whose scale is above 0 was not identified.
+        """
+        scales = self._checked(scale, "friction_at_rest", MAX_REST_SCALE)
+        if not any(scales):
+            return None
+        rows = list(zip(scales, self.breakaway, strict=True))
+        return BreakawayFriction(
+            tuple(factor * coulomb for factor, (coulomb, _, _, _) in rows),
+            tuple(factor * stribeck for factor, (_, stribeck, _, _) in rows),
+            tuple(speed for _, (_, _, speed, _) in rows),
+            tuple(factor * load for factor, (_, _, _, load) in rows),
+        )
+
+    def _checked(self, scale: Sequence[float], parameter: str, largest: float) -> tuple[float, ...]:
+        """Return the scales (n,) of a parameter."""
+        scales = numbers(scale, self.joint_names, parameter, least=0.0)
+        for name, value, least in zip(self.joint_names, scales, self.least, strict=True):
+            if value > largest:
+                raise ControlError(
+                    f"{parameter} of joint '{name}' is {value:g}; expected at most {largest:g}: if less friction is "
+                    "left, errors of the identification could drive the joint"
+                )
+            if value and isinstance(least, str):
+                raise IdentifiedFileError(least)
+        return scales

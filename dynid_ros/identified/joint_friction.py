@@ -65,6 +65,23 @@ def least_friction(document: Mapping, joint: str) -> tuple[float, float]:
     return coulomb or 0.0, viscous or 0.0
 
 
+def least_breakaway(document: Mapping, joint: str) -> tuple[float, float, float, float]:
+    """Return lower bounds of a joint's dry friction at rest from the 95 % intervals; zero for unknown terms.
+
+    Returns:
+        Coulomb friction and additional friction at rest, N m (N), the speed at which that has fallen to 1/e, rad/s
+        (m/s), infinite without one, and friction per torque of the links.
+    """
+    section = document.get("friction")
+    entry = section.get(joint) if isinstance(section, dict) else None
+    entry = entry if isinstance(entry, dict) else {}
+    speed = entry.get("stribeck_velocity")
+    width = float(speed) if speed is not None and is_number(speed) and speed > 0.0 else math.inf
+    stribeck = _lower_bound(entry, "stribeck") if math.isfinite(width) else None
+    bounds = [_lower_bound(entry, term) or 0.0 for term in ("coulomb", "load")]
+    return bounds[0], stribeck or 0.0, width, bounds[1]
+
+
 def harmonics_of(document: Mapping, joint: str, terms: Sequence[str]) -> list[float]:
     """Return the waves per turn of the harmonics among the terms of a joint.
 

@@ -26,6 +26,7 @@ from dynid_ros.control.compensator_settings import (
     MAX_HOLD_ON_SILENCE,
 )
 from dynid_ros.control.joint_feedback import MAX_FRICTION_SCALE
+from dynid_ros.control.rest_friction import MAX_REST_SCALE
 from dynid_ros.control.servo_offset import MAX_OFFSET_LIMIT, ServoOffset
 from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
@@ -141,6 +142,13 @@ LIVE = (
     ),
     NodeParameter(
         "friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none", above=0.0
+    ),
+    NodeParameter(
+        "friction_at_rest",
+        [0.0],
+        "part of the identified breakaway friction to compensate for at rest, so that a hand starts a motion; likewise",
+        least=0.0,
+        most=MAX_REST_SCALE,
     ),
     NodeParameter(
         "motion_scale",
@@ -267,6 +275,7 @@ def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
         coulomb=coulomb,
         viscous=viscous,
         friction_velocity=settings.friction_velocity,
+        rest=arm.friction.compensated_at_rest(settings.friction_at_rest),
     )
     joints = JointSettings.from_robot(
         robot,
@@ -283,10 +292,10 @@ def joint_settings(settings: SimpleNamespace, arm: HeldArm) -> JointSettings:
         planned_limit=settings.motion_limit,
         servo=servo_offset(settings, arm, feedback),
     )
-    if settings.output == "trajectory" and joints.feedback.needs_velocity:
+    if settings.output == "trajectory" and (joints.feedback.needs_velocity or joints.feedback.rest):
         raise ControlError(
-            "stiffness, damping and friction_scale are for output effort; with output trajectory the position "
-            "controller holds the arm"
+            "stiffness, damping, friction_scale and friction_at_rest are for output effort; with output trajectory the "
+            "position controller holds the arm"
         )
     return joints
 
@@ -295,9 +304,10 @@ def servo_offset(settings: SimpleNamespace, arm: HeldArm, feedback: FeedbackGain
     """Return the offsets of position servos; None on other routes."""
     if settings.output != "position":
         return None
-    if feedback.needs_velocity or feedback.holds or any(settings.motion_scale):
+    if feedback.needs_velocity or feedback.holds or feedback.rest or any(settings.motion_scale):
         raise ControlError(
-            "stiffness, damping, friction_scale and motion_scale are torques; with output position set them to 0"
+            "stiffness, damping, friction_scale, friction_at_rest and motion_scale are torques; with output position "
+            "set them to 0"
         )
     stiffness = _unless(FROM_URDF, settings.servo_stiffness)
     return ServoOffset.from_robot(arm.robot, arm.servo_stiffness, stiffness=stiffness, limit=settings.offset_limits)

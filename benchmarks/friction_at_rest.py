@@ -1,0 +1,61 @@
+"""Friction at rest on three simulated arms: motion that nobody asked for, and the forces of a hand.
+
+`python -m benchmarks.friction_at_rest --minutes 1000` takes about an hour on an idle core; it prints each part when it
+is done.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+
+from helpers.floating_arm import STRANGERS
+from helpers.guided_arm import LEAD_SCALE, SCENARIOS, guide, starting_motion, unasked_motion
+
+from dynid_ros.control.rest_friction import MAX_REST_SCALE
+
+MOVED_RAD = 0.1
+"""Motion that counts as moving unasked, rad."""
+PUSHES = (0.3, 0.5)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=int, default=24, help="Simulated minutes without a hand, over all arms")
+    parser.add_argument("--guided", type=float, default=1.0, help="Simulated minutes of leading per arm and setting")
+    parser.add_argument("--arms", nargs="+", default=list(STRANGERS), choices=STRANGERS, help="Arms")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of the first minute")
+    arguments = parser.parse_args()
+    each = max(arguments.minutes // (len(arguments.arms) * len(SCENARIOS)), 1)
+    print("| arm | scenario | minutes | moved | largest motion, rad |\n|---|---|---|---|---|")
+    for arm in arguments.arms:
+        for scenario in SCENARIOS:
+            motion = unasked_motion(STRANGERS[arm], scenario, each, seed=arguments.seed)
+            moved = np.count_nonzero(motion > MOVED_RAD)
+            print(f"| {arm} | {scenario} | {each} | {moved} | {motion.max():.2g} |", flush=True)
+    if not arguments.guided:
+        return
+    print("\n| arm | rest | lead | force to start, N | force to lead, N |\n|---|---|---|---|---|")
+    for arm in arguments.arms:
+        for rest, lead in ((0.0, 0.0), (0.0, LEAD_SCALE), (MAX_REST_SCALE, LEAD_SCALE)):
+            hand = guide(STRANGERS[arm], arguments.guided, rest=rest, lead=lead)
+            start, led = np.median(hand.start), np.median(hand.lead)
+            print(f"| {arm} | {rest:g} | {lead:g} | {start:.1f} | {led:.1f} |", flush=True)
+    print("\n| arm | joint | motion by a push of 30 % and 50 % of its dry friction for 2 s, without and with, mrad |")
+    print("|---|---|---|")
+    for arm in arguments.arms:
+        for joint in (0, 1, 3):
+            motions = [
+                1e3 * abs(starting_motion(STRANGERS[arm], joint, push, rest=rest))
+                for push in PUSHES
+                for rest in (0.0, MAX_REST_SCALE)
+            ]
+            print(f"| {arm} | {joint + 1} | {', '.join(f'{motion:.2g}' for motion in motions)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+"""Compensation of dry friction at rest: a hand starts a motion with a fraction of the breakaway friction.
+
+A joint at rest gets a torque that alternates between both directions and is smaller than its friction, so that it does
+not move (dither; Armstrong-Hélouvry, Dupont and Canudas de Wit 1994, section 4.2). A hand that adds the missing part
+moves the joint in the half periods of its direction. After a small deflection the torque acts in that direction alone,
+and it fades with the measured speed.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MAX_REST_SCALE = 0.76
+"""Largest compensated fraction of breakaway friction: with friction that is 25 % too high, 5 % are left."""
+HALF_PERIOD_S = 0.04
+"""Shortest half period of the alternation, s."""
+RISE_SHARE = 0.3
+"""Largest fraction of a half period in which the torque changes its sign at the fastest rate."""
+MIN_DEFLECTION = 3e-4
+"""Deflection that is attributed to noise, rad (m)."""
+FULL_DEFLECTION = 1e-3
+"""Deflection at which the torque acts in one direction alone, rad (m)."""
+RISE_S = 1.5
+"""Time in which the amplitude rises after a joint has come to rest, s."""
+STOP_SPEED = 4e-3
+"""Speed below which a joint is at rest, rad/s (m/s)."""
+STOP_S = 0.15
+"""Time below that speed after which a joint is at rest, s."""
+SPEED_FILTER_S = 0.03
+"""Time constant of the low-pass of the speed, s."""
+TRIAL_SPEED = 0.025
+"""Least speed at which the torque has faded while it is not known whether a hand pushes, rad/s (m/s)."""
+TRIAL_S = 0.7
+"""Time after which a push that does not change is taken for a weight, s."""
+MAX_TRIAL_TRAVEL = 0.006
+"""Travel after which it is, too, rad (m)."""
+STEADY_S = 0.25
+"""Time after which the speed under a constant push is constant, s."""
+MIN_TRIAL_SHARE = 0.3
+"""Least speed that is compared, as a fraction of the speed of the trial."""
+MIN_SPEED_CHANGE = 0.15
+"""Change of the speed that shows a hand, as a fraction of `TRIAL_SPEED`."""
+PUSHED_SPEED = 1.5
+"""Speed that only a push beyond friction and brake maintains, as a multiple of `TRIAL_SPEED`."""
+PUSHED_S = 0.1
+"""Time at that speed that shows a hand, s."""
+TRUST_S = 0.1
+"""Time in which friction compensation of a moving joint fades in after a hand has shown itself, s."""
+MIN_ONSET = 0.03
+"""Amplitude below which a departure has another cause than the torque."""
+CAP_SHARE = 0.6
+"""Amplitude after a weight has moved a joint, as a fraction of the one at which it moved."""
+
+
+@dataclass(frozen=True)
+class BreakawayFriction:
+    """Compensated part of dry friction, one entry per joint, N m (N) and rad/s (m/s).
+
+    Attributes:
+        coulomb: Coulomb friction.
+        stribeck: additional friction at rest, which falls with the speed.
+        stribeck_velocity: speed at which it has fallen to 1/e; infinite where there is none.
+        load: friction per gravity torque.
+    """
+
+    coulomb: tuple[float, ...]
+    stribeck: tuple[float, ...]
+    stribeck_velocity: tuple[float, ...]
+    load: tuple[float, ...]
+
+    def levels(self, speed: Sequence[float], gravity: Sequence[float]) -> list[float]:
+        """Return the friction (n,) at speeds (n,), rad/s (m/s), under gravity torques (n,), N m (N)."""
+        rows = zip(self.coulomb, self.stribeck, self.stribeck_velocity, self.load, speed, gravity, strict=True)
+        return [c + s * math.exp(-((v / w) ** 2)) + factor * abs(g) for c, s, w, factor, v, g in rows]
+
+
+def moving_share(velocity: float, friction_velocity: float) -> float:
+    """Return the factor on Coulomb friction of a moving joint: 0 below half of the friction velocity, 1 above it."""
+    return min(max(2.0 * abs(velocity) / friction_velocity - 1.0, 0.0), 1.0)
+
+
+class RestFriction:
+    """Torque against dry friction of joints that a hand begins to move.
+
+    The torque never exceeds the compensated part of friction, so that friction and torque together dissipate energy:
+    noise and delay cannot drive a joint. A weight could, for example after a payload was removed: it pushes like a
+    hand, but steadily. A joint that departs from rest is therefore on trial. Its speed stays below `TRIAL_SPEED` until
+    the push changes or exceeds the whole friction. Otherwise the torque is withdrawn after `TRIAL_S` and comes back
+    slowly. A joint that then departs again is moved by a weight. It keeps a smaller amplitude in that direction until
+    a hand moves it.
+
+    Attributes:
+        trust: (n,) factor on the friction compensation of moving joints, 0 to 1.
+    """
+
+    def __init__(self, joints: int) -> None:
+        self.trust = [1.0] * joints
+        self._joints = [_Joint() for _ in range(joints)]
+        self._time = -math.inf
+
+    def restart(self) -> None:
+        """Forget the past, because the torque does not act."""
+        self.trust = [1.0] * len(self._joints)
+        self._joints = [_Joint() for _ in self._joints]
+        self._time = -math.inf
+
+    def torque(
+        self,
+        time: float,
+        position: Sequence[float],
+        velocity: Sequence[float],
+        levels: Sequence[float],
+        *,
+        rates: Sequence[float],
+        damping: Sequence[float],
+        planned: Sequence[float],
+        friction_velocity: float,
+    ) -> list[float]:
+        """Return the torque (n,), N m (N).
+
+        Args:
+            time: s of the steady clock.
+            position: (n,) rad (m).
+            velocity: (n,) rad/s (m/s).
+            levels: (n,) compensated part of the friction at this speed, N m (N).
+            rates: (n,) fastest changes of the torque, N m/s (N/s).
+            damping: (n,) largest coefficients that are stable with the delay of the loop, N m s/rad (N s/m).
+            planned: (n,) velocities of the desired pose, rad/s (m/s).
+            friction_velocity: speed at which friction compensation by the measured velocity has replaced this torque.
+        """
+        step = min(max(time - self._time, 0.0), STOP_S)
+        self._time = time
+        torque = []
+        rows = zip(self._joints, position, velocity, levels, rates, damping, planned, strict=True)
+        for i, (joint, q, v, level, rate, coefficient, speed) in enumerate(rows):
+            joint.half_period = max(HALF_PERIOD_S, 2.0 * level / rate / RISE_SHARE)
+            joint.trial_speed = max(TRIAL_SPEED, level / coefficient)
+            joint.friction_velocity = friction_velocity
+            torque.append(level * joint.share(time, step, q, v, speed))
+            self.trust[i] = joint.trust
+        return torque
+
+
+class _Joint:
+    """One joint: its deflection from the place of rest, and what is known of the push.
+
+    Attributes:
+        trust: factor on the friction compensation of the moving joint.
+        half_period: half period of the alternation, s.
+        trial_speed: speed at which the torque has faded on trial, rad/s (m/s).
+        friction_velocity: speed at which it has faded for a hand, rad/s (m/s).
+    """
+
+    def __init__(self) -> None:
+        self.trust = 0.0
+        self.half_period = HALF_PERIOD_S
+        self.trial_speed = TRIAL_SPEED
+        self.friction_velocity = math.inf
+        self._place: float | None = None
+        self._mean = 0.0
+        self._speed = 0.0
+        self._amplitude = 0.0
+        self._caps = {1.0: 1.0, -1.0: 1.0}
+        self._still_s = 0.0
+        self._pushed_s = 0.0
+        self._steady_s = 0.0
+        self._trial_since: float | None = None
+        self._trial_speed: float | None = None
+        self._trial_start = 0.0
+        self._is_led = False
+        self._is_withdrawn = True  # until the joint rests
+        self._onset = 0.0
+        self._departures: set[float] = set()
+
+    def share(self, time: float, step: float, q: float, v: float, planned: float) -> float:
+        """Return the torque as a fraction of the compensated friction, -1 to 1."""
+        if self._place is None:
+            self._place = self._mean = q
+        # A whole period in the mean: elastic deflections of the alternating torque cancel.
+        self._mean += (1.0 - math.exp(-step / (2.0 * self.half_period))) * (q - self._mean)
+        self._speed += (1.0 - math.exp(-step / SPEED_FILTER_S)) * (v - self._speed)
+        if planned:
+            return self._follow(planned) * (1.0 - moving_share(v, self.friction_velocity))
+        deflection = self._mean - self._place
+        side = math.copysign(1.0, deflection)
+        part = min(max((abs(deflection) - MIN_DEFLECTION) / (FULL_DEFLECTION - MIN_DEFLECTION), 0.0), 1.0)
+        if not part:
+            self._onset = self._amplitude_towards(side)
+        if abs(deflection) > FULL_DEFLECTION:
+            self._place = self._mean - side * FULL_DEFLECTION
+        self._watch_rest(step, q)
+        self._judge(time, step, side, part)
+        if self._is_withdrawn:
+            return -min(max(v / self.trial_speed, -1.0), 1.0)
+        alternation = 1.0 if time % (2.0 * self.half_period) < self.half_period else -1.0
+        directed = part * side * self._amplitude_towards(side) * self._fade(v)
+        return directed + (1.0 - part) * alternation * self._amplitude_towards(alternation)
+
+    def _follow(self, planned: float) -> float:
+        """Return the share of a joint that a set-point moves."""
+        self._place = self._mean
+        self._trial_since = None
+        self._is_withdrawn = False
+        self._still_s = 0.0
+        self.trust = 1.0
+        return math.copysign(1.0, planned)
+
+    def _amplitude_towards(self, side: float) -> float:
+        return min(self._amplitude, self._caps[side])
+
+    def _fade(self, v: float) -> float:
+        """Return the factor by speed: on trial it falls from rest on and then brakes, which limits the speed."""
+        if self._is_led:
+            return 1.0 - moving_share(v, self.friction_velocity)
+        return max(1.0 - abs(v) / self.trial_speed, -1.0)
+
+    def _watch_rest(self, step: float, q: float) -> None:
+        """Notice that the joint has come to rest, and let the amplitude rise while it rests."""
+        self._still_s = self._still_s + step if abs(self._speed) < STOP_SPEED else 0.0
+        is_still = self._still_s > STOP_S
+        if is_still and (self._is_led or self._is_withdrawn):
+            self._amplitude = 0.0
+        elif is_still and self._trial_since is not None:
+            self._count_departure(math.copysign(1.0, self._mean - (self._place or 0.0)))
+        if is_still and (self._is_led or self._is_withdrawn or self._trial_since is not None):
+            self._place = self._mean = q
+            self._is_led = self._is_withdrawn = False
+            self._trial_since = None
+        if self._trial_since is None and not self._is_led:
+            self._amplitude = min(self._amplitude + step / RISE_S, 1.0)
+
+    def _judge(self, time: float, step: float, side: float, part: float) -> None:
+        """Tell a hand from a weight."""
+        if self._is_led:
+            self.trust = min(self.trust + step / TRUST_S, 1.0)
+            return
+        self.trust = 0.0
+        if self._is_withdrawn or part < 1.0:
+            return
+        if self._trial_since is None:
+            self._trial_since = time
+            self._trial_speed = None
+            self._trial_start = self._mean
+        elapsed = time - self._trial_since
+        # A joint that sticks and slips has no constant speed, even under a constant push.
+        moves = abs(self._speed) > max(STOP_SPEED, MIN_TRIAL_SHARE * self.trial_speed)
+        self._steady_s = self._steady_s + step if moves else 0.0
+        if not moves:
+            self._trial_speed = None
+        elif self._steady_s > STEADY_S and self._trial_speed is None:
+            self._trial_speed = self._speed
+        change = abs(self._speed - (self._trial_speed or self._speed))
+        changed = moves and change > MIN_SPEED_CHANGE * self.trial_speed
+        self._pushed_s = self._pushed_s + step if abs(self._speed) > PUSHED_SPEED * self.trial_speed else 0.0
+        if changed or self._pushed_s > PUSHED_S:
+            self._is_led = True
+            self._caps = {1.0: 1.0, -1.0: 1.0}
+            self._departures = set()
+        elif elapsed > TRIAL_S or abs(self._mean - self._trial_start) > MAX_TRIAL_TRAVEL:
+            self._count_departure(side)
+            self._is_withdrawn = True
+
+    def _count_departure(self, side: float) -> None:
+        """Reduce the amplitude towards the side of a departure in which no hand showed itself.
+
+        An amplitude that rises slowly finds the one at which a weight moves the joint. At full amplitude the first
+        departure may be that of a hand that let go again.
+        """
+        if self._onset < MIN_ONSET:
+            return
+        if self._onset < 1.0 or side in self._departures:
+            self._caps[side] = CAP_SHARE * self._onset
+        self._departures.add(side)

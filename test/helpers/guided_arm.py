@@ -1,0 +1,157 @@
+"""A floating arm whose friction at rest is compensated: what moves it unasked, and how a hand feels it."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from helpers.floating_arm import PERIOD_S, FloatingArm, Hand, Stranger
+
+from dynid_ros.control import CarriedLoad, FeedbackGains, JointSettings
+from dynid_ros.control.rest_friction import MAX_REST_SCALE, BreakawayFriction
+from dynid_ros.model.inertia import from_center_of_mass
+
+LEAD_SCALE = 0.8
+"""Compensated part of the friction of moving joints."""
+PAYLOAD_SHARE = 0.8
+"""Largest torque of a payload, as a part of the dry friction of a joint, which therefore holds the arm without it."""
+MOVING_SPEED = 0.03
+"""m/s of a tip that is led."""
+
+
+class GuidedArm(FloatingArm):
+    """An arm that floats, with friction compensation at rest and in motion.
+
+    Args:
+        stranger: the arm.
+        rest: compensated part of the dry friction at rest.
+        lead: compensated part of the friction of moving joints.
+        error: factor of the believed friction.
+        noise: factor of the noise of the encoders.
+        arguments: of `FloatingArm`.
+    """
+
+    def __init__(
+        self,
+        stranger: Stranger,
+        *,
+        rest: float = MAX_REST_SCALE,
+        lead: float = LEAD_SCALE,
+        error: float = 1.0,
+        noise: float = 1.0,
+        **arguments,
+    ) -> None:
+        self.friction = (rest, lead, error)
+        self.coulomb = stranger.coulomb * np.asarray(stranger.robot().limits.effort)
+        super().__init__(stranger, **arguments)
+        sensors = self.arm.sensors
+        self.arm.sensors = replace(
+            sensors, position_noise=noise * sensors.position_noise, velocity_noise=noise * sensors.velocity_noise
+        )
+
+    def settings(self, scale: float = 1.0) -> JointSettings:
+        """Return the joints' settings at a scale."""
+        rest, lead, error = self.friction
+        believed = error * self.coulomb
+        none = np.zeros_like(believed)
+        breakaway = BreakawayFriction(tuple(rest * believed), tuple(none), tuple(none + np.inf), tuple(none))
+        gains = FeedbackGains.from_robot(
+            self.robot, coulomb=lead * believed, viscous=0.5 * lead * believed, rest=breakaway if rest else None
+        )
+        return JointSettings.from_robot(self.robot, fault_ramp_time=0.5, gain=[scale], brake=self.brake, feedback=gains)
+
+    def let_go(self) -> "GuidedArm":
+        """Leave the arm to the compensator, as at the activation of its controller."""
+        super().let_go()
+        self.compensator.released()
+        return self
+
+    def payload(self) -> float:
+        """Return the mass, kg, at the tip whose weight is `PAYLOAD_SHARE` of the dry friction of a joint."""
+        loaded = self.gravity().carrying(CarriedLoad(1.0, (0.0, 0.0, 0.0), self.robot.tip))
+        pose = self.arm.position.tolist()
+        weight = np.abs(np.subtract(loaded(pose), self.gravity()(pose)))
+        return float(PAYLOAD_SHARE / np.max(weight / self.coulomb))
+
+    def grasp(self, mass: float) -> None:
+        """Carry a payload, in truth and in the model."""
+        self.arm.attach_load(from_center_of_mass(mass, np.zeros(3), 1e-6 * np.eye(3)))
+        load = CarriedLoad(mass, (0.0, 0.0, 0.0), self.robot.tip)
+        self.compensator.replace(self.gravity().carrying(load), self.settings(), load=True)
+
+
+SCENARIOS = {
+    "friction 25 % too high": {"error": 1.25},
+    "noise of the encoders five times larger": {"noise": 5.0},
+    "payload removed": {},
+    "payload removed, friction 25 % too high": {"error": 1.25},
+}
+
+
+def unasked_motion(stranger: Stranger, scenario: str, minutes: int, *, seed: int = 0, rest: float = MAX_REST_SCALE):
+    """Return the largest motion (minutes,) of a joint that nobody touches in each of some minutes, rad."""
+    motions = []
+    for minute in range(minutes):
+        arm = GuidedArm(stranger, seed=seed + minute, rest=rest, **SCENARIOS[scenario])
+        if scenario.startswith("payload"):
+            arm.grasp(arm.payload())
+        arm.enable()
+        arm.let_go()
+        arm.run(8.0)
+        began = arm.time
+        if scenario.startswith("payload"):
+            arm.arm.detach_load()
+        arm.run(48.0)
+        assert not arm.compensator.fault_reason
+        motions.append(arm.motion(began))
+    return np.array(motions)
+
+
+def starting_motion(stranger: Stranger, joint: int, part: float, *, rest: float = MAX_REST_SCALE) -> float:
+    """Return the motion, rad, of a joint under a constant push of a part of its dry friction for two seconds."""
+    arm = GuidedArm(stranger, rest=rest).enable().let_go()
+    arm.run(5.0)
+    before = arm.arm.position[joint]
+    link = arm.robot.link_names[joint]
+    poses = arm.robot.joint_axes(arm.arm.position[np.newaxis])
+    axis = np.asarray(poses)[0][joint][:3]
+    torque = part * arm.coulomb[joint] * axis
+    arm.arm.push([0.0, 0.0, 0.0, *torque], link, arm.root, 2.0)
+    arm.run(2.0)
+    return float(arm.arm.position[joint] - before)
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """How an arm feels that a spring-like hand leads.
+
+    Attributes:
+        start: forces on the tip at which it departs from rest, N.
+        lead: forces on the tip while it moves, N.
+    """
+
+    start: np.ndarray
+    lead: np.ndarray
+
+
+def guide(stranger: Stranger, minutes: float, *, rest: float, lead: float, seed: int = 0) -> Guidance:
+    """Lead the tip of an arm from place to place, with rests between."""
+    rng = np.random.default_rng(seed)
+    starts, leads = [], []
+    for k in range(max(round(minutes), 1)):
+        arm = GuidedArm(stranger, seed=seed + k, rest=rest, lead=lead).enable().let_go()
+        arm.run(2.0)
+        hand = Hand(arm, rng)
+        tips: list[np.ndarray] = []
+
+        def pull(hand=hand, tips=tips) -> None:
+            hand.pull()
+            tips.append(hand._last)
+
+        arm.run(60.0, pull)
+        speed = np.linalg.norm(np.diff(tips, axis=0), axis=1) / PERIOD_S
+        force = np.linalg.norm(hand.forces, axis=1)[1:]
+        moves = speed > MOVING_SPEED
+        still = round(0.2 / PERIOD_S)
+        departs = [i for i in range(still, len(moves)) if moves[i] and not moves[i - still : i].any()]
+        starts += [force[i] for i in departs]
+        leads += force[moves].tolist()
+    return Guidance(np.array(starts), np.array(leads))
