@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,6 +209,19 @@ def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
     Positions are low-passed to the band of the motion, torques and the directions of friction to a wider one, all with
     zero phase. All recordings share the filters.
     """
+    if len(recordings) > 1:
+        return _compute_samples(recordings)
+    recording = recordings[0]
+    if recording not in _samples_of:
+        _samples_of[recording] = _compute_samples(recordings)
+    return _samples_of[recording]
+
+
+_samples_of: WeakKeyDictionary[Recording, MotionSamples | None] = WeakKeyDictionary()
+"""Samples of single recordings, which several checks share."""
+
+
+def _compute_samples(recordings: Sequence[Recording]) -> MotionSamples | None:
     uniform: dict[int, Resampled] = {}
     cutoffs = []
     for i, part in enumerate(recordings):

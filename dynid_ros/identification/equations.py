@@ -13,6 +13,7 @@ from scipy.cluster.vq import kmeans, vq
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import AnyColumns, NormalEquations
+from dynid_ros.files.disk_arrays import release_pages, row_blocks
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
@@ -21,7 +22,7 @@ from dynid_ros.model.friction_direction import Memory
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
-from dynid_ros.signals import LowPass
+from dynid_ros.signals import LowPass, Motion
 from dynid_ros.signals.driver_filter_choice import Passage
 
 
@@ -141,6 +142,9 @@ WINDOW_REACHES = 4
 """Length of a window, in reaches of its filters, where several filters of the driver are compared."""
 SEARCH_RATE_RATIO = 8.0
 """Smallest ratio of the rate of these windows to the cutoff frequency: delays are interpolated linearly."""
+MIN_RATE_OF_CUTOFF = 12.0
+"""Smallest rate at which torques of the links are evaluated, as a multiple of the cutoff frequency of the positions:
+they have less than 1e-9 of their power above half of it. Friction reverses within a sample and has each of them."""
 FAST_QUANTILE = 0.6
 """Quantile of speed above which a sample is fast: to see how a model does beyond the speeds that it was fitted to."""
 
@@ -167,7 +171,11 @@ class LinkEquations(Equations[AnyColumns]):
         self.segments = [segment for part in parts for segment in part]
         self.spans = [(part[0].time[0], part[-1].time[-1]) for part in parts]
         self._owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        squares = sum(np.sum(part.motion.velocity**2, axis=0) for part in self.segments)
+        squares = sum(
+            np.sum(part.motion.velocity[rows] ** 2, axis=0)
+            for part in self.segments
+            for rows in row_blocks(len(part.time))
+        )
         self.speed_rms = np.sqrt(squares / sum(len(part.time) for part in self.segments))
         self.motion = [part.motion for part in self.segments]
         self._speed_unit = np.where(self.speed_rms > 0, self.speed_rms, 1.0)
@@ -192,6 +200,7 @@ class LinkEquations(Equations[AnyColumns]):
             memory = columns.memory(part.motion.position)
             for start in range(0, len(kept), step):
                 yield self._block(columns, int(owner), part, low_pass, kept[start : start + step], memory=memory)
+                release_pages()
 
     def factors_through(
         self, columns: AnyColumns, passages: Sequence[Passage], friction_columns: Sequence[NDArray], max_samples: int
@@ -278,9 +287,16 @@ class LinkEquations(Equations[AnyColumns]):
         reach = 2 * low_pass.edge + self.signals.settling(part.rate)
         first = max(0, kept[0] - reach)
         last = min(len(part.time), kept[-1] + reach + 1)
-        joints = self._rows(columns, part, slice(first, last), memory)
-        rows = [low_pass.filter(self.signals.reported(joint, part.rate))[kept - first] for joint in joints]
-        torque = low_pass.filter(part.torque[first:last])[kept - first]
+        window = slice(first, last)
+        if isinstance(columns, LinkColumns) and self.signals.driver is None:
+            motion = Motion(*(x[window] for x in part.motion))
+            before = {key: direction[window] for key, direction in memory.items()}
+            every = max(1, int(part.rate / (MIN_RATE_OF_CUTOFF * self.signals.motion_cutoff)))
+            rows = columns.filtered_rows(motion, before, lambda own, n: low_pass.select(own, kept - first, n), every)
+        else:
+            joints = self._rows(columns, part, window, memory)
+            rows = [low_pass.select(self.signals.reported(joint, part.rate), kept - first) for joint in joints]
+        torque = low_pass.select(part.torque[window], kept - first)
         kind = self._kinds.of(*self._state(part, kept))
         return EquationBlock(recording, part.time[kept], self._speed(part, kept), kind, rows, torque)
 
@@ -370,6 +386,30 @@ class SampleEquations(Equations[AnyColumns]):
             )
 
 
+class TorqueColumns:
+    """Torque of known parameters as the only column of each joint.
+
+    Args:
+        columns: columns of the parameters.
+        value: values of the parameters.
+
+    Attributes:
+        of_joint: for each joint, the number of its column.
+    """
+
+    def __init__(self, columns: LinkColumns, value: NDArray):
+        self.of_joint = [np.zeros(1, dtype=int) for _ in columns.of_joint]
+        self.memory = columns.memory
+        self._columns = columns
+        self._value = value
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None) -> list[NDArray]:
+        """Return the torque (N, 1) of each joint in a motion (N, n)."""
+        rows = self._columns.rows(q, qd, qdd, memory)
+        values = (self._value[own] for own in self._columns.of_joint)
+        return [(matrix @ value)[:, None] for matrix, value in zip(rows, values, strict=True)]
+
+
 def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
     """Return time (M,), measured and predicted torque (M, n), low-passed alike, without standstill at the ends.
 
@@ -381,16 +421,12 @@ def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, N
     # Columns of the friction terms are in the order of `columns`, which is that of the names.
     value = np.zeros(columns.size)
     value[columns.chosen(columns.first)] = [*columns.base.project(model.parameters), *model.coefficients]
-    equations: LinkEquations[LinkColumns] = LinkEquations(model.signals, [recording.select(robot.joint_names)])
-    parts = list(equations.blocks(columns))
-    predicted = [
-        np.column_stack([rows @ value[own] for rows, own in zip(block.rows, columns.of_joint, strict=True)])
-        for block in parts
-    ]
+    equations: LinkEquations[TorqueColumns] = LinkEquations(model.signals, [recording.select(robot.joint_names)])
+    parts = list(equations.blocks(TorqueColumns(columns, value)))
     return (
         np.concatenate([block.time for block in parts]),
         np.concatenate([block.torque for block in parts]),
-        np.concatenate(predicted),
+        np.concatenate([np.hstack(block.rows) for block in parts]),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
+from dynid_ros.files.disk_arrays import new_array, row_blocks
 
 MemoryKey = tuple[tuple[int, ...], float]
 """Joints whose positions are summed, and the sliding length, rad or m."""
@@ -126,15 +127,17 @@ class SlidingMemory:
             q: (N, n), rad or m.
             starts: samples before which the joints have moved unobserved.
         """
-        directions = {key: np.empty(len(q)) for key in self.keys}
+        directions = {key: new_array(len(q)) for key in self.keys}
         if not self.keys or not len(q):
             return directions
         for first, last in pairwise([0, *sorted({int(start) for start in starts} - {0}), len(q)]):
             if first:
                 self.restart()
-            for (joints, length), values in directions.items():
-                position = q[first:last, joints].sum(axis=1)
-                before, state = self._last.get((joints, length), (position[0], 0.0))
-                values[first:last] = dahl_direction(np.append(before, position), length, state)[1:]
-                self._last[joints, length] = (float(position[-1]), float(values[last - 1]))
+            for rows in row_blocks(last - first):
+                part = slice(first + rows.start, first + rows.stop)
+                for (joints, length), values in directions.items():
+                    position = q[part, joints].sum(axis=1)
+                    before, state = self._last.get((joints, length), (position[0], 0.0))
+                    values[part] = dahl_direction(np.append(before, position), length, state)[1:]
+                    self._last[joints, length] = (float(position[-1]), float(values[part.stop - 1]))
         return directions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.estimation.rank import ROUNDING_COLUMN
+from dynid_ros.model.arrays import blocks
 from dynid_ros.model.base_parameters import DEPENDENCE_TOLERANCE, BaseParameters, random_motion, regressor_blocks
 from dynid_ros.model.friction import FrictionModel, OwnedTerms, friction_columns
 from dynid_ros.model.friction_direction import Memory, SlidingMemory
@@ -152,6 +153,48 @@ class LinkColumns:
         for column, across in zip(self.turns, self._across, strict=True):
             for j, torque in enumerate(across.gravity_torque(q).T):
                 rows[j][:, self._place[j][column]] = torque
+        return rows
+
+    def filtered_rows(
+        self,
+        motion: Sequence[NDArray],
+        memory: Memory,
+        select: Callable[[NDArray, int], NDArray],
+        every: int,
+    ) -> list[NDArray]:
+        """Return the filtered `rows` (K, k_j), with links evaluated at some samples only, since they are smooth.
+
+        Args:
+            motion: positions, velocities and accelerations (N, n).
+            memory: directions with a memory at these samples.
+            select: filter, given columns (M, k) and the distance between their samples.
+            every: distance between the samples at which the links are evaluated.
+        """
+        position, velocity, acceleration = motion
+        n_samples = len(position)
+        q, qd, qdd = (values[::every] for values in motion)
+        links = np.zeros((self.robot.n_joints, self.n_inertial, len(q)))
+        turns = np.zeros((len(self.turns), *q.T.shape))
+        for block in blocks(len(q)):
+            self._links.fill(links[:, :, block], q[block], qd[block], qdd[block])
+            for across, torque in zip(self._across, turns, strict=True):
+                torque[:, block] = across.gravity_torque(q[block]).T
+        friction = [np.zeros((np.count_nonzero(own >= self.n_inertial), n_samples)) for own in self.of_joint]
+        load = np.zeros_like(position)
+        if any(term.needs_load for _, terms in self._owners for term in terms):
+            for block in blocks(n_samples):
+                load[block] = self.robot.inverse_dynamics(
+                    position[block], velocity[block], acceleration[block], self._load_parameters
+                )
+        n_links = [len(own) - len(part) for own, part in zip(self.of_joint, friction, strict=True)]
+        for joint, column, values in friction_columns(self._owners, (position, velocity, acceleration), load, memory):
+            friction[joint][self._place[joint][self.n_inertial + column] - n_links[joint]] = values
+        rows = []
+        for j, part in enumerate(friction):
+            own = select(part.T, 1)
+            for column, torque in zip(self.turns, turns, strict=True):
+                own[:, self._place[j][column] - n_links[j]] = select(torque[j][:, None], every)[:, 0]
+            rows.append(np.hstack([select(links[j, self.n_inertial - n_links[j] :].T, every), own]))
         return rows
 
     def rows_of(self, regressor: NDArray) -> list[NDArray]:

@@ -123,6 +123,10 @@ class LinkSegment:
     rate: float
 
 
+_segments: WeakKeyDictionary[Recording, tuple[float, list[LinkSegment]]] = WeakKeyDictionary()
+"""Motion cutoff frequency and segments that were last asked of each recording."""
+
+
 @dataclass(frozen=True)
 class LinkSignals:
     """Filters of recordings, the same for fit, validation and prediction.
@@ -195,8 +199,12 @@ class LinkSignals:
         Raises:
             IdentificationError: a joint has no torque, nothing moves, or no segment is long enough.
         """
-        require_torque(recording)
-        return self.segments_with(recording, recording.torque)
+        known_cutoff, segments = _segments.get(recording, (None, []))
+        if known_cutoff != self.motion_cutoff:
+            require_torque(recording)
+            segments = self.segments_with(recording, recording.torque)
+            _segments[recording] = self.motion_cutoff, segments
+        return list(segments)
 
     def segments_with(self, recording: Recording, channels: NDArray) -> list[LinkSegment]:
         """Return uniform segments with other channels (N, c) in place of the torque, NaN where unknown.

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from dynid_ros.files.disk_arrays import release_pages
 from dynid_ros.identification.equations import compare
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
@@ -68,9 +69,13 @@ class TorqueComparison:
         time, measured, identified = compare(model, selected)
         urdf = None if urdf_model is None else compare(urdf_model, selected)[2]
         segments = model.signals.segments(selected)
-        rows = np.searchsorted(np.concatenate([segment.time for segment in segments]), time)
-        parts = zip(*(segment.motion for segment in segments), strict=True)
-        motion = Motion(*(np.concatenate(part)[rows] for part in parts))
+        parts = []
+        for segment in segments:
+            inside = time[(time >= segment.time[0]) & (time <= segment.time[-1])]
+            rows = np.searchsorted(segment.time, inside)
+            parts.append([values[rows] for values in segment.motion])
+            release_pages()
+        motion = Motion(*(np.concatenate(values) for values in zip(*parts, strict=True)))
         return cls(recording.source, time, motion, measured, identified, urdf, segments[0].rate)
 
     @property

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.signal import butter, sosfreqz
+from scipy.signal import butter, sosfiltfilt, sosfreqz
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals import LowPass, choose_cutoff
@@ -162,3 +162,27 @@ def test_bad_values():
 def test_samples_too_far_apart_for_a_spectrum():
     with pytest.raises(RecordingError, match=r"positions that are 8 s apart.*time must be in s"):
         choose_cutoff(np.sin(np.arange(200.0))[:, None], 1 / 8)
+
+
+@pytest.mark.parametrize(("cutoff", "rate", "length"), [(7.0, 1000.0, 3000), (7.0, 125.0, 450), (20.0, 400.0, 500)])
+def test_selected_rows_are_those_of_the_filter(cutoff, rate, length):
+    low_pass = LowPass(cutoff, rate)
+    values = np.cumsum(np.random.default_rng(0).normal(size=(length, 3)), axis=0)
+    kept = np.arange(length)[low_pass.kept(length)]
+    filtered = low_pass.filter(values)[kept]
+    assert np.abs(low_pass.select(values, kept) - filtered).max() < 1e-8 * np.abs(filtered).max()
+
+
+def test_a_smooth_signal_needs_few_samples():
+    low_pass = LowPass(7.0, 1000.0)
+    time = np.arange(4001) / 1000.0
+    values = np.sin(2 * np.pi * 3.0 * time)[:, None]
+    kept = np.arange(len(time))[low_pass.kept(len(time))][10:-10]
+    assert np.abs(low_pass.select(values[::4], kept, 4) - low_pass.filter(values)[kept]).max() < 1e-8
+
+
+def test_blocks_of_a_long_signal_are_filtered_as_the_whole():
+    low_pass = LowPass(20.0, 1000.0)
+    values = np.cumsum(np.random.default_rng(0).normal(size=(50_000, 1)), axis=0)
+    whole = sosfiltfilt(low_pass._sections, values, axis=0, padlen=3 * low_pass.edge)
+    assert np.abs(low_pass.filter(values) - whole).max() < 1e-9 * np.abs(whole).max()

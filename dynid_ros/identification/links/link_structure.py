@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
+from dynid_ros.files.disk_arrays import read_column
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
 from dynid_ros.identification.integral_equations import IntegralEquations
 from dynid_ros.identification.links.friction_choice import (
@@ -104,12 +105,12 @@ def prepare_data(
         remarks = (f"torque as the driver reports it, as given: {torque_filter}",)
     positions = _recorded_positions(selected)
     return LinkData(
-        robot.with_posture({joint: float(np.median(values)) for joint, values in positions.items()}),
+        robot.with_posture({joint: median for joint, (_, median, _) in positions.items()}),
         EQUATIONS[form](signals, selected),
         signals,
         tuple(recording.source for recording in given),
         tuple(given),
-        {joint: (float(values.min()), float(values.max())) for joint, values in positions.items()},
+        {joint: (low, high) for joint, (low, _, high) in positions.items()},
         (*_delay_remarks(given), *remarks),
     )
 
@@ -124,15 +125,22 @@ def _delay_remarks(recordings: Sequence[Recording]) -> list[str]:
     return [f"torque by the commands of the drives, which act after {', '.join(words)}"] if words else []
 
 
-def _recorded_positions(recordings: Sequence[Recording]) -> dict[str, NDArray]:
-    """Return the positions (K,) of all recorded joints; joints of the arm count, since grippers may mimic them."""
-    parts: dict[str, list[NDArray]] = {}
-    for recording in recordings:
-        of_arm = dict(zip(recording.joint_names, recording.position.T, strict=True))
-        for joint, positions in {**recording.others, **of_arm}.items():
-            if len(positions) and np.abs(positions).max() <= MAX_MAGNITUDE:
-                parts.setdefault(joint, []).append(positions)
-    return {joint: np.concatenate(positions) for joint, positions in parts.items()}
+def _recorded_positions(recordings: Sequence[Recording]) -> dict[str, tuple[float, float, float]]:
+    """Return the lowest, median and highest position of all recorded joints, also of the arm: grippers may mimic it."""
+    names = dict.fromkeys(name for one in recordings for name in (*one.others, *one.joint_names))
+    positions = {}
+    for joint in names:
+        parts = []
+        for one in recordings:
+            if joint in one.joint_names:
+                parts.append(read_column(one.position, one.joint_names.index(joint)))
+            elif joint in one.others:
+                parts.append(one.others[joint])
+        values = [part for part in parts if len(part) and np.abs(part).max() <= MAX_MAGNITUDE]
+        if values:
+            together = np.concatenate(values)
+            positions[joint] = float(together.min()), float(np.median(together)), float(together.max())
+    return positions
 
 
 @dataclass(frozen=True, eq=False)
