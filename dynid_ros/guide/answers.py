@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynid_ros.errors import DynidError
+from dynid_ros.recording.effort import EFFORT_KINDS, IMPEDANCE
 
 EXPERIMENT_NODES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "gravity": ("gravity_identification", {"motion": "static_rotation", "target": ""}),
@@ -25,7 +26,8 @@ ROUTE_PARAMETERS: Mapping[str, Mapping[str, object]] = {
     "trajectory": {"output": "trajectory", "controller": "joint_trajectory_controller"},
 }
 """Parameters of gravity_compensation on each route, as `controller_stack.launch.py` has them."""
-EFFORT_CONVENTIONS = ("torque", "motor_current", "gravity_compensated")
+EFFORT_CONVENTIONS = tuple(kind for kind in EFFORT_KINDS if kind != IMPEDANCE)
+"""Meanings of effort that the page offers; impedance needs further parameters, which a parameter file has."""
 
 
 @dataclass

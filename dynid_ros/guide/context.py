@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from viser import ViserServer, uplot
 
 from dynid_ros.guide.actions import LONG_CALL_TIMEOUT_S, Action, call, move, set_parameters, start_node
-from dynid_ros.guide.answers import EXPERIMENT_NODES, Answers
+from dynid_ros.guide.answers import EFFORT_CONVENTIONS, EXPERIMENT_NODES, Answers
 from dynid_ros.guide.gate import FILES_PATH
 from dynid_ros.guide.panel import Panel, Said
 from dynid_ros.guide.scene import Scene
@@ -32,6 +32,8 @@ N_PLOTTED_SAMPLES = 200
 PLOT_PERIOD_S = 0.2
 MIN_SHOW_PERIOD_S = 0.5
 """Shortest time between two updates of a plot."""
+Refresh = Callable[[], None]
+"""Function that updates a step; called some times per second while a page is open."""
 
 
 @dataclass
@@ -92,6 +94,15 @@ class Context:
         """Remember the last recording as that of an experiment."""
         self.bags[experiment] = self.bench.texts["recorder/bag"]
 
+    def add_effort_inputs(self) -> None:
+        """Add the inputs for the meaning of effort."""
+        gui = self.panel.server.gui
+        answers = self.answers
+        options = {"initial_value": answers.effort_convention, "hint": "Meaning of effort in joint_states"}
+        self.panel.bind(gui.add_dropdown, "Effort is", answers, "effort_convention", EFFORT_CONVENTIONS, **options)
+        hint = "N m per unit of effort, with commas; empty: none"
+        self.panel.bind(gui.add_text, "Motor gains", answers, "motor_gains", answers.motor_gains, hint=hint)
+
     def show_report(self, path: str, title: str) -> None:
         """Show a report of the chosen folder in a window of the page."""
         gui = self.panel.server.gui
@@ -102,14 +113,14 @@ class Context:
             )
             gui.add_button("Close").on_click(lambda _: modal.close())
 
-    def report_button(self, experiment: str, said: Said) -> None:
-        """Add a button that shows the report of an experiment."""
+    def report_button(self, chosen: Callable[[], str], said: Said) -> None:
+        """Add a button that shows the report of the chosen experiment."""
         handle = self.panel.server.gui.add_button("Report", hint="Show the report of the identification")
-        folder = self.answers.folder(experiment)
 
         def show(_event: Any) -> None:
+            folder = self.answers.folder(chosen())
             if (folder / "report.html").is_file():
-                self.show_report(f"{folder.name}/report.html", f"Report: {experiment}")
+                self.show_report(f"{folder.name}/report.html", f"Report: {chosen()}")
             else:
                 said.show("There is no report yet; identify first.")
 
@@ -156,7 +167,3 @@ def update(handle: Any, name: str, value: Any) -> None:
     """Set a property of a widget if it differs, because each assignment is sent to the page."""
     if getattr(handle, name) != value:
         setattr(handle, name, value)
-
-
-Refresh = Callable[[], None]
-"""Function that updates a step; called some times per second while a page is open."""

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dynid_ros.guide.actions import Action, run, run_program
-from dynid_ros.guide.answers import EFFORT_CONVENTIONS
 from dynid_ros.guide.context import Context, Refresh
 
 KINDS_OF_BAGS = ("gravity", "links")
-EXPORT_FORMATS = ("urdf", "mjcf", "c", "sdf", "isaac-lab")
+EXPORT_TARGETS = ("urdf", "mjcf", "c", "sdf", "isaac")
 
 
 class OfflineBench:
@@ -52,15 +51,8 @@ def add_offline_steps(context: Context, recording: Path) -> list[Refresh]:
     answers = context.answers
     gui = panel.server.gui
     panel.said(f"**{context.robot.name}** and the recording `{recording}`. Nothing moves.")
-    chosen = {"kind": KINDS_OF_BAGS[0], "format": EXPORT_FORMATS[0]}
-    panel.field(
-        gui.add_dropdown("Effort is", EFFORT_CONVENTIONS, initial_value=answers.effort_convention),
-        lambda value: setattr(answers, "effort_convention", value),
-    )
-    panel.field(
-        gui.add_text("Motor gains", answers.motor_gains, hint="N m per unit of effort, with commas; empty: none"),
-        lambda value: setattr(answers, "motor_gains", value),
-    )
+    chosen = {"kind": KINDS_OF_BAGS[0], "target": EXPORT_TARGETS[0]}
+    context.add_effort_inputs()
     said = panel.said()
     options = [*answers.robot_options(), "--recording", str(recording)]
 
@@ -78,15 +70,19 @@ def add_offline_steps(context: Context, recording: Path) -> list[Refresh]:
         return [run("dynid", "identify", chosen["kind"], *options, *answers.effort_options(), *output)]
 
     panel.button("Identify", identify, said, hint="dynid identify", color="green")
-    context.report_button("gravity", said)
-    context.report_button("links", said)
-    panel.field(gui.add_dropdown("Format", EXPORT_FORMATS), lambda value: chosen.update(format=value))
+    context.report_button(lambda: chosen["kind"], said)
+    panel.field(gui.add_dropdown("Export to", EXPORT_TARGETS), lambda value: chosen.update(target=value))
 
     def export() -> list[Action]:
-        model = answers.model_file()
-        output = answers.output / "export"
-        words = ["--urdf", str(answers.urdf), "--model", str(model), "--output", str(output)]
-        return [run("dynid", "export", chosen["format"], *words)]
+        words = [
+            "--model",
+            str(answers.model_file()),
+            "--to",
+            chosen["target"],
+            "--output",
+            str(answers.output / "arm"),
+        ]
+        return [run("dynid", "export", *answers.robot_options(), *words)]
 
     panel.button("Export", export, said, hint="dynid export: the identified arm for other programs")
     return []

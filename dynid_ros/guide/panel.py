@@ -139,6 +139,11 @@ class Panel:
         handle.on_update(on_update)
         return handle
 
+    def bind(self, add: Callable[..., Any], label: str, owner: Any, name: str, *values: Any, **options: Any) -> Any:
+        """Add an input for an attribute of an object, which keeps the type of its present value."""
+        kind = type(getattr(owner, name))
+        return self.field(add(label, *values, **options), lambda value: setattr(owner, name, kind(value)))
+
     def note_commands(self, label: str, actions: Sequence[Action]) -> None:
         """Show the commands of a button and append them to the log."""
         lines = [f"# {label}", *(line for action in actions for line in action.commands(self._namespace))]

@@ -52,6 +52,8 @@ NODE_START_TIMEOUT_S = 90.0
 """Time for a node to start: long, for a busy machine. A node that ends is noticed at once."""
 WAIT_PERIOD_S = 0.05
 JOINT_STATES = "joint_states"
+ACTING_STATES = ("designing", "approaching", "running", "ramping", "active", "identifying")
+"""Begins of the states in which a node must not be ended to start with other parameters."""
 
 
 class RosBench:
@@ -273,10 +275,10 @@ class RosBench:
         self._starter.submit(self._begin, node, parameters).result()
 
     def _begin(self, node: str, parameters: dict[str, object]) -> None:
-        if (running := self._own.pop(node, None)) is not None:
-            if node == "excitation" and self.texts["excitation/state"] in ("approaching", "running"):
-                self._own[node] = running
-                raise DynidError("the arm moves; wait for the end of the motion, or press STOP, then try again")
+        if (running := self._own.get(node)) is not None:
+            if self.texts.get(f"{node}/state", "").startswith(ACTING_STATES):
+                raise DynidError(f"{node} would start again with other parameters, and it acts now; press STOP first")
+            del self._own[node]
             stop([running[0].popen])
         self.forget(f"{node}/state")
         self.problem = ""

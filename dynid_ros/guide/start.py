@@ -95,21 +95,21 @@ def _stop_quietly(server: ViserServer) -> None:
 
 def _add_steps(context: Context) -> list[Refresh]:
     """Add a tab for each step and return what refreshes them."""
-    from dynid_ros.guide.steps.compensate_step import add_compensate_step  # noqa: PLC0415 - rclpy's messages
-    from dynid_ros.guide.steps.effort_step import add_effort_step  # noqa: PLC0415
+    from dynid_ros.guide.steps.compensate_step import CompensateStep  # noqa: PLC0415 - rclpy's messages
+    from dynid_ros.guide.steps.effort_step import EffortStep  # noqa: PLC0415
     from dynid_ros.guide.steps.identify_step import add_identify_step  # noqa: PLC0415
     from dynid_ros.guide.steps.more_cards import add_more_cards  # noqa: PLC0415
-    from dynid_ros.guide.steps.motion_step import add_motion_step  # noqa: PLC0415
-    from dynid_ros.guide.steps.record_step import add_record_step  # noqa: PLC0415
+    from dynid_ros.guide.steps.motion_step import MotionStep  # noqa: PLC0415
+    from dynid_ros.guide.steps.record_step import RecordStep  # noqa: PLC0415
     from dynid_ros.guide.steps.robot_step import add_robot_step  # noqa: PLC0415
 
     steps = {
         "1 Robot": add_robot_step,
-        "2 Effort": add_effort_step,
-        "3 Motion": add_motion_step,
-        "4 Record": add_record_step,
+        "2 Effort": lambda context: EffortStep(context).refresh,
+        "3 Motion": lambda context: MotionStep(context).refresh,
+        "4 Record": lambda context: RecordStep(context).refresh,
         "5 Identify": add_identify_step,
-        "6 Compensate": add_compensate_step,
+        "6 Compensate": lambda context: CompensateStep(context).refresh,
         "More": add_more_cards,
     }
     problem = context.panel.said()

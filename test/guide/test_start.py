@@ -1,9 +1,13 @@
 """A person leads the simulated arm in a browser: from the URDF to an arm that floats, and STOP at any time."""
 
 import re
+import shlex
 
 import pytest
+from gravity_experiment import demo_recording
 from helpers.guide_page import GuidePage, chromium, running_guide
+
+from dynid_ros.cli import _parser
 
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
@@ -22,6 +26,15 @@ def use_robot(page):
     page.see("Joint states come from")
     page.press("Use this robot")
     page.see("Go on with step 2")
+
+
+def typed_commands(output):
+    """Return the commands that the page shows; those of dynid can be typed."""
+    commands = (output / "commands.sh").read_text()
+    for line in commands.splitlines():
+        if line.startswith("dynid ") and " BAG " not in line:
+            _parser().parse_args(shlex.split(line)[1:])
+    return commands
 
 
 def design(page):
@@ -47,6 +60,11 @@ def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace)
         report = page.view.frame_locator("iframe")
         report.get_by_text("Identification: gravity").wait_for()
         page.press("Close")
+        if not namespace:  # once is enough
+            page.press("Record other poses")
+            page.see("Now validate")
+            page.press("Validate")
+            page.see("alidation on")
         page.step("6 Compensate")
         page.press("Prepare")
         page.see("Controller: forward_effort_controller")
@@ -63,7 +81,7 @@ def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace)
         assert float(re.search(r"[\d.]+", page.see("Largest drift"))[0]) < 1.0
         assert "ramps out" in page.stop()
         page.close()
-    commands = (tmp_path / "commands.sh").read_text()
+    commands = typed_commands(tmp_path)
     for line in ("gravity_identification/identify", "gravity_compensation/enable", "excitation/design"):
         assert f"ros2 service call {'/left' if namespace else ''}/{line} " in commands
 
@@ -108,3 +126,23 @@ def test_a_closed_page_lets_the_motion_go_on_and_a_second_one_watches(browser, t
         second.see("State: (approaching|running)")
         assert "at rest in" in second.stop()
         second.close()
+
+
+def test_a_recording_is_checked_identified_reported_and_exported_without_ros(browser, tmp_path):
+    recording = tmp_path / "recording.npz"
+    demo_recording().write_npz(recording)
+    with running_guide(tmp_path / "guide", "--recording", str(recording)) as address:
+        page = GuidePage(browser, address)
+        page.press("Check")
+        page.see("no fault found")
+        page.press("Identify")
+        page.see("gravity identified from")
+        page.press("Report")
+        page.view.frame_locator("iframe").get_by_text("Identification: gravity").wait_for()
+        page.press("Close")
+        page.press("Export")
+        page.see("wrote .*arm.urdf")
+        assert "nothing moves" in page.stop()
+        page.close()
+    assert (tmp_path / "guide" / "arm.urdf").is_file()
+    assert typed_commands(tmp_path / "guide").count("dynid ") == 3

@@ -65,7 +65,7 @@ class GuidePage:
         self.page.set_default_timeout(PATIENCE)
         self.page.goto(address)
         self.view = self.page.frame_locator("#view")
-        self.view.get_by_role("tab").first.wait_for()
+        self.view.get_by_text("The same by hand").wait_for()
 
     def step(self, name):
         self.view.get_by_role("tab", name=name).click()

@@ -8,7 +8,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import Action, call, run, set_parameters
 from dynid_ros.guide.answers import ROUTE_PARAMETERS
-from dynid_ros.guide.context import Context, Refresh, TimePlot
+from dynid_ros.guide.context import Context, TimePlot
 from dynid_ros.guide.panel import plain_markdown
 
 FIRST_SCALE = 0.2
@@ -36,12 +36,8 @@ class CompensateStep:
             "Route `effort`: the compensation alone holds the arm. Let it hang, or tie it, before the first time. "
             "Then raise the scale in steps, and lift the arm by hand after each."
         )
-        panel.field(
-            gui.add_dropdown(
-                "Route", tuple(ROUTE_PARAMETERS), hint="How torque comes to the arm, see docs/controllers.md"
-            ),
-            lambda value: setattr(context.answers, "route", value),
-        )
+        hint = "How torque comes to the arm, see docs/controllers.md"
+        panel.bind(gui.add_dropdown, "Route", context.answers, "route", tuple(ROUTE_PARAMETERS), hint=hint)
         self._state = panel.said()
         said = panel.said()
         panel.button(
@@ -51,10 +47,8 @@ class CompensateStep:
             hint="Start gravity_compensation with the identified model; it sends nothing yet",
             then=lambda _: said.show("The node runs. The line above names its controller, or what is missing."),
         )
-        panel.field(
-            gui.add_slider("Scale", 0.0, 1.0, 0.05, self._scale, hint="Factor on the gravity torque"),
-            lambda value: setattr(self, "_scale", float(value)),
-        )
+        hint = "Factor on the gravity torque"
+        panel.bind(gui.add_slider, "Scale", self, "_scale", 0.0, 1.0, 0.05, self._scale, hint=hint)
         panel.button(
             "Set the scale",
             lambda: [set_parameters(COMPENSATION_NODE, {"scale": [round(self._scale, 3)]})],
@@ -158,8 +152,3 @@ class CompensateStep:
             set_parameters(POSITION_CONTROLLER, {NO_MEMORY: False}),
             run(*switch, "--activate", POSITION_CONTROLLER, "--deactivate", FORWARD_CONTROLLER),
         ]
-
-
-def add_compensate_step(context: Context) -> Refresh:
-    """Add the widgets of the step and return what refreshes them."""
-    return CompensateStep(context).refresh

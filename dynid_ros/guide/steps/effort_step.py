@@ -7,8 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dynid_ros.checks.finding import COMPENSATED, CURRENT
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import Action, call, move, run, set_parameters
-from dynid_ros.guide.answers import EFFORT_CONVENTIONS
-from dynid_ros.guide.context import Context, Refresh
+from dynid_ros.guide.context import Context
 from dynid_ros.guide.panel import plain_markdown
 
 CHECK_PERIOD_S = 8.0
@@ -33,20 +32,11 @@ class EffortStep:
         self._due = 0.0
         self._records = False
         panel = context.panel
-        answers = context.answers
-        gui = panel.server.gui
         panel.said(
             "Effort in `joint_states` may be torque, current, or torque without gravity. Record, jog the arm to five "
             "different poses with the teach pendant, and let it rest for some seconds in each."
         )
-        self._convention = panel.field(
-            gui.add_dropdown("Effort is", EFFORT_CONVENTIONS, initial_value=answers.effort_convention),
-            lambda value: setattr(answers, "effort_convention", value),
-        )
-        panel.field(
-            gui.add_text("Motor gains", answers.motor_gains, hint="N m per unit of effort, with commas; empty: none"),
-            lambda value: setattr(answers, "motor_gains", value),
-        )
+        context.add_effort_inputs()
         said = panel.said()
         panel.button(
             "Record by hand",
@@ -130,8 +120,3 @@ class EffortStep:
         elif not findings:
             verdict += f" Effort is `{self._context.answers.effort_convention}`, and signs and order are right."
         self._findings.show("\n".join([verdict, "", *lines]))
-
-
-def add_effort_step(context: Context) -> Refresh:
-    """Add the widgets of the step and return what refreshes them."""
-    return EffortStep(context).refresh

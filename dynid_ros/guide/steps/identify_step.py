@@ -30,7 +30,7 @@ def add_identify_step(context: Context) -> Refresh:
         then=on_verdict,
     )
     state = panel.said()
-    context.report_button("gravity", said)
+    context.report_button(lambda: "gravity", said)
     panel.said("Does the model hold elsewhere? Record other poses, and validate the model on them.")
     checked = panel.said()
 

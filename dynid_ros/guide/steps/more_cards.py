@@ -45,7 +45,7 @@ def _add_card(context: Context, experiment: str, purpose: str) -> Refresh:
         )
         panel.button(f"Identify {experiment}", lambda: context.identify(experiment), said, hint=f"Node {node}")
         state = panel.said()
-        context.report_button(experiment, said)
+        context.report_button(lambda: experiment, said)
 
     def refresh() -> None:
         state.show_lines(context.bench.texts[f"{node}/state"])

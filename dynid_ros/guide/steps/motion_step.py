@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import Action, move
-from dynid_ros.guide.context import SLOW_FRACTION, Context, Refresh, update
+from dynid_ros.guide.context import SLOW_FRACTION, Context, update
 from dynid_ros.guide.panel import plain_markdown
 from dynid_ros.nodes.experiment.design import LIMITS, WORKSPACE
 from dynid_ros.nodes.experiment.safety import Safety
@@ -35,16 +35,10 @@ class MotionStep:
         panel = context.panel
         gui = panel.server.gui
         panel.said("The design moves nothing. Read its answer, watch the ghost, and let the arm move slowly first.")
-        panel.field(
-            gui.add_dropdown(
-                "Motion", OFFERED_MOTION_KINDS, hint="static_rotation or poses: gravity; fourier: links and friction"
-            ),
-            lambda value: setattr(self, "_motion", value),
-        )
-        panel.field(
-            gui.add_slider("Speed", 0.05, 1.0, 0.05, self._speed, hint="Fraction of the velocity limits"),
-            lambda value: setattr(self, "_speed", float(value)),
-        )
+        hint = "static_rotation or poses: gravity; fourier: links and friction"
+        panel.bind(gui.add_dropdown, "Motion", self, "_motion", OFFERED_MOTION_KINDS, hint=hint)
+        hint = "Fraction of the velocity limits"
+        panel.bind(gui.add_slider, "Speed", self, "_speed", SLOW_FRACTION, 1.0, 0.05, self._speed, hint=hint)
         said = panel.said()
         panel.button(
             "Design",
@@ -108,8 +102,3 @@ class MotionStep:
 
     def _slow(self) -> list[Action]:
         return [*self._context.design("gravity", self._motion, SLOW_FRACTION), move(recorded=False)]
-
-
-def add_motion_step(context: Context) -> Refresh:
-    """Add the widgets of the step and return what refreshes them."""
-    return MotionStep(context).refresh

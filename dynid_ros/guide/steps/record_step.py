@@ -6,7 +6,7 @@ import numpy as np
 import yaml
 
 from dynid_ros.errors import DynidError
-from dynid_ros.guide.context import Context, Refresh, TimePlot, update
+from dynid_ros.guide.context import Context, TimePlot, update
 from dynid_ros.guide.panel import plain_markdown
 from dynid_ros.trajectories import Trajectory
 
@@ -98,8 +98,3 @@ class RecordStep:
     def _on_end(self, text: str) -> None:
         self._context.keep_bag("gravity")
         self._said.show(f"{plain_markdown(text)}. Go on with step 5.")
-
-
-def add_record_step(context: Context) -> Refresh:
-    """Add the widgets of the step and return what refreshes them."""
-    return RecordStep(context).refresh

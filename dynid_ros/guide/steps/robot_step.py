@@ -43,21 +43,13 @@ def add_robot_step(context: Context) -> Refresh:
     tip_field = panel.field(
         gui.add_dropdown("Tip", links, initial_value=robot.tip, hint="Last link of the chain"), set_tip
     )
-    panel.field(
-        gui.add_number(
-            "Acceleration",
-            answers.acceleration_limit,
-            min=0.0,
-            max=MAX_ACCELERATION,
-            step=0.5,
-            hint="Limit of all joints, rad/s² (m/s²); 0: that of the URDF or the parameter file",
-        ),
-        lambda value: setattr(answers, "acceleration_limit", float(value)),
-    )
-    panel.field(
-        gui.add_number("Floor", answers.floor_height, step=0.01, hint="Lowest height of links above the base, m"),
-        lambda value: setattr(answers, "floor_height", float(value)),
-    )
+    limit = answers.acceleration_limit
+    span = {"min": 0.0, "max": MAX_ACCELERATION, "step": 0.5}
+    hint = "Limit of all joints, rad/s² (m/s²); 0: that of the URDF or the parameter file"
+    panel.bind(gui.add_number, "Acceleration", answers, "acceleration_limit", limit, hint=hint, **span)
+    height = answers.floor_height
+    hint = "Lowest height of links above the base, m"
+    panel.bind(gui.add_number, "Floor", answers, "floor_height", height, hint=hint, step=0.01)
     files = (NO_FILE, *sorted(path.name for path in answers.output.glob("*.yaml")))
 
     def set_obstacles(name: str) -> None:
