@@ -5,9 +5,11 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 from helpers.identification_bench import IdentificationBench  # noqa: E402
+from mit_arms import TWO, recorded, two  # noqa: E402
 from servo_arms import ONE, motion, one, record  # noqa: E402
 
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402
+from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
 from dynid_ros.nodes.servo_identification import ServoIdentificationNode  # noqa: E402
 
 
@@ -30,3 +32,22 @@ def test_without_and_with_a_mass(tmp_path, keep):
     found = bench.result()["servos"]["lift"]
     assert found["in_torque"]["gain"] > 10
     assert found == load_identified(tmp_path / "out" / "identified.yaml")["servos"]["lift"]
+
+
+def test_links_of_drives_in_mit_mode(tmp_path, keep):
+    arm = two(seed=3)
+    recording = tmp_path / "run.npz"
+    recorded(arm, 12.0).write_npz(recording)
+    (tmp_path / "arm.urdf").write_text(TWO, encoding="utf-8")
+    given = {"robot_description": tmp_path / "arm.urdf", "recording": recording, "output": tmp_path / "out"}
+    gains = {name: arm.per_joint(name).tolist() for name in ("stiffness", "damping")}
+    bench = keep(
+        IdentificationBench(
+            LinkIdentificationNode, **given, **gains, effort_convention="impedance", command_delay=".nan"
+        )
+    )
+    response = bench.identify()
+    assert response.success, response.message
+    friction = bench.result()["friction"]
+    for name, viscous in zip(friction, arm.per_joint("viscous"), strict=True):
+        assert friction[name]["viscous"] == pytest.approx(viscous, rel=0.05)
