@@ -5,10 +5,13 @@ controller, and the hardware sums the two. `route:=trajectory`: `joint_trajector
 the pose; it drops the torque when it aborts, so it must never be the only thing that holds the arm. `route:=position`:
 set-points of position servos pass through the node, which adds the offsets that carry gravity. What to load into the
 controller manager is in config/controllers/<route>.yaml, how and what to check in docs/controllers.md.
+`spawn:=true` loads forward_effort_controller, inactive, with the joints of `model_file`.
 """
 
 from launch import LaunchDescription
+from launch.actions import OpaqueFunction
 
+from dynid_ros.nodes.shared.controller_spawner import SPAWN_ARGUMENT, spawn_controllers
 from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes
 
 FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
@@ -32,4 +35,5 @@ ROUTES = Choice(
 
 
 def generate_launch_description() -> LaunchDescription:
-    return describe_nodes(choice=ROUTES, autostart="true")
+    compensation = describe_nodes(choice=ROUTES, more=[SPAWN_ARGUMENT], autostart="true")
+    return LaunchDescription([*compensation.entities, OpaqueFunction(function=spawn_controllers)])

@@ -2,14 +2,16 @@
 
 import argparse
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from dynid_ros.commands.answers import Answer, finding_document
-from dynid_ros.commands.options import add_output, add_recordings, add_robot
+from dynid_ros.commands.options import add_output, add_parameters, add_recordings, add_robot
 from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
-from dynid_ros.jobs.inputs import read_recordings, read_robot
+from dynid_ros.jobs.inputs import joint_gains, read_recordings, read_robot
 from dynid_ros.jobs.load_change import check_with_load
+from dynid_ros.jobs.parameter_file import robot_parameters, update_parameter_file
 from dynid_ros.jobs.progress import progress
 from dynid_ros.jobs.screen import Screen
 from dynid_ros.model import RobotModel
@@ -36,6 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="friction terms that the motion must excite, as in identify links, with --motion (default: auto, terms "
         "that cannot be chosen are named)",
     )
+    add_parameters(parser, "robot and meaning of effort, if no fault is found")
     add_output(parser)
     parser.set_defaults(command=_check)
 
@@ -85,6 +88,10 @@ def _check(options: argparse.Namespace) -> Answer:
         document["motion"] = judged.document
         motion = judged.screen
         screen = Screen([*verdict, *motion.verdict], [*rows, *motion.table], [*motion.remarks, *screen.remarks])
+    if options.parameters is not None and not is_faulty:
+        gains = joint_gains(options, "motor_gains", robot.joint_names)
+        effort = {"effort_convention": options.effort_convention, "motor_gains": gains}
+        screen = replace(screen, files=[update_parameter_file(options.parameters, robot_parameters(options) | effort)])
     is_good = not is_faulty and (judged is None or judged.enough)
     return Answer(screen, document, code=0 if is_good else 1)
 

@@ -1,6 +1,7 @@
 """`dynid excite`: design the motion to record within limits and workspace, or judge a motion."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.motion_options import (
+    LIMIT_HELPS,
     add_limits,
     add_surroundings,
     option_name,
@@ -15,7 +17,15 @@ from dynid_ros.commands.motion_options import (
     read_limits,
     read_surroundings,
 )
-from dynid_ros.commands.options import add_effort, add_output, add_reading, add_robot, add_scheduler, scheduler_cluster
+from dynid_ros.commands.options import (
+    add_effort,
+    add_output,
+    add_parameters,
+    add_reading,
+    add_robot,
+    add_scheduler,
+    scheduler_cluster,
+)
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.steady_state import FlexibleJoints
 from dynid_ros.jobs.excitation import excite
@@ -30,6 +40,7 @@ from dynid_ros.jobs.experiments import (
 )
 from dynid_ros.jobs.inputs import joint_values, read_recordings, read_robot
 from dynid_ros.jobs.judging import judge, quality_screen, unseen_friction
+from dynid_ros.jobs.parameter_file import robot_parameters, update_parameter_file
 from dynid_ros.jobs.progress import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction_terms import JointFriction, friction_terms
@@ -109,6 +120,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_reading(others)
     add_effort(parser, calibration=False, commands=False)
+    add_parameters(parser, "robot, limits and workspace")
     add_output(parser, "folder for trajectory.yaml and .csv, plan.yaml, report.html", required=False)
     parser.set_defaults(command=_excite)
 
@@ -168,7 +180,33 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
         **settings,
     )
     files = dict(zip(FILE_NAMES, job.files, strict=True))
-    return Answer(job.screen(), job.document(), files)
+    screen = job.screen()
+    if options.parameters is not None:
+        written = update_parameter_file(options.parameters, _parameters(options, robot))
+        screen = replace(screen, files=[*screen.files, written])
+    return Answer(screen, job.document(), files)
+
+
+def _parameters(options: argparse.Namespace, robot: RobotModel) -> dict[str, Any]:
+    """Return the parameters of the excitation node that say the same as the options.
+
+    Raises:
+        TrajectoryError: several files of obstacles, of which the node takes one.
+    """
+    if len(options.obstacles) > 1:
+        raise TrajectoryError("--parameters takes one file of --obstacles, as the node does; join them")
+    return {
+        **robot_parameters(options),
+        **per_joint_values(options, robot, LIMIT_HELPS),
+        "joint_limits_file": options.joint_limits,
+        "obstacles_file": options.obstacles[0] if options.obstacles else None,
+        "floor_height": options.floor_height,
+        "clearance": options.clearance,
+        "box_lower": options.box[:3] if options.box else None,
+        "box_upper": options.box[3:] if options.box else None,
+        "allowed_pairs": [pair for words in options.allowed_pairs for pair in words.split(",")] or None,
+        "mesh_directories": list(map(str, options.mesh_directory)) or None,
+    }
 
 
 def _prior(options: argparse.Namespace, robot: RobotModel) -> FlexibleJoints | None:

@@ -181,6 +181,13 @@ def add_output(parser: argparse.ArgumentParser, help_text: str = "", *, required
     group.add_argument("--json", action="store_true", help="answer as one JSON document on stdout; text goes to stderr")
 
 
+def add_parameters(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare the parameter file for the launch files, which a command adds its answers to."""
+    parser.add_argument_group("launch files").add_argument(
+        "--parameters", type=Path, metavar="FILE", help=f"params_file of the launch files, to which to add {what}"
+    )
+
+
 def add_scheduler(group: argparse._ActionsContainer, help_text: str) -> None:
     """Declare the address of a dask cluster and its certificates."""
     group.add_argument("--scheduler", metavar="ADDRESS", help=help_text)

@@ -16,7 +16,7 @@ from dynid_ros.files import input_paths
 from dynid_ros.jobs.run_file import RUN_FILE, RunFile, RunFileError, digest_of, digests, first_difference, read_run_file
 from dynid_ros.jobs.screen import Screen
 
-NOT_RECORDED = ("help", "json", "verbose")
+NOT_RECORDED = ("help", "json", "verbose", "parameters")
 """Options that do not change a result."""
 RECORDED_COMMANDS = ("excite", "export", "identify", "report", "validate")
 """Commands that write results; a fleet has its own file."""

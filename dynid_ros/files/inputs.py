@@ -9,15 +9,17 @@ from dynid_ros.errors import DynidError
 
 OUTPUT = "output"
 """Option whose path is written."""
+PARAMETERS_OPTION = "parameters"
+"""Option whose file is read, completed and written."""
 BAG_SUFFIXES = (".mcap", ".db3", ".zstd", ".parquet")
 BAG_METADATA = "metadata.yaml"
 _inputs: ContextVar[tuple[Path, ...]] = ContextVar("_inputs", default=())
 
 
 def input_paths(options: Mapping[str, object]) -> Iterator[Path]:
-    """Yield the paths among the values of a command's options, without that of its output."""
+    """Yield the paths among the values of a command's options, without those that it writes."""
     for name, value in options.items():
-        if name != OUTPUT:
+        if name not in (OUTPUT, PARAMETERS_OPTION):
             yield from paths_in(value)
 
 

@@ -96,10 +96,10 @@ def read_recordings(
     """
     names = joint_names if robot is None else robot.joint_names
     kind = getattr(options, "effort_convention", "torque")  # servos have no torque
-    drives = {name: _joint_gains(options, name, names) for name in DRIVE_GAINS if hasattr(options, "command_delay")}
+    drives = {name: joint_gains(options, name, names) for name in DRIVE_GAINS if hasattr(options, "command_delay")}
     convention = EffortConvention(
         kind,
-        _joint_gains(options, "motor_gains", names),
+        joint_gains(options, "motor_gains", names),
         residual=residual,
         readings=readings,
         delay=getattr(options, "command_delay", None),
@@ -151,7 +151,7 @@ def _with_common_delay(options: argparse.Namespace, recordings: list[Recording],
     return [at_delay(part, options.common_delay) if part.delay_is_unknown else part for part in recordings]
 
 
-def _joint_gains(options: argparse.Namespace, name: str, joint_names: Sequence[str] | None) -> list[float] | None:
+def joint_gains(options: argparse.Namespace, name: str, joint_names: Sequence[str] | None) -> list[float] | None:
     """Return the gains (n,) of an option such as --motor-gains; None: it was not given."""
     if getattr(options, name, None) is None:
         return None

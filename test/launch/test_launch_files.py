@@ -9,6 +9,7 @@ import yaml
 
 pytest.importorskip("launch_ros", reason="ROS 2 launch is not installed")
 
+import demo_arm_model
 from launch import LaunchContext, LaunchDescription, LaunchService
 from launch.actions import IncludeLaunchDescription, LogInfo, OpaqueFunction
 from launch.events.process import ProcessExited
@@ -17,6 +18,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes import module_of
+from dynid_ros.nodes.shared import controller_spawner
 from dynid_ros.nodes.shared.launch_description import ARGUMENTS, _argument, _report_death
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
@@ -42,7 +44,7 @@ NODES = {
 OWN = {
     "identify": {"identification"},
     "gravity_compensation": {"autostart"},
-    "controller_stack": {"route", "autostart"},
+    "controller_stack": {"route", "autostart", "spawn"},
     "external_torque": {"false_alarms_per_hour", "contact_free_recording"},
     "record": {"output_folder", "autostart"},
     "simulate": {"controller", "controllers_file"},
@@ -307,3 +309,33 @@ def test_a_node_that_dies_is_named_and_not_started_again(code, said):
     action = _report_death(event, LaunchContext())
     assert bool(action) == said
     assert not node._ExecuteLocal__respawn
+
+
+def test_the_effort_controller_is_loaded_with_the_joints_of_the_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(controller_spawner, "get_package_prefix", lambda name: name)
+    model = str(demo_arm_model.write(tmp_path / "identified.yaml"))
+    compensation, spawner = nodes_of(
+        "controller_stack", spawn="true", route="effort", model_file=model, namespace="left"
+    )
+    assert (compensation.node_executable, spawner.node_executable) == ("gravity_compensation", "spawner")
+    assert spawner._Node__node_namespace == "left"
+    given = words(spawner)
+    assert "forward_effort_controller" in given
+    assert "--inactive" in given
+    file = Path(given[given.index("--param-file") + 1])
+    section = yaml.safe_load(file.read_text())["/**"]["forward_effort_controller"]["ros__parameters"]
+    assert section["joints"] == yaml.safe_load(Path(model).read_text())["robot"]["joints"]
+    assert file.is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"route": "trajectory", "model_file": "m.yaml"}, "route trajectory"),
+        ({"route": "effort"}, "model_file"),
+        ({"route": "effort", "model_file": "nowhere.yaml"}, "nowhere.yaml"),
+    ],
+)
+def test_a_controller_that_cannot_be_loaded_is_named(given, expected):
+    with pytest.raises(DynidError, match=expected):
+        nodes_of("controller_stack", spawn="true", **given)

@@ -1,0 +1,44 @@
+"""`--parameters` of `dynid check` and `dynid excite`: the nodes take the file as it is written."""
+
+import numpy as np
+import pytest
+import yaml
+from command_line import URDF, run
+from gravity_experiment import planned_recording
+
+
+def read(path):
+    return yaml.safe_load(path.read_text())["/**"]["ros__parameters"]
+
+
+def test_check_and_excite_write_one_file_that_the_nodes_take(tmp_path, capsys):
+    path = tmp_path / "arm.yaml"
+    planned_recording().write_npz(tmp_path / "run.npz")
+    arm = ("--urdf", URDF, "--tip", "tool", "--parameters", path)
+    assert run(capsys, "check", *arm, "--recording", tmp_path / "run.npz")[0] == 0
+    assert read(path)["effort_convention"] == "torque"
+    motion = ("--motion", "poses", "--count", "3", "--acceleration-limits", "3", "--velocity-limits", "1")
+    box = ("--box", "-2", "-2", "0", "2", "2", "2")
+    code, out, err = run(capsys, "excite", *arm, *motion, *box, "--output", tmp_path / "motion")
+    assert code == 0, err
+    assert str(path) in out
+    values = read(path)
+    assert values["tip_link"] == "tool"
+    assert values["effort_convention"] == "torque"
+    assert values["velocity_limits"] == [1.0]
+    assert values["box_lower"] == [-2.0, -2.0, 0.0]
+    parameters = pytest.importorskip("dynid_ros.nodes.excitation").PARAMETERS
+    table = {parameter.name: parameter for parameter in parameters}
+    for name, value in values.items():
+        if name in table:
+            table[name].checked(value, "excitation")
+    assert set(values) - set(table) == {"effort_convention"}
+
+
+def test_a_recording_with_a_fault_says_nothing_of_the_arm(tmp_path, capsys):
+    good = planned_recording()
+    path = tmp_path / "amps.npz"
+    np.savez(path, time=good.time, position=good.position, torque=good.torque / 12, joint_names=good.joint_names)
+    parameters = tmp_path / "arm.yaml"
+    assert run(capsys, "check", "--urdf", URDF, "--recording", path, "--parameters", parameters)[0] == 1
+    assert not parameters.exists()
