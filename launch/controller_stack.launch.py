@@ -9,11 +9,17 @@ controller manager is in config/controllers/<route>.yaml, how and what to check 
 """
 
 from launch import LaunchDescription
-from launch.actions import OpaqueFunction
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-from dynid_ros.nodes.shared.controller_spawner import SPAWN_ARGUMENT, spawn_controllers
+from dynid_ros.nodes.shared.controller_spawner import spawn_controllers
 from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes
 
+SPAWN = DeclareLaunchArgument(
+    "spawn",
+    default_value="false",
+    choices=["true", "false"],
+    description="whether to load forward_effort_controller, inactive, with the joints of model_file",
+)
 FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
 # The position controller keeps the arm: a torque that a killed process left is no reason to refuse, and effort in
 # joint_states is that of both.
@@ -35,5 +41,5 @@ ROUTES = Choice(
 
 
 def generate_launch_description() -> LaunchDescription:
-    compensation = describe_nodes(choice=ROUTES, more=[SPAWN_ARGUMENT], autostart="true")
+    compensation = describe_nodes(choice=ROUTES, more=[SPAWN], autostart="true")
     return LaunchDescription([*compensation.entities, OpaqueFunction(function=spawn_controllers)])

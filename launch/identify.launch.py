@@ -1,7 +1,8 @@
 """Excitation, recorder and an identification for a robot; their services start each step.
 
-`/excitation/design`, `/recorder/start`, `/excitation/start`, `/recorder/stop`, then `/gravity_identification/identify`,
-or with `identification:=links`, which lets all joints move at once, `/link_identification/identify`.
+`/excitation/design`, `/excitation/start`, then, when its state is done, `/gravity_identification/identify`, or with
+`identification:=links`, which lets all joints move at once, `/link_identification/identify`. The recorder records each
+motion by itself; `/recorder/start` and `/recorder/stop` record anything else.
 `identification:=flexible_joints` finds springs, motors and links from joint states and cameras.
 `identification:=torque_sensors` calibrates joint torque sensors by gravity, or by a mass.
 `identification:=load model_file:=<identified.yaml of the arm>` weighs what the arm carries, `live_load` as it moves.
@@ -29,4 +30,7 @@ def generate_launch_description() -> LaunchDescription:
             "live_load": Option("load_identification", LOAD | {"live": "true"}),
         },
     )
-    return describe_nodes("excitation", "recorder", choice=identification)
+    slow = ("speed_fraction", "travel_speed_fraction")
+    return describe_nodes(
+        "excitation", "recorder", choice=identification, also=slow, motion_state_topic="excitation/state"
+    )

@@ -182,7 +182,8 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
     files = dict(zip(FILE_NAMES, job.files, strict=True))
     screen = job.screen()
     if options.parameters is not None:
-        written = update_parameter_file(options.parameters, _parameters(options, robot))
+        update_parameter_file(options.parameters, robot_parameters(options))
+        written = update_parameter_file(options.parameters, _parameters(options, robot), "/**/excitation")
         screen = replace(screen, files=[*screen.files, written])
     return Answer(screen, job.document(), files)
 
@@ -196,7 +197,6 @@ def _parameters(options: argparse.Namespace, robot: RobotModel) -> dict[str, Any
     if len(options.obstacles) > 1:
         raise TrajectoryError("--parameters takes one file of --obstacles, as the node does; join them")
     return {
-        **robot_parameters(options),
         **per_joint_values(options, robot, LIMIT_HELPS),
         "joint_limits_file": options.joint_limits,
         "obstacles_file": options.obstacles[0] if options.obstacles else None,

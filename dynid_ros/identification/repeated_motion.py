@@ -41,6 +41,8 @@ MAX_PROBES = 12
 """Number of pieces of each stretch that are searched for."""
 MAX_STRETCHES = 24
 """Number of stretches that are compared, the longest ones; pauses of a logger cut a recording into many."""
+MAX_RUN_S = 600.0
+"""Longest part of a stretch that is compared, which bounds memory and time: ten minutes show how a robot repeats."""
 MAX_PATH_DIFFERENCE = 0.01
 """Largest RMS difference of position between repetitions, over the spread of the positions. A trajectory that is run
 again differs by 0.001, the start of a motion from rest by more than 0.01, another trajectory of the same style by
@@ -91,14 +93,15 @@ class _Run:
 
     @classmethod
     def from_segment(cls, recording: int, segment: LinkSegment, signals: LinkSignals) -> _Run:
-        """Return the run of a segment, at a rate from which cubics restore what passes the low-pass."""
+        """Return the beginning of a segment, at a rate from which cubics restore what passes the low-pass."""
         low_pass = LowPass(signals.cutoff, segment.rate)
-        torque = np.full(segment.torque.shape, np.nan)
-        if len(torque) > 2 * low_pass.edge:
-            inner = slice(low_pass.edge, len(torque) - low_pass.edge)
-            torque[inner] = low_pass.filter(segment.torque)[inner]
-        kept = slice(None, None, max(1, low_pass.decimation // SAMPLES_PER_EQUATION))
-        position, velocity, acceleration = (values[kept].copy() for values in segment.motion)
+        count = min(len(segment.time), int(MAX_RUN_S * segment.rate))
+        torque = np.full((count, segment.torque.shape[1]), np.nan)
+        if count > 2 * low_pass.edge:
+            inner = slice(low_pass.edge, count - low_pass.edge)
+            torque[inner] = low_pass.filter(segment.torque[:count])[inner]
+        kept = slice(0, count, max(1, low_pass.decimation // SAMPLES_PER_EQUATION))
+        position, velocity, acceleration = (np.array(values[kept]) for values in segment.motion)
         return cls(recording, segment.time[kept], position, velocity, acceleration, torque[kept].copy())
 
     @property
@@ -155,7 +158,10 @@ def measure_repeatability(
         _Run.from_segment(number, segment, signals)
         for number, recording in enumerate(chosen)
         for segment in signals.segments(recording)
+        if segment.time[-1] - segment.time[0] > PROBE_S
     ]
+    if not runs:
+        return None
     runs = sorted(sorted(runs, key=lambda run: -len(run.time))[:MAX_STRETCHES], key=lambda run: run.recording)
     pairs = [pair for pair in _pairs(runs) if not _carries_another_load(robot, pair)]
     if not pairs:

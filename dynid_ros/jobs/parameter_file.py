@@ -32,12 +32,13 @@ def robot_parameters(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def update_parameter_file(path: Path, values: Mapping[str, Any]) -> Path:
-    """Write parameters of all nodes into a file, in addition to the parameters that it has; None is left out.
+def update_parameter_file(path: Path, values: Mapping[str, Any], section: str = EVERY_NODE) -> Path:
+    """Write parameters of nodes into a file, in addition to the parameters that it has; None is left out.
 
     Args:
         path: ROS parameter file; it may be missing.
         values: value by the name of the parameter.
+        section: name of the nodes, as "/**/excitation".
 
     Raises:
         DynidError: the file is no parameter file, or has comments that would be lost.
@@ -46,7 +47,7 @@ def update_parameter_file(path: Path, values: Mapping[str, Any]) -> Path:
     if path.exists():
         content = _read(path)
     given = {name: _plain(value) for name, value in values.items() if value is not None}
-    content.setdefault(EVERY_NODE, {}).setdefault(NODE_PARAMETERS, {}).update(given)
+    content.setdefault(section, {}).setdefault(NODE_PARAMETERS, {}).update(given)
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
     return write_atomically(path, PARAMETER_FILE_HEAD + text)
 
@@ -61,10 +62,7 @@ def _read(path: Path) -> dict[str, Any]:
     if any(line.lstrip().startswith("#") for line in lines):
         raise DynidError(f"{path}: its comments would be lost; give another file to --parameters")
     sections = content.values() if isinstance(content, dict) else [None]
-    every = content.get(EVERY_NODE, {}) if isinstance(content, dict) else None
-    if not all(isinstance(section, dict) for section in sections) or not isinstance(
-        (every or {}).get(NODE_PARAMETERS, {}), dict
-    ):
+    if not all(isinstance(one, dict) and isinstance(one.get(NODE_PARAMETERS, {}), dict) for one in sections):
         raise DynidError(f"{path}: no ROS parameter file; give another file to --parameters")
     return content
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.checks.all_checks import check
-from dynid_ros.errors import IdentificationError, IdentifiedFileError
+from dynid_ros.errors import DynidError, IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.flexible.torsion_prediction import TorsionModels, TorsionValidation
@@ -87,7 +87,7 @@ def predict(model: str | Path, robot: RobotModel, recording: Recording, output: 
         validation, remarks = _compare(torque_model, recording, predicted)
         repeatability = None
         if isinstance(torque_model, LinkModel):
-            with suppress(IdentificationError):  # too short for the filters
+            with suppress(DynidError):  # too short for the filters
                 repeatability = measure_repeatability(robot, torque_model.signals, [recording], torque_model)
         step("looking for faults in the recording")
         remarks += [f"{finding.severity} in the recording: {finding}" for finding in check(recording, robot)]

@@ -2,7 +2,7 @@
 
 Parameters of the motion may be changed while the node runs; `~/design` reads them. A design takes time: the answer
 comes at its end, the node keeps running meanwhile, and `~/stop` ends the design with the best motion so far. `~/start`
-carries out the last design, or designs first.
+carries out the last design; it designs first if there is none, or if parameters of the motion have changed since.
 
 Latched topics: `~/state` (idle, designing, approaching the first pose, running, done, or `stopped: <reason>`),
 `~/progress` (elapsed fraction of the design, or of approach and experiment, 0 to 1) and `~/plan` (YAML of the plan,
@@ -26,7 +26,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
 from dynid_ros.excitation.fourier_search import Candidate
 from dynid_ros.excitation.parallel_search import Enough, Progress
-from dynid_ros.nodes.experiment.design import PARAMETERS, Design
+from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design
 from dynid_ros.nodes.experiment.safety import Safety
 from dynid_ros.nodes.experiment.trajectory_execution import REQUESTED, Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
@@ -98,6 +98,7 @@ class ExcitationNode(Node):
         self.safety = Safety(self._robot, self.settings)
         self._described_design(self.settings).experiment()  # invalid parameters are reported at once
         self._designed: tuple[Experiment, Plan] | None = None
+        self._designed_for = ""  # values of the motion's parameters; after a change ~/start designs anew
         self._doing = ""
         self._state_lock = Lock()  # keeps the order of the states, which two threads publish
         self._approach = 0.0
@@ -137,7 +138,7 @@ class ExcitationNode(Node):
         """Send the approach and the planned motion to the controller, and return a description."""
         with self._exclusively("starting"):
             await self._hold()  # first, because an old motion would continue during anything that takes time
-            if self._designed is None:
+            if self._designed is None or self._designed_for != self._motion_settings():
                 await self._design()
             self._refuse_if_stopped()
             assert self._designed is not None
@@ -273,6 +274,7 @@ class ExcitationNode(Node):
             self._set_state(f"stopped: no design: {error}" if self.settings.answer_at_once else before)
             raise
         self._designed = (experiment, plan)
+        self._designed_for = self._motion_settings(settings)
         lines = [*plan.summary().splitlines(), *(f"warning: {text}" for text in self.safety.warnings), written]
         summary = "\n".join(filter(None, dict.fromkeys(lines)))
         warnings = [line for line in summary.splitlines() if line.startswith("warning:")]
@@ -280,6 +282,11 @@ class ExcitationNode(Node):
         self.get_logger().info(summary)
         self._set_state("idle")
         return "\n".join([plan.lines[0], *warnings, written])
+
+    def _motion_settings(self, settings: SimpleNamespace | None = None) -> str:
+        """Return the present values of the parameters that a design depends on, or those of a design."""
+        values = vars(self.settings if settings is None else settings)
+        return repr({parameter.name: values[parameter.name] for parameter in MOTION_PARAMETERS})
 
     def _described_design(self, settings: SimpleNamespace) -> Design:
         return Design(self._robot, self.safety, settings, self.settings.point_rate)

@@ -38,7 +38,16 @@ PARAMETERS = (
     ),
     NodeParameter("extra_topics", [""], "further topics of any installed type"),
     NodeParameter("autostart", False, "record from the start of the node, without ~/start"),
+    NodeParameter(
+        "motion_state_topic",
+        "",
+        "std_msgs/String with the state of a motion, such as excitation/state: each motion is recorded, from its "
+        "approach to its end, without ~/start and ~/stop; empty: none",
+    ),
 )
+BEGUN_STATE = "approaching"
+"""State of the excitation node when a motion begins."""
+MOTION_STATES = (BEGUN_STATE, "running")
 JOINT_STATE = "sensor_msgs/msg/JointState"
 DESCRIPTION = "std_msgs/msg/String"
 TOPIC_TYPES = {
@@ -87,6 +96,9 @@ class Recorder(Node):
         self._announce = self.create_publisher(String, "~/bag", LATCHED)
         self.create_service(Trigger, "~/start", answer(self, self.start))
         self.create_service(Trigger, "~/stop", answer(self, self.stop))
+        self._is_following = False
+        if self.settings.motion_state_topic:
+            self.create_subscription(String, self.settings.motion_state_topic, self._follow_motion, LATCHED)
         steady_timer(self, DISCOVERY_PERIOD_S, self._discover)
         Diagnostics(self, self._status, hardware=self._robot)
         if self.settings.autostart:
@@ -149,6 +161,20 @@ class Recorder(Node):
         lost = sum(topic.lost for topic in self._topics)
         remarks = [f"{lost} messages were lost" if lost else "", *self._unwritable.values()]
         return "; ".join(filter(None, [f"The recorder wrote {duration:.1f} s to {bag.path}: {counts}", *remarks]))
+
+    @locked
+    def _follow_motion(self, message: String) -> None:
+        """Record a motion from its approach to its end, unless `~/start` recorded already."""
+        try:
+            if message.data == BEGUN_STATE and self._bag is None:
+                self._is_following = True
+                self.get_logger().info(self.start())
+            elif message.data not in MOTION_STATES and self._is_following:
+                self._is_following = False
+                if self._bag is not None:
+                    self.get_logger().info(self.stop())
+        except RecordingError as error:
+            self.get_logger().error(str(error))
 
     def end(self) -> None:
         """Close a running recording."""

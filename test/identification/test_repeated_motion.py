@@ -1,5 +1,6 @@
 """Floor of torques that repeat: found with a shifted clock, with honest intervals, and only where it is one."""
 
+import time
 from dataclasses import replace
 
 import link_experiment as known
@@ -114,3 +115,12 @@ def test_document_is_read_as_it_was_written():
     np.testing.assert_allclose(again.floor, measured.floor)
     assert again.document() == measured.document()
     assert read_repeatability({}, ROBOT.joint_names) is None
+
+
+@pytest.mark.slow
+def test_an_hour_takes_less_than_a_minute():
+    """Ten of sixty minutes are compared."""
+    begin = time.process_time()
+    measured = measure_repeatability(ROBOT, SIGNALS, [run(1, duration=3596.0, period=10.0)])
+    assert measured.seconds < 600
+    assert time.process_time() - begin < 60

@@ -18,7 +18,6 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes import module_of
-from dynid_ros.nodes.shared import controller_spawner
 from dynid_ros.nodes.shared.launch_description import ARGUMENTS, _argument, _report_death
 
 LAUNCH = Path(__file__).resolve().parents[2] / "launch"
@@ -42,7 +41,7 @@ NODES = {
 
 
 OWN = {
-    "identify": {"identification"},
+    "identify": {"identification", "speed_fraction", "travel_speed_fraction", "motion_state_topic"},
     "gravity_compensation": {"autostart"},
     "controller_stack": {"route", "autostart", "spawn"},
     "external_torque": {"false_alarms_per_hour", "contact_free_recording"},
@@ -311,8 +310,7 @@ def test_a_node_that_dies_is_named_and_not_started_again(code, said):
     assert not node._ExecuteLocal__respawn
 
 
-def test_the_effort_controller_is_loaded_with_the_joints_of_the_model(tmp_path, monkeypatch):
-    monkeypatch.setattr(controller_spawner, "get_package_prefix", lambda name: name)
+def test_the_effort_controller_is_loaded_with_the_joints_of_the_model(tmp_path):
     model = str(demo_arm_model.write(tmp_path / "identified.yaml"))
     compensation, spawner = nodes_of(
         "controller_stack", spawn="true", route="effort", model_file=model, namespace="left"

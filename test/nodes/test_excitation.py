@@ -150,6 +150,17 @@ def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench, tmp_
     assert not result.successful
 
 
+def test_start_designs_anew_after_a_change_of_the_motion(bench):
+    bench = bench()
+    assert bench.call("design").success
+    wait(lambda: bench.robot.plans)
+    before = len(bench.robot.plans[-1]["dwells"])
+    bench.set(steps=4)
+    bench.start()
+    wait(lambda: "start_time" in bench.robot.plans[-1])
+    assert len(bench.robot.plans[-1]["dwells"]) > before
+
+
 @pytest.mark.parametrize(
     ("parameters", "start"),
     [

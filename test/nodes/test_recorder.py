@@ -285,3 +285,28 @@ def test_the_direction_of_gravity_comes_from_a_recorded_imu(tmp_path, capsys):
     assert direction.widest < np.radians(0.1)
     assert angle_between(direction.gravity, gravity) < np.radians(0.1)
     np.testing.assert_allclose(direction.given, STANDARD_GRAVITY)
+
+
+def test_each_motion_is_recorded_from_its_approach_to_its_end(tmp_path):
+    with Bench(tmp_path, {"motion_state_topic": "excitation/state"}) as bench:
+        joints = bench.publisher(JointState)
+        states = bench.publisher(String, "excitation/state", LATCHED)
+        states.publish(String(data="running"))  # in the midst of a motion nothing begins
+        bench.publish(joints, 20)
+        bench.spin(0.5)
+        assert not bench.bags
+        for state in ("idle", "approaching", "running"):
+            states.publish(String(data=state))
+            bench.publish(joints, 50)
+        bench.until(lambda: bench.bags)
+        assert not bench.call("start").success
+        bench.publish(joints, 50)
+        states.publish(String(data="done"))
+        bench.until(lambda: not bench.call("stop").success)
+        assert Recording.read(bench.bags[-1]).n_samples >= 50
+        assert bench.call("start").success
+        states.publish(String(data="approaching"))
+        bench.publish(joints, 50)
+        states.publish(String(data="stopped: requested"))
+        bench.spin(0.5)
+        assert bench.call("stop").success, "what ~/start began ends by ~/stop"

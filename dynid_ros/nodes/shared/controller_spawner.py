@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import yaml
-from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch import Action, LaunchContext
-from launch.actions import DeclareLaunchArgument
 from launch_ros.actions import Node
 
 from dynid_ros.errors import DynidError
@@ -18,13 +15,6 @@ from dynid_ros.files.share import share_path
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.nodes.shared.launch_description import clock_of, process_options
 
-SPAWN_ARGUMENT = DeclareLaunchArgument(
-    "spawn",
-    default_value="false",
-    choices=["true", "false"],
-    description="whether to load forward_effort_controller, inactive, with the joints of model_file",
-)
-SPAWNER_PACKAGE = "controller_manager"
 EFFORT_CONTROLLER = "forward_effort_controller"
 SPAWNED_ROUTES = ("effort", "feedforward")
 """Routes that use this controller."""
@@ -33,11 +23,17 @@ SPAWNED_ROUTES = ("effort", "feedforward")
 def spawn_controllers(context: LaunchContext) -> list[Action]:
     """Return the process that loads the effort controller of the route, inactive; nothing unless `spawn` is true.
 
+    Args:
+        context: launch arguments `spawn`, `route` and `model_file`, and those of all launch files.
+
+    Returns:
+        The process of the spawner, in the namespace of the nodes.
+
     Raises:
-        DynidError: the route has no such controller, the joints are not known, or the spawner is not installed.
+        DynidError: the route has no such controller, or the joints are not known.
     """
     given = context.launch_configurations
-    if given[SPAWN_ARGUMENT.name] != "true":
+    if given["spawn"] != "true":
         return []
     if given["route"] not in SPAWNED_ROUTES:
         raise DynidError(
@@ -47,17 +43,10 @@ def spawn_controllers(context: LaunchContext) -> list[Action]:
     if not given["model_file"]:
         raise DynidError("spawn:=true takes the joints from the model; give model_file:=<identified.yaml>")
     joints = load_identified(given["model_file"])["robot"]["joints"]
-    try:
-        get_package_prefix(SPAWNER_PACKAGE)
-    except PackageNotFoundError as error:
-        distribution = os.environ.get("ROS_DISTRO", "<distribution>")
-        raise DynidError(
-            f"spawn:=true needs the package {SPAWNER_PACKAGE}: sudo apt install ros-{distribution}-controller-manager"
-        ) from error
     file = write_controller_parameters(given["route"], joints)
     return [
         Node(
-            package=SPAWNER_PACKAGE,
+            package="controller_manager",
             executable="spawner",
             arguments=[EFFORT_CONTROLLER, "--inactive", "--param-file", str(file)],
             parameters=[clock_of(given)],
