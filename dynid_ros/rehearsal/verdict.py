@@ -203,7 +203,7 @@ class Rehearsal:
         if "load" in self.comparisons:
             mass = self.comparisons["load"][0]
             lines.append(
-                f"Load of {mass.true:.3g} kg: {as_fine_as(mass.value, mass.half)} ± {mass.half:.2g} kg (95 %)."
+                f"Load of {mass.true:.3g} kg: {as_fine_as(mass.value, mass.half)} ± {as_fine_as(mass.half, mass.half)} kg (95 %)."
             )
         helpful = [f"What would help: {text}." for text in self.advice[:1]] if self.weak else []
         return [*lines, self.determined(), *helpful]
@@ -257,7 +257,7 @@ class Rehearsal:
             position = experiment.replayed.position
             reached = ", URDF ".join(f"{1e3 * float(position[name].max()):.2g}" for name in ("exported", "URDF"))
             remarks.append(f"arm.xml in MuJoCo, 0.2 s of recorded torque: off by up to {reached} [1e-3 rad, m], RMS")
-        remarks += [*experiment.remarks, self.assumed(), *(f"what would help too: {text}" for text in self.advice[1:])]
+        remarks += [*experiment.remarks, self.assumed(), *self.advice[1:]]
         return [*remarks, *(f"changed in the truth: {text}" for text in experiment.simulated.replaced_links)]
 
     def assumed(self) -> str:
