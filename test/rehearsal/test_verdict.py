@@ -102,4 +102,4 @@ def test_refusals_and_late_drives_are_named():
     rehearsal.experiment.refused["links"] = "no motion"
     rehearsal.experiment.simulated.tracking_error[1] = 0.3
     assert "links not identified: no motion" in rehearsal.missing
-    assert any("joint_2 0.3" in remark for remark in rehearsal.remarks())
+    assert any("distance of joint_2 from the planned motion" in sentence for sentence in rehearsal.missing)
