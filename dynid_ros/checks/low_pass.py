@@ -127,10 +127,9 @@ def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass |
     """
     search = _LowPassedModels(TorqueProblem(model, samples.thinned(MAX_FILTER_SAMPLES)))
     start = search.screen()
-    grams = search.grams
-    if start is None or not grams.folds:
+    if start is None or not search.grams.folds:
         return None
-    choice = choose_driver_filter(search.losses, grams, samples.bandwidth, start)
+    choice = choose_driver_filter(search.losses, search.grams, samples.bandwidth, start)
     return None if choice is None else TorqueLowPass(choice, search.fit_gain(choice.driver))
 
 
@@ -161,30 +160,35 @@ class _LowPassedModels:
 
     def __init__(self, problem: TorqueProblem):
         self._plain = problem
-        self._problem = problem.presliding
-        self._terms = self._problem.terms
         self._samples = problem.samples
         self._n_link_columns = problem.terms.rigid.shape[2]
+
+    @cached_property
+    def _terms(self) -> TorqueTerms:
+        """Columns with presliding friction."""
+        return self._plain.presliding.terms
 
     def screen(self) -> DriverFilter | None:
         """Return the filter that fits best, or None if its gain is below that which a filter must have."""
         cutoffs = [float(f"{ratio * self._samples.bandwidth:.3g}") for ratio in SCREENED_CUTOFF_RATIOS]
         drivers = [replace(kind, cutoff=cutoff) for kind in SCREENED_KINDS for cutoff in cutoffs]
-        fits = [self._through(Passage(driver)).fit.misfit for driver in drivers]
-        best = int(np.argmin(fits))
+        plain = self._plain.terms
+        fits = [self._filtered(plain, Passage(driver)).fit.misfit for driver in drivers]
+        driver = drivers[int(np.argmin(fits))]
         # The misfit is half the logarithm of the squared error.
-        required = 0.5 * MIN_FILTER_GAIN_PER_JOINT * max(len(self._terms.equations.judged) - 1, 1)
-        if self._terms.fit.misfit - fits[best] < required:
+        required = 0.5 * MIN_FILTER_GAIN_PER_JOINT * max(len(plain.equations.judged) - 1, 1)
+        if plain.fit.misfit - min(fits) < required:
             return None
-        friction_alone = self._through(Passage(drivers[best], of_friction_alone=True))
-        return drivers[best] if friction_alone.fit.misfit - fits[best] >= required else None
+        friction_alone = self._through(Passage(driver, of_friction_alone=True)).fit
+        without = min(self._terms.fit.misfit, friction_alone.misfit)
+        return driver if without - self._through(Passage(driver)).fit.misfit >= required else None
 
     def fit_gain(self, driver: DriverFilter) -> float:
         """Return the decrease of the misfit by a filter, with or without presliding friction, whichever is larger."""
         plain = self._filtered(self._plain.terms, Passage(driver)).fit
         return max(
             self._plain.fit.misfit - plain.misfit,
-            self._problem.fit.misfit - self._through(Passage(driver)).fit.misfit,
+            self._terms.fit.misfit - self._through(Passage(driver)).fit.misfit,
         )
 
     @cached_property

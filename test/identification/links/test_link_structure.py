@@ -102,7 +102,7 @@ def test_what_cannot_be_is_refused(settings, said):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arm", "seed"), [("ur10", 2), ("meca500", 4)])
+@pytest.mark.parametrize(("arm", "seed"), [("ur10", 2), ("kinova", 3)])
 def test_zero_phase_filter_of_a_file_predicts_as_well_as_the_best_by_hand(arm, seed):
     """The first 60 % of a motion predict the rest, whose torque passed the same filter."""
     case = sound_case(np.random.default_rng(424200 + seed), "public", motion="fast", name=arm)
