@@ -12,6 +12,7 @@ from helpers.compensation_bench import CALM, FAULT_RAMP, POSE, TIMEOUT, Bench, R
 from helpers.node_process import NodeProcess  # noqa: E402
 from helpers.node_threads import NodeThreads  # noqa: E402
 from helpers.waiting import START_TIME, wait  # noqa: E402
+from rclpy.parameter import Parameter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
@@ -182,6 +183,16 @@ def test_offsets_stay_within_their_limit(bench):
     shift = [abs(sent - q) for sent, q in zip(bench.robot.commands[-1][1].data, TARGET, strict=True)]
     assert max(shift) == pytest.approx(0.02)
     assert "joint_2" in bench.node._loop.compensator.limited
+
+
+def test_another_stiffness_is_refused_while_offsets_act(bench):
+    bench = bench().run().arrive()
+    before = list(bench.robot.commands[-1][1].data)
+    (result,) = bench.node.set_parameters([Parameter("servo_stiffness", value=[0.5 * STIFFNESS])])
+    assert not result.successful
+    assert "disable first" in result.reason
+    time.sleep(0.1)
+    assert list(bench.robot.commands[-1][1].data) == pytest.approx(before, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,7 @@ class CompensationLoop:
     @locked
     def use(self, model: ReadModel) -> None:
         """Change the model of the arm; for errors see `CompensationLoad.replace`."""
+        self._check_stiffness(model.joints)
         gravity = self.imu.tilting(model.gravity)
         self.load.replace(dataclasses.replace(model, gravity=gravity), self.measured())
 
@@ -254,6 +255,7 @@ class CompensationLoop:
         """
         if joints.feedback.needs_velocity and not self.compensator.at_rest:
             self.states.last("velocity")
+        self._check_stiffness(joints)
         follows_setpoint = joints.feedback.holds or self.controller.holds_pose
         self.plan.use(joints, follows_setpoint=follows_setpoint)
         self.compensator.adjust(joints, timing)
@@ -354,6 +356,13 @@ class CompensationLoop:
         self._watch_setpoints(now, position)
         if self._enable_pending:
             self._enable_when_fit()
+
+    def _check_stiffness(self, joints: JointSettings) -> None:
+        """Refuse another stiffness of servos while offsets act, because the set-points would jump."""
+        old = self.compensator.joints.servo
+        new = joints.servo
+        if old is not None and new is not None and old.stiffness != new.stiffness and not self.compensator.at_rest:
+            raise ControlError("the stiffness of the servos changes, and the set-points would jump; disable first")
 
     def _watch_setpoints(self, now: float, position: Sequence[float]) -> None:
         """End with a fault where position servos do not obey their set-points."""
