@@ -187,14 +187,21 @@ class MotionSamples:
 
 
 def _interpolate(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
-    """Return values (N, n) at increasing times (K,) by cubic splines through the samples about each block of them."""
-    results = []
-    for rows in row_blocks(len(at), ROWS_PER_BLOCK // 20 if len(time) > ROWS_PER_BLOCK else len(at)):
-        first = max(0, int(np.searchsorted(time, at[rows.start])) - SPLINE_REACH)
-        last = int(np.searchsorted(time, at[rows.stop - 1], side="right")) + SPLINE_REACH
-        results.append(CubicSpline(time[first:last], values[first:last])(at[rows]))
-        release_pages()
-    return np.concatenate(results)
+    """Return values (N, n) at times (K,) by cubic splines through the samples about each of them; steps are even."""
+    if len(time) < ROWS_PER_BLOCK:
+        return CubicSpline(time, values)(at)
+    width = 2 * SPLINE_REACH
+    place = (at - time[0]) / (time[1] - time[0])
+    first = np.clip(place.astype(int) - SPLINE_REACH, 0, len(time) - width)
+    # Most times are at the same place between two samples.
+    places, group = np.unique(np.round(place - first, 5), return_inverse=True)
+    weights = CubicSpline(np.arange(width), np.eye(width))(places)[group]
+    result = np.empty((len(at), values.shape[1]))
+    for rows in row_blocks(len(at), ROWS_PER_BLOCK // width):
+        windows = values[first[rows, None] + np.arange(width)]
+        result[rows] = np.einsum("kw,kwn->kn", weights[rows], windows)
+    release_pages()
+    return result
 
 
 def _slopes(time: NDArray, values: NDArray, kept: slice) -> NDArray:

@@ -3,8 +3,10 @@
 import numpy as np
 import planar_arm
 import pytest
+from scipy.interpolate import CubicSpline
 
-from dynid_ros.checks.motion_samples import motion_samples
+from dynid_ros.checks.motion_samples import _interpolate, motion_samples
+from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK
 from dynid_ros.recording import Recording
 
 RATES = np.array([2.0, 3.0, 4.0])
@@ -75,3 +77,11 @@ def test_recordings_at_rest_or_too_short_are_left_out():
     assert motion_samples([still, short]) is None
     samples = motion_samples([still, recording(), short])
     assert set(samples.part) == {1}
+
+
+def test_torques_of_a_long_recording_are_delayed_as_those_of_a_short_one():
+    rng = np.random.default_rng(0)
+    time = np.arange(ROWS_PER_BLOCK + 5000) / 1000.0
+    torque = np.cumsum(rng.normal(size=(len(time), 2)), axis=0)
+    at = np.clip(time[10:-10:37] + 0.0123, time[0], time[-1])
+    assert np.abs(_interpolate(time, torque, at) - CubicSpline(time, torque)(at)).max() < 1e-9
