@@ -191,20 +191,28 @@ def visiting_order(times: NDArray) -> list[int]:
     """
     count = len(times)
     paths = [_nearest_neighbour_path(times, start) for start in range(count)]
-    path = min(paths, key=lambda nodes: path_duration(times, nodes))
+    path = np.array(min(paths, key=lambda nodes: path_duration(times, nodes)), dtype=int)
     shortened = True
     while shortened:
         shortened = False
         for i in range(count - 1):
-            for j in range(i + 1, count):
-                before = times[path[i - 1], path[i]] if i else 0.0
-                after = times[path[j], path[j + 1]] if j + 1 < count else 0.0
-                new_before = times[path[i - 1], path[j]] if i else 0.0
-                new_after = times[path[i], path[j + 1]] if j + 1 < count else 0.0
-                if new_before + new_after < before + after - MIN_GAIN_S:
-                    path[i : j + 1] = path[i : j + 1][::-1]
-                    shortened = True
-    return path
+            end = i
+            while len(better := _better_ends(times, path, i, end + 1)):
+                end = better[0]
+                path[i : end + 1] = path[i : end + 1][::-1]
+                shortened = True
+    return path.tolist()
+
+
+def _better_ends(times: NDArray, path: NDArray, start: int, first: int) -> NDArray:
+    """Return the places from `first` on up to which reversing the path (K,) from `start` shortens it."""
+    ends = np.arange(first, len(path))
+    inner = ends[:-1]
+    gain = np.zeros(len(ends))
+    gain[:-1] = times[path[inner], path[inner + 1]] - times[path[start], path[inner + 1]]
+    if start:
+        gain += times[path[start - 1], path[start]] - times[path[start - 1], path[ends]]
+    return ends[gain > MIN_GAIN_S]
 
 
 def path_duration(times: NDArray, path: list[int]) -> float:
@@ -214,8 +222,8 @@ def path_duration(times: NDArray, path: list[int]) -> float:
 
 def _nearest_neighbour_path(times: NDArray, start: int) -> list[int]:
     path = [start]
-    remaining = set(range(len(times))) - {start}
-    while remaining:
-        path.append(min(remaining, key=lambda pose: (times[path[-1], pose], pose)))
-        remaining.remove(path[-1])
+    distance = times.astype(float)
+    while len(path) < len(times):
+        distance[:, path[-1]] = np.inf
+        path.append(int(np.argmin(distance[path[-1]])))
     return path
