@@ -18,7 +18,7 @@ from dynid_ros.jobs.screen import Screen
 
 NOT_RECORDED = ("help", "json", "verbose", "parameters")
 """Options that do not change a result."""
-RECORDED_COMMANDS = ("excite", "export", "identify", "report", "validate")
+RECORDED_COMMANDS = ("excite", "export", "identify", "rehearse", "report", "validate")
 """Commands that write results; a fleet has its own file."""
 MakeParser = Callable[..., Any]
 """Class of parsers of the command line."""
@@ -62,11 +62,12 @@ def _run(make: MakeParser, options: argparse.Namespace) -> Answer:
 def _compare(described: RunFile, answer: Answer, place: Path, output: Path) -> Answer:
     """Return whether the files have the content of the run file, and where each other one differs first."""
     differences = dict.fromkeys(described.results, "not written any more")
-    for new in answer.files.values():
+    for name, digest in digests(answer.files.values()).items():
+        new = Path(name)
         old = place if new == output else place / new.relative_to(output)
         expected = described.results.get(str(old))
         differences.pop(str(old), None)
-        if digest_of(new) != expected:
+        if digest != expected:
             is_kept = expected is not None and digest_of(old) == expected
             differences[str(old)] = first_difference(old, new) if is_kept else "differs; the old file is not there"
     count = len(described.results)

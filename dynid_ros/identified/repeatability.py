@@ -90,7 +90,10 @@ class Repeatability:
             return []
         names = ", ".join(Path(name).stem for name in dict.fromkeys(self.recordings))
         lines = [f"{names}: {self.seconds:.0f} s of motion are repeated"]
-        if np.isfinite(self.total_ratio):
+        if not np.isfinite(self.total_ratio):
+            least = _percent_or_dash(np.nanmin(self.explainable))
+            lines[0] += f"; a perfect model explains at least {least} of the variance of the torque of each joint"
+        else:
             low, high = self.total_interval
             lines[0] += f"; the residual is {self.total_ratio:.2f} times the floor of one run ({low:.2f} to {high:.2f})"
         with np.errstate(invalid="ignore"):
