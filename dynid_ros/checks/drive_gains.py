@@ -1,4 +1,4 @@
-"""Gains of drives in MIT mode: wrong by a factor, or beyond what the drive can do.
+"""Drives in MIT mode: gains that are wrong or beyond what the drive can do, and a wrong delay of the commands.
 
 Torques that are computed from commands are proportional to the gains. Joints share the parameters of one arm, so a
 wrong gain of one joint shows as a factor on its torque.
@@ -12,9 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from dynid_ros.checks.finding import CURRENT, CheckSettings, Finding, recording_check
+from dynid_ros.checks.finding import CURRENT, LAG, CheckSettings, Finding, recording_check
 from dynid_ros.checks.jackknife import Jackknife
+from dynid_ros.checks.motion_samples import MAX_SAMPLES, motion_samples
 from dynid_ros.checks.torque_model import TorqueProblem, own_columns
+from dynid_ros.recording.impedance import CommandDelay, at_delay
 from dynid_ros.recording.recording import Recording
 
 SATURATED: Final = "saturated drive"
@@ -29,6 +31,11 @@ SATURATION_REMEDY = (
     "compare stiffness and damping with those sent to the drive; if they are right, move slower, or correct the effort "
     "limit of the URDF"
 )
+
+MIN_DELAY_ERROR_S = 2e-3
+"""Smallest error of a delay to report: low-passed motion shows sound delays within 0.6 ms."""
+DELAY_DIFFERENCE_S = 1e-3
+"""Change of the delay by which torques are differentiated."""
 
 
 @recording_check(rank=35)
@@ -85,4 +92,38 @@ def check_drive_gains(recordings: Sequence[Recording], problem: TorqueProblem, s
             f"its torque by the commands is about {factor:.2g} times what the other joints show",
             GAIN_REMEDY,
             CURRENT,
+        )
+
+
+def check_command_delay(recordings: Sequence[Recording], problem: TorqueProblem, source: str) -> Iterator[Finding]:
+    """Yield a warning if the commands certainly act later or earlier than assumed.
+
+    The derivative of the torques by the delay is a column of the torque model, beside friction, which it resembles.
+    """
+    delays = [part.command_delay for part in recordings if part.command_delay is not None]
+    if len(delays) < len(recordings) or any(np.isnan(delay.error) for delay in delays):
+        return
+    torques = []
+    for change in (-DELAY_DIFFERENCE_S, DELAY_DIFFERENCE_S):
+        shifted = [
+            at_delay(part, CommandDelay(delay.value + change, 0.0))
+            for part, delay in zip(recordings, delays, strict=True)
+        ]
+        samples = motion_samples(shifted)
+        if samples is None:
+            return
+        torques.append(samples.thinned(MAX_SAMPLES).torque)
+    if not all(torque.shape == problem.samples.torque.shape for torque in torques):
+        return
+    rate = (torques[1] - torques[0]) / (2 * DELAY_DIFFERENCE_S)
+    later = Jackknife(problem.terms, -rate[:, :, None]).estimate([0])
+    error = float(later.values[0])
+    if later.certain and abs(error) > MIN_DELAY_ERROR_S:
+        yield Finding(
+            "warning",
+            source,
+            f"the commands act about {1e3 * abs(error):.2g} ms {'later' if error > 0 else 'earlier'} than the "
+            f"{1e3 * delays[0].value:.3g} ms of their delay",
+            "leave the delay out (--command-delay), so that it is estimated",
+            LAG,
         )

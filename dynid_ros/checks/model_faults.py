@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid_ros.checks.drift import check_drift
-from dynid_ros.checks.drive_gains import check_drive_gains, with_drive_remedy
+from dynid_ros.checks.drive_gains import check_command_delay, check_drive_gains, with_drive_remedy
 from dynid_ros.checks.effort_convention import GravitySigns, check_effort, check_scale
 from dynid_ros.checks.encoder_zero import OffsetHypotheses
 from dynid_ros.checks.falling_torque import explains_more, falling_findings, falling_joints
@@ -120,6 +120,7 @@ def _model_findings(recordings: Sequence[Recording], robot: RobotModel, undecide
         *offsets.explanations(),
     ]
     findings = [_with_dh_hint(finding, robot) for finding in _likeliest(explanations, effort, source)]
+    findings = findings or list(check_command_delay(recordings, problem, source))
     findings = findings or list(check_drive_gains(recordings, problem, source))
     if not findings and _inconsistent(problem, source):
         # In motions of a few degrees friction that builds up slowly looks like joints of several arms.

@@ -11,7 +11,7 @@ from mit_arms import recorded, two
 
 from dynid_ros.checks.all_checks import check
 from dynid_ros.checks.drive_gains import SATURATED
-from dynid_ros.checks.finding import CURRENT
+from dynid_ros.checks.finding import CURRENT, LAG
 from dynid_ros.recording import EffortConvention
 from dynid_ros.recording.impedance import with_impedance_torque
 
@@ -26,9 +26,9 @@ def fixture_recording(arm):
     return recorded(arm, 16.0)
 
 
-def findings(arm, recording, factors=(1.0, 1.0)):
+def findings(arm, recording, factors=(1.0, 1.0), delay=None):
     gains = {name: arm.per_joint(name) * factors for name in ("stiffness", "damping")}
-    convention = EffortConvention("impedance", delay=arm.servos.delay, **gains)
+    convention = EffortConvention("impedance", delay=arm.servos.delay if delay is None else delay, **gains)
     return check(with_impedance_torque(recording, convention), arm.robot, True)
 
 
@@ -42,6 +42,13 @@ def test_a_wrong_gain_of_one_joint_is_found(arm, recording, factor):
     assert finding.kind == CURRENT
     assert "stiffness" in finding.fix
     assert "raw counts" not in str(finding)
+
+
+@pytest.mark.parametrize(("delay", "word"), [(0.0, "later"), (0.015, "earlier")])
+def test_a_wrong_delay_is_found(arm, recording, delay, word):
+    (finding,) = findings(arm, recording, delay=delay)
+    assert finding.kind == LAG
+    assert word in finding.message
 
 
 def test_torques_beyond_the_limit_are_found(arm):
