@@ -247,7 +247,7 @@ class LinkSignals:
         """
         series = uniform_positions(recording)
         low_pass = self._motion_filter(series, recording.source)
-        time, _ = _sample_times(recording)
+        time, _ = row_times(recording)
         found = Motion(np.array(recording.position), *(np.full(recording.position.shape, np.nan) for _ in range(2)))
         parts = [part for part in series.segments if len(part.time) >= STENCIL]
         for part, motion in zip(parts, joint_motions([part.values for part in parts], low_pass), strict=True):
@@ -274,7 +274,7 @@ class LinkSignals:
             return torque
         found = np.array(torque)
         series = _uniform(recording, torque)
-        time, _ = _sample_times(recording)
+        time, _ = row_times(recording)
         for part in series.segments:
             rows = (time >= part.time[0] - series.step / 2) & (time <= part.time[-1] + series.step)
             found[rows] = CubicSpline(part.time, self.driver.filter(part.values, series.rate))(time[rows])
@@ -350,12 +350,16 @@ def resample_channels(recording: Recording, values: NDArray) -> Resampled:
     Raises:
         RecordingError: too few samples follow each other without a gap, or noise of the stamps spoils the motion.
     """
-    time, fresh = _sample_times(recording)
+    time, fresh = row_times(recording)
     return resample(time[fresh], take_rows(values, fresh))
 
 
-def _sample_times(recording: Recording) -> tuple[NDArray, NDArray]:
-    """Return the times (N,) of the rows, s, and a mask (N,) of the rows that are no repetitions of a logger."""
+def row_times(recording: Recording) -> tuple[NDArray, NDArray]:
+    """Return the times (N,) of the rows, s, and a mask (N,) of the rows that are no repetitions of a logger.
+
+    Raises:
+        RecordingError: noise of the stamps spoils the motion.
+    """
     return used_times(recording.time, *judged_sample_times(recording))
 
 

@@ -12,8 +12,8 @@ from scipy.ndimage import median_filter, uniform_filter1d
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED
-from dynid_ros.recording.uniform_motion import joint_motions
-from dynid_ros.signals import LowPass, Motion, choose_cutoff, resample, sample_times
+from dynid_ros.recording.uniform_motion import joint_motions, resample_channels
+from dynid_ros.signals import LowPass, Motion, choose_cutoff
 from dynid_ros.signals.periodic import FourierSeries, base_frequency
 from dynid_ros.signals.spectra import power_density, squared_hann
 
@@ -273,9 +273,8 @@ def runs(
         IdentificationError: No stretch is long enough.
         RecordingError: There is no motion, or there are too few samples.
     """
-    time = sample_times(recording.time, recording.position).time
     n = recording.n_joints
-    series = resample(time, np.hstack([recording.position, recording.torque]))
+    series = resample_channels(recording, np.hstack([recording.position, recording.torque]))
     stride = max(1, int(series.rate / SUFFICIENT_RATE_HZ + 1e-6))
     step = stride * series.step
     highest = MAX_CUTOFF_OF_NYQUIST / step / 2

@@ -20,7 +20,8 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.jackknife import Jackknife, time_blocks
 from dynid_ros.model.parameter_words import prismatic_unit
 from dynid_ros.recording import Recording
-from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion, resample, sample_times
+from dynid_ros.recording.uniform_motion import resample_channels
+from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion
 
 # Errors of an encoder's lines: torsion that repeats with the joint's angle, many times per turn.
 
@@ -207,7 +208,7 @@ def torsion_cutoff(recordings: tuple[Recording, ...]) -> float:
 def _uniform(recording: Recording, values: NDArray) -> tuple[NDArray, float, NDArray]:
     """Return times (M,), sampling rate and values (M, k) of a recording without gaps."""
     try:
-        series = resample(sample_times(recording.time, recording.position).time, values)
+        series = resample_channels(recording, values)
     except RecordingError as error:
         raise IdentificationError(f"{recording.source}: {error}") from error
     if len(series.segments) > 1:

@@ -33,7 +33,7 @@ from dynid_ros.model.inertia import STATIC
 from dynid_ros.model.tip_wrench import regressor_of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
-from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
+from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals, row_times
 from dynid_ros.signals import LowPass, Segment, central_differences, resample, sample_times, stale_rows, time_lag
 from dynid_ros.signals.derivatives import Motion
 
@@ -131,7 +131,7 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
 
     def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:
         track = self._tracks[number]
-        time = sample_times(recording.time, recording.position).time + self._lags[number]
+        time = row_times(recording)[0] + self._lags[number]
         parts = self.signals.segments_with(recording, track.at(time))
         return [replace(part, torque=self._with_slope(part, track)) for part in parts]
 

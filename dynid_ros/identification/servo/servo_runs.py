@@ -18,8 +18,8 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.impedance import equivalent_positions
 from dynid_ros.recording.recording import MOVED
 from dynid_ros.recording.series import CommandPath
-from dynid_ros.recording.uniform_motion import joint_motions
-from dynid_ros.signals import LowPass, Motion, resample, sample_times
+from dynid_ros.recording.uniform_motion import joint_motions, resample_channels, row_times
+from dynid_ros.signals import LowPass, Motion
 
 MIN_ECHO_CORRELATION = 0.99
 """Share of samples equal to the command above which positions are not measurements."""
@@ -270,8 +270,8 @@ def servo_runs(
     assert recording.command is not None
     commands = tuple(recording.command.path(j, linear=linear) for j in range(recording.n_joints))
     try:
-        time = sample_times(recording.time, recording.position).time
-        series = resample(time, recording.position)
+        time, _ = row_times(recording)
+        series = resample_channels(recording, recording.position)
     except RecordingError as error:
         raise IdentificationError(f"{recording.source}: {error}") from error
     low_pass = LowPass(min(model.cutoff, 0.4 * series.rate), series.rate)
