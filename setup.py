@@ -38,7 +38,12 @@ setup(
     maintainer="dynid_ros maintainers",
     maintainer_email="dynid_ros@users.noreply.github.com",
     packages=find_packages(include=["dynid_ros", "dynid_ros.*"]),
-    package_data={"dynid_ros": ["py.typed"], "dynid_ros.guide": ["page.html"], "dynid_ros.report": ["templates/*"]},
+    package_data={
+        "dynid_ros": ["py.typed"],
+        "dynid_ros.guide": ["page.html"],
+        "dynid_ros.report": ["templates/*"],
+        "dynid_ros.export": ["controller_package/*"],
+    },
     data_files=[
         *([] if FOR_WHEEL else [("bin", ["bin/dynid"])]),
         ("share/ament_index/resource_index/packages", ["resource/dynid_ros"]),

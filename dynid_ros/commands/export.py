@@ -23,9 +23,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--to",
         choices=list(TARGETS),
         required=True,
-        help="target format; c: a header and a source of C99; isaac: actuators of Isaac Lab, in Python",
+        help="target format; c: a header and a source of C99; controller: a ROS 2 package with a controller of "
+        "ros2_control; isaac: actuators of Isaac Lab, in Python",
     )
-    add_output(parser, "file to write; the suffix of the format is added to a name without one; of C both files")
+    add_output(
+        parser,
+        "file to write; the suffix of the format is added to a name without one; of C both files; of a "
+        "controller the package's folder",
+    )
     parser.set_defaults(command=_export)
 
 

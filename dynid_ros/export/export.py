@@ -18,7 +18,14 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 
-TARGETS = {"c": "c_files", "urdf": "exported_urdf", "mjcf": "mjcf_file", "sdf": "sdf", "isaac": "isaac"}
+TARGETS = {
+    "c": "c_files",
+    "controller": "controller",
+    "urdf": "exported_urdf",
+    "mjcf": "mjcf_file",
+    "sdf": "sdf",
+    "isaac": "isaac",
+}
 """Modules of this room, whose `write` writes the files; loaded when chosen, as MuJoCo need not be installed."""
 
 SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "sdf": ".sdf", "isaac": ".py"}
@@ -62,7 +69,8 @@ def export(
         model: `identified.yaml`.
         robot: the arm, of its URDF.
         target: key of `TARGETS`.
-        output: the file, or the common name of several files; a name without a suffix gets that of the format.
+        output: the file, the common name of several files, or the folder of a package; a name without a suffix gets
+            that of the format.
         recording: motion on which the loss of the export is judged; None: sinusoids within the limits.
 
     Raises:
@@ -75,7 +83,7 @@ def export(
         raise ModelError(
             f"--to {target} needs {error.name}, which is not installed: pip install {error.name}"
         ) from error
-    place = writable_file(_with_suffix(Path(output), target))
+    place = Path(output) if target == "controller" else writable_file(_with_suffix(Path(output), target))
     return write(ExportedArm.read(model, robot), place, _motion(model, robot, recording))
 
 
