@@ -6,11 +6,13 @@ from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import validate
+from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import is_possible
 from dynid_ros.model.robot import RobotModel
+from dynid_ros.recording.uniform_motion import LinkSignals
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)]
 
@@ -99,3 +101,17 @@ def test_a_short_piece_in_the_midst_of_motion_is_predicted_to_its_ends(kuka):
     size = np.sqrt(np.mean(kuka[1].torque ** 2, axis=0))
     assert np.all(np.sqrt(np.mean((whole - alone) ** 2, axis=0)) < 0.02 * size)
     assert np.all(np.abs(whole - alone)[[0, -1]] < 0.3 * size)
+
+
+def test_kuka_lwr4_is_judged_by_its_repetition(kuka):
+    robot = real_robot("kuka_lwr4")
+    model = LinkIdentification(robot).fit(kuka[0]).model
+    measured = measure_repeatability(robot, model.signals, kuka, model, judged=[1])
+    assert np.sqrt(2) * measured.floor.sum() == pytest.approx(1.05, abs=0.03)
+    assert measured.total_ratio < 2.1
+    assert measured.total_interval[0] > 1.5
+
+
+def test_the_same_motion_with_a_load_is_no_repetition():
+    runs = [real_recording("ur10e", name) for name in ("20_02_19_14harm50sec", "20_02_19_14harm50secLoad")]
+    assert measure_repeatability(real_robot("ur10e"), LinkSignals.choose(runs), runs) is None
