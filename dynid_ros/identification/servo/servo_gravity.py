@@ -1,7 +1,7 @@
 """Gravity moments of an arm whose servos all have known gains, from the base parameters of its joints.
 
-Each joint has its own base parameters θ_j. The part of them that gravity loads is a linear function of the moments m
-that all joints share, θ_j = A_j m. The moments follow by weighted least squares over all joints.
+Each joint has its own base parameters θ_j, and so its own gravity torque W_j(q) θ_j. The moments m that all joints
+share follow by least squares over the recorded poses, G_j(q) m = W_j(q) θ_j, weighted by the noise of each joint.
 """
 
 from __future__ import annotations
@@ -13,50 +13,58 @@ from numpy.typing import NDArray
 
 from dynid_ros.identification.servo.servo_runs import ServoModel
 from dynid_ros.identified.gravity import gravity_section
-from dynid_ros.model.base_parameters import random_motion
 from dynid_ros.model.gravity import GravityModel
 
-MIN_WEIGHT_SHARE = 1e-9
-"""Smallest column that gravity loads, as a fraction of the largest."""
-MIN_EIGENVALUE_SHARE = 1e-12
+MAX_POSES = 1000
+MIN_EIGENVALUE = 1e-7
+"""Smallest eigenvalue of the normal matrix with unit columns that counts as determined."""
 
 
 def servo_gravity_section(
-    model: ServoModel, estimates: Mapping[str, tuple[NDArray, NDArray]], gains: Mapping[str, tuple[float, float]]
+    model: ServoModel,
+    position: NDArray,
+    estimates: Mapping[str, tuple[NDArray, NDArray]],
+    gains: Mapping[str, tuple[float, float]],
+    noise: Mapping[str, float],
 ) -> dict:
     """Return the section `gravity`; empty if a part of the gravity torque is not determined.
 
     Args:
         model: columns of the joints' torques.
+        position: recorded positions (N, n), rad or m.
         estimates: coefficients (c,) of the columns of each joint over its gain, and their covariance (c, c).
         gains: gain of each joint, N m/rad (N/m), and its standard error.
+        noise: RMS of the unexplained torque of each joint, N m (N).
     """
     robot = model.robot
     gravity = GravityModel(robot)
-    position = random_motion(robot)[0]
+    position = position[:: -(-len(position) // MAX_POSES)]
     shared = gravity.regressor(position)
     weights = model.weight(position)
-    size = len(gravity.names)
-    information = np.zeros((size, size))
-    right = np.zeros(size)
+    known = np.abs(shared).max(axis=(0, 1)) > 0
+    normal = np.zeros((known.sum(), known.sum()))
+    moves = []
     for j, name in enumerate(robot.joint_names):
-        norms = np.linalg.norm(weights[j], axis=0)
-        loaded = norms > MIN_WEIGHT_SHARE * max(norms.max(), np.finfo(float).tiny)
-        if not loaded.any() or not np.abs(shared[:, j]).max() > 0:
-            continue
-        values, covariance = (part[np.ix_(*[loaded] * part.ndim)] for part in estimates[name])
-        if not np.isfinite(covariance).all():
-            return {}
+        matrix = shared[:, j, known] / noise[name]
+        normal += matrix.T @ matrix
+        moves.append(matrix.T @ weights[j] / noise[name])
+    scale = np.sqrt(np.diag(normal))
+    if np.linalg.eigvalsh(normal / (scale * scale[:, None]))[0] < MIN_EIGENVALUE:
+        return {}
+    inverse = np.linalg.inv(normal / (scale * scale[:, None])) / (scale * scale[:, None])
+    moments = np.full(len(gravity.names), np.nan)
+    errors = moments.copy()
+    moments[known] = 0.0
+    variance = np.zeros(known.sum())
+    for name, move in zip(robot.joint_names, moves, strict=True):
+        values, covariance = estimates[name]
+        loaded = np.abs(move).max(axis=0) > 0
         gain, error = gains[name]
-        moments_to_values = np.linalg.lstsq(weights[j][:, loaded], shared[:, j], rcond=None)[0]
-        covariance = gain**2 * covariance + error**2 * np.outer(values, values)
-        weight = np.linalg.pinv(covariance, rcond=MIN_EIGENVALUE_SHARE, hermitian=True)
-        information += moments_to_values.T @ weight @ moments_to_values
-        right += moments_to_values.T @ weight @ (gain * values)
-    known = np.diag(information) > 0
-    moments = np.full(size, np.nan)
-    errors = np.full(size, np.nan)
-    inverse = np.linalg.pinv(information[np.ix_(known, known)], rcond=MIN_EIGENVALUE_SHARE, hermitian=True)
-    moments[known] = inverse @ right[known]
-    errors[known] = np.sqrt(np.diag(inverse))
+        step = inverse @ move[:, loaded]
+        moments[known] += gain * step @ values[loaded]
+        covariance = covariance[np.ix_(loaded, loaded)]
+        variance += gain**2 * np.einsum("ij,jk,ik->i", step, covariance, step) + (error * step @ values[loaded]) ** 2
+    if not np.isfinite(variance).all():
+        return {}
+    errors[known] = np.sqrt(variance)
     return gravity_section(gravity, moments, errors, {})

@@ -424,7 +424,9 @@ class ServoResult(Result):
             first = joint.layout.first
             estimates[name] = joint.values[first:], joint.covariance[first:, first:]
         gains = {name: joint.in_torque["gain"] for name, joint in self.joints.items()}
-        section = servo_gravity_section(self.model, estimates, gains)
+        noise = {name: gains[name][0] * joint.rms for name, joint in self.joints.items()}
+        position = np.concatenate([run.motion.position for run in self.loops.runs])
+        section = servo_gravity_section(self.model, position, estimates, gains, noise)
         return {"gravity": section} if section else {}
 
     def document(self) -> dict:

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mit_arms import recorded
-from servo_arms import one
+from mit_arms import g1, kinova, recorded
+from servo_arms import one, truth
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import ServoIdentification
 from dynid_ros.identification.servo.command_delay import estimate_command_delay, with_estimated_delay
+from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.recording import EffortConvention
 from dynid_ros.recording.impedance import CommandDelay, with_impedance_torque
 
@@ -54,3 +55,25 @@ def test_gains_that_change_give_no_single_delay(arm, recording):
         estimate_command_delay([changing], arm.robot)
     assert "--command-delay" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [g1, kinova])
+def test_arms_in_mit_mode_within_two_percent(make):
+    arm = make(seed=60)
+    gains = {name: arm.per_joint(name) for name in GAINS}
+    recording = recorded(arm, 14.0)
+    result = ServoIdentification(arm.robot, **gains).fit(recording)
+    true = truth(arm, recording)
+    true["viscous"] = true["viscous"] - gains["damping"]
+    held = []
+    for j, joint in enumerate(result.joints.values()):
+        for label in ("delay", "viscous", "coulomb", "inertia"):
+            value, error = joint.in_torque[label]
+            assert value == pytest.approx(true[label][j], rel=0.02)
+            held.append(abs(value - true[label][j]) <= joint.half(error))
+    assert np.mean(held) > 0.8
+    gravity = IdentifiedGravity(arm.robot, result.document())
+    found = gravity.gravity.regressor(recording.position) @ np.nan_to_num(gravity.moments)
+    right = arm.robot.gravity_torque(recording.position, arm.parameters)
+    assert np.abs(found - right).max() < 0.02 * np.abs(right).max()
