@@ -11,6 +11,8 @@ from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.nodes import import_nodes
 
 DEFAULT_PORT = 8080
+DEFAULT_ACCELERATION_LIMIT = 2.0
+"""Limit of all joints that the page proposes, rad/s² or m/s²."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +76,8 @@ def _guide(options: argparse.Namespace) -> Answer:
         options.output.resolve(),
         namespace,
         options.tip,
+        # a parameter file has limits of its own, which must not be overridden
+        acceleration_limit=0.0 if options.params_file else DEFAULT_ACCELERATION_LIMIT,
         files=tuple(file.resolve() for file in options.params_file),
     )
     run_guide(

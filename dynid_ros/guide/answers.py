@@ -89,7 +89,7 @@ class Answers:
         experiments = {name: experiment for experiment, (name, _) in EXPERIMENT_NODES.items()}
         if node == "excitation":
             values |= {"acceleration_limits": [self.acceleration_limit]} if self.acceleration_limit else {}
-            values["floor_height"] = self.floor_height
+            values |= {"floor_height": self.floor_height} if self.floor_height else {}
             values |= {"obstacles_file": self.inside(self.obstacles)} if self.obstacles else {}
         elif node == "recorder":
             values["output_folder"] = self.output / "recordings"

@@ -16,9 +16,11 @@ class OfflineBench:
 
     Attributes:
         state: None; there are no joint states.
+        problem: what the page cannot show; empty: nothing.
     """
 
     state = None
+    problem = ""
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace

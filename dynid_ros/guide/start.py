@@ -181,4 +181,7 @@ def _serve(bench: Any, pages: Pages, context: Context, refreshes: list[Refresh])
         if bench.state is not None:
             context.scene.arm.place_if_moved(bench.state[1]["position"])
         for refresh in refreshes:
-            refresh()
+            try:
+                refresh()
+            except Exception as error:  # the end of the guide would end the nodes, and with them a motion
+                bench.problem = f"the page cannot show a step: {type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ from dynid_ros.files.share import share_path
 
 PATIENCE = 180_000  # ms; the browser draws in software, beside all nodes
 WEBGL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
-QUICK = "/**/excitation:\n  ros__parameters: {steps: 3, dwell: 0.4, count: 6}\n"
+QUICK = "/**/excitation:\n  ros__parameters: {acceleration_limits: [2.0], steps: 3, dwell: 0.4, count: 6}\n"
 
 
 @contextmanager

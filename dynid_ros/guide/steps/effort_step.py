@@ -43,7 +43,7 @@ class EffortStep:
             self._begin,
             said,
             hint="ros2 service call /recorder/start; jog the arm now",
-            then=lambda text: said.show(f"{plain_markdown(text)}. **Jog the arm now**; the check below follows."),
+            then=self._on_begin,
         )
         panel.button("End and check", self._end, said, hint="Stop the recorder and run dynid check", then=self._judge)
         panel.button(
@@ -69,9 +69,12 @@ class EffortStep:
 
     def _begin(self) -> list[Action]:
         self._context.bench.require_driver()
+        return [self._context.start("recorder"), call("recorder/start")]
+
+    def _on_begin(self, text: str) -> None:
         self._records = True
         self._due = time.monotonic() + CHECK_PERIOD_S
-        return [self._context.start("recorder"), call("recorder/start")]
+        self._said.show(f"{plain_markdown(text)}. **Jog the arm now**; the check below follows.")
 
     def _end(self) -> list[Action]:
         self._records = False
