@@ -103,7 +103,7 @@ def default(argument) -> str:
 
 
 def test_these_are_all():
-    assert {path.name.removesuffix(".launch.py") for path in LAUNCH.glob("*")} == {*NODES, "demo", "two_arms"}
+    assert {path.name.removesuffix(".launch.py") for path in LAUNCH.glob("*")} == {*NODES, "demo", "guide", "two_arms"}
 
 
 @pytest.mark.parametrize(("name", "nodes"), NODES.items())
@@ -163,7 +163,7 @@ def test_one_identification_is_started(given, identification):
     assert started("identify", **given) == ["excitation", "recorder", identification]
 
 
-@pytest.mark.parametrize("name", [*NODES, "demo", "two_arms"])
+@pytest.mark.parametrize("name", [*NODES, "demo", "guide", "two_arms"])
 def test_an_argument_that_is_not_known_is_refused(name):
     with pytest.raises(DynidError, match=r"launch argument scal:=0\.2 is not known") as refused:
         nodes_of(name, scal="0.2")
