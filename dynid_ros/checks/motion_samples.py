@@ -17,6 +17,7 @@ from dynid_ros.files.disk_arrays import (
     column_ranges,
     map_blocks,
     new_array,
+    pick_rows,
     release_pages,
     row_blocks,
     stack_columns,
@@ -167,7 +168,7 @@ class MotionSamples:
         for stretch in self.stretches:
             step = float(stretch.time[1] - stretch.time[0])
             every = max(1, round(FRICTION_STEP_S / step))
-            moves = np.diff(stretch.position[::every], axis=0, prepend=stretch.position[:1])
+            moves = np.diff(pick_rows(stretch.position, slice(None, None, every)), axis=0, prepend=stretch.position[:1])
             direction = np.sign(moves)
             decay = np.exp(-np.abs(moves) / distance)
             friction = np.zeros_like(moves)
@@ -179,11 +180,11 @@ class MotionSamples:
             for rows in row_blocks(len(uniform)):
                 for j, column in enumerate(friction.T):
                     uniform[rows, j] = np.interp(stretch.time[rows], stretch.time[::every], column)
-            parts.append(self.torque_low_pass(1 / step).filter(uniform)[stretch.kept])
+            parts.append(pick_rows(self.torque_low_pass(1 / step).filter(uniform), stretch.kept))
         return np.concatenate(parts)
 
     def _kept(self, name: str) -> NDArray:
-        return np.concatenate([getattr(s, name)[s.kept] for s in self.stretches])
+        return np.concatenate([pick_rows(getattr(s, name), s.kept) for s in self.stretches])
 
 
 def _interpolate(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
@@ -207,7 +208,7 @@ def _interpolate(time: NDArray, values: NDArray, at: NDArray) -> NDArray:
 def _slopes(time: NDArray, values: NDArray, kept: slice) -> NDArray:
     """Return the derivative (K, n) of values (N, n) at the kept samples, which are none of the ends."""
     rows = np.arange(len(time))[kept]
-    return (values[rows + 1] - values[rows - 1]) / (time[rows + 1] - time[rows - 1])[:, None]
+    return (pick_rows(values, rows + 1) - pick_rows(values, rows - 1)) / (time[rows + 1] - time[rows - 1])[:, None]
 
 
 def motion_samples(recordings: Sequence[Recording]) -> MotionSamples | None:

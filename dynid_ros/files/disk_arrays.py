@@ -25,6 +25,8 @@ DISK_FOLDER = "/var/tmp"
 """Folder of the files where it exists: /tmp may be kept in memory."""
 ROWS_PER_BLOCK = 20_000
 """Number of rows that are processed together."""
+PICKED_ROWS_PER_BLOCK = 1_000
+"""Number of rows far from each other that are copied together."""
 _maps: WeakSet[mmap.mmap] = WeakSet()
 
 
@@ -120,6 +122,17 @@ def read_column(array: NDArray, column: int) -> NDArray:
     if array.nbytes < MIN_DISK_BYTES:
         return array[:, column]
     return np.concatenate([array[rows, column] for rows in row_blocks(len(array))])
+
+
+def pick_rows(array: NDArray, rows: slice | NDArray) -> NDArray:
+    """Return a copy of some rows of an array (N, …), by a slice or increasing indices, in memory."""
+    if array.nbytes < MIN_DISK_BYTES:
+        return array[rows]
+    chosen = np.arange(len(array))[rows]
+    result = np.empty((len(chosen), *array.shape[1:]))
+    for block in row_blocks(len(chosen), PICKED_ROWS_PER_BLOCK):
+        result[block] = array[chosen[block]]
+    return result
 
 
 def column_ranges(array: NDArray) -> tuple[NDArray, NDArray]:

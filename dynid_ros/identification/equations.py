@@ -13,7 +13,7 @@ from scipy.cluster.vq import kmeans, vq
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import AnyColumns, NormalEquations
-from dynid_ros.files.disk_arrays import release_pages, row_blocks
+from dynid_ros.files.disk_arrays import pick_rows, release_pages, row_blocks
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
@@ -268,10 +268,10 @@ class LinkEquations(Equations[AnyColumns]):
         return zip(self.segments, self._filters, strict=True)
 
     def _speed(self, part: LinkSegment, rows: slice | NDArray) -> NDArray:
-        return (np.abs(part.motion.velocity[rows]) / self._speed_unit).max(axis=1)
+        return (np.abs(pick_rows(part.motion.velocity, rows)) / self._speed_unit).max(axis=1)
 
     def _state(self, part: LinkSegment, rows: slice | NDArray) -> tuple[NDArray, NDArray]:
-        return part.motion.position[rows], part.motion.velocity[rows]
+        return pick_rows(part.motion.position, rows), pick_rows(part.motion.velocity, rows)
 
     def _block(
         self,

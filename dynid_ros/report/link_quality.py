@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from dynid_ros.files.disk_arrays import release_pages
+from dynid_ros.files.disk_arrays import pick_rows
 from dynid_ros.identification.equations import compare
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
@@ -73,8 +73,7 @@ class TorqueComparison:
         for segment in segments:
             inside = time[(time >= segment.time[0]) & (time <= segment.time[-1])]
             rows = np.searchsorted(segment.time, inside)
-            parts.append([values[rows] for values in segment.motion])
-            release_pages()
+            parts.append([pick_rows(values, rows) for values in segment.motion])
         motion = Motion(*(np.concatenate(values) for values in zip(*parts, strict=True)))
         return cls(recording.source, time, motion, measured, identified, urdf, segments[0].rate)
 
