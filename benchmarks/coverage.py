@@ -1,7 +1,8 @@
 """How often 95 % intervals of links, springs, loads and flexible joints hold the truth, with friction of all kinds.
 
     python -m benchmarks.coverage [--repetitions 24] [--first 0] [--processes 2] [--arm talos --arm centauro]
-        [--flexible 24] [--flexible-first 100] [--cameras] [--motor-coulomb 0.015] [--motor-ripple 0.004]
+        [--sensing jitter --sensing filtered] [--flexible 24] [--flexible-first 100] [--cameras]
+        [--motor-coulomb 0.015] [--motor-ripple 0.004]
 
 MuJoCo's torques of two arms of package example-robot-data that nothing was developed on: alone (24 s of all joints at
 once and 24 s from pose to pose) and with a load (24 s from pose to pose). Half of the joints have a spring, as a
@@ -29,6 +30,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")  # before numpy is imported
@@ -36,17 +38,21 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import numpy as np
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.estimate import interval
 from dynid_ros.identification import FlexibleJointIdentification, LinkIdentification, LoadIdentification
 from dynid_ros.identification.flexible.flexible_identification import LOCAL_MINIMUM_TEXT
+from dynid_ros.identification.links.link_result import LinkResult
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS, MotorTorques
 from flexible_draws import draw as draw_flexible
-from whole_experiments import ARMS, GAIN_ERROR, draw
+from whole_experiments import ARMS, GAIN_ERROR, SENSING, WholeExperiment, draw
 
-KINDS = ("links", "springs", "loads")
+KINDS = ("links", "springs", "loads", "gravity")
 FLEXIBLE = ("stiffness", "motor_inertia", "motor_viscous", "viscous", "coulomb", "Iyy1")
 GOAL = (0.93, 0.97)
+MIN_REGRESSOR = 1e-6
+"""Largest entry of the regressor of a joint that gravity loads in this pose."""
 
 
 @dataclass
@@ -78,9 +84,10 @@ class Found:
         self.names[kind] = [name for name, one in zip(names, known, strict=True) if one]
 
 
-def measure(arm: str, known: bool, seed: int) -> Found:
+def measure(arm: str, known: bool, sensing: str, seed: int) -> Found:
     """One experiment."""
-    experiment, found = draw(arm, seed, known=known), Found()
+    experiment = draw(arm, seed, known=known, sensing=sensing)
+    found = Found()
     try:
         links = LinkIdentification(experiment.robot, torque_gain_error=GAIN_ERROR).fit(*experiment.unloaded)
         estimate = links.base_parameters
@@ -88,13 +95,33 @@ def measure(arm: str, known: bool, seed: int) -> Found:
         spring = np.array([name.startswith("spring ") for name in estimate.names])
         for kind, own in (("links", ~spring), ("springs", spring)):
             found.add(kind, [n for n, one in zip(estimate.names, own, strict=True) if one], intervals[own], truth[own])
+        found.add("gravity", list(experiment.robot.joint_names), *gravity_interval(experiment, links, seed))
         having = {name for name, value in experiment.drives.items() if value and name.startswith("spring ")}
         found.missed = len(having - set(estimate.names))
         load = LoadIdentification(experiment.robot, links, torque_gain_error=GAIN_ERROR).fit(experiment.loaded)
         found.add("loads", [f"load {i}" for i in range(10)], load.confidence_intervals(), experiment.load)
     except IdentificationError as error:
-        found.refused = f"{arm}, {'known' if known else 'unknown'} friction, seed {seed}: {error}"
+        found.refused = f"{arm}, {'known' if known else 'unknown'} friction, {sensing}, seed {seed}: {error}"
     return found
+
+
+def gravity_interval(experiment: WholeExperiment, links: LinkResult, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return 95 % intervals (n, 2) of gravity in a random pose, and the truth (n,); NaN without gravity."""
+    robot = experiment.robot
+    lower = np.maximum(robot.limits.lower, -np.pi)
+    upper = np.minimum(robot.limits.upper, np.pi)
+    pose = np.random.default_rng([31, seed]).uniform(lower, upper)
+    regressor = robot.gravity_regressor(pose[None])[0]
+    columns = np.asarray(links.base.columns)
+    inertial = columns < regressor.shape[1]
+    reduced = np.zeros((robot.n_joints, len(columns)))
+    reduced[:, inertial] = regressor[:, columns[inertial]]
+    estimate = links.base_parameters
+    value = reduced @ estimate.values
+    error = np.sqrt(np.sum(reduced @ estimate.covariance * reduced, axis=1))
+    known = np.abs(regressor).max(axis=1) > MIN_REGRESSOR
+    intervals = interval(value, np.where(known, error, np.nan), estimate.dof.min())
+    return intervals, robot.gravity_torque(pose[None], experiment.links)[0]
 
 
 def flexible(conditions: dict, seed: int) -> Found:
@@ -195,6 +222,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="seed")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--arm", action="append", choices=ARMS)
+    parser.add_argument("--sensing", action="append", choices=SENSING, help="of positions and torques; default: all")
     parser.add_argument("--flexible", type=int, default=24, help="experiments with a flexible joint, of each friction")
     parser.add_argument("--flexible-first", type=int, default=100, help="seed of these")
     parser.add_argument("--cameras", action="store_true", help="flexible joints by the noise of the links' sensor")
@@ -208,8 +236,9 @@ def main() -> None:
     everything: dict[str, list[Found]] = {}
     with ProcessPoolExecutor(options.processes) as pool:
         for arm in (options.arm or ARMS) if seeds else ():
-            for known, title in ((True, "friction of the model"), (False, "friction it lacks")):
-                found = list(pool.map(partial(measure, arm, known), seeds))
+            for known, sensing in product((True, False), options.sensing or SENSING):
+                title = f"{'model' if known else 'other'} friction, {sensing}"
+                found = list(pool.map(partial(measure, arm, known, sensing), seeds))
                 print(row(f"{arm}, {title}", found), flush=True)
                 everything.setdefault(title, []).extend(found)
                 for one in found:

@@ -8,10 +8,11 @@ from functools import cache
 
 import numpy as np
 from clean_recordings import without_others
-from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion
+from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion, stamped
 from live_load_experiments import block, friction
 from online_experiment import moves
 from pinocchio_arm import example_urdf
+from scipy.signal import butter, lfilter
 
 from dynid_ros.information.friction_needs import own_gravity
 from dynid_ros.model import RobotModel
@@ -34,6 +35,8 @@ MISJUDGED = 0.2
 LOAD = (0.15, 0.45)
 """Mass, in parts of the arm's; at most 3 kg."""
 HEAVIEST = 3.0
+SENSING = ("exact", "jitter", "filtered")
+JITTER_S, LOSS, DRIVER_CUTOFF_HZ = (2e-4, 3e-3), 0.01, (6.0, 12.0)
 SPRING = (0.1, 0.3)
 """Torque of a spring at 1 rad, in parts of the joint's largest."""
 
@@ -73,13 +76,15 @@ def arm(name: str) -> RobotModel:
     return without_others(RobotModel.from_urdf(example_urdf(path), base=base, tip=tip), tip, base)
 
 
-def draw(name: str, seed: int, *, known: bool) -> WholeExperiment:
+def draw(name: str, seed: int, *, known: bool, sensing: str = "exact") -> WholeExperiment:
     """An experiment.
 
     Args:
         name: of the arm.
         seed: of all that is random.
         known: friction is of terms that identifications choose from; False: it is more than these.
+        sensing: one of SENSING: exact stamps; noisy stamps, with 1 % of the samples lost; or torques behind a causal
+            low-pass of second order at 6 to 12 Hz.
     """
     robot, rng = arm(name), np.random.default_rng([23, seed, known])
     n = robot.n_joints
@@ -99,6 +104,9 @@ def draw(name: str, seed: int, *, known: bool) -> WholeExperiment:
     terms, coefficients = _terms(robot, size, rng)
     gains, noise = 1 + GAIN_ERROR * rng.standard_normal(n), rng.uniform(*NOISE, n)
     offset, own, correlation = rng.uniform(-0.03, 0.03, n), rng.integers(2**31), rng.uniform(*CORRELATION)
+    sensing_rng = np.random.default_rng([29, seed, known])
+    jitter = sensing_rng.uniform(*JITTER_S)
+    driver_cutoff = sensing_rng.uniform(*DRIVER_CUTOFF_HZ)
     recordings = []
     for motion, body in zip(motions, (None, None, load), strict=True):
         simulated.detach_load()
@@ -111,10 +119,15 @@ def draw(name: str, seed: int, *, known: bool) -> WholeExperiment:
             else friction(*motion[:2], torque, size, np.random.default_rng(own))
         )
         torque = gains * (torque + added + springs * motion[0] + size * offset)
+        if sensing == "filtered":
+            torque = lfilter(*butter(2, driver_cutoff, fs=RATE), torque - torque[0], axis=0) + torque[0]
         torque += size * noise * coloured_noise(torque.shape, correlation * RATE, rng)
         measured = np.round((motion[0] + rng.normal(0, ENCODER, motion[0].shape)) / ENCODER_STEP) * ENCODER_STEP
         time, unknown = np.arange(len(torque)) / RATE, np.full_like(measured, np.nan)
-        recordings.append(Recording(robot.joint_names, time, measured, unknown, torque, source=f"{name} {seed}"))
+        recording = Recording(robot.joint_names, time, measured, unknown, torque, source=f"{name} {seed}")
+        if sensing == "jitter":
+            recording = stamped(recording, "delay", jitter, LOSS, sensing_rng)
+        recordings.append(recording)
     drives = dict(zip([f"rotor_inertia {joint}" for joint in robot.joint_names], rotors, strict=True))
     drives |= dict(zip([f"spring {joint}" for joint in robot.joint_names], springs, strict=True))
     urdf = misjudged_urdf(robot, MISJUDGED, rng)
