@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import mujoco  # noqa: F401 - before pinocchio
 import numpy as np
@@ -22,6 +23,7 @@ from dynid_ros.identified.section import DOF
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.recording import Recording
+from dynid_ros.rehearsal.rehearsal_settings import TruthSettings
 from dynid_ros.rehearsal.verdict import N_JUDGED_POSES
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
@@ -33,6 +35,10 @@ ARMS = {
     "tiago_dual": ("tiago_description/robots/tiago_dual.urdf", "arm_left_tool_link", "torso_lift_link"),
     "alex": ("alex_description/urdf/alex_sake_hands.urdf", "LeftGripperYawLink", None),
 }
+
+
+MAX_LAG = 0.03
+"""Distance from the plan, relative to the range of the motion, from which a joint does not move as planned."""
 
 
 class TruthInPinocchio:
@@ -159,17 +165,20 @@ def test_intervals_that_contain_the_truth_are_those_by_pinocchio(rehearsed):
 
 def test_unseen_torque_is_as_wrong_in_a_simulation_by_pinocchio(rehearsed):
     folder, document, robot, truth = rehearsed
+    recorded = Recording.read(folder / "unseen.npz", joint_names=robot.joint_names)
+    model = link_model(load_identified(folder / "links" / "identified.yaml"), robot)
     plan = Trajectory.read(folder / "motions" / "unseen" / "trajectory.yaml").select(robot.joint_names)
-    time = np.arange(0.0, plan.duration, 1 / 250.0)
-    q, qd, qdd = plan.at(time)
+    q, qd, qdd = plan.at(recorded.time)
     carried = truth.torque(q, qd, qdd)
     torque = carried + truth.joint("rotor_inertia") * qdd + truth.friction(q, qd, carried)
-    rng = np.random.default_rng(5)
     torque = (1 + truth.joint("torque_gain_error")) * torque + truth.joint("torque_offset")
+    rng = np.random.default_rng(5)
     torque += truth.joint("torque_noise") * rng.standard_normal(q.shape)
     measured = q + truth.joint("position_noise") * rng.standard_normal(q.shape)
-    recording = Recording(robot.joint_names, time, measured, np.full_like(q, np.nan), torque, source="pinocchio")
-    model = link_model(load_identified(folder / "links" / "identified.yaml"), robot)
-    expected = validate(model, recording).relative_rms
+    stamps = recorded.time + TruthSettings().stamp_jitter * rng.standard_normal(len(q))
+    expected = validate(model, replace(recorded, time=stamps, position=measured, torque=torque)).relative_rms
+    # A joint that sticks at reversals moves otherwise than planned; only MuJoCo simulates its drive.
+    late = np.abs(recorded.position - q).max(axis=0) > MAX_LAG * np.ptp(q, axis=0)
+    assert np.count_nonzero(~late) >= robot.n_joints - 3
     said = column(document, "unseen_torque", "error", robot)
-    np.testing.assert_allclose(said, expected, rtol=0.25, atol=0.003)
+    np.testing.assert_allclose(said[~late], expected[~late], rtol=0.25, atol=0.003)
