@@ -53,7 +53,10 @@ ARMS = {
     ),
     "alex, left arm": Arm(
         f"{EXAMPLES}/alex_description/urdf/alex_sake_hands.urdf",
-        options=("--tip", "LeftGripperYawLink", "--floor-height", "-inf"),
+        options=(
+            *("--base", "Torso", "--tip", "LeftGripperYawLink", "--floor-height", "-inf", "--allowed-pairs"),
+            "LeftWristYawLink:LeftShoulderYawLink,LeftWristRollLink:LeftShoulderYawLink",
+        ),
     ),
 }
 
