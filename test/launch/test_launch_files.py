@@ -232,16 +232,11 @@ def test_demo_has_its_output_folder_to_choose():
     assert list(arguments("demo")) == ["output", "acts", "domain"]
 
 
-def test_demo_is_on_a_domain_of_its_own_whatever_the_caller_is_on(tmp_path, monkeypatch):
-    monkeypatch.setenv("ROS_DOMAIN_ID", "7")
-    monkeypatch.setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "SUBNET")
-    for node in nodes_of("demo", output=str(tmp_path), acts="", domain=""):
-        environment = {
-            "".join(part.text for part in name): "".join(part.text for part in value)
-            for name, value in node.process_description.additional_env
-        }
-        assert environment["ROS_DOMAIN_ID"] not in ("", "0", "7")
-        assert environment["ROS_AUTOMATIC_DISCOVERY_RANGE"] == "LOCALHOST"
+def test_demo_is_played_by_the_command_which_chooses_its_domain(tmp_path):
+    """See `test_start.py` for the domain."""
+    (process,) = nodes_of("demo", output=str(tmp_path), acts="gravity", domain="")
+    command = ["".join(part.text for part in word) for word in process.process_description.command]
+    assert command[1:] == ["-m", "dynid_ros", "demo", "--output", str(tmp_path), "--acts", "gravity"]
 
 
 @pytest.mark.parametrize("name", NODES)
