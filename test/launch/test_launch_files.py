@@ -235,7 +235,7 @@ def test_demo_has_its_output_folder_to_choose():
 def test_demo_is_played_by_the_command_which_chooses_its_domain(tmp_path):
     """See `test_start.py` for the domain."""
     (process,) = nodes_of("demo", output=str(tmp_path), acts="gravity", domain="")
-    command = ["".join(part.text for part in word) for word in process.process_description.command]
+    command = ["".join(part.text for part in word) for word in process.cmd]
     assert command[1:] == ["-m", "dynid_ros", "demo", "--output", str(tmp_path), "--acts", "gravity"]
 
 
