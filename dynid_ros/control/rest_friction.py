@@ -41,9 +41,11 @@ MIN_TRIAL_SHARE = 0.3
 MIN_SPEED_CHANGE = 0.15
 """Change of the speed that shows a hand, as a fraction of `TRIAL_SPEED`."""
 PUSHED_SPEED = 1.5
-"""Speed that only a push beyond friction and brake maintains, as a multiple of `TRIAL_SPEED`."""
+"""Speed that only a push beyond the whole friction maintains, as a multiple of the speed of the trial."""
 PUSHED_S = 0.1
 """Time at that speed that shows a hand, s."""
+WITHDRAWAL_S = 0.06
+"""Time after which a withdrawn torque no longer acts, s."""
 TRUST_S = 0.1
 """Time in which friction compensation of a moving joint fades in after a hand has shown itself, s."""
 MIN_ONSET = 0.03
@@ -131,11 +133,13 @@ class RestFriction:
         step = min(max(time - self._time, 0.0), STOP_S)
         self._time = time
         torque = []
+        hand = any(joint.is_led for joint in self._joints)
         rows = zip(self._joints, position, velocity, levels, rates, damping, planned, strict=True)
         for i, (joint, q, v, level, rate, coefficient, speed) in enumerate(rows):
             joint.half_period = max(HALF_PERIOD_S, 2.0 * level / rate / RISE_SHARE)
             joint.trial_speed = max(TRIAL_SPEED, level / coefficient)
             joint.friction_velocity = friction_velocity
+            joint.hand = hand
             torque.append(level * joint.share(time, step, q, v, speed))
             self.trust[i] = joint.trust
         return torque
@@ -149,6 +153,8 @@ class _Joint:
         half_period: half period of the alternation, s.
         trial_speed: speed at which the torque has faded on trial, rad/s (m/s).
         friction_velocity: speed at which it has faded for a hand, rad/s (m/s).
+        hand: whether a hand leads a joint of the arm, which then also moves this one.
+        is_led: whether a hand leads this joint.
     """
 
     def __init__(self) -> None:
@@ -156,6 +162,8 @@ class _Joint:
         self.half_period = HALF_PERIOD_S
         self.trial_speed = TRIAL_SPEED
         self.friction_velocity = math.inf
+        self.hand = False
+        self.is_led = False
         self._place: float | None = None
         self._mean = 0.0
         self._speed = 0.0
@@ -167,8 +175,9 @@ class _Joint:
         self._trial_since: float | None = None
         self._trial_speed: float | None = None
         self._trial_start = 0.0
-        self._is_led = False
         self._is_withdrawn = True  # until the joint rests
+        self._withdrawn_s = 0.0
+        self._withdrawn_speed = math.inf
         self._onset = 0.0
         self._departures: set[float] = set()
 
@@ -191,7 +200,7 @@ class _Joint:
         self._watch_rest(step, q)
         self._judge(time, step, side, part)
         if self._is_withdrawn:
-            return -min(max(v / self.trial_speed, -1.0), 1.0)
+            return 0.0
         alternation = 1.0 if time % (2.0 * self.half_period) < self.half_period else -1.0
         directed = part * side * self._amplitude_towards(side) * self._fade(v)
         return directed + (1.0 - part) * alternation * self._amplitude_towards(alternation)
@@ -209,33 +218,38 @@ class _Joint:
         return min(self._amplitude, self._caps[side])
 
     def _fade(self, v: float) -> float:
-        """Return the factor by speed: on trial it falls from rest on and then brakes, which limits the speed."""
-        if self._is_led:
+        """Return the factor by speed: on trial it falls from rest on, which limits the speed."""
+        if self.is_led:
             return 1.0 - moving_share(v, self.friction_velocity)
-        return max(1.0 - abs(v) / self.trial_speed, -1.0)
+        return max(1.0 - abs(v) / self.trial_speed, 0.0)
 
     def _watch_rest(self, step: float, q: float) -> None:
         """Notice that the joint has come to rest, and let the amplitude rise while it rests."""
         self._still_s = self._still_s + step if abs(self._speed) < STOP_SPEED else 0.0
         is_still = self._still_s > STOP_S
-        if is_still and (self._is_led or self._is_withdrawn):
+        if is_still and self._is_withdrawn:
             self._amplitude = 0.0
         elif is_still and self._trial_since is not None:
             self._count_departure(math.copysign(1.0, self._mean - (self._place or 0.0)))
-        if is_still and (self._is_led or self._is_withdrawn or self._trial_since is not None):
+        if is_still and (self.is_led or self._is_withdrawn or self._trial_since is not None):
             self._place = self._mean = q
-            self._is_led = self._is_withdrawn = False
+            self.is_led = self._is_withdrawn = False
             self._trial_since = None
-        if self._trial_since is None and not self._is_led:
+        if self._trial_since is None and not self.is_led:
             self._amplitude = min(self._amplitude + step / RISE_S, 1.0)
 
     def _judge(self, time: float, step: float, side: float, part: float) -> None:
         """Tell a hand from a weight."""
-        if self._is_led:
+        if self.hand and abs(self._speed) > STOP_SPEED:
+            self._lead()
+        if self.is_led:
             self.trust = min(self.trust + step / TRUST_S, 1.0)
             return
         self.trust = 0.0
-        if self._is_withdrawn or part < 1.0:
+        if self._is_withdrawn:
+            self._judge_withdrawn(step)
+            return
+        if part < 1.0:
             return
         if self._trial_since is None:
             self._trial_since = time
@@ -253,12 +267,28 @@ class _Joint:
         changed = moves and change > MIN_SPEED_CHANGE * self.trial_speed
         self._pushed_s = self._pushed_s + step if abs(self._speed) > PUSHED_SPEED * self.trial_speed else 0.0
         if changed or self._pushed_s > PUSHED_S:
-            self._is_led = True
-            self._caps = {1.0: 1.0, -1.0: 1.0}
-            self._departures = set()
+            self._lead()
         elif elapsed > TRIAL_S or abs(self._mean - self._trial_start) > MAX_TRIAL_TRAVEL:
             self._count_departure(side)
             self._is_withdrawn = True
+            self._withdrawn_s = 0.0
+
+    def _judge_withdrawn(self, step: float) -> None:
+        """Let a hand lead a joint that becomes faster without torque: friction stops one that a weight moves."""
+        before = self._withdrawn_s
+        self._withdrawn_s += step
+        if before < WITHDRAWAL_S <= self._withdrawn_s:
+            self._withdrawn_speed = abs(self._speed)
+        rises = abs(self._speed) - self._withdrawn_speed > MIN_SPEED_CHANGE * self.trial_speed
+        if before >= WITHDRAWAL_S and rises:
+            self._lead()
+
+    def _lead(self) -> None:
+        """Let a hand lead the joint, whatever moved it before."""
+        self.is_led = True
+        self._is_withdrawn = False
+        self._caps = {1.0: 1.0, -1.0: 1.0}
+        self._departures = set()
 
     def _count_departure(self, side: float) -> None:
         """Reduce the amplitude towards the side of a departure in which no hand showed itself.
