@@ -47,6 +47,11 @@ MAX_FILTER_SAMPLES = 1500
 """More samples than for other checks: thinning would fold higher frequencies."""
 FAST_SAMPLE_QUANTILE = 0.6
 """Quantile of speed above which a sample is fast: folds predict fast motion from slow motion."""
+MOTION_POWER_SHARE = 0.99
+"""Share of the power of the velocities that is the motion."""
+NOISE_BANDWIDTH_RATIO = 2.5
+"""Ratio of the bandwidths of accelerations and velocities above which the accelerations contain noise. A filter that
+cuts noise of the positions does not cut the motion."""
 ZERO_POWER_SHARE = 1e-9
 """Largest share of the power that counts as zero: sensors have more noise."""
 MAX_CONTENTS_RATIO = 4.0
@@ -129,7 +134,7 @@ def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass |
     start = search.screen()
     if start is None or not search.grams.folds:
         return None
-    choice = choose_driver_filter(search.losses, search.grams, samples.bandwidth, start)
+    choice = choose_driver_filter(search.losses, search.grams, search.bandwidth, start)
     return None if choice is None else TorqueLowPass(choice, search.fit_gain(choice.driver))
 
 
@@ -145,8 +150,9 @@ def screen_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> tuple
     samples = motion_samples(recordings)
     if samples is None:
         return None
-    driver = _LowPassedModels(TorqueProblem(TorqueModel(robot), samples.thinned(MAX_FILTER_SAMPLES))).screen()
-    return None if driver is None else (driver, samples.bandwidth)
+    search = _LowPassedModels(TorqueProblem(TorqueModel(robot), samples.thinned(MAX_FILTER_SAMPLES)))
+    driver = search.screen()
+    return None if driver is None else (driver, search.bandwidth)
 
 
 class _TermColumns(NamedTuple):
@@ -156,12 +162,22 @@ class _TermColumns(NamedTuple):
 
 
 class _LowPassedModels:
-    """Torque models, with presliding friction, whose torque passes a filter."""
+    """Torque models, with presliding friction, whose torque passes a filter.
+
+    Args:
+        problem: torque model of a recording.
+
+    Attributes:
+        bandwidth: bandwidth of the motion without noise of the positions, Hz.
+    """
 
     def __init__(self, problem: TorqueProblem):
         self._plain = problem
         self._samples = problem.samples
         self._n_link_columns = problem.terms.rigid.shape[2]
+        band = _motion_band(problem.samples)
+        noisy = problem.samples.bandwidth > NOISE_BANDWIDTH_RATIO * band
+        self.bandwidth = band if noisy else problem.samples.bandwidth
 
     @cached_property
     def _terms(self) -> TorqueTerms:
@@ -170,7 +186,7 @@ class _LowPassedModels:
 
     def screen(self) -> DriverFilter | None:
         """Return the filter that fits best, or None if its gain is below that which a filter must have."""
-        cutoffs = [float(f"{ratio * self._samples.bandwidth:.3g}") for ratio in SCREENED_CUTOFF_RATIOS]
+        cutoffs = [float(f"{ratio * self.bandwidth:.3g}") for ratio in SCREENED_CUTOFF_RATIOS]
         drivers = [replace(kind, cutoff=cutoff) for kind in SCREENED_KINDS for cutoff in cutoffs]
         plain = self._plain.terms
         fits = [self._filtered(plain, Passage(driver)).fit.misfit for driver in drivers]
@@ -265,6 +281,18 @@ class _LowPassedModels:
                 factors.add(int(label), matrices, terms.torque[own] * moving)
         fit = self._terms.fit
         return FoldGrams(factors, np.hypot(np.where(np.isfinite(fit.rms), fit.rms, 1.0), self._terms.equations.floor))
+
+
+def _motion_band(samples: MotionSamples) -> float:
+    """Return the frequency below which each joint has most of the power of its velocity, Hz."""
+    bands = []
+    for j in np.flatnonzero(samples.moving.any(axis=0)):
+        stretch = max(samples.stretches, key=lambda s: float(np.sum(s.velocity[:, j] ** 2)))
+        rate = 1 / (stretch.time[1] - stretch.time[0])
+        frequency, density = power_density(stretch.velocity[:, [j]], rate, np.ones(len(stretch.time)), degree=0)
+        power = np.cumsum(density)
+        bands.append(float(frequency[np.searchsorted(power, MOTION_POWER_SHARE * power[-1])]))
+    return max(bands, default=samples.bandwidth)
 
 
 def _highest_frequency(uniform: Resampled) -> float:
