@@ -6,7 +6,7 @@ longer than the correlation nearly are, and so are positions of a joint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,38 +110,14 @@ class LinearEstimate:
     group: NDArray
     sigma: NDArray
 
-    def dof(self, groups: NDArray) -> NDArray:
-        """Return the effective degrees of freedom (k,) of each variance of `covariance`.
-
-        Few groups determine each variance. It is a quadratic form of the noise, whose mean and variance are those of a
-        multiple of χ² with that many degrees (Bell & McCaffrey 2002, "Bias reduction in standard errors for linear
-        regression with multi-stage samples"). They do not exceed those of the noise of the rows (Satterthwaite 1946).
-
-        Args:
-            groups: (m,) group of each row, 0 … C−1.
-        """
+    def dof(self) -> NDArray:
+        """Return the degrees of freedom (k,) of each variance; few rows determine each noise (Satterthwaite 1946)."""
         leverage = np.einsum("mk,km->m", self.matrix, self.gain)
         group_dof = np.maximum(np.bincount(self.group, 1 - leverage, len(self.sigma)), 1.0)
         squares = np.array([np.bincount(self.group, row**2, len(self.sigma)) for row in self.gain])
         parts = squares * self.sigma**2
         total = parts.sum(axis=1)
-        found = np.where(total > 0, total**2 / np.maximum((parts**2 / group_dof).sum(axis=1), 1e-300), group_dof.sum())
-        # The estimate k without group c moves by a_c (I - matrix gain) noise: its covariance between groups is S.
-        scale = column_norms(self.matrix)
-        noise = self.sigma[self.group]
-        gain = self.gain * scale[:, None] * noise
-        left_out = list(self._left_out(groups))
-        own = np.array([np.sum((moves * noise[rows]) ** 2, axis=1) for rows, moves, _ in left_out])
-        shared = np.array([(moves * noise[rows]) @ gain[:, rows].T for rows, moves, _ in left_out])
-        fitted = np.array([moves @ (self.matrix[rows] / scale) for rows, moves, _ in left_out])
-        between = gain @ gain.T
-        for k, most in enumerate(found):
-            mixed = shared[:, k] @ fitted[:, k].T
-            covariance = np.diag(own[:, k]) - mixed - mixed.T + fitted[:, k] @ between @ fitted[:, k].T
-            size = float(np.sum(covariance**2))
-            if size > 0:
-                found[k] = min(most, max(np.trace(covariance) ** 2 / size, 1.0))
-        return found
+        return np.where(total > 0, total**2 / np.maximum((parts**2 / group_dof).sum(axis=1), 1e-300), group_dof.sum())
 
     def covariance(self, groups: NDArray) -> NDArray:
         """Return the covariance (k, k) by a jackknife over groups of rows (Efron 1982).
@@ -154,22 +130,14 @@ class LinearEstimate:
         scale = column_norms(self.matrix)
         total = np.zeros((len(scale), len(scale)))
         count = int(groups.max()) + 1
-        for rows, moves, alone in self._left_out(groups):
-            moved = moves @ self.residual[rows]
-            total += (1 - 1 / count) * np.outer(moved, moved) + alone @ alone.T
-        return total / np.outer(scale, scale)
-
-    def _left_out(self, groups: NDArray) -> Iterator[tuple[NDArray, NDArray, NDArray]]:
-        """Yield the rows of each group, and the moves (k, rows) of the scaled estimate without it per residual.
-
-        The third array (k, rows) is the error of what that group alone determines, for its noise.
-        """
-        scale = column_norms(self.matrix)
         for rows in np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]):
             gain = self.gain[:, rows] * scale[:, None]
             rest = np.eye(len(scale)) - gain @ (self.matrix[rows] / scale)
             inverse = np.linalg.pinv(rest, SINGLE_GROUP_TOLERANCE)
-            yield rows, inverse @ gain, (gain - inverse @ (rest @ gain)) * self.sigma[self.group[rows]]
+            moved = inverse @ (gain @ self.residual[rows])
+            alone = (gain - inverse @ (rest @ gain)) * self.sigma[self.group[rows]]
+            total += (1 - 1 / count) * np.outer(moved, moved) + alone @ alone.T
+        return total / np.outer(scale, scale)
 
 
 def sample_jackknife(matrix: NDArray, right: NDArray, group: NDArray, solution: NDArray) -> NDArray:

@@ -193,7 +193,7 @@ class GravityIdentification:
         solution = self._solve(samples, turns=given is not None)
         problem = solution.problem
         seen = solution.covariance()
-        dof = solution.dof()
+        dof = solution.linear.dof()
         shifts = self.torque_gain_error * solution.gain_shifts()
         covariance = seen + shifts.T @ shifts
         if direction is not None:
@@ -293,7 +293,7 @@ class GravityIdentification:
             turned.turn_information(),
             turned.values[-2:],
             covariance[-2:, -2:],
-            float(turned.dof()[-2:].min()),
+            float(turned.linear.dof()[-2:].min()),
         )
         open_axes = check.open_axes()
         tilted = check.tilts()
@@ -325,7 +325,7 @@ class GravityIdentification:
         names = other.problem.names
         owner = other.problem.owner
         errors = np.sqrt(np.diag(other.covariance()))
-        dof = other.dof()
+        dof = other.linear.dof()
         half = half_width(errors, dof)
         # All moments are compared at once (Bonferroni), and their errors are known by few angles that are left out.
         level = 1 - FALSE_ALARM_RATE / max(len(observable), 1)

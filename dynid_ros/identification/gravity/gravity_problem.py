@@ -215,15 +215,9 @@ class GravitySolution:
 
     def covariance(self) -> NDArray:
         """Return the covariance (k, k) of the values for exact gains of the torque sensors."""
-        return self.linear.covariance(self._angle_groups())
-
-    def dof(self) -> NDArray:
-        """Return the degrees of freedom (k,) of the variances of the values: a joint that hardly turns has few."""
-        return self.linear.dof(self._angle_groups())
-
-    def _angle_groups(self) -> NDArray:
         joint = self.problem.joint
-        return angle_groups(joint, self.problem.samples.position[self.problem.sample, joint])
+        sample = self.problem.sample
+        return self.linear.covariance(angle_groups(joint, self.problem.samples.position[sample, joint]))
 
 
 DEPENDENCE_TOLERANCE = 1e-6
