@@ -116,6 +116,8 @@ def inputs(files):
         ),
         "report": (["--model", folder / "links.yaml", "--output", folder / "page.html"], set()),
         "run": (["--check", folder / "predicted.experiment.yaml"], {"repeated", "differences"}),
+        "guide": ([*planar, *out], {"output"}),
+        "rehearse": ([*planar, *out], set()),
         "demo": (["--output", folder / "demo"], {"passed", "acts"}),
     }
 
@@ -172,9 +174,11 @@ def test_every_command_has_the_option_and_is_tried_here(files):
 
 OF_LINKS = ("export", "validate", "report")
 """Commands that take links.yaml."""
+LONG_COMMANDS = ("demo", "guide", "rehearse")
+"""Commands whose document another test reads, or that serve until they are ended."""
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "demo"])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in LONG_COMMANDS])
 def test_a_document_and_nothing_else(command, files, quick, capfd):
     arguments, keys = inputs(files)[command]
     if command == "view":

@@ -32,7 +32,11 @@ def test_links_of_a_short_recording(friction, tmp_path, monkeypatch, capsys):
     assert "record half a minute or more in which all joints move at once" in answer["missing"][0]
     assert "not enough: run.npz: " in err
     assert "links" not in answer
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "experiment.yaml",
+        "identified.yaml",
+        "report.html",
+    ]
     document = load_identified("out/identified.yaml")
     assert not {"links", "base_covariance"} & set(document)
     assert document["validation"] == []

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid_ros.control.motion_torque import MotionTorque
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.flexible_joints import springs_of
 from dynid_ros.identified.gravity import gravity_moments
@@ -24,6 +23,9 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import from_center_of_mass, transformed
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.model.spring import Deflection, deflection_by_torque
+
+if TYPE_CHECKING:
+    from dynid_ros.control.motion_torque import MotionTorque  # a node without links does not load it
 
 FIXED_POINT_TOLERANCE = 1e-6  # rad or m; smaller changes of the link positions end the iteration
 MAX_ITERATIONS = 20

@@ -255,7 +255,7 @@ def test_search_is_far_better_than_chance_by_its_own_criterion(criterion):
     assert values[-1] == sought.value
 
 
-@pytest.mark.parametrize("setting", ["harmonics", "periods", "criterion", "design_time", "workers", "seed"])
+@pytest.mark.parametrize("setting", ["harmonics", "criterion", "design_time", "workers", "seed"])
 def test_what_is_not_said_is_as_in_the_parameter_file(setting):
     text = (Path(__file__).parents[2] / "config" / "excitation.yaml").read_text()
     expected = yaml.safe_load(text)["/**"]["ros__parameters"][setting]

@@ -67,7 +67,7 @@ def test_files_and_summary(job):
     assert header.startswith("t,joint_1_position,joint_2_position,joint_3_position,joint_1_velocity")
     summary = job.screen().full()
     for words in (
-        "1 period of frequencies from 0.2 to 0.4 Hz",
+        "2 periods of frequencies from 0.2 to 0.4 Hz",
         "limits: position from the URDF; velocity from the URDF; acceleration given; jerk given; torque given",
         "used of the limits: position",
         "not checked: Cables",

@@ -54,9 +54,9 @@ def test_other_gravity_and_parameters_need_no_other_code():
     robot = cmu_arm()
     q = np.ones((1, robot.n_joints))
     robot.inverse_dynamics(q, q, q)
-    before = dynamics._inverse_dynamics_function.cache_info().misses
+    before = dynamics.inverse_dynamics_function.cache_info().misses
     robot.with_gravity(0.5 * robot.gravity).inverse_dynamics(q, q, q, np.ones(robot.parameters.size))
-    assert dynamics._inverse_dynamics_function.cache_info().misses == before
+    assert dynamics.inverse_dynamics_function.cache_info().misses == before
 
 
 def test_a_model_that_was_evaluated_can_be_pickled():

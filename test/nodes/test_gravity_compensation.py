@@ -476,7 +476,7 @@ def test_configure_refuses(bench, case, capfd):
         ("scale", [1.0, 3.0, 1.0], "0 to 1.5"),
         ("largest_deflection", 0.0, "above 0"),
         ("fault_ramp_time", 9.0, "above 0, at most 3"),
-        ("output", "current", "effort or trajectory"),
+        ("output", "current", "effort, trajectory or position"),
         ("effort_convention", "amperes", "torque or nothing"),
     ],
 )

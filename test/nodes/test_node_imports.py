@@ -16,7 +16,7 @@ print(*(n for n, module in sys.modules.items() if not (n.startswith("dynid") and
 """
 
 
-@pytest.mark.parametrize(("node", "most"), [("gravity_compensation", 70), ("recorder", 30)])
+@pytest.mark.parametrize(("node", "most"), [("gravity_compensation", 75), ("recorder", 30)])
 def test_a_node_loads_what_it_uses(node, most):
     program = PROGRAM.format(node=f"dynid_ros.nodes.{node}")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

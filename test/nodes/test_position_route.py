@@ -162,7 +162,7 @@ def test_a_set_point_that_cannot_be_meant_is_refused(bench, position, names):
 
 def test_a_load_is_carried_too(bench):
     bench = bench().run().arrive()
-    before = list(bench.robot.commands[-1][1].data)
+    before = settled_command(bench)
     load = CarriedLoad(0.5, (0.15, 0.0, 0.0), "link_3")
     bench.node._loop.announce(load)
     gravity = bench.node._loop.load.gravity(TARGET)
@@ -183,6 +183,17 @@ def test_offsets_stay_within_their_limit(bench):
     shift = [abs(sent - q) for sent, q in zip(bench.robot.commands[-1][1].data, TARGET, strict=True)]
     assert max(shift) == pytest.approx(0.02)
     assert "joint_2" in bench.node._loop.compensator.limited
+
+
+def settled_command(bench):
+    """Wait until the command has reached the set-point, and return it."""
+
+    def command():
+        return list(bench.robot.commands[-1][1].data)
+
+    wait(lambda: command()[0] == pytest.approx(TARGET[0], abs=1e-4))  # gravity does not act on joint 1
+    time.sleep(0.2)
+    return command()
 
 
 def test_another_stiffness_is_refused_while_offsets_act(bench):
