@@ -81,6 +81,17 @@ def fixture_bench(model_file, keep):
     return lambda **arguments: keep(ServoBench(model_file, **arguments))
 
 
+def settled_command(bench):
+    """Wait until the command has reached the set-point, and return it."""
+
+    def command():
+        return list(bench.robot.commands[-1][1].data)
+
+    wait(lambda: command()[0] == pytest.approx(TARGET[0], abs=1e-4))  # gravity does not act on joint 1
+    time.sleep(0.2)
+    return command()
+
+
 def test_enable_moves_nothing_and_set_points_are_reached(bench):
     bench = bench()
     wait(lambda: bench.robot.position != POSE)
@@ -185,20 +196,9 @@ def test_offsets_stay_within_their_limit(bench):
     assert "joint_2" in bench.node._loop.compensator.limited
 
 
-def settled_command(bench):
-    """Wait until the command has reached the set-point, and return it."""
-
-    def command():
-        return list(bench.robot.commands[-1][1].data)
-
-    wait(lambda: command()[0] == pytest.approx(TARGET[0], abs=1e-4))  # gravity does not act on joint 1
-    time.sleep(0.2)
-    return command()
-
-
 def test_another_stiffness_is_refused_while_offsets_act(bench):
     bench = bench().run().arrive()
-    before = list(bench.robot.commands[-1][1].data)
+    before = settled_command(bench)
     (result,) = bench.node.set_parameters([Parameter("servo_stiffness", value=[0.5 * STIFFNESS])])
     assert not result.successful
     assert "disable first" in result.reason
