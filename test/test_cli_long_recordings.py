@@ -11,8 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.long_recordings import COMMANDS, measure, urdf, write_recording
 
 MAX_GROWTH_MB = 100.0
-"""Largest growth of the memory for three minutes more at 1 kHz: 90 MB of positions, velocities and torques took 450 MB
-before they were kept in files."""
+"""Largest growth of the memory for three minutes more at 1 kHz, which are 90 MB of positions, velocities, torques."""
 
 
 @pytest.mark.slow
