@@ -93,7 +93,7 @@ def rated(matrix):
     return singular[0] / singular[-1], np.sqrt(np.diag(np.linalg.inv(matrix.T @ matrix)))
 
 
-RATED = QUICK | {"criterion": "condition", "noise": 1.0}
+RATED = QUICK | {"criterion": "condition", "noise": 1.0, "periods": 1}
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.checks.low_pass import screen_low_pass
 from dynid_ros.checks.torque_model import SYSTEMATIC_ERROR
-from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.estimation.cross_validation import FoldGrams, folds
 from dynid_ros.estimation.normal_equations import NormalEquations, WeightedProblem
 from dynid_ros.estimation.selection import ForwardSelection
 from dynid_ros.identification.equations import LinkEquations
@@ -100,24 +100,32 @@ class _FilteredModels:
         names = self._columns.friction(joints).names(structure.robot)
         of_friction = [term for term, name in zip(terms, names, strict=True) if not name.startswith("rotor_inertia")]
         self._friction_columns = [np.isin(columns, of_friction) for columns in self._columns.of_joint]
-        factors = self._factors([Passage(start)])[0]
+        factors, plain = self._factors([Passage(start), Passage()])
         problem = WeightedProblem(factors, self._columns.independent(joints))
         self._grams = FoldGrams(factors, problem.weighted()[1])
+        self._is_comparable = bool(self._grams.folds) and len(folds(plain)) == len(self._grams.folds)
         self._weight = HeldOutLosses(self._columns, self._grams, self._prior).weight
         self._floor = SYSTEMATIC_ERROR * problem.torque_rms() / self._grams.noise
 
     def choose(self, bandwidth: float) -> FilterChoice | None:
         """Return the filter that held-out samples support, or None, given the bandwidth of the motion, Hz."""
-        if not self._grams.folds:
+        if not self._is_comparable:
             return None
         return choose_driver_filter(self._losses, self._grams, bandwidth, self._start)
 
     def _losses(self, passages: Sequence[Passage]) -> list[NDArray]:
-        """Return the held-out losses (F, n) of each hypothesis, with the systematic error."""
+        """Return the held-out losses (F, n) of each hypothesis, with the systematic error.
+
+        A filter whose transients leave no samples of a fold cannot be compared; its losses are infinite.
+        """
+        n_folds = len(self._grams.folds)
         losses = []
         for first in range(0, len(passages), MAX_PASSAGES):
             for factors in self._factors(passages[first : first + MAX_PASSAGES]):
                 grams = FoldGrams(factors, self._grams.noise)
+                if len(grams.folds) != n_folds:
+                    losses.append(np.full((n_folds, len(self._floor)), np.inf))
+                    continue
                 held_out = HeldOutLosses(self._columns, grams, self._prior, self._weight)
                 losses.append(held_out.of_joints(self._columns.first) + self._floor**2)
         return losses
