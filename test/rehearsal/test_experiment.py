@@ -180,8 +180,10 @@ def test_unseen_torque_is_as_wrong_in_a_simulation_by_pinocchio(rehearsed):
     measured = q + truth.joint("position_noise") * rng.standard_normal(q.shape)
     stamps = recorded.time + TruthSettings().stamp_jitter * rng.standard_normal(len(q))
     expected = validate(model, replace(recorded, time=stamps, position=measured, torque=torque)).relative_rms
-    # A joint that sticks at reversals moves otherwise than planned; only MuJoCo simulates its drive.
-    late = np.abs(recorded.position - q).max(axis=0) > MAX_LAG * np.ptp(q, axis=0)
-    assert np.count_nonzero(~late) >= robot.n_joints - 3
+    # A joint that sticks at reversals moves otherwise than planned, and only MuJoCo simulates its drive. A joint
+    # without gravity has hardly any torque but friction, which depends on these reversals.
+    is_late = np.abs(recorded.position - q).max(axis=0) > MAX_LAG * np.ptp(q, axis=0)
+    is_judged = ~is_late & np.isfinite(column(document, "gravity", "error", robot))
+    assert np.count_nonzero(is_judged) >= robot.n_joints - 4
     said = column(document, "unseen_torque", "error", robot)
-    np.testing.assert_allclose(said[~late], expected[~late], rtol=0.25, atol=0.003)
+    np.testing.assert_allclose(said[is_judged], expected[is_judged], rtol=0.25, atol=0.003)
