@@ -126,11 +126,13 @@ def resample(
 
 
 def _usual_step(time: NDArray) -> float:
-    """Return the median step, s; of stamps that are even up to rounding the mean step, with which no error adds up."""
+    """Return the median step, s; of even stamps the mean step if the rounding of the median adds up over them."""
     steps = np.diff(time)
     usual = float(np.median(steps))
-    is_even = np.abs(steps - usual).max() < MAX_ROUNDING_STEPS * usual
-    return float(time[-1] - time[0]) / len(steps) if is_even else usual
+    span = float(time[-1] - time[0])
+    tolerance = MAX_ROUNDING_STEPS * usual
+    is_even = np.abs(steps - usual).max() < tolerance
+    return span / len(steps) if is_even and abs(span - usual * len(steps)) >= tolerance / 2 else usual
 
 
 def _on_grid(known: NDArray, columns: NDArray, recorded: NDArray, rows: NDArray, grid: NDArray) -> NDArray:

@@ -252,3 +252,20 @@ def test_splines_do_not_overshoot_between_bunched_stamps(seed):
         assert np.abs(segment.values[:, 0] - np.sin(segment.time)).max() < 1.5 * late
     between = np.linspace(stamps[0], stamps[-1], 20000)
     assert np.nanmax(np.abs(GapSpline(stamps, values)(between)[:, 0] - np.sin(between))) < 1.5 * late
+
+
+def test_even_stamps_keep_their_median_step_while_its_rounding_is_harmless():
+    """Counts of samples by a duration follow the step to the last digit, so short recordings keep theirs."""
+    time = 1.0 + np.arange(2500) / 250.0
+    found = resample(time, np.sin(time))
+    assert found.step == np.median(np.diff(time))
+    np.testing.assert_allclose(found.segments[0].time, time, rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(found.segments[0].values, np.sin(time))
+
+
+def test_even_stamps_of_an_hour_are_met_to_the_last():
+    time = 1e3 + np.arange(3_600_000) / 1000.0
+    (segment,) = resample(time, np.sin(time)).segments
+    assert len(segment.time) == len(time)
+    assert abs(segment.time[-1] - time[-1]) < 1e-9
+    np.testing.assert_array_equal(segment.values[-1000:], np.sin(time[-1000:]))
