@@ -26,10 +26,6 @@ LINK_ERROR = 0.25
 LOAD = from_center_of_mass(1.5, np.array([0.02, -0.03, 0.08]), np.diag([0.004, 0.005, 0.003]))
 DESIGN = ("--acceleration-limits", "4", "--skip-meshes")
 SEARCH = ("--design-time", "10", "--workers", "1")
-CUTOFF = ("--cutoff", "10.5")
-"""Joints that move one by one have nearly equal valleys of acceleration at 2 and 10 Hz. Rounding of the rate decides
-whether the default cutoff is 10.5 or 14.4 Hz. At 14.4 Hz held-out losses hardly distinguish weights of the URDF: the
-chosen weight falls from 10,000 to 100, and the error of gravity rises to 8 %."""
 
 
 @pytest.fixture(name="arm", scope="module")
@@ -95,7 +91,7 @@ def test_motions_for_gravity(arm, capsys, options):
 
 def test_joint_by_joint_motion(arm, capsys):
     path = record(arm, "joint_by_joint", design(capsys, arm, "joint_by_joint", "--motion", "joint_by_joint"))
-    file = identify(capsys, arm, "links", "joint_by_joint", *CUTOFF, "--recording", path)
+    file = identify(capsys, arm, "links", "joint_by_joint", "--recording", path)
     assert np.all(gravity_error(arm, file) < 0.05)
 
 
