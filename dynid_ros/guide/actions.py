@@ -77,10 +77,11 @@ def move(recorded: bool) -> Action:
     """Return the designed motion from start to end; the recorder stops however it ends, so that the bag is closed."""
     around = [call("recorder/start"), call("recorder/stop")] if recorded else []
     lines = [
+        *(around[0].lines if around else ()),
         *call("excitation/start").lines,
         f"ros2 topic echo {NAMESPACE_PLACE}/excitation/state  # until {MOTION_DONE}",
+        *(around[1].lines if around else ()),
     ]
-    lines = [*(around[0].lines if around else ()), *lines, *(around[1].lines if around else ())]
 
     def do(bench: Any) -> str:
         if around:

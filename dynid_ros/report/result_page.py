@@ -30,8 +30,6 @@ from dynid_ros.report.formats import (
 from dynid_ros.report.page import Bullets, Cell, Facts, Page, Section, Table, Text, Tile
 
 UNKNOWN_VERSION = "of unknown version"
-MAX_OPEN_ROWS = 20
-"""Rows above which a table of parameters is folded."""
 SETTING_WORDS = {"True": "yes", "False": "no", "None": "none"}
 
 
