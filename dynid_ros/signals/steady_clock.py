@@ -125,7 +125,10 @@ def _lost_samples(moves: NDArray, per_period: NDArray) -> tuple[NDArray, NDArray
     if not fast.any():
         return None
     passed = np.sum(moves * per_period, axis=1) / np.maximum(power, np.finfo(float).tiny)
-    steps = passed / np.median(passed[fast])
+    period = float(np.median(passed[fast]))
+    if not period > 0:
+        return None
+    steps = passed / period
     # The relative error of a step by encoder noise is inversely proportional to the speed.
     slower = fast & (power <= np.quantile(power[fast], SLOWER_SHARE))
     rounded = np.median((steps - np.round(steps))[slower] ** 2 * power[slower])
