@@ -20,7 +20,7 @@ import planar_arm
 import pytest
 from test_cli_links import QUICK, planar_recording
 
-from dynid_ros.demo.processes import stop
+from dynid_ros.nodes.shared.child_process import stop
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDERS = Path(sys.prefix) / "builders"

@@ -12,9 +12,9 @@ from dynid_ros.demo.calls import require_simulation, spin_for
 from dynid_ros.demo.flexible_act import flexible_act
 from dynid_ros.demo.guiding_act import guiding_act
 from dynid_ros.demo.page import Act, write_demo_report
-from dynid_ros.demo.processes import DemoProcess, running
 from dynid_ros.demo.stage import START_TIMEOUT_S, Stage
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.child_process import NodeProcess, running
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import ros_process
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
@@ -130,7 +130,7 @@ class Demo(Stage):
         """Have acts played by their own processes for the block; yields a function that waits for their ends."""
         output = self.output.resolve()
         processes = {
-            name: DemoProcess(
+            name: NodeProcess(
                 "demo",
                 {"acts": f"[{name}]", "output": output},
                 self.logs / f"{name}.log",

@@ -13,13 +13,13 @@ from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.demo.calls import spin_for
 from dynid_ros.demo.page import Act
-from dynid_ros.demo.processes import DemoProcess, running
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT_S, START_TIMEOUT_S, Stage, say
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.section import dof_of
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, trajectory_message
+from dynid_ros.nodes.shared.child_process import NodeProcess, running
 from dynid_ros.recording import Recording
 from dynid_ros.report.comparison import Check, Comparison
 from dynid_ros.report.flexible_joints import spring_plot
@@ -106,7 +106,7 @@ def flexible_act(stage: Stage) -> None:
     stage.judge_later("flexible_joint", lambda: judge_flexible_joints(robot, truth, folder))
 
 
-def _start_nodes(folder: Path, urdf: Path, logs: Path) -> list[DemoProcess]:
+def _start_nodes(folder: Path, urdf: Path, logs: Path) -> list[NodeProcess]:
     """Start simulator, recorder and identification in their own namespace."""
     parameters: Mapping[str, Mapping[str, object]] = {
         "simulator": {
@@ -126,7 +126,7 @@ def _start_nodes(folder: Path, urdf: Path, logs: Path) -> list[DemoProcess]:
         },
     }
     return [
-        DemoProcess(name, values, logs / f"flexible_{name}.log", namespace=NAMESPACE)
+        NodeProcess(name, values, logs / f"flexible_{name}.log", namespace=NAMESPACE)
         for name, values in parameters.items()
     ]
 

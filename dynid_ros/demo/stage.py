@@ -17,8 +17,8 @@ from tqdm import tqdm
 from dynid_ros.demo.arm import DemoArm
 from dynid_ros.demo.calls import ServiceCaller, spin_until
 from dynid_ros.demo.page import Act
-from dynid_ros.demo.processes import DemoProcess, running
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.child_process import NodeProcess, running
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.topics import LATCHED
 
@@ -139,7 +139,7 @@ class Stage(Node):
         self.logs = self.output / "logs"
         self.call = ServiceCaller(self)
         self.acts: dict[str, Act] = {}
-        self.processes: list[DemoProcess] = []
+        self.processes: list[NodeProcess] = []
         self._answers: dict[str, Callable[[], str]] = {}
         self._judges: dict[str, Judge] = {}
         self._n_steps = 0
@@ -180,7 +180,7 @@ class Stage(Node):
     @contextmanager
     def node(self, name: str, parameters: Mapping[str, object]) -> Iterator[None]:
         """Run a node for the block; the demo ends with an error if the node ends before."""
-        with running(self.processes, DemoProcess(name, parameters, self.logs / f"{name}.log")):
+        with running(self.processes, NodeProcess(name, parameters, self.logs / f"{name}.log")):
             yield
 
     def begin(self, name: str, service: str) -> None:

@@ -26,9 +26,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float32, String
 from std_srvs.srv import SetBool, Trigger
 
-from dynid_ros.demo.processes import DemoProcess, stop
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import run_program
+from dynid_ros.nodes.shared.child_process import NodeProcess, stop
 from dynid_ros.nodes.shared.command_topic import node_of
 from dynid_ros.nodes.shared.joint_states import JointOrder, newest_states
 from dynid_ros.nodes.shared.topics import LATCHED, UnservedGroup, waiting_messages
@@ -87,7 +87,7 @@ class RosBench:
         self.heard = -math.inf
         self.diagnostics: dict[str, DiagnosticStatus] = {}
         self.problem = ""
-        self._own: dict[str, tuple[DemoProcess, dict[str, object]]] = {}
+        self._own: dict[str, tuple[NodeProcess, dict[str, object]]] = {}
         # A child process ends with the thread that started it, so a thread that lasts starts all of them.
         self._starter = ThreadPoolExecutor(max_workers=1)
         self._clients: dict[tuple[str, str], Any] = {}
@@ -284,7 +284,7 @@ class RosBench:
         self.problem = ""
         log = self._logs / f"{node}.log"
         texts = {name: json.dumps(_plain(value)) if _is_list(value) else value for name, value in parameters.items()}
-        process = DemoProcess(node, texts, log, namespace=self.namespace, files=self._files)
+        process = NodeProcess(node, texts, log, namespace=self.namespace, files=self._files)
         self._own[node] = (process, parameters)
 
     def _has_answered(self, node: str) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 from viser import ClientHandle, ViserServer
 
-from dynid_ros.demo.start import alone
 from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
 from dynid_ros.guide.answers import Answers
@@ -20,6 +19,7 @@ from dynid_ros.guide.pages import Pages, Runner
 from dynid_ros.guide.panel import Panel, plain_markdown
 from dynid_ros.guide.scene import Scene
 from dynid_ros.model import RobotModel
+from dynid_ros.nodes.shared.ros_domain import alone
 
 REFRESH_PERIOD_S = 0.1
 UNWATCHED_PERIOD_S = 0.5

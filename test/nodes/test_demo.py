@@ -108,7 +108,7 @@ def test_demos_side_by_side_each_end_with_all_their_processes(tmp_path):
         failing.wait_for("1/15")
         again = subprocess.run([*DEMO, told.output], capture_output=True, text=True, timeout=100, check=False)
         assert again.returncode == 2
-        assert "another demo writes there now" in again.stderr
+        assert "another demo or guide writes there now" in again.stderr
         told.process.send_signal(signal.SIGINT)
         os.kill(failing.first_node(), signal.SIGKILL)
         assert told.ended()[0] == 130

@@ -1,4 +1,4 @@
-"""No two processes that run at once get the same domain."""
+"""No two processes that run at once get the same ROS domain."""
 
 import os
 import socket
@@ -8,12 +8,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from dynid_ros.demo import start as domains
-from dynid_ros.demo.start import claim, own_domain
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared import ros_domain as domains
+from dynid_ros.nodes.shared.ros_domain import claim, own_domain
 
 OTHER = """
-from dynid_ros.demo.start import own_domain
+from dynid_ros.nodes.shared.ros_domain import own_domain
 with own_domain() as domain:
     print(domain, flush=True)
     input()

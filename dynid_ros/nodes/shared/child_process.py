@@ -1,4 +1,4 @@
-"""Start and stop the demo's nodes as child processes; on Linux a child ends when its parent ends, even if killed."""
+"""Nodes of this package as child processes; on Linux a child ends when its parent ends, even if killed."""
 
 import ctypes
 import signal
@@ -23,7 +23,7 @@ N_LOG_LINES = 8
 """Number of log lines that are printed when a node fails."""
 
 
-class DemoProcess:
+class NodeProcess:
     """A node of this package in its own process.
 
     Args:
@@ -47,7 +47,7 @@ class DemoProcess:
         good: Sequence[int] = (),
         files: Sequence[Path] | None = None,
     ) -> None:
-        command = [sys.executable, "-m", "dynid_ros.demo.processes", module_of(name), "--ros-args"]
+        command = [sys.executable, "-m", "dynid_ros.nodes.shared.child_process", module_of(name), "--ros-args"]
         if files is None:
             files = [Path(file) for option, file in pairwise(sys.argv) if option == "--params-file"]
         for file in files:
@@ -89,7 +89,7 @@ class DemoProcess:
 
 
 @contextmanager
-def running(processes: list[DemoProcess], *started: DemoProcess) -> Iterator[None]:
+def running(processes: list[NodeProcess], *started: NodeProcess) -> Iterator[None]:
     """Add started processes to a list for the duration of the block, then remove and stop them.
 
     Args:
@@ -119,7 +119,7 @@ def stop(processes: Iterable[subprocess.Popen], timeout: float = STOP_TIMEOUT_S)
 
 
 def run_module() -> None:
-    """Run the `main` of a module, as `python -m dynid_ros.demo.processes MODULE ARGUMENTS`.
+    """Run the `main` of a module, as `python -m dynid_ros.nodes.shared.child_process MODULE ARGUMENTS`.
 
     On Linux, the kernel sends SIGTERM to this process when its parent ends, even if the parent was killed.
     """

@@ -1,4 +1,4 @@
-"""Processes are ended, and go with the one that started them."""
+"""Child processes are ended, and end with the process that started them."""
 
 import os
 import signal
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dynid_ros.demo.processes import N_LOG_LINES, DemoProcess, stop
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.child_process import N_LOG_LINES, NodeProcess, stop
 
 WAIT = "import time; time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); {WAIT}"
 PARENT = """
 import subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-m", "dynid_ros.demo.processes", "waiting"])
+child = subprocess.Popen([sys.executable, "-m", "dynid_ros.nodes.shared.child_process", "waiting"])
 print(child.pid, flush=True)
 time.sleep(60)
 """
@@ -57,9 +57,9 @@ def test_a_node_that_ends_shows_the_end_of_its_log(tmp_path, capsys, monkeypatch
         "def main():\n    for k in range(20): print('line', k)\n    raise SystemExit(3)\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(Path.cwd())]))
-    monkeypatch.setattr("dynid_ros.demo.processes.module_of", lambda name: name)
+    monkeypatch.setattr("dynid_ros.nodes.shared.child_process.module_of", lambda name: name)
     log = tmp_path / "logs" / "failing.log"
-    process = DemoProcess("failing", {"gain": 2.0}, log, namespace="/a", good=(0,), files=[Path("a.yaml")])
+    process = NodeProcess("failing", {"gain": 2.0}, log, namespace="/a", good=(0,), files=[Path("a.yaml")])
     process.popen.wait()
     assert process.popen.args[-7:] == ["--ros-args", "--params-file", "a.yaml", "-p", "gain:=2.0", "-r", "__ns:=/a"]
     with pytest.raises(DynidError, match=f"node failing ended with exit code 3; see {log}"):
