@@ -200,6 +200,10 @@ DISTANCE_TOLERANCE_M = 1e-6
 """Allowance for rounding of a distance that no joint changes."""
 LINE_CLEARANCE_FRACTION = 1 / 3
 """Largest clearance of two lines, as a fraction of the distance between them along the arm."""
+USUAL_DISTANCE_SLACK_M = 0.002
+"""Difference between the distance that two links usually keep and a clearance lowered to it: planned motions leave a
+margin of about 1 mm, because they are not checked at every instant. Links whose distance changes less are not checked.
+"""
 MAX_AXIS_JOINTS = 3
 """Number of joints between two links up to which separating axes are searched."""
 MIN_OVERLAP_FRACTION = 0.02
@@ -214,9 +218,10 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
     capsules of the same two links are checked. Capsules of links few joints apart that often overlap are compared along
     separating axes, too.
 
-    Capsules of links two joints apart are often closer than the clearance by design. Their clearance is lowered to the
-    distance that they keep in 90 % of the poses, and to zero if they touch in more than 10 %. So it grows with
-    `clearance` up to a bound of the pair, and a larger `clearance` never allows a pose that a smaller one forbids.
+    Capsules of links two joints apart are often closer than the clearance by design. Their clearance is lowered to 2 mm
+    less than the distance that they keep in 90 % of the poses, and to zero if they touch in more than 10 %. So it grows
+    with `clearance` up to a bound of the pair, and a larger `clearance` never allows a pose that a smaller one forbids.
+    Such capsules are not checked if their distance is the same in all poses, up to 2 mm.
 
     Args:
         placing: capsules of the arm.
@@ -237,14 +242,15 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
         axes += helpful_axes(placing, int(k), pairs[k], near=placed.only(distance[k] < 0), n_poses=distance.shape[1])
     checks = replace(checks, axes=tuple(axes))
     distance = checks.contact(placed).distance
-    kept = np.any(distance > 1e-9, axis=1)
+    is_constant = (apart == 2) & (np.ptp(distance, axis=1) < USUAL_DISTANCE_SLACK_M)
+    kept = np.any(distance > 1e-9, axis=1) & ~is_constant
     bound = _usual_distance(distance[kept], [tuple(names) for names in np.array(bodies.names)[pairs[kept]]])
     asked = np.where(apart[kept] == 2, np.minimum(clearance, bound), clearance)
     return replace(checks.only(kept), clearance=asked)
 
 
 def _usual_distance(distance: np.ndarray, links: Sequence[tuple[str, ...]]) -> np.ndarray:
-    """Return for each pair of capsules (K,) the distance, at least zero, that its two links keep in most poses.
+    """Return for each pair of capsules (K,) a clearance, at least zero, that its two links keep in most poses.
 
     Args:
         distance: (K, N) in N poses.
@@ -252,7 +258,7 @@ def _usual_distance(distance: np.ndarray, links: Sequence[tuple[str, ...]]) -> n
     """
     nearest = {names: distance[[other == names for other in links]].min(axis=0) for names in set(links)}
     usual = {
-        names: np.quantile(values, 1.0 - MIN_SHARE_OF_POSES, method="lower") - DISTANCE_TOLERANCE_M
+        names: np.quantile(values, 1.0 - MIN_SHARE_OF_POSES, method="lower") - USUAL_DISTANCE_SLACK_M
         for names, values in nearest.items()
     }
     return np.array([max(usual[names], 0.0) for names in links], dtype=float)

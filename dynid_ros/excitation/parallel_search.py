@@ -68,7 +68,8 @@ def find_best_motion(
 
     Args:
         search: the problem.
-        seconds: time for the search; 0: the random motions only.
+        seconds: time for the search; 0: the random motions only. Where no random motion is feasible, the search from
+            them gets that time too.
         candidates: number of random motions drawn first, fewer if time is over and one is feasible; the best are the
             first starts.
         starts: largest number of starts; None: as many as time allows.
@@ -105,7 +106,7 @@ def find_best_motion(
 
     ranked: list[Start] = [*sorted(drawn, key=Candidate.rank)]
     queue = islice(chain(ranked, count(len(drawn))), starts)
-    deadline = begin + seconds
+    deadline = (begin if result.best.is_feasible else time.monotonic()) + seconds
     if executor is not None:
         states = _run_in_executor(search, queue, deadline, report, workers=workers, executor=executor)
     elif workers == 1:

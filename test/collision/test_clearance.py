@@ -10,8 +10,9 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.errors import CollisionError
+from dynid_ros.excitation import FourierExcitation
 from dynid_ros.model import RobotModel
-from dynid_ros.trajectories import Workspace
+from dynid_ros.trajectories import MotionLimits, Workspace
 
 # Against the real meshes in coal.
 
@@ -80,6 +81,33 @@ def test_pedestal_near_the_first_link_leaves_the_arm_its_poses():
     allowed = [Workspace(robot, clearance=c, bodies=bodies, obstacles=[pedestal]).allowed(poses) for c in (0.01, 0.05)]
     assert np.all(allowed[0] | ~allowed[1])
     assert allowed[1].any()
+
+
+def test_links_whose_distance_no_joint_changes_leave_room_for_a_motion():
+    """A wrist turns in front of the forearm, at 2 cm from it in all poses."""
+    turn = '<limit lower="-1" upper="1" velocity="3" effort="90"/>'
+    parts = (
+        ("base", "arm", "0 0 0", "0 0 1"),
+        ("arm", "fork", "0.3 0 0", "0 0 1"),
+        ("fork", "hand", "0.1 0 0", "1 0 0"),
+    )
+    text = robot(
+        *(link(name) for name in ("base", "arm", "fork", "hand", "tip")),
+        *(
+            joint(f"joint_{i}", parent, child, content=f'<origin xyz="{xyz}"/>{turn}', axis=axis)
+            for i, (parent, child, xyz, axis) in enumerate(parts)
+        ),
+        joint("flange", "hand", "tip", kind="fixed", content='<origin xyz="0.05 0 0"/>'),
+    )
+    wrist = RobotModel.from_urdf(text, tip="tip")
+    lines = Bodies.lines(wrist)
+    bodies = Bodies(lines.link, lines.start, lines.end, lines.radius + 0.04, lines.hulls, lines.names)
+    workspace = Workspace(wrist, clearance=0.05, bodies=bodies)
+    limits = MotionLimits.of(wrist, 2.0)
+    poses = limits.poses(64)
+    assert workspace.allowed(poses).all()
+    assert workspace.distances(poses).room.min(initial=1.0) > 0.001
+    FourierExcitation(wrist, limits, workspace, design_time=0.0, candidates=1).plan()
 
 
 def scene():

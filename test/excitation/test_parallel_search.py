@@ -143,3 +143,20 @@ def test_time_decides_whether_a_slice_begins_and_those_that_run_are_waited_for()
     assert time.monotonic() >= max(Slow.begun) + 0.2
     assert len(Slow.begun) >= 2
     assert outcome.starts == 1
+
+
+class Cramped(Improving):
+    """Draws random motions slowly, and none is feasible; a search finds one that is."""
+
+    def candidate(self, number):
+        time.sleep(0.1)
+        return replace(super().candidate(number), excess=0.01)
+
+    def run_slice(self, state):
+        reached = super().run_slice(state)
+        return reached if reached.iterate is not None else replace(reached, best=replace(reached.best, excess=-1.0))
+
+
+def test_search_has_its_time_where_random_motions_used_it_up():
+    outcome = find_best_motion(Cramped(), seconds=0.2, candidates=4, starts=1)
+    assert outcome.best.is_feasible
