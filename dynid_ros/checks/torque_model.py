@@ -148,6 +148,14 @@ class TorqueEquations:
             self._columns.append(columns)
         self._set_torque(terms.torque)
 
+    def scaled(self, scales: NDArray) -> TorqueEquations:
+        """Return the same equations for the torques times scales (n,)."""
+        other = copy(self)
+        other.right = self.right * scales[:, None]
+        other.square = self.square * scales**2
+        other._set_size(self.size * np.abs(scales))
+        return other
+
     def explaining(self, torque: NDArray) -> TorqueEquations:
         """Return the same equations for other torques (M, n)."""
         other = copy(self)
@@ -158,7 +166,10 @@ class TorqueEquations:
         moving = self._terms.moving
         self.right = np.array([(columns.T @ torque[moving[:, j]]).T for j, columns in enumerate(self._columns)])
         self.square = np.array([np.sum(torque[moving[:, j]] ** 2, axis=0) for j in range(self.n)])
-        self.size = torque.std(axis=0)
+        self._set_size(torque.std(axis=0))
+
+    def _set_size(self, size: NDArray) -> None:
+        self.size = size
         kinds = self._terms.prismatic
         largest = np.array([np.max(self.size, where=np.equal(kinds, kind), initial=0.0) for kind in kinds])
         self.floor = np.maximum(SYSTEMATIC_ERROR * largest, np.finfo(float).tiny)

@@ -143,7 +143,7 @@ def _best_scale(problem: TorqueProblem, joint: int) -> tuple[float, float]:
 
 def _is_explained(problem: TorqueProblem, joint: int, scales: NDArray) -> bool:
     """Return whether the model explains the torque of a joint that is multiplied by a scale."""
-    scaled = problem.equations.explaining(problem.samples.torque * scales)
+    scaled = problem.equations.scaled(scales)
     return bool(scaled.fit().misfits[joint] < np.log(MAX_UNEXPLAINED))
 
 
@@ -159,9 +159,8 @@ def _scale_gain(problem: TorqueProblem, scales: NDArray) -> float:
     torque of the largest joint would seem to improve the fit of all others. The recorded torques therefore use the
     error of the scaled torques, divided by the scales.
     """
-    torque = problem.samples.torque
-    scaled = problem.equations.explaining(torque * scales)
-    recorded = problem.equations.explaining(torque)
+    scaled = problem.equations.scaled(scales)
+    recorded = problem.equations.scaled(np.ones(len(scales)))
     recorded.floor = scaled.floor / scales
     return recorded.fit().misfit - scaled.fit().misfit
 

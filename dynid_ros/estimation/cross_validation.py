@@ -77,14 +77,20 @@ class FoldGrams:
         self.factors = factors
         self.noise = noise
         self.folds = folds(factors)
+        of_joint = factors.columns.of_joint
+        self._size = int(max(map(np.max, of_joint))) + 1
+        self._columns = [np.append(columns, self._size) for columns in of_joint]  # the last one is the torque
         self._counts = np.array([factors.count(fold.test) for fold in self.folds])
         self._shares = np.array([fold.share for fold in self.folds])
 
     @cached_property
-    def _train(self) -> list[NDArray]:
-        """Normal equations (F, k_j + 1, k_j + 1) of each joint's training samples over its noise squared."""
+    def _train(self) -> NDArray:
+        """Normal equations (F, k, k + 1) of the training samples of all joints, each over its noise squared."""
+        train = np.zeros((len(self.folds), self._size, self._size + 1))
         grams = self._grams([fold.train for fold in self.folds])
-        return [gram / s**2 for gram, s in zip(grams, self.noise, strict=True)]
+        for columns, gram, s in zip(self._columns, grams, self.noise, strict=True):
+            train[:, columns[:-1, None], columns] += gram[:, :-1] / s**2
+        return train
 
     @cached_property
     def _test(self) -> list[NDArray]:
@@ -107,27 +113,17 @@ class FoldGrams:
             center: Coefficients (k,) at which the penalty is zero.
             nonnegative: Mask (k,) of coefficients that cannot be negative; columns that would be negative are dropped.
         """
-        # A joint's equations contain only the columns that it depends on: `rows` are the chosen ones among them, and
-        # `places` are the indices of the same columns in the model.
-        of_joint = self.factors.columns.of_joint
-        place = np.full(int(max(map(np.max, of_joint))) + 1, -1)
-        place[chosen] = np.arange(len(chosen))
-        rows = [np.flatnonzero(place[columns] >= 0) for columns in of_joint]
-        places = [place[columns[kept]] for columns, kept in zip(of_joint, rows, strict=True)]
-        normal = np.repeat(penalty[None], len(self.folds), axis=0)
-        right = np.repeat((penalty @ center)[None], len(self.folds), axis=0)
-        for kept, to, gram in zip(rows, places, self._train, strict=True):
-            normal[:, to[:, None], to] += gram[:, kept[:, None], kept]
-            right[:, to] += gram[:, kept, -1]
-        x = _solve(normal, right, nonnegative)
+        normal = self._train[:, chosen[:, None], chosen] + penalty
+        right = self._train[:, chosen, -1] + penalty @ center
+        # |τ − Y x|² = zᵀ [Y τ]ᵀ [Y τ] z with z = (x, −1), and zero for the columns that are not chosen.
+        z = np.zeros((len(self.folds), self._size + 1))
+        z[:, chosen] = _solve(normal, right, nonnegative)
+        z[:, -1] = -1.0
         losses = []
-        for kept, to, gram, s in zip(rows, places, self._test, self.noise, strict=True):
-            # |τ − Y x|² = xᵀYᵀY x − 2 xᵀYᵀτ + τᵀτ
-            x_joint = x[:, to]
-            power = gram[:, -1, -1]
-            fitted = np.einsum("fi,fij,fj->f", x_joint, gram[:, kept[:, None], kept], x_joint, optimize=True)
-            squares = fitted - 2 * np.einsum("fi,fi->f", x_joint, gram[:, kept, -1]) + power
-            losses.append(np.maximum(squares, ROUNDING_LOSS * power) / (self._counts * s**2))
+        for columns, gram, s in zip(self._columns, self._test, self.noise, strict=True):
+            z_joint = z[:, columns]
+            squares = (z_joint[:, None, :] @ gram @ z_joint[:, :, None])[:, 0, 0]
+            losses.append(np.maximum(squares, ROUNDING_LOSS * gram[:, -1, -1]) / (self._counts * s**2))
         return np.transpose(losses)
 
     def mean(self, losses: NDArray) -> float:

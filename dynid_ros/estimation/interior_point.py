@@ -21,8 +21,8 @@ SYMMETRIC = 10
 """Dimension of the symmetric 4x4 matrices."""
 
 _MAX_ITERATIONS = 150
-_GOAL = 1e-13
-"""Duality gap, as a fraction of the objective, at which the iteration ends."""
+SMALLEST_GAP = 1e-13
+"""Duality gap, as a fraction of the objective, at which the iteration ends; rounding allows little less."""
 
 _PATIENCE = 8
 """Iterations at the end of the path without halving the gap, after which rounding is taken to be the limit."""
@@ -120,8 +120,14 @@ class EntropicLeastSquares:
     B: NDArray
     z: NDArray
 
-    def solve(self, weight: float, start: Optimum | None = None) -> Optimum:
-        """Minimise for one weight γ > 0, from S = 1 or from the optimum for another weight."""
+    def solve(self, weight: float, start: Optimum | None = None, goal: float = SMALLEST_GAP) -> Optimum:
+        """Minimise for one weight γ > 0, from S = 1 or from the optimum for another weight.
+
+        Args:
+            weight: γ.
+            start: optimum for another weight; None: S = 1.
+            goal: duality gap, as a fraction of the objective, at which the iteration ends.
+        """
         k = self.B.shape[1]
         data = np.block([[self.A, self.B], [np.zeros((k, self.A.shape[1])), _RIDGE * np.eye(k)]])
         right = np.concatenate([self.z, np.zeros(k)])
@@ -133,11 +139,11 @@ class EntropicLeastSquares:
             point, level = _Scaled(data, residual, point, weight, level).step()
             w = self._best_w(point)
             value, gap = self._value_and_gap(point, w, weight)
-            if gap < 0.5 * best.gap or level > _GOAL * value:
+            if gap < 0.5 * best.gap or level > goal * value:
                 progress = iteration
             if gap <= best.gap:
                 best = Optimum(weight, point, w, gap, iteration)
-            if best.gap <= _GOAL * value or iteration - progress > _PATIENCE:
+            if best.gap <= goal * value or iteration - progress > _PATIENCE:
                 break
         return best
 

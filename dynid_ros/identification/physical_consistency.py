@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.interior_point import BASIS, EntropicLeastSquares, Optimum
+from dynid_ros.estimation.interior_point import BASIS, SMALLEST_GAP, EntropicLeastSquares, Optimum
 from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.estimation.rank import column_norms
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, divergence, inertial_parameters, is_possible, pseudo_inertia
@@ -110,12 +110,13 @@ class ConsistentProblem:
             right,
         )
 
-    def solve(self, weight: float, start: ConsistentFit | None = None) -> ConsistentFit:
+    def solve(self, weight: float, start: ConsistentFit | None = None, goal: float = SMALLEST_GAP) -> ConsistentFit:
         """Return the optimum for one weight γ > 0.
 
         Args:
             weight: γ, in units of the data cost.
             start: fit of this problem with another weight, usually a larger one; None: start at the prior.
+            goal: distance of the objective to its minimum, as a fraction of it, at which the iteration may end.
 
         Raises:
             IdentificationError: a weight that is not positive, or so small, for data of this scale, that rounding hides
@@ -123,7 +124,7 @@ class ConsistentProblem:
         """
         if not (np.isfinite(weight) and weight > 0):
             raise IdentificationError(f"Weight of the prior is {weight:g}; expected a positive number")
-        optimum = self._problem.solve(weight, None if start is None else start.optimum)
+        optimum = self._problem.solve(weight, None if start is None else start.optimum, goal)
         return self._fit(optimum)
 
     def _fit(self, optimum: Optimum) -> ConsistentFit:

@@ -112,6 +112,8 @@ class FullProblem:
 PRIOR_WEIGHTS = tuple(10.0**k for k in range(5, -2, -1))
 LOSS_TOLERANCE = 0.05
 """Tolerance in the mean logarithm of the squared error: folds do not distinguish 2.5 % of the error."""
+HELD_OUT_GOAL = 1e-10
+"""Distance of a fold's objective to its minimum, as a fraction: the loss is then known to 1e-5."""
 DEFAULT_WEIGHT = 10.0
 """Weight for samples that are too few for cross-validation."""
 
@@ -153,7 +155,7 @@ def _losses(full: FullProblem, fold: Fold) -> NDArray:
     count = full.problem.count(fold.test)
     for row, weight in zip(losses, PRIOR_WEIGHTS, strict=True):
         try:
-            fit = problem.solve(weight, fit)
+            fit = problem.solve(weight, fit, HELD_OUT_GOAL)
         except IdentificationError:
             break  # smaller weights are harder still
         x = full.reduce(fit.solution)
