@@ -37,15 +37,14 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check $(CONSTRAINTS:%=--constraint %)
 
-.PHONY: help demo test pytest test-slow test-oldest lint types docs changelog clean
+.PHONY: help demo test pytest test-slow test-oldest style lint docs changelog clean
 
 help:
 	@echo 'make demo          an arm sags, is identified, floats and is led by hand; its links, load and sensors are found; a report in 4 minutes'
-	@echo 'make test          lint and tests'
+	@echo 'make test          style and tests'
 	@echo 'make test-slow     tests that take long: statistics, real recordings, searches'
 	@echo 'make test-oldest   tests on the oldest supported numpy, scipy, matplotlib (PYTHON 3.10 to 3.12)'
-	@echo 'make lint          ruff'
-	@echo 'make types         mypy'
+	@echo 'make lint          ruff, import-linter, mypy'
 	@echo 'make docs          docs/parameters.md, the floors of docs/architecture.md'
 	@echo 'make changelog     CHANGELOG.rst, for a release with bloom'
 	@echo 'make clean         remove what the other targets made'
@@ -55,7 +54,7 @@ help:
 demo: $(VENV)/demo.installed
 	$(BIN)/dynid demo $(if $(DOMAIN),--domain $(DOMAIN)) $(ARGS)
 
-test: lint pytest
+test: style pytest
 
 # Nodes run in real time and wait more than they work, each process on a ROS domain of its own (the plugin of Hypothesis,
 # which they do not use, takes each process two seconds). Numerics take what the nodes leave, and show theirs at the end.
@@ -79,12 +78,12 @@ test-slow: $(VENV)/test.installed $(VENV)/builders
 test-oldest:
 	$(MAKE) pytest ROS=wheels VENV=.venv-$(ROS_DISTRO)-oldest CONSTRAINTS=constraints-oldest.txt
 
-lint: $(VENV)/test.installed
+style: $(VENV)/test.installed
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/lint-imports --no-cache --no-logo
 
-types: $(VENV)/test.installed
+lint: style
 	$(BIN)/python -m mypy dynid_ros
 
 docs: $(VENV)/test.installed
