@@ -54,6 +54,7 @@ class AddedTorques:
         time: float,
         position: Sequence[float],
         gravity: Sequence[float],
+        gravity_model: Callable[..., Sequence[float]] | None,
         joints: JointSettings,
         *,
         feedback: JointFeedback,
@@ -66,6 +67,7 @@ class AddedTorques:
             time: s of the steady clock.
             position: (n,) rad (m).
             gravity: (n,) gravity torque, which loads the gears, N m (N).
+            gravity_model: gravity torque in force, which may know a payload that can be removed.
             joints: settings in force.
             feedback: receives how far friction of moving joints is compensated.
             motion: velocities of the joints and delay of the loop.
@@ -79,6 +81,8 @@ class AddedTorques:
         if self._rest is None:
             self._rest = RestFriction(len(position))
         brake = joints.brake
+        still = [0.0] * len(position)
+        payload = getattr(gravity_model, "payload_torque", None)
         torque = self._rest.torque(
             time,
             position,
@@ -86,8 +90,9 @@ class AddedTorques:
             friction.levels(motion.velocity, gravity),
             rates=joints.rate,
             damping=[math.inf] * len(position) if brake is None else brake.damping(motion.delay),
-            planned=feedback.speed if joints.feedback.holds else [0.0] * len(position),
+            planned=feedback.speed if joints.feedback.holds else still,
             friction_velocity=joints.feedback.friction_velocity,
+            payload=payload(position) if payload else still,
         )
         feedback.trust = self._rest.trust
         return torque

@@ -350,7 +350,7 @@ class GravityCompensator:
         self._look_at_motion(time)
         is_calm = self.state is State.ACTIVE and not self._watch.is_on
         rest = self._added.at_rest(
-            time, position, gravity, self.joints, feedback=self._feedback, motion=self.motion, active=is_calm
+            time, position, gravity, model, self.joints, feedback=self._feedback, motion=self.motion, active=is_calm
         )
         target, self.limited = self.joints.clipped(gravity, feedback, planned, rest)
         return self._step(time, target)

@@ -41,6 +41,7 @@ class CarriedLoad:
         center: (3,) centre of mass in the frame, m.
         frame: link that is rigidly fixed to the last one, such as the tip link.
         inertia: (6,) xx xy xz yy yz zz about the centre, axes of the frame, kg m²; zero if unknown.
+        is_tool: whether the load stays on the arm, like that of a model file; another may be put down at any time.
 
     Raises:
         ControlError: a value is impossible for a load; the message is the predicate of a sentence about the load.
@@ -50,6 +51,7 @@ class CarriedLoad:
     center: tuple[float, float, float]
     frame: str
     inertia: tuple[float, ...] = (0.0,) * 6
+    is_tool: bool = False
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, self.inertia)):
@@ -70,9 +72,9 @@ class CarriedLoad:
             ControlError: mass, centre or frame is missing, or impossible.
         """
         inertia = section.get("inertia") if isinstance(section, dict) else None
-        if isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia)):
-            return cls(*carried_load(section), tuple(map(float, inertia)))
-        return cls(*carried_load(section))
+        is_known = isinstance(inertia, list) and len(inertia) == 6 and all(map(is_number, inertia))
+        values = tuple(map(float, inertia)) if is_known and inertia else (0.0,) * 6
+        return cls(*carried_load(section), values, is_tool=True)
 
     def __str__(self) -> str:
         if not self.mass:
@@ -217,6 +219,8 @@ class LoadedGravity:
         model: gravity model of the arm.
         arm_moments: (k,) minimal moments of the arm without load.
         moments: (k,) minimal moments of the arm with its load.
+        payload_torque: function from positions (n,) to the gravity torques (n,) of a load that may be put down; None
+            without one.
 
     Raises:
         ControlError: the load is too heavy, or its frame is not fixed to the arm's last link; the message is the
@@ -249,9 +253,12 @@ class LoadedGravity:
         self.arm_moments = np.asarray(moments, dtype=float)
         self._frames = frames or LoadFrames(model.robot)
         carried = 0.0 if load is None else self._frames.parameters(load)
-        self.moments = self.arm_moments + (0.0 if load is None else model.project(carried))
+        added = np.zeros_like(self.arm_moments) if load is None else model.project(carried)
+        self.moments = self.arm_moments + added
         self.motion = None if motion is None else motion.carrying(carried)
         self._torque = model.bind(self.moments, down)
+        is_removable = load is not None and load.mass > 0.0 and not load.is_tool
+        self.payload_torque = model.bind(added, down) if is_removable else None
 
     def __call__(self, position: Sequence[float], links: Sequence[float] | None = None) -> list[float]:
         """Return the gravity torque (n,) of one sample, N m (N).

@@ -52,6 +52,8 @@ MIN_ONSET = 0.03
 """Amplitude below which a departure has another cause than the torque."""
 CAP_SHARE = 0.6
 """Amplitude after a weight has moved a joint, as a fraction of the one at which it moved."""
+UNHELD_WEIGHT = 2.0
+"""Weight of a payload that friction alone surely does not hold after its removal, over the compensated friction."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,13 @@ class RestFriction:
     """Torque against dry friction of joints that a hand begins to move.
 
     The torque never exceeds the compensated part of friction, so that friction and torque together dissipate energy:
-    noise and delay cannot drive a joint. A weight could, for example after a payload was removed: it pushes like a
-    hand, but steadily. A joint that departs from rest is therefore on trial. Its speed stays below `TRIAL_SPEED` until
-    the push changes or exceeds the whole friction. Otherwise the torque is withdrawn after `TRIAL_S` and comes back
-    slowly. A joint that then departs again is moved by a weight. It keeps a smaller amplitude in that direction until
-    a hand moves it.
+    noise and delay cannot drive a joint. A weight could: it pushes like a hand, but steadily.
+
+    The compensated weight of a payload pushes the joints once the payload was put down. While a payload is carried, the
+    torque in that direction is therefore smaller by its weight. Other weights are not known, so a joint that departs
+    from rest is on trial. Its speed stays below `TRIAL_SPEED` until the push changes or exceeds the whole friction.
+    Otherwise the torque is withdrawn after `TRIAL_S` and comes back slowly. A joint that then departs again is moved by
+    a weight. It keeps a smaller amplitude in that direction until a hand moves it.
 
     Attributes:
         trust: (n,) factor on the friction compensation of moving joints, 0 to 1.
@@ -117,6 +121,7 @@ class RestFriction:
         damping: Sequence[float],
         planned: Sequence[float],
         friction_velocity: float,
+        payload: Sequence[float],
     ) -> list[float]:
         """Return the torque (n,), N m (N).
 
@@ -129,13 +134,15 @@ class RestFriction:
             damping: (n,) largest coefficients that are stable with the delay of the loop, N m s/rad (N s/m).
             planned: (n,) velocities of the desired pose, rad/s (m/s).
             friction_velocity: speed at which friction compensation by the measured velocity has replaced this torque.
+            payload: (n,) gravity torque of a payload that may be removed, N m (N).
         """
         step = min(max(time - self._time, 0.0), STOP_S)
         self._time = time
         torque = []
         hand = any(joint.is_led for joint in self._joints)
-        rows = zip(self._joints, position, velocity, levels, rates, damping, planned, strict=True)
-        for i, (joint, q, v, level, rate, coefficient, speed) in enumerate(rows):
+        rows = zip(self._joints, position, velocity, levels, rates, damping, planned, payload, strict=True)
+        for i, (joint, q, v, level, rate, coefficient, speed, weight) in enumerate(rows):
+            joint.weight = weight / level if level else 0.0
             joint.half_period = max(HALF_PERIOD_S, 2.0 * level / rate / RISE_SHARE)
             joint.trial_speed = max(TRIAL_SPEED, level / coefficient)
             joint.friction_velocity = friction_velocity
@@ -155,6 +162,7 @@ class _Joint:
         friction_velocity: speed at which it has faded for a hand, rad/s (m/s).
         hand: whether a hand leads a joint of the arm, which then also moves this one.
         is_led: whether a hand leads this joint.
+        weight: gravity torque of a removable payload as a fraction of the compensated friction.
     """
 
     def __init__(self) -> None:
@@ -164,6 +172,7 @@ class _Joint:
         self.friction_velocity = math.inf
         self.hand = False
         self.is_led = False
+        self.weight = 0.0
         self._place: float | None = None
         self._mean = 0.0
         self._speed = 0.0
@@ -215,7 +224,9 @@ class _Joint:
         return math.copysign(1.0, planned)
 
     def _amplitude_towards(self, side: float) -> float:
-        return min(self._amplitude, self._caps[side])
+        amplitude = min(self._amplitude, self._caps[side])
+        weight = side * self.weight
+        return min(amplitude, max(1.0 - weight, weight - UNHELD_WEIGHT, 0.0)) if weight > 0.0 else amplitude
 
     def _fade(self, v: float) -> float:
         """Return the factor by speed: on trial it falls from rest on, which limits the speed."""

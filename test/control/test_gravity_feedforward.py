@@ -72,7 +72,7 @@ def test_another_frame_is_refused_with_those_that_may_be(frames, frame):
 
 def test_a_section_as_the_load_identification_writes_it():
     section = {"frame": "tool", "loaded": True, "mass": 2, "center": [0, 0.01, 0.1], "inertia": [None] * 6}
-    assert CarriedLoad.from_section(section) == CarriedLoad(2.0, (0.0, 0.01, 0.1), "tool")
+    assert CarriedLoad.from_section(section) == CarriedLoad(2.0, (0.0, 0.01, 0.1), "tool", is_tool=True)
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,10 @@ class GuidedArm(FloatingArm):
         weight = np.abs(np.subtract(loaded(pose), self.gravity()(pose)))
         return float(PAYLOAD_SHARE / np.max(weight / self.coulomb))
 
-    def grasp(self, mass: float) -> None:
+    def grasp(self, mass: float, *, is_tool: bool = False) -> None:
         """Carry a payload, in truth and in the model."""
         self.arm.attach_load(from_center_of_mass(mass, np.zeros(3), 1e-6 * np.eye(3)))
-        load = CarriedLoad(mass, (0.0, 0.0, 0.0), self.robot.tip)
+        load = CarriedLoad(mass, (0.0, 0.0, 0.0), self.robot.tip, is_tool=is_tool)
         self.compensator.replace(self.gravity().carrying(load), self.settings(), load=True)
 
 
@@ -86,23 +86,20 @@ SCENARIOS = {
 }
 
 
-def unasked_motion(stranger: Stranger, scenario: str, minutes: int, *, seed: int = 0, rest: float = MAX_REST_SCALE):
-    """Return the largest motion (minutes,) of a joint that nobody touches in each of some minutes, rad."""
-    motions = []
-    for minute in range(minutes):
-        arm = GuidedArm(stranger, seed=seed + minute, rest=rest, **SCENARIOS[scenario])
-        if scenario.startswith("payload"):
-            arm.grasp(arm.payload())
-        arm.enable()
-        arm.let_go()
-        arm.run(8.0)
-        began = arm.time
-        if scenario.startswith("payload"):
-            arm.arm.detach_load()
-        arm.run(48.0)
-        assert not arm.compensator.fault_reason
-        motions.append(arm.motion(began))
-    return np.array(motions)
+def unasked_motion(stranger: Stranger, scenario: str, *, seed: int = 0, is_tool: bool = False) -> float:
+    """Return the largest motion of a joint that nobody touches in a minute, rad."""
+    arm = GuidedArm(stranger, seed=seed, **SCENARIOS[scenario])
+    if scenario.startswith("payload"):
+        arm.grasp(arm.payload(), is_tool=is_tool)
+    arm.enable()
+    arm.let_go()
+    arm.run(8.0)
+    began = arm.time
+    if scenario.startswith("payload"):
+        arm.arm.detach_load()
+    arm.run(48.0)
+    assert not arm.compensator.fault_reason
+    return arm.motion(began)
 
 
 def starting_motion(stranger: Stranger, joint: int, part: float, *, rest: float = MAX_REST_SCALE) -> float:
