@@ -298,7 +298,7 @@ def _motion_band(samples: MotionSamples) -> float:
 def _highest_frequency(uniform: Resampled) -> float:
     """Return the frequency above which no channel holds anything, Hz."""
     longest = max((s.values for s in uniform.segments), key=len)
-    window = squared_hann(min(len(longest), int(PERIODOGRAM_S * uniform.rate)))
+    window = squared_hann(min(len(longest), round(PERIODOGRAM_S * uniform.rate)))
     frequency, density = power_density(longest, uniform.rate, window)
     above = np.cumsum(density[::-1], axis=0)[::-1] > ZERO_POWER_SHARE * density.sum(axis=0)
     return float(frequency[np.max(np.flatnonzero(above.any(axis=1)), initial=0)])

@@ -24,6 +24,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass, Motion
 from dynid_ros.signals.driver_filter_choice import Passage
+from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Equations(ABC, Generic[AnyColumns]):
         recording = block.recording
         start, end = self.spans[recording]
         count = factors.stretches[recording]
-        index = np.clip(((block.time - start) / (end - start) * count).astype(int), 0, count - 1)
+        index = np.clip(((block.time - start) / (end - start) * count + COUNT_TOLERANCE).astype(int), 0, count - 1)
         group = 2 * (sum(factors.stretches[:recording]) + index) + (block.speed >= self.fast)
         for labels, add in ((group, factors.add), (block.kind, factors.add_kind)):
             for label in () if labels is None else np.unique(labels):
@@ -291,7 +292,7 @@ class LinkEquations(Equations[AnyColumns]):
         if isinstance(columns, LinkColumns) and self.signals.driver is None:
             motion = Motion(*(x[window] for x in part.motion))
             before = {key: direction[window] for key, direction in memory.items()}
-            every = max(1, int(part.rate / (MIN_RATE_OF_CUTOFF * self.signals.motion_cutoff)))
+            every = max(1, int(part.rate / (MIN_RATE_OF_CUTOFF * self.signals.motion_cutoff) + COUNT_TOLERANCE))
             rows = columns.filtered_rows(motion, before, lambda own, n: low_pass.select(own, kept - first, n), every)
         else:
             joints = self._rows(columns, part, window, memory)

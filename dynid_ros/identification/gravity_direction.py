@@ -23,6 +23,7 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import angle_between, mount_rotation, turn_axes, turned
 from dynid_ros.recording import Recording
 from dynid_ros.settings import setting
+from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 MAX_HALF_INTERVAL_RAD = np.radians(5.0)
 """Largest half 95 % interval of a direction that is found, rad: a configured one is better known."""
@@ -375,7 +376,7 @@ def _block_means(robot: RobotModel, recording: Recording, topic: str) -> NDArray
         )
     series = recording.imus[chosen]
     felt = series.acceleration[np.isfinite(series.acceleration).all(axis=1)]
-    count = int((series.time[-1] - series.time[0]) / IMU_BLOCK_S) if len(felt) else 0
+    count = int((series.time[-1] - series.time[0]) / IMU_BLOCK_S + COUNT_TOLERANCE) if len(felt) else 0
     if count < MIN_IMU_BLOCKS or len(felt) < 2 * count:
         raise IdentificationError(
             f"{recording.source}: {chosen} has {len(felt)} accelerations in {count} s; at least "

@@ -31,7 +31,7 @@ from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass
-from dynid_ros.signals.spectra import correlate
+from dynid_ros.signals.spectra import COUNT_TOLERANCE, correlate, longest_run
 
 SEARCH_RATE_HZ = 20.0
 """Sampling rate of the search for repetitions."""
@@ -95,7 +95,7 @@ class _Run:
     def from_segment(cls, recording: int, segment: LinkSegment, signals: LinkSignals) -> _Run:
         """Return the beginning of a segment, at a rate from which cubics restore what passes the low-pass."""
         low_pass = LowPass(signals.cutoff, segment.rate)
-        count = min(len(segment.time), int(MAX_RUN_S * segment.rate))
+        count = min(len(segment.time), round(MAX_RUN_S * segment.rate))
         torque = np.full((count, segment.torque.shape[1]), np.nan)
         if count > 2 * low_pass.edge:
             inner = slice(low_pass.edge, count - low_pass.edge)
@@ -308,7 +308,7 @@ def _compare(first: _Run, second: _Run, shift: float, scales: _Scales) -> _Pair 
         return None
     inside = _inside(times, second.time[known]) & np.isfinite(first.torque).all(axis=1)
     period = first.period
-    half = max(1, int(MATCH_WINDOW_S / period / 2))
+    half = max(1, int(MATCH_WINDOW_S / period / 2 + COUNT_TOLERANCE))
     if np.count_nonzero(inside) <= 2 * half:
         return None
     squares = np.full(len(times), np.inf)
@@ -316,8 +316,8 @@ def _compare(first: _Run, second: _Run, shift: float, scales: _Scales) -> _Pair 
     squares[inside] = np.mean(((first.position[inside] - path) / scales.position) ** 2, axis=1)
     agreeing = np.zeros(len(times), dtype=bool)
     agreeing[half:-half] = sliding_window_view(squares, 2 * half + 1).mean(axis=1) < MAX_PATH_DIFFERENCE**2
-    start, end = _longest_run(agreeing)
-    rows = np.arange(start, end)
+    start, length = longest_run(agreeing)
+    rows = np.arange(start, start + length)
     # At rest nothing is repeated.
     rows = rows[(np.abs(first.velocity[rows]) > MIN_SPEED_RATIO * scales.speed).any(axis=1)]
     if len(rows) * period < MIN_REPEATED_S:
@@ -325,16 +325,6 @@ def _compare(first: _Run, second: _Run, shift: float, scales: _Scales) -> _Pair 
     # The low-passed torque is smooth, so a cubic between its samples keeps it.
     torque = CubicSpline(second.time[known], second.torque[known])(times[rows])
     return _Pair(first, second, rows, times[rows], first.torque[rows] - torque)
-
-
-def _longest_run(mask: NDArray) -> tuple[int, int]:
-    """Return start and end of the longest row of true values."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(int), [0]])))
-    if not edges.size:
-        return 0, 0
-    lengths = edges[1::2] - edges[::2]
-    longest = int(np.argmax(lengths))
-    return int(edges[2 * longest]), int(edges[2 * longest + 1])
 
 
 # Statistics of the differences.
@@ -378,7 +368,7 @@ def _carries_another_load(robot: RobotModel, pair: _Pair) -> bool:
 
 def _lag_count(pair: _Pair) -> int:
     period = (pair.times[-1] - pair.times[0]) / (len(pair.times) - 1)
-    return max(1, min(len(pair.rows) // 4, int(MAX_CORRELATION_S / period)))
+    return max(1, min(len(pair.rows) // 4, int(MAX_CORRELATION_S / period + COUNT_TOLERANCE)))
 
 
 def _independent_samples(values: NDArray, lags: int) -> NDArray:

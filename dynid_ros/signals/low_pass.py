@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, column_ranges, map_blocks, row_blocks
 from dynid_ros.signals.spectra import (
+    COUNT_TOLERANCE,
     butterworth_poles,
     power_density,
     squared_hann,
@@ -192,6 +193,8 @@ SMOOTHING_FRACTION = 0.15
 """Half width of this average, as a fraction of the frequency."""
 MIN_PEAK_TO_NOISE = 100.0
 """Smallest ratio of the power density at the peak to that of the noise, for a joint that moves."""
+VALLEY_TOLERANCE = 0.05
+"""Relative tolerance of the density at a valley: the smoothed density of half a minute is uncertain by more."""
 MIN_BAND_GAIN = 0.99
 """Gain of the low-pass at the highest frequency of the motion."""
 MAX_CUTOFF_OF_NYQUIST = 0.8
@@ -219,10 +222,11 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
     """Choose a low-pass that passes the motion and stops noise above it.
 
     The power density of acceleration, ω⁴ times that of position, falls beyond the motion and rises where sensor noise
-    takes over. The density at that valley is subtracted as noise, and the band contains `share` of the energy below the
-    valley. The cutoff frequency passes the band of the fastest joint with a gain of 0.99. Joints are coupled, so one
-    filter serves all. A vibrating servo counts as motion, and so does noise in a record that was low-passed above its
-    noise; the reason shows it.
+    takes over. Of several valleys that are equally deep within `VALLEY_TOLERANCE`, the one at the lowest frequency
+    counts, so rounding decides nothing. The density at the valley is subtracted as noise, and the band contains `share`
+    of the energy below it. The cutoff frequency passes the band of the fastest joint with a gain of 0.99. Joints are
+    coupled, so one filter serves all. A vibrating servo counts as motion, and so does noise in a record that was
+    low-passed above its noise; the reason shows it.
 
     Args:
         position: (N, n) rad or m, uniformly sampled.
@@ -238,7 +242,7 @@ def choose_cutoff(position: ArrayLike, rate: float, share: float = 0.9999, order
         raise RecordingError(
             f"no spectrum of {len(position)} positions: expected at least 64, all finite; record longer"
         )
-    length = min(len(position), int(PERIODOGRAM_S * rate))
+    length = min(len(position), round(PERIODOGRAM_S * rate))
     if length < MIN_PERIODOGRAM_SAMPLES:
         raise RecordingError(
             f"no spectrum of positions that are {1 / rate:.3g} s apart: expected some in a second; time must be in s"
@@ -285,17 +289,29 @@ def _band(frequency: NDArray, density: NDArray, share: float) -> tuple[float, fl
     # Velocity falls off on both sides of the motion; the noise of a fast recording can outweigh acceleration.
     peak = int(np.argmax(frequency**2 * smooth))
     acceleration = frequency**4 * smooth
-    valley = peak + int(np.argmin(acceleration[peak:]))
+    valley = peak + _first_valley(acceleration[peak:])
     if not smooth[peak] > MIN_PEAK_TO_NOISE * smooth[valley]:
         return np.nan, np.nan
     energy = np.cumsum(frequency**4 * np.maximum(density - smooth[valley], 0.0) * (np.arange(len(density)) <= valley))
     return frequency[np.searchsorted(energy, share * energy[-1])], frequency[valley]
 
 
+def _first_valley(density: NDArray) -> int:
+    """Return the index of the first local minimum of a density (K,) that is nearly as small as the smallest value."""
+    neighbours = np.concatenate([[np.inf], density, [np.inf]])
+    is_minimum = (density <= neighbours[:-2]) & (density <= neighbours[2:])
+    is_near = density <= (1 + VALLEY_TOLERANCE) * density.min()
+    return int(np.flatnonzero(is_minimum & is_near)[0])
+
+
 def _smooth(frequency: NDArray, density: NDArray) -> NDArray:
-    half = np.maximum(SMOOTHING_HZ, SMOOTHING_FRACTION * frequency)
-    first = np.searchsorted(frequency, frequency - half)
-    last = np.searchsorted(frequency, frequency + half, side="right")
+    """Return the mean density about each of the frequencies (K,), which are multiples of the first, Hz."""
+    number = np.arange(1, len(frequency) + 1)
+    half = np.maximum(SMOOTHING_HZ / frequency[0], SMOOTHING_FRACTION * number)
+    # Half widths are often whole numbers of bins, up to rounding.
+    half = np.floor(half + COUNT_TOLERANCE).astype(int)
+    first = np.maximum(number - half - 1, 0)
+    last = np.minimum(number + half, len(number))
     total = np.concatenate([[0.0], np.cumsum(density)])
     return (total[last] - total[first]) / (last - first)
 

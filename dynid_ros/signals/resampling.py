@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, row_blocks, take_rows
-from dynid_ros.signals.spectra import true_runs
+from dynid_ros.signals.spectra import COUNT_TOLERANCE, true_runs
 from dynid_ros.signals.stamp_noise import (
     acceleration_noise,
     is_bunched,
@@ -109,7 +109,7 @@ def resample(
     segments = []
     for rows in contiguous(time, present, longest_gap):
         known = time[rows]
-        grid = time[rows[0]] + step * np.arange(int((time[rows[-1]] - time[rows[0]]) / step + 1e-6) + 1)
+        grid = time[rows[0]] + step * np.arange(int((time[rows[-1]] - time[rows[0]]) / step + COUNT_TOLERANCE) + 1)
         uniform = new_array(len(grid), columns.shape[1])
         for block in row_blocks(len(grid)):
             uniform[block] = np.nan
@@ -122,7 +122,7 @@ def resample(
         )
     bounds = [time[0], *(edge for segment in segments for edge in segment.time[[0, -1]]), time[-1]]
     gaps = np.array(bounds).reshape(-1, 2)
-    return Resampled(step, tuple(segments), gaps[np.diff(gaps, axis=1)[:, 0] > step * (1 + 1e-6)])
+    return Resampled(step, tuple(segments), gaps[np.diff(gaps, axis=1)[:, 0] > step * (1 + COUNT_TOLERANCE)])
 
 
 def _usual_step(time: NDArray) -> float:
@@ -192,7 +192,7 @@ def contiguous(time: NDArray, present: NDArray, longest_gap: float) -> Iterator[
     """Yield the rows of each stretch of samples `present` (N,) without a longer gap, if it suffices for a cubic."""
     rows = np.flatnonzero(present)
     # A step that equals the limit up to rounding is no gap.
-    for part in np.split(rows, np.flatnonzero(np.diff(time[rows]) > longest_gap * (1 + 1e-6)) + 1):
+    for part in np.split(rows, np.flatnonzero(np.diff(time[rows]) > longest_gap * (1 + COUNT_TOLERANCE)) + 1):
         if len(part) >= MIN_SAMPLES:
             yield part
 

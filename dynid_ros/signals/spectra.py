@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.files.disk_arrays import release_pages
 
+COUNT_TOLERANCE = 1e-6
+"""Tolerance of a number of samples, periods or bins that is a whole number up to rounding."""
+
 
 def butterworth_poles(order: int, corner: float, rate: float) -> NDArray:
     """Return the (order,) poles in the z plane of a Butterworth low-pass; corner frequency and rate in Hz."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.files.disk_arrays import row_blocks
+from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 MIN_SAMPLES = 50
 REFERENCE_STEPS = 2.0
@@ -162,7 +163,7 @@ def acceleration_noise(time: NDArray, position: NDArray, noise: float) -> float:
         position: (N, n) positions, rad or m.
         noise: RMS noise of the stamps, s.
     """
-    reach = max(1, round(SLOPE_TIME_S * (len(time) - 1) / (time[-1] - time[0])))
+    reach = max(1, round(SLOPE_TIME_S * (len(time) - 1) / (time[-1] - time[0]) + COUNT_TOLERANCE))
     if len(time) <= 2 * reach:
         return 0.0
     velocity = acceleration = 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.signals.spectra import true_runs
+from dynid_ros.signals.spectra import COUNT_TOLERANCE, true_runs
 
 NUMBERING_ROUNDS = 2
 """Number of times that velocities are computed from the numbered clock."""
@@ -72,7 +72,7 @@ def moved_times(time: NDArray, position: NDArray) -> NDArray | None:
         position: (N, n) positions, rad or m.
     """
     step = float(time[-1] - time[0]) / (len(time) - 1)
-    reach = int(np.clip(round(VELOCITY_TIME_S / step), *VELOCITY_SAMPLES))
+    reach = int(np.clip(round(VELOCITY_TIME_S / step + COUNT_TOLERANCE), *VELOCITY_SAMPLES))
     if len(time) < MIN_SAMPLES + 2 * reach:
         return None
     moves = np.diff(position, axis=0)

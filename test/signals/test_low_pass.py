@@ -159,6 +159,36 @@ def test_bad_values():
         low_pass.reduce(np.zeros(100))
 
 
+def two_valleys(depth, rate=100.0, seconds=32.0):
+    """(N, 1): motion up to 4 Hz; the power of acceleration is lowest near 10 Hz and, times a depth, near 20 Hz."""
+    frequency = np.arange(0.125, 45, 0.125)
+    corners = [0, 4, 9, 11, 13, 15, 19, 21, 30, 45]
+    power = np.interp(frequency, corners, np.log([1, 1, 1e-6, 1e-6, 3e-3, 3e-3, 1e-6 * depth, 1e-6 * depth, 1e-2, 0.1]))
+    phase = np.random.default_rng(0).uniform(0, 2 * np.pi, len(frequency))
+    angle = 2 * np.pi * np.outer(np.arange(0, seconds, 1 / rate), frequency) + phase
+    return np.sin(angle) @ (np.exp(power / 2) / (2 * np.pi * frequency) ** 2)[:, None]
+
+
+def test_the_lower_of_two_equal_valleys_counts():
+    """Between these depths the lowest valley changes, from which the cutoff would be 22 or 10 Hz."""
+    cutoffs = [choose_cutoff(two_valleys(depth), 100.0).low_pass.cutoff for depth in (0.59, 0.6, 0.61, 0.63)]
+    assert max(cutoffs) < 11.0
+    assert choose_cutoff(two_valleys(0.5), 100.0).low_pass.cutoff > 20.0
+
+
+@pytest.mark.parametrize("rate", [100.0, 125.0, 200.0, 1000.0])
+@pytest.mark.parametrize("change", [-1e-12, 1e-12])
+def test_rounding_of_the_rate_does_not_change_the_cutoff(rate, change):
+    """Lengths of 8 s and half widths of 0.15 f are whole numbers of samples and bins at usual rates."""
+    for seed in range(8):
+        q = motion(rate, 5.0, 1e-5, seed=seed)
+        moved = q * (1 + 1e-9 * np.random.default_rng(seed).uniform(-1, 1, q.shape))
+        first = choose_cutoff(q, rate)
+        second = choose_cutoff(moved, rate * (1 + change))
+        np.testing.assert_allclose(second.valleys, first.valleys, rtol=1e-9)
+        assert second.low_pass.cutoff == pytest.approx(first.low_pass.cutoff, rel=1e-9)
+
+
 def test_samples_too_far_apart_for_a_spectrum():
     with pytest.raises(RecordingError, match=r"positions that are 8 s apart.*time must be in s"):
         choose_cutoff(np.sin(np.arange(200.0))[:, None], 1 / 8)

@@ -19,6 +19,7 @@ from dynid_ros.identification.flexible.friction_directions import STICTION
 from dynid_ros.identification.flexible.link_response import EXACT_MARCH_STEP_S, LinkMotion, LinkResponse
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
 from dynid_ros.signals import LowPass, Motion
+from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 INTERPOLATION_NODES = 6
 """Samples of the links' motion that an interpolation at the times of their sensor takes."""
@@ -98,15 +99,16 @@ class RunResiduals:
         )
         self._tones = np.stack([tones(run, len(run.time), 1, order) for order in range(3)])
         robot_time = run.link_time + run.offset
-        start = run.time[run.compared.window.start]
-        end = run.time[run.compared.window.start] + self._duration
+        tolerance = COUNT_TOLERANCE * run.step
+        start = run.time[run.compared.window.start] - tolerance
+        end = start + self._duration
         self._rows = np.flatnonzero((robot_time >= start) & (robot_time < end) & np.isfinite(run.link).any(axis=1))
         if len(self._rows) < INTERPOLATION_NODES:
             raise IdentificationError(
                 f"{run.source}: no positions of links while the motors move; look at the clocks of both"
             )
         # Fourier sums at the frequencies of the motors' spectra, for any times of the links' sensor.
-        rates = np.arange(int(run.band * self._duration) + 1) / self._duration
+        rates = np.arange(int(run.band * self._duration + COUNT_TOLERANCE) + 1) / self._duration
         self._transform = np.exp(-2j * np.pi * np.outer(rates, robot_time[self._rows] - start))
         self._direction = motor_direction(run)
         self._guess = self._measured()

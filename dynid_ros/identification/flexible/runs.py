@@ -15,7 +15,7 @@ from dynid_ros.recording.recording import MOVED
 from dynid_ros.recording.uniform_motion import joint_motions, resample_channels
 from dynid_ros.signals import LowPass, Motion, choose_cutoff
 from dynid_ros.signals.periodic import FourierSeries, base_frequency
-from dynid_ros.signals.spectra import power_density, squared_hann
+from dynid_ros.signals.spectra import COUNT_TOLERANCE, power_density, squared_hann
 
 MIN_DEFLECTION = 1e-9
 """Range of motor less link, rad or m, below which the driver copied one from the other."""
@@ -275,7 +275,7 @@ def runs(
     """
     n = recording.n_joints
     series = resample_channels(recording, np.hstack([recording.position, recording.torque]))
-    stride = max(1, int(series.rate / SUFFICIENT_RATE_HZ + 1e-6))
+    stride = max(1, int(series.rate / SUFFICIENT_RATE_HZ + COUNT_TOLERANCE))
     step = stride * series.step
     highest = MAX_CUTOFF_OF_NYQUIST / step / 2
     if band is None:
@@ -292,7 +292,7 @@ def runs(
         rows = slice(max(moving.start, edge), min(moving.stop, len(segment.time) - edge))
         if rows.stop - rows.start < MIN_STRETCH_S * series.rate:
             continue
-        rows = slice(rows.start, int(min(rows.stop, rows.start + most * series.rate)))
+        rows = slice(rows.start, round(min(rows.stop, rows.start + most * series.rate)))
         raw = segment.values[rows, :n]
         every = segment.time[rows]
         smooth = Motion(*(x[rows] for x in motion))
@@ -301,13 +301,13 @@ def runs(
         noise = np.std(raw - smooth.position, axis=0) / np.sqrt(1.0 - 2.0 * low_pass.cutoff / series.rate)
         harmonics = periodic_motors(every, raw, noise, band)
         smooth = Motion(*(x[::stride] for x in smooth)) if harmonics is None else motion_of(harmonics, at)
-        margin = 0 if same_clock else int(CLOCK_MARGIN_S / step)
+        margin = 0 if same_clock else int(CLOCK_MARGIN_S / step + COUNT_TOLERANCE)
         window = slice(margin, len(at) - margin)
         if harmonics is None:
             compared = Compared(window, _bins(smooth.position[window], step, band))
         else:
             compared = _at_lines(harmonics, window, step, band)
-        divisions = max(1, int(np.ceil(step / MAX_STEP_S - 1e-6))) if n <= FEW_JOINTS else 1
+        divisions = max(1, int(np.ceil(step / MAX_STEP_S - COUNT_TOLERANCE))) if n <= FEW_JOINTS else 1
         grid = at[0] + step / divisions * np.arange((len(at) - 1) * divisions + 1)
         # Smooth motors are between samples where a spline has them.
         fine: NDArray = CubicSpline(at, smooth.position)(grid) if harmonics is None else harmonics.evaluate(grid)
@@ -343,7 +343,7 @@ def highest_line(position: NDArray, rate: float) -> float:
     Between the lines of few sinusoids the spectrum falls to the noise, which looks like the end of a smooth spectrum. A
     line exceeds the frequencies around it. Lines with a small share of the acceleration's energy do not count.
     """
-    length = min(len(position), int(LINE_WINDOW_S * rate))
+    length = min(len(position), round(LINE_WINDOW_S * rate))
     frequency, density = power_density(position, rate, squared_hann(length))
     around = max(1, round(LINE_NEIGHBOURHOOD_HZ / frequency[1]))
     floor = median_filter(density, size=(2 * around + 1, 1), mode="nearest")
@@ -365,10 +365,10 @@ def _decimated(torque: NDArray, rate: float, stride: int) -> NDArray:
 def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float) -> Compared:
     """Return whole periods and the frequencies at and around the lines; others show the start of the links."""
     frequency = harmonics.base_frequency
-    periods = int((window.stop - window.start) * step * frequency)
+    periods = int((window.stop - window.start) * step * frequency + COUNT_TOLERANCE)
     window = slice(window.start, window.start + round(periods / frequency / step))
-    last = int(band * (window.stop - window.start) * step)
-    lines = periods * np.arange(1, int(band / frequency) + 1)
+    last = int(band * (window.stop - window.start) * step + COUNT_TOLERANCE)
+    lines = periods * np.arange(1, int(band / frequency + COUNT_TOLERANCE) + 1)
     bins = np.unique([*range(LOWEST_BINS), *lines, *(lines - 1), *(lines + 1), *range(0, last, BETWEEN_LINES)])
     lines = lines[lines <= last]
     moved = np.flatnonzero((np.hypot(harmonics.cosines, harmonics.sines) > 0).any(axis=1)[: len(lines)])
@@ -381,7 +381,7 @@ def _bins(position: NDArray, step: float, band: float) -> NDArray:
     The others add next to nothing. At them the encoders' noise would look like motion and draw inertias to zero.
     """
     rate = np.fft.rfftfreq(len(position), step)
-    rate = rate[rate <= band]
+    rate = rate[rate <= band * (1 + COUNT_TOLERANCE)]
     power = np.abs(np.fft.rfft(position - position.mean(axis=0), axis=0)[: len(rate)]) ** 2
     chosen = np.zeros(len(rate), dtype=bool)
     chosen[:LOWEST_BINS] = True

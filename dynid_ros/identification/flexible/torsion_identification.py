@@ -37,6 +37,7 @@ from dynid_ros.identified.section import DOF
 from dynid_ros.identified.torsion import torsion_entry
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
+from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 # Torsion of joints as identified: coefficients, and what may be said of stiffness.
 
@@ -358,7 +359,7 @@ def _zero_and_ripples(model: TorsionModel, runs: list[TorsionRun], joint: int) -
 def _rows(runs: list[TorsionRun], joint: int, tables: list[np.ndarray]) -> TorsionRows:
     parts = []
     for number, (run, table) in enumerate(zip(runs, tables, strict=True)):
-        kept = slice(run.settled.start, run.settled.stop, max(1, int(run.rate / CHOICE_RATE_HZ)))
+        kept = slice(run.settled.start, run.settled.stop, max(1, int(run.rate / CHOICE_RATE_HZ + COUNT_TOLERANCE)))
         q = run.position[kept, joint]
         qd = run.velocity[kept, joint]
         torsion = run.low_pass.filter(run.torsion[:, joint])[kept]

@@ -50,6 +50,8 @@ MIN_GAIN_SE_RARE = 3.0
 """Smallest gain for properties of few drives: joints that are driven together (the gains of a Stäubli TX40 are 1.9 to
 3.7, the smaller one of both joints of other arms up to 0.6), and torque that falls with speed (2.8 to 5.9, other arms
 up to 0.4)."""
+EQUAL_LOSS_TOLERANCE = 1e-6
+"""Largest loss of a simpler model that predicts equally well: a term whose coefficient is zero gains only rounding."""
 MAX_PASSES = 2
 
 
@@ -365,12 +367,12 @@ class _FrictionSearch:
 
 
 def _required_gain(joints: Sequence[JointFriction], other: Sequence[JointFriction], error: float) -> float:
-    """Return the gain that other models of the joints must have, given its standard error; simpler ones need none.
+    """Return the gain that other models of the joints must exceed, given its standard error; simpler ones need none.
 
     The rotor does not count as complexity: a drive has a rotor until held-out samples are predicted better without it.
     """
     if sum(map(_complexity, other)) < sum(map(_complexity, joints)):
-        return 0.0
+        return -EQUAL_LOSS_TOLERANCE
     pairs = list(zip(joints, other, strict=True))
     saturating = sum(new.saturation_velocity is not None and old.saturation_velocity is None for old, new in pairs)
     if saturating:

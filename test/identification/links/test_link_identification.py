@@ -1,6 +1,7 @@
 """Link identification from end to end: simulated arms with known links, and recordings that cannot serve."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from link_problems import (
     wrong,
 )
 from slide_arms import gantry, scara
+from whole_experiments import ARMS, draw
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
@@ -469,3 +471,22 @@ def test_the_weight_of_a_slide_with_offset_and_rotor_is_not_known():
     assert not document["gravity"]["joint_3"]["observable"]
     assert document["friction"]["joint_3"]["std"]["rotor_inertia"] is None
     assert document["friction"]["joint_2"]["std"]["rotor_inertia"] > 0.0
+
+
+def choices(result):
+    """Return all that an identification chooses."""
+    signals = result.model.signals
+    return round(signals.cutoff, 6), str(signals.driver), result.settings["prior_weight"], result.friction.joints
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ARMS)
+@pytest.mark.parametrize("motion", [0, 1], ids=["all joints at once", "from pose to pose"])
+def test_rounding_of_a_recording_changes_no_choice(name, motion):
+    experiment = draw(name, 900, known=True)
+    recording = experiment.unloaded[motion]
+    first = choices(LinkIdentification(experiment.robot).fit(recording))
+    for number, change in enumerate((-1e-12, 1e-12)):
+        noise = np.random.default_rng(number).uniform(-1e-9, 1e-9, recording.position.shape)
+        rounded = replace(recording, time=recording.time * (1 + change), position=recording.position * (1 + noise))
+        assert choices(LinkIdentification(experiment.robot).fit(rounded)) == first
