@@ -1,7 +1,7 @@
 """Gravity that is identified from noisy time stamps and lost samples: within 1 %, or refused by naming the clock.
 
     python -m benchmarks.noisy_stamps [--arms panda ur5 kinova xarm7] [--rates 100 250 500 1000]
-        [--kinds delay normal bursts] [--seed 0] [--all]
+        [--seed 0] [--all] [--processes 2] [--file cells.txt]
 
 MuJoCo's torques of random motion for 20 s, with friction of the model, noise of 0.1 to 0.2 % of the largest torque and
 encoders of 19 bits. Motions are drawn until exact stamps give gravity within 0.3 %, so that the clock alone is wrong.
@@ -11,11 +11,15 @@ joint's largest gravity. "inside" is the share of base parameters in their 95 % 
 half intervals among those above 1 % of the arm's largest. A cell is wrong, "!", where gravity is wrong by more than
 1 %, where an error exceeds three half intervals, or where a refusal does not name the clock.
 
+A file keeps the finished cells by arm and rate, so that a run that was stopped continues.
+
 Needs `pip install mujoco pytest example-robot-data`.
 """
 
 import argparse
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import count, product
 from pathlib import Path
 
@@ -39,6 +43,7 @@ MIN_GRAVITY_SHARE = 0.05
 MAX_EXACT_ERROR = 0.003
 MAX_GRAVITY_ERROR = 0.01
 MAX_BEYOND = 3.0
+WRONG = " !"
 
 
 def gravity_error(experiment: Experiment, parameters: np.ndarray) -> float:
@@ -77,27 +82,26 @@ def determined_experiment(arm: str, rate: float, seed: int) -> tuple[Experiment,
     raise AssertionError
 
 
-def print_cells(arm: str, rate: float, options: argparse.Namespace) -> list[bool]:
-    """Print the wrong cells of one arm and rate, Hz, or all; return which cells are right."""
-    experiment, identification = determined_experiment(arm, rate, options.seed)
-    right = []
-    for number, (kind, jitter, loss) in enumerate(product(options.kinds, JITTERS_S, LOSSES)):
-        rng = np.random.default_rng([options.seed, int(rate), number])
+def judge_cells(seed: int, case: tuple[str, float]) -> list[str]:
+    """Return a line for each cell of one arm and rate, Hz; those of wrong cells end with `WRONG`."""
+    arm, rate = case
+    experiment, identification = determined_experiment(arm, rate, seed)
+    lines = []
+    for number, (kind, jitter, loss) in enumerate(product(KINDS, JITTERS_S, LOSSES)):
+        rng = np.random.default_rng([seed, int(rate), number])
         try:
             result = identification.fit(stamped(experiment.recording, kind, jitter, loss, rng))
         except DynidError as refusal:
-            right.append("clock" in str(refusal))
+            right = "clock" in str(refusal)
             text = f"refused: {str(refusal)[:90]}"
         else:
             gravity = gravity_error(experiment, result.parameters)
             inside, worst = beyond(experiment, result)
-            right.append(gravity < MAX_GRAVITY_ERROR and worst < MAX_BEYOND)
+            right = gravity < MAX_GRAVITY_ERROR and worst < MAX_BEYOND
             text = f"gravity{gravity:>7.2%} inside{inside:>7.1%} beyond{worst:>6.2f}"
-        if options.all or not right[-1]:
-            mark = "" if right[-1] else " !"
-            print(f"{arm:<8}{rate:>6g} Hz  {kind:<7}{1e3 * jitter:>5g} ms{loss:>5.0%}  {text}{mark}", flush=True)
-    print(f"{arm:<8}{rate:>6g} Hz  {np.sum(right)} of {len(right)} right", flush=True)
-    return right
+        mark = "" if right else WRONG
+        lines.append(f"{arm} {rate:g} Hz  {kind:<7}{1e3 * jitter:>5g} ms{loss:>5.0%}  {text}{mark}")
+    return lines
 
 
 def main() -> None:
@@ -105,12 +109,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=("panda", "ur5", "kinova", "xarm7"))
     parser.add_argument("--rates", nargs="+", type=float, default=(100.0, 250.0, 500.0, 1000.0), help="Hz")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="of noise and losses")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--all", action="store_true", help="print right cells as well")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--file", type=Path, help="text file of finished cells, which are not judged again")
     options = parser.parse_args()
-    cells = [print_cells(arm, rate, options) for arm in options.arms for rate in options.rates]
-    print(f"{np.sum(cells)} of {np.size(cells)} within {MAX_GRAVITY_ERROR:.0%}, or refused by the clock")
+    file = options.file
+    finished = file.read_text().splitlines() if file and file.exists() else []
+    known = {
+        case: [line for line in finished if line.startswith(f"{case[0]} {case[1]:g} Hz")]
+        for case in product(options.arms, options.rates)
+    }
+    missing = [case for case, lines in known.items() if not lines]
+    cells: list[str] = []
+    with ProcessPoolExecutor(options.processes) as pool:
+        judged = pool.map(partial(judge_cells, options.seed), missing)
+        for case, finished_lines in known.items():
+            lines = finished_lines or next(judged)
+            if file and not finished_lines:
+                with file.open("a") as end:
+                    print(*lines, sep="\n", file=end)
+            cells += lines
+            shown = [line for line in lines if options.all or line.endswith(WRONG)]
+            print(*shown, f"{case[0]} {case[1]:g} Hz is done", sep="\n", flush=True)
+    right = sum(not line.endswith(WRONG) for line in cells)
+    print(f"{right} of {len(cells)} within {MAX_GRAVITY_ERROR:.0%}, or refused by the clock")
 
 
 if __name__ == "__main__":
