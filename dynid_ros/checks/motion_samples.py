@@ -26,6 +26,7 @@ from dynid_ros.recording.recording import Recording, practically_zero
 from dynid_ros.recording.uniform_motion import resample_channels
 from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion
 from dynid_ros.signals.resampling import SPLINE_REACH
+from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 MAX_SAMPLES = 800
 """Number of samples that suffices to prefer one hypothesis to another."""
@@ -167,7 +168,7 @@ class MotionSamples:
         parts = []
         for stretch in self.stretches:
             step = float(stretch.time[1] - stretch.time[0])
-            every = max(1, round(FRICTION_STEP_S / step))
+            every = max(1, int(FRICTION_STEP_S / step + COUNT_TOLERANCE))
             moves = np.diff(pick_rows(stretch.position, slice(None, None, every)), axis=0, prepend=stretch.position[:1])
             direction = np.sign(moves)
             decay = np.exp(-np.abs(moves) / distance)

@@ -54,6 +54,17 @@ def test_a_recording_at_a_low_rate_takes_part_beside_a_quick_one():
     np.testing.assert_allclose(slow.position[slow.kept], expected, atol=0.01)
 
 
+def test_rounding_of_the_times_does_not_change_presliding_friction():
+    """At 250 Hz, 0.01 s are two steps and a half, which rounding makes two or three."""
+    time = np.arange(2500) / 250.0
+    q = np.sin(np.outer(time, RATES))
+    first, later = (
+        motion_samples([Recording(planar_arm.JOINTS, time * (1 + change), q, np.full_like(q, np.nan), torque_at(time))])
+        for change in (-1e-12, 1e-12)
+    )
+    np.testing.assert_allclose(later.presliding[0], first.presliding[0], atol=1e-6)
+
+
 def test_fewer_samples_are_some_of_them():
     samples = motion_samples([recording()])
     fewer = samples.thinned(100)
