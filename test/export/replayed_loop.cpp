@@ -54,6 +54,8 @@ int main()
       loop.stop(time[0]);
     } else if (event == "interrupt") {
       loop.interrupt(time[0]);
+    } else if (event == "restart") {
+      loop.restart();
     } else if (event == "load") {
       std::array<double, 4> body{};
       read(body);

@@ -54,7 +54,7 @@ def fault_script(robot: RobotModel, seed: int) -> list[tuple]:
     middle = lower + rng.uniform(0.3, 0.7, robot.n_joints) * (upper - lower)
     events: list[tuple] = []
     time = 5.0
-    calls = ["enable", "load", "scale", "disable", "enable", "stop", "enable", "interrupt"]
+    calls = ["enable", "load", "scale", "disable", "enable", "stop", "enable", "interrupt", "restart"]
     faults = ["nan", "far", "jump", "silence", "pause", "two drivers", "unstamped"]
     for what in rng.permutation(calls * 4 + faults * 3):
         for k in range(rng.integers(5, 250)):
@@ -69,6 +69,8 @@ def fault_script(robot: RobotModel, seed: int) -> list[tuple]:
             if k % 3 == 0:
                 events.append(("watch", time + 0.001, 0.0, []))
         events += _call(what, time, robot, rng)
+        if what == "restart":
+            time = 0.0
         silence = {"silence": 90, "pause": 12, "stop": 60}.get(what, 2)
         events += [("watch", time + 0.01 * step, 0.0, []) for step in range(1, silence)]
         time = events[-1][1]
@@ -92,7 +94,7 @@ def _call(what, time, robot, rng):
         return [("load", time, 0.0, [rng.choice([0.0, 0.7, 1.5]), *rng.uniform(-0.1, 0.1, 3)])]
     if what == "scale":
         return [("scale", time, 0.0, rng.uniform(0.0, 1.5, robot.n_joints).tolist())]
-    return [(what, time, 0.0, [])] if what in ("disable", "stop", "interrupt") else []
+    return [(what, time, 0.0, [])] if what in ("disable", "stop", "interrupt", "restart") else []
 
 
 def replay(robot: RobotModel, settings: dict, times: Timing, events: list[tuple]) -> np.ndarray:
@@ -118,6 +120,8 @@ def replay(robot: RobotModel, settings: dict, times: Timing, events: list[tuple]
                 compensator.stop(time)
             elif kind == "interrupt":
                 compensator.interrupt(time, "asked", fade=True)
+            elif kind == "restart":
+                compensator = GravityCompensator(gravity, compensator.joints, times)
             elif kind == "load":
                 load = CarriedLoad(values[0], tuple(values[1:]), robot.tip) if values[0] else None
                 gravity = gravity.carrying(load)

@@ -32,6 +32,25 @@ enum class Reason {
   interrupted
 };
 
+// What is said of a reason in a log.
+inline const char * describe(Reason reason)
+{
+  switch (reason) {
+    case Reason::none: return "none";
+    case Reason::no_state: return "there is no joint state yet";
+    case Reason::not_finite: return "a position is not finite";
+    case Reason::beyond_limits: return "a position is beyond the joint limits and limit_margin";
+    case Reason::stale: return "the joint states are too old";
+    case Reason::jump: return "a position jumped faster than the velocity limit";
+    case Reason::alternating: return "the positions alternate between two values";
+    case Reason::gravity_not_finite: return "the gravity torque is not finite";
+    case Reason::start_beyond_limits: return "the torque to begin with is beyond the effort limit";
+    case Reason::torque_beyond_limits: return "the present torque is beyond the new limits";
+    case Reason::interrupted: return "interrupted";
+  }
+  return "unknown";
+}
+
 // Limits of N joints in rad, rad/s, N m, N m/s (prismatic: m, m/s, N, N/s), and durations in s.
 template <std::size_t N>
 struct Settings
@@ -289,6 +308,15 @@ public:
     fault_reason_ = reason;
     state_ = State::fault;
     ramp_.hold();
+  }
+
+  // Begin anew with the same settings and load, when a controller is activated again: its time may start at zero.
+  void restart()
+  {
+    GravityLoop fresh(gravity_, settings_);
+    fresh.has_load_ = has_load_;
+    fresh.load_ = load_;
+    *this = fresh;
   }
 
   // Change the load, nullptr for none; its torque comes in within 0.3 s.
