@@ -53,7 +53,9 @@ def check_channels(recording: Recording, _settings: CheckSettings) -> Iterator[F
         message = f"the torque of every joint is practically zero, at most {largest:.2g}, though the arm moved"
         yield Finding("error", recording.source, message, FILL_EFFORT, MISSING)
         return
-    speeds = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW_S)[0] if long_enough else None
+    speeds = None
+    if long_enough and np.isfinite(column_ranges(recording.velocity)[0]).any():
+        (speeds,) = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW_S, orders=(1,))
     for j, joint in enumerate(recording.joint_names):
         where = f"{recording.source}, joint '{joint}'"
         yield from _check_torque(recording, j, where, bool(moved.any()), bool(dead[j]))

@@ -11,9 +11,10 @@ from scipy.linalg import lstsq
 
 from dynid_ros.checks.finding import COMPENSATED, CURRENT, SIGN, Finding
 from dynid_ros.checks.torque_model import MIN_ROWS, TorqueProblem
+from dynid_ros.files.disk_arrays import pick_rows
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording.recording import Recording
-from dynid_ros.signals import differentiate
+from dynid_ros.signals.derivatives import differentiate_at
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -111,12 +112,12 @@ def loaded_joints(robot: RobotModel, shares: Sequence[GravityShare]) -> NDArray:
 
 def _effort_terms(recording: Recording, robot: RobotModel) -> tuple[NDArray, ...]:
     """Return effort, nominal gravity and inertial torque, and velocity (M, n), M <= MAX_EFFORT_SAMPLES."""
-    velocity, acceleration = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW_S)
-    rows = slice(None, None, -(-recording.n_samples // MAX_EFFORT_SAMPLES))
-    position = recording.position[rows]
+    rows = np.arange(0, recording.n_samples, -(-recording.n_samples // MAX_EFFORT_SAMPLES))
+    velocity, acceleration = differentiate_at(rows, recording.time, recording.position, DERIVATIVE_WINDOW_S)
+    position = pick_rows(recording.position, rows)
     gravity = robot.gravity_torque(position)
-    inertial = robot.inverse_dynamics(position, velocity[rows], acceleration[rows]) - gravity
-    return recording.torque[rows], gravity, inertial, velocity[rows]
+    inertial = robot.inverse_dynamics(position, velocity, acceleration) - gravity
+    return pick_rows(recording.torque, rows), gravity, inertial, velocity
 
 
 def fit_gravity_share(effort: NDArray, gravity: NDArray, others: NDArray) -> GravityShare:

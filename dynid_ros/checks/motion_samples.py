@@ -22,6 +22,7 @@ from dynid_ros.files.disk_arrays import (
     row_blocks,
     stack_columns,
 )
+from dynid_ros.model.friction_direction import dahl_direction
 from dynid_ros.recording.recording import Recording, practically_zero
 from dynid_ros.recording.uniform_motion import resample_channels
 from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion
@@ -169,17 +170,11 @@ class MotionSamples:
         for stretch in self.stretches:
             step = float(stretch.time[1] - stretch.time[0])
             every = max(1, int(FRICTION_STEP_S / step + COUNT_TOLERANCE))
-            moves = np.diff(pick_rows(stretch.position, slice(None, None, every)), axis=0, prepend=stretch.position[:1])
-            direction = np.sign(moves)
-            decay = np.exp(-np.abs(moves) / distance)
-            friction = np.zeros_like(moves)
-            state = np.zeros(moves.shape[1])
-            for k in range(len(moves)):
-                state = direction[k] + (state - direction[k]) * decay[k]
-                friction[k] = state
-            uniform = new_array(len(stretch.time), friction.shape[1])
+            position = pick_rows(stretch.position, slice(None, None, every))
+            friction = [dahl_direction(column, distance) for column in position.T]
+            uniform = new_array(len(stretch.time), len(friction))
             for rows in row_blocks(len(uniform)):
-                for j, column in enumerate(friction.T):
+                for j, column in enumerate(friction):
                     uniform[rows, j] = np.interp(stretch.time[rows], stretch.time[::every], column)
             parts.append(pick_rows(self.torque_low_pass(1 / step).filter(uniform), stretch.kept))
         return np.concatenate(parts)

@@ -25,8 +25,8 @@ DISK_FOLDER = "/var/tmp"
 """Folder of the files where it exists: /tmp may be kept in memory."""
 ROWS_PER_BLOCK = 20_000
 """Number of rows that are processed together."""
-PICKED_ROWS_PER_BLOCK = 1_000
-"""Number of rows far from each other that are copied together."""
+PICKED_ROWS_PER_BLOCK = 100
+"""Number of rows far from each other that are copied together: each of them brings its neighbourhood into memory."""
 _maps: WeakSet[mmap.mmap] = WeakSet()
 
 
@@ -121,7 +121,10 @@ def read_column(array: NDArray, column: int) -> NDArray:
     """Return a column (N,) of an array (N, n), of which no more is left in memory."""
     if array.nbytes < MIN_DISK_BYTES:
         return array[:, column]
-    return np.concatenate([array[rows, column] for rows in row_blocks(len(array))])
+    result = np.empty(len(array))
+    for rows in row_blocks(len(array)):
+        result[rows] = array[rows, column]
+    return result
 
 
 def pick_rows(array: NDArray, rows: slice | NDArray) -> NDArray:
@@ -130,8 +133,11 @@ def pick_rows(array: NDArray, rows: slice | NDArray) -> NDArray:
         return array[rows]
     chosen = np.arange(len(array))[rows]
     result = np.empty((len(chosen), *array.shape[1:]))
-    for block in row_blocks(len(chosen), PICKED_ROWS_PER_BLOCK):
+    is_dense = len(chosen) > 0 and chosen[-1] - chosen[0] < ROWS_PER_BLOCK
+    for block in row_blocks(len(chosen), len(chosen) if is_dense else PICKED_ROWS_PER_BLOCK):
         result[block] = array[chosen[block]]
+    if not is_dense:
+        release_pages()
     return result
 
 

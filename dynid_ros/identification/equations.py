@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -190,18 +191,29 @@ class LinkEquations(Equations[AnyColumns]):
                 f"{signals.cutoff:.3g} Hz spoils; record longer, without gaps"
             )
         self.n_samples = int(self.sizes.sum())
+        self._every = 1
         self.fast = float(np.quantile(np.concatenate(speeds), FAST_QUANTILE))
         self._kinds = MotionKinds([self._state(part, kept_rows(part, low)) for part, low in self._filtered()])
 
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
-        """Yield all equations, in flat memory."""
+        """Yield all equations, in flat memory; of `thinned` equations blocks at even distances."""
+        number = 0
         for owner, (part, low_pass) in zip(self._owner, self._filtered(), strict=True):
             kept = np.arange(len(part.time))[kept_rows(part, low_pass)]
             step = max(1, BLOCK_EDGES * low_pass.edge // low_pass.decimation)
             memory = columns.memory(part.motion.position)
             for start in range(0, len(kept), step):
+                number += 1
+                if number % self._every:
+                    continue
                 yield self._block(columns, int(owner), part, low_pass, kept[start : start + step], memory=memory)
                 release_pages()
+
+    def thinned(self, max_samples: int) -> LinkEquations[AnyColumns]:
+        """Return equations of blocks at even distances if there are many more samples per joint than a limit."""
+        thinned = copy(self)
+        thinned._every = max(1, round(self.n_samples / max_samples))
+        return thinned
 
     def factors_through(
         self, columns: AnyColumns, passages: Sequence[Passage], friction_columns: Sequence[NDArray], max_samples: int
@@ -289,7 +301,7 @@ class LinkEquations(Equations[AnyColumns]):
         first = max(0, kept[0] - reach)
         last = min(len(part.time), kept[-1] + reach + 1)
         window = slice(first, last)
-        if isinstance(columns, LinkColumns) and self.signals.driver is None:
+        if isinstance(columns, (LinkColumns, TorqueColumns)) and self.signals.driver is None:
             motion = Motion(*(x[window] for x in part.motion))
             before = {key: direction[window] for key, direction in memory.items()}
             every = max(1, int(part.rate / (MIN_RATE_OF_CUTOFF * self.signals.motion_cutoff) + COUNT_TOLERANCE))
@@ -374,6 +386,10 @@ class SampleEquations(Equations[AnyColumns]):
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
         self.motion = [self._samples[:3]]
 
+    def thinned(self, max_samples: int) -> SampleEquations[AnyColumns]:  # noqa: ARG002 - as those of recordings
+        """Return all equations: samples that need no filter take little time."""
+        return self
+
     def blocks(self, columns: AnyColumns) -> Iterator[EquationBlock]:
         """Yield all equations, in flat memory; the time of a sample is its index."""
         memory = columns.memory(self._samples[0])
@@ -409,6 +425,18 @@ class TorqueColumns:
         rows = self._columns.rows(q, qd, qdd, memory)
         values = (self._value[own] for own in self._columns.of_joint)
         return [(matrix @ value)[:, None] for matrix, value in zip(rows, values, strict=True)]
+
+    def filtered_rows(
+        self, motion: Sequence[NDArray], memory: Memory, select: Callable[[NDArray, int], NDArray], every: int
+    ) -> list[NDArray]:
+        """Return the filtered torque (K, 1) of each joint; arguments are those of `LinkColumns.filtered_rows`."""
+        rows = []
+        parts = self._columns.column_parts(motion, memory, every)
+        for (links, friction, turns), own in zip(parts, self._columns.of_joint, strict=True):
+            of_links, of_friction, of_turns = np.split(self._value[own], np.cumsum([links.shape[1], friction.shape[1]]))
+            smooth = links @ of_links + turns @ of_turns
+            rows.append(select(smooth[:, None], every) + select((friction @ of_friction)[:, None], 1))
+        return rows
 
 
 def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:

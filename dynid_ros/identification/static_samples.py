@@ -231,7 +231,8 @@ def _derivatives(recording: Recording) -> tuple[NDArray, NDArray]:
         raise IdentificationError(
             f"{recording.source}: {recording.n_samples} samples are too few to distinguish rest from motion"
         )
-    return differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
+    velocity, acceleration = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
+    return velocity, acceleration
 
 
 def side_of_approach(path: NDArray, rest: NDArray, minimum: float) -> NDArray:

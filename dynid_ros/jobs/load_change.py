@@ -39,7 +39,7 @@ def load_change(recordings: Sequence[Recording], robot: RobotModel) -> Finding |
     Recordings that do not identify links, such as poses at rest, show no change.
     """
     try:
-        LinkIdentification(robot, estimator="weighted").fit(*recordings)
+        LinkIdentification(robot, estimator="weighted").require_one_load(*recordings)
     except LoadChangeError as error:
         return Finding("error", error.where, error.change, LOAD_STEP_REMEDY, LOAD_CHANGE)
     except DynidError:

@@ -177,7 +177,7 @@ def _take_every_sample(recording: Recording) -> Samples:
     """Return all samples as gravity identification takes them; at standstill the sign of friction is unknown."""
     if recording.n_samples < MIN_SAMPLES:
         raise IdentificationError(f"{recording.source}: only {recording.n_samples} samples; record longer")
-    velocity, _ = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW)
+    (velocity,) = differentiate(recording.time, recording.position, DERIVATIVE_WINDOW, orders=(1,))
     moving = np.abs(velocity) >= SampleRules().rest_velocity
     return Samples(
         position=recording.position,

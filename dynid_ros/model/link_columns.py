@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -170,6 +170,21 @@ class LinkColumns:
             select: filter, given columns (M, k) and the distance between their samples.
             every: distance between the samples at which the links are evaluated.
         """
+        rows = []
+        for links, friction, turns in self.column_parts(motion, memory, every):
+            parts = [select(links, every), select(friction, 1)]
+            if turns.shape[1]:
+                parts.append(select(turns, every))
+            rows.append(np.hstack(parts))
+        return rows
+
+    def column_parts(
+        self, motion: Sequence[NDArray], memory: Memory, every: int
+    ) -> Iterator[tuple[NDArray, NDArray, NDArray]]:
+        """Yield for each joint the columns of links (M, a), friction (N, b) and turns of gravity (M, c).
+
+        Arguments are those of `filtered_rows`; friction is evaluated at all N samples.
+        """
         position, velocity, acceleration = motion
         n_samples = len(position)
         q, qd, qdd = (values[::every] for values in motion)
@@ -179,23 +194,19 @@ class LinkColumns:
             self._links.fill(links[:, :, block], q[block], qd[block], qdd[block])
             for across, torque in zip(self._across, turns, strict=True):
                 torque[:, block] = across.gravity_torque(q[block]).T
-        friction = [np.zeros((np.count_nonzero(own >= self.n_inertial), n_samples)) for own in self.of_joint]
+        counts = [np.count_nonzero(own >= self.n_inertial) - len(self.turns) for own in self.of_joint]
+        friction = [np.zeros((count, n_samples)) for count in counts]
         load = np.zeros_like(position)
         if any(term.needs_load for _, terms in self._owners for term in terms):
             for block in blocks(n_samples):
                 load[block] = self.robot.inverse_dynamics(
                     position[block], velocity[block], acceleration[block], self._load_parameters
                 )
-        n_links = [len(own) - len(part) for own, part in zip(self.of_joint, friction, strict=True)]
+        n_links = [len(own) - len(self.turns) - count for own, count in zip(self.of_joint, counts, strict=True)]
         for joint, column, values in friction_columns(self._owners, (position, velocity, acceleration), load, memory):
             friction[joint][self._place[joint][self.n_inertial + column] - n_links[joint]] = values
-        rows = []
         for j, part in enumerate(friction):
-            own = select(part.T, 1)
-            for column, torque in zip(self.turns, turns, strict=True):
-                own[:, self._place[j][column] - n_links[j]] = select(torque[j][:, None], every)[:, 0]
-            rows.append(np.hstack([select(links[j, self.n_inertial - n_links[j] :].T, every), own]))
-        return rows
+            yield links[j, self.n_inertial - n_links[j] :].T, part.T, turns[:, j].T
 
     def rows_of(self, regressor: NDArray) -> list[NDArray]:
         """Return the `rows`, given a regressor (N, n, p) of the links and of the only candidate of each joint.

@@ -91,9 +91,8 @@ def _impedance_torque(recording: Recording, delay: float) -> NDArray:
         raise RecordingError(f"{recording.source}: a single sample has no torque of commands; record longer")
     velocity = recording.velocity
     if not np.isfinite(velocity).all():
-        velocity = np.where(
-            np.isfinite(velocity), velocity, differentiate(time, recording.position, VELOCITY_WINDOW_S)[0]
-        )
+        (slope,) = differentiate(time, recording.position, VELOCITY_WINDOW_S, orders=(1,))
+        velocity = np.where(np.isfinite(velocity), velocity, slope)
     edges = np.stack([time - step / 2, time + step / 2]) - delay
     torque = np.full(recording.position.shape, np.nan)
     for j in np.flatnonzero(np.isfinite(command.position).any(axis=0)).tolist():

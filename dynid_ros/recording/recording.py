@@ -333,8 +333,9 @@ def practically_zero(torque: np.ndarray) -> np.ndarray:
     largest = np.full(torque.shape[1], np.inf)
     usual = 0.0
     for j in range(torque.shape[1]):
-        column = read_column(torque, j)
-        magnitude = np.abs(column[np.isfinite(column)])
+        magnitude = np.abs(read_column(torque, j))
+        is_finite = np.isfinite(magnitude)
+        magnitude = magnitude if is_finite.all() else magnitude[is_finite]
         if magnitude.size:
             largest[j] = magnitude.max()
             # The quantile excludes spikes, compared with which every other torque would seem to be zero.

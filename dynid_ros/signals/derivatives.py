@@ -1,13 +1,15 @@
 """Velocity and acceleration of sampled positions."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.files.disk_arrays import map_blocks, new_array, row_blocks
+from dynid_ros.files.disk_arrays import map_blocks, new_array, read_column, row_blocks
 from dynid_ros.signals.low_pass import LowPass
+from dynid_ros.signals.spectra import derivative_weights
 
 WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
 """Weights of five samples, oldest first, in the slope of their parabola at the middle one, per step."""
@@ -99,8 +101,8 @@ MAX_GAP = 100.0
 set, are shortened."""
 
 
-def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArray, NDArray]:
-    """Return the first and second derivative by local quadratic fits without delay (Savitzky & Golay 1964).
+def differentiate(time: NDArray, values: NDArray, window: float, orders: Sequence[int] = (1, 2)) -> tuple[NDArray, ...]:
+    """Return derivatives by local quadratic fits without delay (Savitzky & Golay 1964).
 
     The samples are first interpolated linearly to their median step, so that jitter and short gaps do no harm.
 
@@ -108,26 +110,57 @@ def differentiate(time: NDArray, values: NDArray, window: float) -> tuple[NDArra
         time: (N,) increasing times, s.
         values: (N, n) samples.
         window: length of the local fit, s; at least five samples are used.
+        orders: orders of the derivatives, 1 or 2.
 
     Returns:
-        (N, n) per second and (N, n) per second squared, at `time`.
+        For each order k the derivative (N, n), per second to the power k, at `time`.
     """
-    steps = np.diff(time)
-    step = float(np.median(steps))
-    time = np.concatenate([[0.0], np.cumsum(np.minimum(steps, MAX_GAP * max(window, step)))])
-    count = int(np.ceil((time[-1] + step / 2) / step))
-    length = min(max(5, round(window / step) // 2 * 2 + 1), (count - 1) // 2 * 2 + 1)
-    derivatives = new_array(*values.shape), new_array(*values.shape)
+    time, step, count, length = _fitted_grid(time, window)
+    derivatives = tuple(new_array(*values.shape) for _ in orders)
     for rows in row_blocks(len(time)):
         first = max(0, int(time[rows.start] / step) - length)
         uniform = step * np.arange(first, min(count, int(time[rows.stop - 1] / step) + 2 + length))
         known = slice(max(0, int(np.searchsorted(time, uniform[0])) - 1), int(np.searchsorted(time, uniform[-1])) + 1)
         resampled = np.stack([np.interp(uniform, time[known], column) for column in values[known].T], axis=1)
-        for order, derivative in enumerate(derivatives, start=1):
+        for order, derivative in zip(orders, derivatives, strict=True):
             smooth = local_derivative(resampled, length, 2, order, step)
             for j, column in enumerate(smooth.T):
                 derivative[rows, j] = np.interp(time[rows], uniform, column)
     return derivatives
+
+
+def differentiate_at(rows: NDArray, time: NDArray, values: NDArray, window: float) -> tuple[NDArray, NDArray]:
+    """Return the first and second derivative (M, n) as `differentiate` does, but at few rows (M,) of a long recording.
+
+    Other arguments are those of `differentiate`.
+    """
+    time, step, count, length = _fitted_grid(time, window)
+    place = time[rows] / step
+    before = np.minimum(place.astype(int), count - 2)
+    fraction = np.minimum(place - before, 1.0)
+    half = length // 2
+    weights = [np.stack([derivative_weights(length, 2, order, step, at) for at in range(length)]) for order in (1, 2)]
+    derivatives = np.empty((len(rows), values.shape[1])), np.empty((len(rows), values.shape[1]))
+    for j in range(values.shape[1]):
+        column = read_column(values, j)
+        ends = []
+        for grid in (before, before + 1):
+            first = np.clip(grid - half, 0, count - length)
+            fitted = np.interp(step * (first[:, None] + np.arange(length)), time, column)
+            ends.append([np.einsum("mi,mi->m", fitted, weight[grid - first]) for weight in weights])
+        for derivative, low, high in zip(derivatives, *ends, strict=True):
+            derivative[:, j] = low + fraction * (high - low)
+    return derivatives
+
+
+def _fitted_grid(time: NDArray, window: float) -> tuple[NDArray, float, int, int]:
+    """Return times from 0 with long gaps shortened, s, step, s, and size of their grid, and samples of a local fit."""
+    steps = np.diff(time)
+    step = float(np.median(steps))
+    np.minimum(steps, MAX_GAP * max(window, step), out=steps)
+    time = np.concatenate([[0.0], np.cumsum(steps)])
+    count = int(np.ceil((time[-1] + step / 2) / step))
+    return time, step, count, min(max(5, round(window / step) // 2 * 2 + 1), (count - 1) // 2 * 2 + 1)
 
 
 def local_derivative(values: NDArray, length: int, degree: int, order: int, step: float) -> NDArray:

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from dynid_ros.files import disk_arrays
-from dynid_ros.files.disk_arrays import collect_rows, map_blocks, new_array, release_pages, stack_columns, take_rows
+from dynid_ros.files.disk_arrays import (
+    collect_rows,
+    map_blocks,
+    new_array,
+    pick_rows,
+    read_column,
+    release_pages,
+    row_blocks,
+    stack_columns,
+    take_rows,
+)
 
 N_ROWS = 50_000
 
@@ -29,6 +39,20 @@ def test_released_pages_leave_memory_and_keep_their_content(rows):
     release_pages()
     assert resident_kilobytes() < before - 80_000
     assert (array[::100_000] == 7.0).all()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda array: pick_rows(array, slice(None, None, 5000)), lambda array: read_column(array, 1)],
+    ids=["picked rows", "column"],
+)
+def test_the_rest_of_an_array_is_not_left_in_memory(read):
+    array = new_array(4_000_000, 3)
+    for rows in row_blocks(len(array)):
+        array[rows] = 7.0
+    before = resident_kilobytes()
+    assert (read(array) == 7.0).all()
+    assert resident_kilobytes() < before + 10_000
 
 
 def test_an_array_is_in_memory_where_no_file_can_be_made(rows, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from link_problems import Drive, Fourier, chain, record, rigid_torque
 
 from dynid_ros.errors import IdentificationError, ModelError
-from dynid_ros.identification.equations import LinkEquations, MotionKinds, SampleEquations
+from dynid_ros.identification.equations import LinkEquations, MotionKinds, SampleEquations, TorqueColumns
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
@@ -256,6 +256,26 @@ def test_friction_alone_may_pass_a_filter_and_long_recordings_are_thinned(column
         for columns_of, expected in ((columns_of_links, plain), (columns_of_friction, filtered)):
             block = np.ix_(columns_of, columns_of)
             np.testing.assert_allclose(alone.sums[joint].sum(axis=0)[block], expected.sums[joint].sum(axis=0)[block])
+
+
+def test_thinned_equations_are_blocks_from_the_whole_recording(columns):
+    equations = LinkEquations(SIGNALS, [run(200.0, 120.0)])
+    thinned = equations.thinned(equations.n_samples // 4)
+    time = gathered(equations, columns)[0]
+    few, _, rows, torque, _ = gathered(thinned, columns)
+    assert len(few) == pytest.approx(len(time) / 4, rel=0.2)
+    assert np.isin(few, time).all()
+    assert few[-1] - few[0] > 0.7 * (time[-1] - time[0])
+    assert all(len(joint) == len(torque) for joint in rows)
+
+
+def test_predicted_torques_are_those_of_all_columns(columns):
+    value = np.random.default_rng(0).normal(size=columns.size)
+    equations = LinkEquations(SIGNALS, [run(1000.0, 8.0)])
+    _, _, rows, _, _ = gathered(equations, columns)
+    _, _, predicted, _, _ = gathered(equations, TorqueColumns(columns, value))
+    for joint, torque, own in zip(rows, predicted, columns.of_joint, strict=True):
+        np.testing.assert_allclose(torque[:, 0], joint @ value[own], atol=1e-9)
 
 
 def test_two_fifths_of_the_samples_are_fast(columns):

@@ -11,6 +11,7 @@ from dynid_ros.signals import (
     filtered_motion,
     five_point_derivative,
 )
+from dynid_ros.signals.derivatives import differentiate_at
 
 # Khosla & Kanade (1987), section 5.1; the numbers are closed forms of their difference equation.
 
@@ -106,6 +107,15 @@ def test_jitter_does_little_harm():
     time = np.cumsum(np.random.default_rng(0).choice([0.010, 0.012], 2000))
     velocity, _ = differentiate(time, np.sin(2 * time)[:, None], 0.1)
     np.testing.assert_allclose(velocity[20:-20, 0], 2 * np.cos(2 * time[20:-20]), atol=0.02)
+
+
+def test_few_rows_get_the_derivatives_of_the_whole_recording():
+    rng = np.random.default_rng(3)
+    time = np.cumsum(rng.choice([0.010, 0.012], 2000))
+    q = np.cumsum(rng.normal(size=(2000, 2)), axis=0)
+    rows = np.array([0, 1, 4, 700, 1301, 1997, 1999])
+    for whole, few in zip(differentiate(time, q, 0.1), differentiate_at(rows, time, q, 0.1), strict=True):
+        np.testing.assert_allclose(few, whole[rows], rtol=1e-9, atol=1e-7)
 
 
 def test_noise_of_the_velocity_is_that_of_the_least_squares_slope():

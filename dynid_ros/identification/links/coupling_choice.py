@@ -29,6 +29,8 @@ from dynid_ros.model.link_columns import LinkColumns
 
 MAX_JOINTS_APART = 2
 """Largest number of joints from one of a pair to the other: the first and the last joint of a wrist have two."""
+MAX_CHOICE_SAMPLES = 10_000
+"""Number of equations of a joint that suffices to find coupled joints."""
 
 Pair = tuple[int, int]
 
@@ -71,7 +73,7 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
     if not pairs:
         return CouplingChoice({})
     columns = LinkColumns(robot, [(menu.first,) for menu in friction_menus(robot, equations.speed_rms)], pairs)
-    factors = equations.factors(columns)
+    factors = equations.thinned(MAX_CHOICE_SAMPLES).factors(columns)
     every_column = columns.chosen(columns.first)
     if factors.counts.sum() < len(every_column):  # fewer equations than parameters
         return CouplingChoice({})

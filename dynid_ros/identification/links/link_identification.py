@@ -59,6 +59,9 @@ NO_GRAVITY_DIRECTION = ("huber", "sequential")
 GRAVITY_STEP_TOLERANCE = 0.02
 """Largest last step of the direction of gravity, as a fraction of its confidence interval."""
 
+MAX_LOAD_SAMPLES = 10_000
+"""Number of equations of a joint that suffices to find a change of load."""
+
 
 @dataclass
 class LinkIdentification:
@@ -175,8 +178,16 @@ class LinkIdentification:
         """
         if not recordings:
             raise IdentificationError("fit needs at least one recording")
-        cutoffs = self.cutoff, self.motion_cutoff
-        return self._identify(prepare_data(self.robot, recordings, self.equations, cutoffs, self.torque_filter))
+        return self._identify(self._prepare(recordings))
+
+    def require_one_load(self, *recordings: Recordings) -> None:
+        """Raise an error if the load changes within or between recordings; of long ones a part suffices.
+
+        Raises:
+            LoadChangeError: the load changed.
+            RecordingError, IdentificationError: as in `fit`.
+        """
+        self._fit_base(self._prepare(recordings).thinned(MAX_LOAD_SAMPLES))
 
     def fit_samples(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LinkResult:
         """Identify from samples (N, n) each that need no filter, in flat memory; "huber" keeps all residuals.
@@ -194,14 +205,23 @@ class LinkIdentification:
         reason = f"samples are taken as given; recordings to compare with pass a low-pass at {cutoff:g} Hz"
         return self._identify(LinkData(self.robot, equations, LinkSignals(cutoff, motion_cutoff, reason), ("samples",)))
 
+    def _prepare(self, recordings: Sequence[Recordings]) -> LinkData:
+        cutoffs = self.cutoff, self.motion_cutoff
+        return prepare_data(self.robot, recordings, self.equations, cutoffs, self.torque_filter)
+
     def _identify(self, data: LinkData) -> LinkResult:
+        structure, base = self._fit_base(data)
+        links = estimate_links(structure, base, self.estimator, self.prior_weight)
+        return self._make_result(structure, base, links)
+
+    def _fit_base(self, data: LinkData) -> tuple[LinkStructure, BaseFit]:
+        """Return the structure and the base parameters of data with one load and a definite direction of gravity."""
         structure = self._choose_structure(data)
         if self.torque_filter == AUTO and self.equations == "filtered" and data.recordings:
             structure = choose_with_filter(structure, self._choose_structure)
         base = estimate_base_parameters(structure, self.estimator, self._error_model)
         require_sound_data(structure, base)
-        links = estimate_links(structure, base, self.estimator, self.prior_weight)
-        return self._make_result(structure, base, links)
+        return structure, base
 
     @property
     def _error_model(self) -> ErrorModel:

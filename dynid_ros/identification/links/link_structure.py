@@ -54,6 +54,7 @@ class LinkData:
         recordings: recordings with all that they contain; empty for bare samples.
         ranges: smallest and largest position of each recorded joint, rad or m.
         remarks: sentence on the torque filter, if there is one.
+        max_samples: rough number of equations of a joint that are used, see `thinned`; None: all equations.
     """
 
     robot: RobotModel
@@ -63,17 +64,23 @@ class LinkData:
     recordings: tuple[Recording, ...] = ()
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    max_samples: int | None = None
+
+    def thinned(self, max_samples: int) -> LinkData:
+        """Return the data with a part of the equations if there are many more than a limit per joint."""
+        return replace(self, equations=self.equations.thinned(max_samples), max_samples=max_samples)
 
     def with_driver(self, driver: DriverFilter, remark: str) -> LinkData:
         """Return the data with a filter of the driver on the torques, and the reason for it."""
         signals = replace(self.signals, driver=driver)
         selected = [recording.select(self.robot.joint_names) for recording in self.recordings]
-        return replace(
+        data = replace(
             self,
             signals=signals,
             equations=LinkEquations(signals, selected),
             remarks=(*self.remarks, f"torque as the driver reports it, {remark}"),
         )
+        return data if self.max_samples is None else data.thinned(self.max_samples)
 
 
 def prepare_data(
