@@ -234,17 +234,6 @@ def test_torque_is_that_of_the_potential_energy(model_file):
         assert gravity(q) == pytest.approx(planar_arm.gravity_torque(q), abs=1e-12)
 
 
-def test_torque_is_that_of_pinocchio(model_file):
-    pinocchio = pytest.importorskip("pinocchio")
-    model = pinocchio.buildModelFromXML(planar_arm.urdf())
-    model.gravity.linear = np.array([0.0, 0.0, -planar_arm.G])
-    data = model.createData()
-    _, gravity = load_gravity_torque(model_file, planar_arm.urdf())
-    for q in np.random.default_rng(2).uniform(-2.5, 2.5, (20, 3)):
-        expected = pinocchio.computeGeneralizedGravity(model, data, q)
-        np.testing.assert_allclose(gravity(q.tolist()), expected, atol=1e-10)
-
-
 def test_base_and_tip_are_those_of_the_file_where_a_gripper_branches_off(model_file):
     branch = (
         '<link name="finger"/><joint name="finger_joint" type="prismatic"><parent link="link_3"/><child link="finger"/>'

@@ -52,13 +52,6 @@ def test_a_start_that_may_not_be_commanded_is_refused(torque):
     assert arm.compensator.torque == (0.0, 0.0)
 
 
-def test_a_start_a_little_beyond_its_limit_is_the_limit():
-    arm = Arm().ready()
-    arm.compensator.enable(arm.time, [-20.5, 0.0])
-    arm.run(0.01)
-    assert arm.commands[-1] == [-20.0, 0.0]
-
-
 def test_dropped_it_is_at_zero_and_silent_at_once():
     arm = Arm().enabled()
     arm.compensator.drop(arm.time, "what is commanded does not act")

@@ -118,22 +118,6 @@ def test_prismatic_joint_shows_the_mass_of_all_that_it_carries():
     assert GravityModel(robot).project(robot.parameters)[2] == pytest.approx(masses[1] + masses[2], abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("path", "tip"),
-    [
-        ("panda_description/urdf/panda.urdf", "panda_hand"),
-        ("ur_description/urdf/ur10_robot.urdf", "tool0"),
-        ("tiago_description/robots/tiago_no_hand.urdf", "arm_tool_link"),
-    ],
-)
-def test_compiled_torque_of_real_arms(path, tip):
-    robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
-    arm, gravity = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity), GravityModel(robot)
-    torque = gravity.compile(gravity.project(robot.parameters))
-    for q in _poses(robot, 20):
-        np.testing.assert_allclose(torque(q), arm.gravity_torque(q), rtol=0, atol=1e-10)
-
-
 def test_compiled_torque_of_random_chains():
     for seed in range(30):
         rng = np.random.default_rng(seed)
