@@ -27,22 +27,6 @@ def assert_gravity_is_found(job, true):
     assert np.all(np.abs(error).max(axis=0) <= 0.01 * np.maximum(np.abs(torque).max(axis=0), 1e-9) + 1e-9)
 
 
-@pytest.mark.slow
-def test_files_and_summary(tmp_path):
-    robot = demo_robot()
-    job = run(
-        "gravity",
-        GravityIdentification(robot),
-        {"recordings": [planned_recording()], "validate": [planned_recording(1)]},
-        tmp_path,
-    )
-    assert_gravity_is_found(job, robot)
-    assert "joint_1: axis parallel to gravity" in job.summary()
-    assert "Validation on" in job.summary()
-    assert load_identified(job.identified)["validation"][0]["r2"]["joint_2"] > 0.99
-    assert job.report.stat().st_size > 10_000
-
-
 def test_effort_without_gravity_is_refused(tmp_path):
     recording = planned_recording()
     compensated = recording.torque - demo_robot().gravity_torque(recording.position)
@@ -54,18 +38,6 @@ def test_effort_without_gravity_is_refused(tmp_path):
             tmp_path,
         )
     assert not list(tmp_path.iterdir())
-
-
-def test_missing_torque_is_named(tmp_path):
-    torque = planned_recording().torque.copy()
-    torque[:, 2] = np.nan
-    with pytest.raises((IdentificationError, RecordingError), match="joint_3"):
-        run(
-            "gravity",
-            GravityIdentification(demo_robot()),
-            {"recordings": [_with_torque(planned_recording(), torque)]},
-            tmp_path,
-        )
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import weighed_loads as known
-import yaml
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.identification import LinkIdentification
@@ -74,17 +73,6 @@ def test_the_arm_is_identified_from_recordings_without_the_load(tmp_path, monkey
     assert load_identified(job.identified)["source"]["recordings"] == ["unloaded"]
 
 
-def test_a_load_at_rest_has_no_inertia(tmp_path, no_report):
-    job = weigh(tmp_path, [known.resting()], static=True)
-    assert job.result.mass == pytest.approx(LOAD[0], rel=0.03)
-    document = load_identified(job.identified)
-    assert document["load"]["inertia"] == [None] * 6
-    assert set(yaml.safe_load((tmp_path / "out" / "drivers" / "ur_set_payload_7.yaml").read_text())["payload"]) == {
-        "m",
-        "com",
-    }
-
-
 def test_nothing_carried_leaves_no_settings_not_even_those_of_before(tmp_path, no_report):
     (tmp_path / "out" / "drivers").mkdir(parents=True)
     (tmp_path / "out" / "drivers" / "ur.script").write_text("of before")
@@ -93,15 +81,6 @@ def test_nothing_carried_leaves_no_settings_not_even_those_of_before(tmp_path, n
     assert not list((tmp_path / "out" / "drivers").iterdir())
     assert "warning: no settings for drivers: no load is shown" in job.summary()
     assert load_identified(job.identified)["load"]["mass"] == 0.0
-
-
-def test_a_mass_that_is_not_shown_is_null_and_warned_of(tmp_path, no_report):
-    """Only the joint that gravity never loads moves: the load could be offsets of the others."""
-    job = weigh(tmp_path, [known.resting(turning=(0,))], static=True)
-    assert load_identified(job.identified)["load"]["mass"] is None
-    assert "not shown by these data" in job.summary()
-    assert "warning: no settings for drivers: these data do not show the mass" in job.summary()
-    assert not job.document()["drivers"]
 
 
 def test_faults_of_a_recording_stop_it(tmp_path):

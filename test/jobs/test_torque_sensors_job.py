@@ -246,10 +246,3 @@ def test_readings_that_were_not_fitted_are_predicted(tmp_path):
     assert load_identified(job.identified)["validation"][0]["recording"] == "unseen"
     assert len(job.screen().text().splitlines()) <= 25
     assert "Validation" in job.report.read_text(encoding="utf-8")
-
-
-def test_gains_that_nothing_determines_make_no_validation(tmp_path):
-    _, plain, _ = experiment()
-    recordings = {"recordings": [plain], "validate": [replace(plain, time=plain.time + 1, source="b")]}
-    with pytest.raises(RecordingError, match="to be fitted and to be validated on"):
-        run_job("torque-sensors", TorqueSensorCalibration(bench.aslant_robot()), recordings, tmp_path)

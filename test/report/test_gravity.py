@@ -81,12 +81,6 @@ def test_needs_no_network_and_follows_the_theme(markup):
     assert '<meta charset="utf-8">' in markup
 
 
-def test_same_input_same_file(tmp_path, robot, document, samples, markup):
-    again = write_gravity_report(tmp_path / "again", robot, document, samples)
-    assert again.read_text(encoding="utf-8") == markup
-    assert [path.name for path in tmp_path.iterdir()] == ["again"], "no temporary file is left"
-
-
 def test_names_are_escaped(read, arm, samples):
     names = (*arm.names[:2], HOSTILE, arm.names[3])
     robot = RobotModel.from_urdf(arm.urdf(names))

@@ -254,12 +254,6 @@ def test_names_are_escaped(lift):
     assert "<i>bag</i>" in lift.page.text
 
 
-def test_same_input_same_file(lift):
-    first = (lift.folder / "new" / "report.html").read_bytes()
-    second = write_link_report(lift.folder / "again.html", lift.result, [lift.fitted]).read_bytes()
-    assert first == second
-
-
 def test_needs_no_network_and_follows_the_theme(problem, rippled, still, lift):
     for page in (problem.page, rippled.page, still.page, lift.page):
         assert_self_contained(page)
