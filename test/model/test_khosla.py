@@ -1,12 +1,9 @@
 """Khosla and Kanade 1987: the cylindrical robot and the CMU Direct-Drive Arm II, their torques and their ranks."""
 
-import numpy as np
 from paper_arms import (
     cmu_arm,
     cmu_arm_with_wrist,
-    column,
     columns,
-    cosine_motion,
     cylindrical_robot,
     puma,
     random_motion,
@@ -44,19 +41,6 @@ def test_cylindrical_robot_shows_the_mass_of_both_slides():
     motion = random_motion(3)
     assert rows_of(cylindrical_robot(), 1, motion).expressions == ("m2 + m3",)
     assert rows_of(cylindrical_robot(), 2, motion).expressions == ("m3", "mcx3", "mcz3")
-
-
-def test_cylindrical_robot_with_locked_joints_loses_a_moment():
-    robot = cylindrical_robot()
-    q, qd, qdd = cosine_motion([np.pi / 2, 0.5, 0.5])
-    locked = [array * np.array([0.0, 0.0, 1.0]) for array in (q, qd, qdd)]
-    link_3 = rows_of(robot, 2, locked)
-    assert link_3.rank == 1
-    assert link_3.expressions == ("m3",)
-    assert link_3.categories[column("mcz3")] == "unidentifiable"
-    assert BaseParameters.of_robot(robot, motion=locked).categories[column("mcz3")] == "unidentifiable"
-    turning = [q, qd * [1, 0, 1], qdd * [1, 0, 1]]
-    assert rows_of(robot, 2, turning, "m3 mcz3").rank == 2
 
 
 def test_cmu_arm_categories():
