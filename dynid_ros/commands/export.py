@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output, add_recordings, add_robot
+from dynid_ros.commands.options import add_output, add_recordings, add_robot, add_servos
 from dynid_ros.errors import RecordingError
 from dynid_ros.export.export import TARGETS, export
 from dynid_ros.jobs.inputs import read_recordings, read_robot_of
@@ -26,6 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="target format; c: a header and a source of C99; controller: a ROS 2 package with a controller of "
         "ros2_control; isaac: actuators of Isaac Lab, in Python",
     )
+    add_servos(method)
     add_output(
         parser,
         "file to write; the suffix of the format is added to a name without one; of C both files; of a "
@@ -39,4 +40,4 @@ def _export(options: argparse.Namespace) -> Answer:
         raise RecordingError(f"export judges by one recording, not {len(options.recording)}")
     robot = read_robot_of(options)
     recordings = read_recordings(options, robot, options.recording)
-    return Answer.of(export(options.model, robot, options.to, options.output, *recordings))
+    return Answer.of(export(options.model, robot, options.to, options.output, *recordings, servos=options.servos))

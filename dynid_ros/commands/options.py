@@ -181,6 +181,13 @@ def add_output(parser: argparse.ArgumentParser, help_text: str = "", *, required
     group.add_argument("--json", action="store_true", help="answer as one JSON document on stdout; text goes to stderr")
 
 
+def add_servos(group: argparse._ArgumentGroup) -> None:
+    """Declare the file of the servos that drive an exported or simulated arm."""
+    group.add_argument(
+        "--servos", type=Path, metavar="FILE", help="identified.yaml of the servos of MJCF; default: that of --model"
+    )
+
+
 def add_parameters(parser: argparse.ArgumentParser, what: str) -> None:
     """Declare the parameter file for the launch files, which a command adds its answers to."""
     parser.add_argument_group("launch files").add_argument(

@@ -5,13 +5,16 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_link_states, add_output, add_recordings, add_robot
+from dynid_ros.commands.options import add_link_states, add_output, add_recordings, add_robot, add_servos
 from dynid_ros.errors import IdentifiedFileError, ModelError, RecordingError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torsion import predicts_torsion
 from dynid_ros.jobs.inputs import given_robot, read_recordings
-from dynid_ros.jobs.prediction import predict, predict_torsion
+from dynid_ros.jobs.prediction import predict, predict_torsion, write_table
+from dynid_ros.jobs.screen import Screen
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +30,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     method.add_argument(
         "--simulate",
         action="store_true",
-        help="also replay the recording in MuJoCo, with the URDF and with the output of dynid export --to mjcf",
+        help="also replay the recording in MuJoCo, with the URDF and with the output of dynid export --to mjcf; servos "
+        "with known gains follow recorded commands in closed loop",
     )
-    add_output(parser, "CSV file with measured and predicted torque")
+    add_servos(method)
+    add_output(parser, "CSV file with measured and predicted torque; of servos without a torque, with positions")
     parser.set_defaults(command=_validate)
 
 
@@ -44,15 +49,22 @@ def _validate(options: argparse.Namespace) -> Answer:
     if robot is None:
         raise IdentifiedFileError(f"{options.model}: --urdf is missing: a torque prediction needs the model of the arm")
     (recording,) = read_recordings(options, robot, options.recording)
-    job = predict(options.model, robot, recording, options.output)
+    has_torque = bool(np.isfinite(recording.torque).any())
     if not options.simulate:
-        return Answer.of(job)
+        return Answer.of(predict(options.model, robot, recording, options.output))
     try:
         # MuJoCo is an optional dependency, so its module is imported only on request.
         simulated = import_module("dynid_ros.export.simulated")
     except ModuleNotFoundError as error:
         raise ModelError(f"--simulate needs {error.name}, which is not installed: pip install {error.name}") from error
-    simulation = simulated.simulate_recording(options.model, robot, recording)
+    simulation = simulated.simulate_recording(options.model, robot, recording, options.servos)
+    lines = simulation.summary().splitlines()
+    if not has_torque:  # of position servos; the table then holds positions
+        table = write_table(options.output, recording, recording.position, simulation.simulated)
+        return Answer(
+            Screen(lines[:1], lines[1:], (), [table]), {"simulation": simulation.document()}, {"predicted": table}
+        )
+    job = predict(options.model, robot, recording, options.output)
     prediction = job.screen()
-    screen = replace(prediction, table=[*prediction.table, *simulation.summary().splitlines()])
+    screen = replace(prediction, table=[*prediction.table, *lines])
     return Answer(screen, {**job.document(), "simulation": simulation.document()}, job.files)

@@ -10,6 +10,7 @@ from typing import Any
 
 from dynid_ros.errors import ModelError
 from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.gravity_links import with_servo_rotors
 from dynid_ros.export.motion import Motion
 from dynid_ros.files import writable_file
 from dynid_ros.identified.identified_file import load_identified
@@ -61,7 +62,13 @@ class Export:
 
 
 def export(
-    model: str | Path, robot: RobotModel, target: str, output: str | Path, recording: Recording | None = None
+    model: str | Path,
+    robot: RobotModel,
+    target: str,
+    output: str | Path,
+    recording: Recording | None = None,
+    *,
+    servos: str | Path | None = None,
 ) -> Export:
     """Write the identified model of an arm for another program.
 
@@ -72,6 +79,7 @@ def export(
         output: the file, the common name of several files, or the folder of a package; a name without a suffix gets
             that of the format.
         recording: motion on which the loss of the export is judged; None: sinusoids within the limits.
+        servos: `identified.yaml` of the servos, for MJCF; None: those of the model's file.
 
     Raises:
         IdentifiedFileError: the file is malformed, belongs to another robot, or holds too little for the target.
@@ -84,7 +92,7 @@ def export(
             f"--to {target} needs {error.name}, which is not installed: pip install {error.name}"
         ) from error
     place = Path(output) if target == "controller" else writable_file(_with_suffix(Path(output), target))
-    return write(ExportedArm.read(model, robot), place, _motion(model, robot, recording))
+    return write(with_servo_rotors(ExportedArm.read(model, robot, servos)), place, _motion(model, robot, recording))
 
 
 def _with_suffix(output: Path, target: str) -> Path:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from dynid_ros.identified.joint_friction import DIRECTIONS, friction_values
 from dynid_ros.identified.links import link_model
 from dynid_ros.identified.load import carried_load
 from dynid_ros.identified.section import is_number
+from dynid_ros.identified.servos import ServoDrive, servo_drives
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_terms import FrictionTerm, acts_at_standstill
@@ -49,6 +51,7 @@ class ExportedArm:
         load: identified payload; None without one.
         springs: between motors and links; None for rigid joints.
         source: name of the file.
+        servos: position servos by joint, those whose gain is known.
     """
 
     robot: RobotModel
@@ -60,18 +63,28 @@ class ExportedArm:
     load: ExportedLoad | None
     springs: JointSprings | None
     source: str
+    servos: Mapping[str, ServoDrive] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: str | Path, robot: RobotModel) -> ExportedArm:
-        """Return the arm in a file.
+    def read(cls, path: str | Path, robot: RobotModel, servos: str | Path | None = None) -> ExportedArm:
+        """Return the arm in a file, with the servos of another file if there is one.
 
         Raises:
-                IdentifiedFileError: the file is malformed, belongs to another robot, holds neither links nor gravity,
-                has an
-                unobservable joint, or its load is at another link than the tip.
+            IdentifiedFileError: a file is malformed, belongs to another robot, holds neither links nor gravity, has an
+                unobservable joint, or its load is at another link than the tip; or there are no known servos in
+                `servos`.
         """
         document = load_identified(path)
         check_same_robot(document, robot)
+        drives = servo_drives(document)
+        if servos is not None:
+            other = load_identified(servos)
+            check_same_robot(other, robot)
+            drives = servo_drives(other)
+            if not drives:
+                raise IdentifiedFileError(
+                    f"{servos}: no servo in it has a known gain; identify servos with --stiffness or a reference mass"
+                )
         if not {"links", "gravity"} & set(document):
             raise IdentifiedFileError(
                 f"{path}: neither links nor gravity in it, so there is no arm to export; run `dynid identify links`"
@@ -86,7 +99,7 @@ class ExportedArm:
             moments = gravity.project(parameters)
         else:
             moments = gravity_moments(document, gravity)
-            friction, coefficients = _friction_of_gravity(document, robot)
+            friction, coefficients = _friction_of_gravity(document, robot, drives)
         return cls(
             robot,
             gravity,
@@ -97,6 +110,7 @@ class ExportedArm:
             _load(document.get("load"), robot, path),
             JointSprings.from_document(document, robot.joint_names),
             Path(path).name,
+            drives,
         )
 
     @property
@@ -140,16 +154,22 @@ class ExportedArm:
         return found
 
 
-def _friction_of_gravity(document: dict, robot: RobotModel) -> tuple[FrictionModel, NDArray]:
+def _friction_of_gravity(
+    document: dict, robot: RobotModel, drives: Mapping[str, ServoDrive]
+) -> tuple[FrictionModel, NDArray]:
     """Return Coulomb friction, viscous friction and offset of each joint; unknown numbers are zero.
 
-    If the data do not separate offset and Coulomb friction, both follow from the torques of the two directions.
+    If the data do not separate offset and Coulomb friction, both follow from the torques of the two directions. A file
+    of servos has the friction of servos.
     """
     values = friction_values(document, robot.joint_names, ("coulomb", "viscous", "offset", *DIRECTIONS))
     coulomb, viscous, offset, positive, negative = values
     known = np.isfinite(positive) & np.isfinite(negative)
     coulomb = np.where(known, (positive - negative) / 2, coulomb)
     offset = np.where(known, (positive + negative) / 2, offset)
+    if "friction" not in document and len(drives) == robot.n_joints:
+        servos = [drives[name] for name in robot.joint_names]
+        coulomb, viscous = np.array([(servo.coulomb, servo.viscous) for servo in servos]).T
     terms = JointFriction(coulomb=True, viscous=True, offset=True)
     coefficients = np.nan_to_num(np.stack([coulomb, viscous, offset], axis=1))
     return FrictionModel([terms] * robot.n_joints), coefficients.ravel()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
-from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.exported_arm import POSE_STEP, ExportedArm
+from dynid_ros.export.motion import Motion
+from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import (
     PARAMETERS_PER_LINK,
@@ -80,6 +85,28 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
         f"{robot.link_names[farthest]}'s, by {1e3 * distance:.3g} mm"
     )
     return parameters, remarks
+
+
+def with_servo_rotors(arm: ExportedArm) -> ExportedArm:
+    """Return the arm with rotor inertias of its servos, if no links were identified and all servos are known.
+
+    A rotor whose inertia the links hide has what the links of `link_parameters` lack of the whole mean inertia.
+    """
+    names = arm.robot.joint_names
+    if arm.parameters is not None or set(arm.servos) != set(names):
+        return arm
+    servos = [arm.servos[name] for name in names]
+    parameters, _ = link_parameters(arm)
+    weightless = RobotModel(arm.robot.chain, gravity=np.zeros(3))
+    q = Motion.sinusoids(arm.robot).q[::POSE_STEP]
+    units = np.eye(len(names))
+    links = [weightless.inverse_dynamics(q, 0.0 * q, np.tile(unit, (len(q), 1)), parameters) @ unit for unit in units]
+    missing = np.array([servo.inertia for servo in servos]) - np.mean(links, axis=1)
+    armature = np.array([servo.armature for servo in servos])
+    rotors = np.nan_to_num(np.where(np.isfinite(armature), armature, np.maximum(missing, 0.0)))
+    joints = [replace(joint, rotor_inertia=True) for joint in arm.friction.per_joint(len(names))]
+    coefficients = np.column_stack([arm.coefficients.reshape(len(names), -1), rotors])
+    return replace(arm, friction=FrictionModel(joints), coefficients=coefficients.ravel())
 
 
 def _known(gravity: GravityModel) -> NDArray:

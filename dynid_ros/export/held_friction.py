@@ -1,4 +1,4 @@
-"""Friction as simulators hold it, Coulomb and viscous, with the loss against the identified friction."""
+"""Friction as simulators hold it, Coulomb, viscous and more, with the loss against the identified friction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.motion import Motion
@@ -21,6 +22,11 @@ _SHAPES = {
     "saturation_velocity": "saturation of viscous friction",
 }
 NEGLIGIBLE = 1e-9
+BRISTLE_LENGTH = 2e-4
+"""Deflection of the bristles at breakaway of a joint without an identified sliding length, rad or m."""
+POLYNOMIAL = "polynomial"
+BRISTLE = "bristle"
+"""What a format may hold besides "rotor_inertia" and "spring": damping in powers of the speed, and LuGre friction."""
 AT_REST = 0.005
 """rad/s or m/s; a joint that is slower rests, as in gravity identification."""
 
@@ -31,6 +37,9 @@ class HeldFriction:
 
     Attributes:
         coulomb, viscous: N m and N m s/rad, at least 0.
+        drag: (n, 2) coefficients of v |v| and v³; zero if the format has none.
+        bristle: (n, 5) LuGre friction that takes the place of `coulomb`: stiffness N m/rad and damping N m s/rad of the
+            bristles, Coulomb and static friction N m, Stribeck velocity rad/s; zero if there is none.
         rotor_inertia: kg m²; zero if the format has none.
         spring, rest: N m/rad, and its rest angle, rad; zero if the format has none.
         breakaway: Coulomb plus Stribeck friction at the end of standstill, N m.
@@ -42,6 +51,8 @@ class HeldFriction:
 
     coulomb: NDArray
     viscous: NDArray
+    drag: NDArray
+    bristle: NDArray
     rotor_inertia: NDArray
     spring: NDArray
     rest: NDArray
@@ -61,7 +72,7 @@ class HeldFriction:
 
         Args:
             arm: identified arm.
-            held: of "rotor_inertia" and "spring", those that the format also holds.
+            held: of "rotor_inertia", "spring", `POLYNOMIAL` and `BRISTLE`, those that the format also holds.
             motion: motion for the fit and for the errors.
         """
         robot = arm.robot
@@ -69,26 +80,37 @@ class HeldFriction:
         columns = arm.friction.of_motion(robot, motion.q, motion.qd, motion.qdd, arm.friction.memory(motion.q))
         whole = columns @ arm.coefficients
         values = {name: np.zeros(n) for name in ("coulomb", "viscous", "rotor_inertia", "spring", "rest", "breakaway")}
+        values |= {"drag": np.zeros((n, 2)), BRISTLE: np.zeros((n, 5))}
         error = np.zeros(n)
         lost = {}
         for j, joint in enumerate(robot.joint_names):
             q, qd, qdd = (part[:, j] for part in (motion.q, motion.qd, motion.qdd))
             own = _OwnTerms.of(arm, j)
             direction = own.friction.direction_model.evaluate(qd, q)
-            coulomb, viscous = own.pair(columns[:, j], qd, direction)
-            kept = {name: max(own.coefficients.get(name, 0.0), 0.0) for name in held}
+            has_bristles = BRISTLE in held and own.needs_bristles
+            coulomb, *damping = own.fit(columns[:, j], qd, direction, POLYNOMIAL in held, has_bristles)
+            kept = {name: max(own.coefficients.get(name, 0.0), 0.0) for name in ("rotor_inertia", "spring")}
+            kept = {name: value for name, value in kept.items() if name in held}
             spring = kept.get("spring", 0.0)
             rest = -own.coefficients.get("offset", 0.0) / spring if spring else 0.0
             breaks = sum(own.coefficients.get(name, 0.0) for name in ("coulomb", "stribeck"))
-            found = {"coulomb": coulomb, "viscous": viscous, "rest": rest, "breakaway": max(coulomb, breaks), **kept}
-            for name, value in found.items():
+            found = {"viscous": damping[0], "rest": rest, "breakaway": max(coulomb, breaks), **kept}
+            for name, value in (found | {"coulomb": coulomb}).items():
                 values[name][j] = value
-            without = viscous * qd + kept.get("rotor_inertia", 0.0) * qdd + spring * (q - rest)
-            # Friction holds a resting joint with the torque that it needs, up to Coulomb friction.
-            held_by = np.clip(whole[:, j] - without, -coulomb, coulomb)
-            dry = np.where(np.abs(qd) < AT_REST, held_by, coulomb * np.sign(qd))
-            error[j] = _rms(whole[:, j] - without - dry)
-            if terms := own.lost(kept):
+            values["drag"][j] = damping[1:]
+            static = coulomb
+            level = coulomb * np.sign(qd)
+            if has_bristles:
+                bristle = own.bristle(coulomb, kept.get("rotor_inertia", 0.0))
+                values[BRISTLE][j] = bristle
+                static = bristle[3]
+                level = (coulomb + (static - coulomb) * np.exp(-np.square(qd / bristle[4]))) * direction
+            without = damping @ np.array([qd, qd * np.abs(qd), qd**3])
+            without = without + kept.get("rotor_inertia", 0.0) * qdd + spring * (q - rest)
+            # Friction holds a resting joint with the torque that it needs, up to the static friction.
+            held_by = np.clip(whole[:, j] - without, -static, static)
+            error[j] = _rms(whole[:, j] - without - np.where(np.abs(qd) < AT_REST, held_by, level))
+            if terms := own.lost(kept, has_bristles):
                 lost[joint] = terms
         rms = np.array([_rms(column) for column in whole.T])
         return cls(**values, rms=rms, error=error, lost=lost, motion=motion.name)
@@ -147,34 +169,61 @@ class _OwnTerms:
             if name not in COUPLING_TERMS
         }
 
-    def pair(self, columns: NDArray, velocity: NDArray, direction: NDArray) -> tuple[float, float]:
-        """Coulomb and viscous coefficients, of columns (N, k) of all terms and motion (N,)."""
+    @property
+    def needs_bristles(self) -> bool:
+        """Whether breakaway friction or a memory of the direction was identified, in both directions alike."""
+        return bool("coulomb" in self.names and (self.coefficients.get("stribeck") or self.friction.sliding_length))
+
+    def bristle(self, coulomb: float, inertia: float) -> NDArray:
+        """Return the LuGre friction (5,) of the joint (Canudas de Wit and others 1995), for its Coulomb friction."""
+        static = coulomb + max(self.coefficients.get("stribeck", 0.0), 0.0)
+        stiffness = static / (self.friction.sliding_length or BRISTLE_LENGTH)
+        velocity = self.friction.stribeck_velocity or 1.0
+        return np.array([stiffness, np.sqrt(stiffness * inertia), coulomb, static, velocity])
+
+    def fit(
+        self, columns: NDArray, velocity: NDArray, direction: NDArray, has_powers: bool, has_bristles: bool
+    ) -> NDArray:
+        """Return Coulomb friction and the coefficients (3,) of damping, of columns (N, k) of all terms.
+
+        Args:
+            columns: of all terms.
+            velocity: (N,) of the motion.
+            direction: (N,) of dry friction.
+            has_powers: whether damping may have powers of the speed; otherwise the last two are zero.
+            has_bristles: whether the Stribeck term is kept besides.
+        """
         alike = [i for i, name in enumerate(self.names) if name.startswith(_ALIKE)]
+        alike = [i for i in alike if not (has_bristles and self.names[i] == "stribeck")]
         plain = {self.names[i] for i in alike} <= {"coulomb", "viscous"}
         if plain and self.friction.saturation_velocity is None:
             own = self.coefficients
-            return max(own.get("coulomb", 0.0), 0.0), max(own.get("viscous", 0.0), 0.0)
+            return np.array([max(own.get("coulomb", 0.0), 0.0), max(own.get("viscous", 0.0), 0.0), 0.0, 0.0])
         target = columns[:, self.places[alike]] @ self.values[alike]
-        coulomb, viscous = _at_least_zero(np.stack([direction, velocity], axis=1), target)
-        return float(coulomb), float(viscous)
+        powers = (velocity * np.abs(velocity), velocity**3) if has_powers else ()
+        found = _dissipative(np.stack([direction, velocity, *powers], axis=1), target)
+        return np.pad(found, (0, 4 - len(found)))
 
-    def lost(self, kept: Mapping[str, float]) -> tuple[str, ...]:
-        """Return the terms other than Coulomb friction, viscous friction and those in `kept`."""
+    def lost(self, kept: Mapping[str, float], has_bristles: bool) -> tuple[str, ...]:
+        """Return the terms other than Coulomb friction, viscous friction, those in `kept` and those of bristles."""
         held = {"coulomb", "viscous", *(name for name, value in kept.items() if value)}
         held |= {"offset"} if "spring" in held else set()
+        held |= {"stribeck", "sliding_length"} if has_bristles else set()
         terms = [name for name, value in zip(self.names, self.values, strict=True) if value and name not in held]
-        return (*terms, *(words for shape, words in _SHAPES.items() if getattr(self.friction, shape)))
+        shapes = [words for shape, words in _SHAPES.items() if shape not in held and getattr(self.friction, shape)]
+        return (*terms, *shapes)
 
 
-def _at_least_zero(matrix: NDArray, target: NDArray) -> NDArray:
-    """Least squares of two columns whose coefficients are not below zero."""
+def _dissipative(matrix: NDArray, target: NDArray) -> NDArray:
+    """Return least squares whose coefficients (2,) or (4,) make a friction that opposes motion at every speed.
+
+    Damping a v + b v |v| + c v³ does so for negative b, too, if b² is at most 4 a c.
+    """
     found = np.linalg.lstsq(matrix, target, rcond=None)[0]
-    if (found >= 0.0).all():
+    signs = np.delete(found, 2) if len(found) > 2 else found
+    if (signs >= 0.0).all() and (len(found) == 2 or found[2] >= -2.0 * np.sqrt(found[1] * found[3])):
         return found
-    alone = [np.zeros(2), np.zeros(2)]
-    for k, column in enumerate(matrix.T):
-        alone[k][k] = max(column @ target / max(column @ column, NEGLIGIBLE), 0.0)
-    return min(alone, key=lambda pair: float(np.square(target - matrix @ pair).sum()))
+    return nnls(matrix, target)[0]
 
 
 def _rms(values: NDArray) -> float:

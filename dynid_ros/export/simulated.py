@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.export.exported_urdf import exported_urdf
-from dynid_ros.export.held_friction import HeldFriction
-from dynid_ros.export.mjcf_file import HELD, joint_fields
+from dynid_ros.export.gravity_links import with_servo_rotors
+from dynid_ros.export.mjcf_file import arm_text, held_friction
 from dynid_ros.export.motion import Motion
+from dynid_ros.identification.servo.servo_runs import ServoModel, ServoRun, check_told, servo_runs, with_known_gains
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.uniform_motion import LinkSegment
+from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass
 from dynid_ros.simulation.mjcf import mjcf_text
 from dynid_ros.simulation.replay import Replay, hold_others
@@ -35,11 +36,14 @@ class SimulationDistance:
     Attributes:
         recording: name.
         joint_names: n.
-        torque: N m; also of "identified", the full model without the limits of MJCF.
-        position: rad or m, after `HORIZON`.
-        moved: RMS displacement of the joints in that time.
-        windows: number of time windows.
+        torque: N m; also of "identified", the full model without the limits of MJCF. Empty without links or torque.
+        position: rad or m, after `HORIZON`, or of the whole motion in closed loop.
+        moved: RMS displacement of the joints in a window, or about their mean.
+        windows: number of time windows, or of stretches in closed loop.
+        duration: duration of all windows together, s.
+        in_closed_loop: whether servos followed the recorded commands; otherwise the recorded torque drove the arm.
         remarks: limits of the comparison.
+        simulated: positions (N, n) of the exported model at the samples, in closed loop; NaN where there is none.
     """
 
     recording: str
@@ -48,7 +52,10 @@ class SimulationDistance:
     position: Mapping[str, NDArray]
     moved: NDArray
     windows: int
+    duration: float
+    in_closed_loop: bool
     remarks: tuple[str, ...]
+    simulated: NDArray
 
     def summary(self) -> str:
         """Return a table for a terminal."""
@@ -56,13 +63,18 @@ class SimulationDistance:
         torque = [*self.torque]
         position = [*self.position, "moved"]
         columns = [*self.torque.values(), *(1e3 * values for values in [*self.position.values(), self.moved])]
-        head = f"{'':<{width}}{'torque RMS [N m]':<{12 * len(torque)}}position after {HORIZON:g} s, RMS [1e-3 rad or m]"
+        span = "in closed loop" if self.in_closed_loop else f"after {HORIZON:g} s"
+        torque_title = f"{'torque RMS [N m]':<{12 * len(torque)}}" if torque else ""
+        head = f"{'':<{width}}{torque_title}position {span}, RMS [1e-3 rad or m]"
         names = f"{'joint':<{width}}" + "".join(f"{name:<12}" for name in [*torque, *position])
         rows = [
             f"{joint:<{width}}" + "".join(f"{column[i]:<12.4g}" for column in columns)
             for i, joint in enumerate(self.joint_names)
         ]
-        title = f"In MuJoCo on {self.recording}, {self.windows} times {HORIZON:g} s of recorded torque"
+        driven = f"{self.windows} times {HORIZON:g} s of recorded torque"
+        if self.in_closed_loop:
+            driven = f"{self.duration:.3g} s of recorded commands"
+        title = f"In MuJoCo on {self.recording}, {driven}"
         return "\n".join([title, head, names, *rows, *self.remarks])
 
     def document(self) -> dict:
@@ -75,24 +87,27 @@ class SimulationDistance:
             "torque_rms": {name: by_joint(values) for name, values in self.torque.items()},
             "position_rms": {name: by_joint(values) for name, values in self.position.items()},
             "moved_rms": by_joint(self.moved),
-            "horizon": HORIZON,
+            "horizon": self.duration / self.windows,
             "windows": self.windows,
+            "in_closed_loop": self.in_closed_loop,
             "remarks": list(self.remarks),
         }
 
 
-def simulate_recording(model: str | Path, robot: RobotModel, recording: Recording) -> SimulationDistance:
+def simulate_recording(
+    model: str | Path, robot: RobotModel, recording: Recording, servos: str | Path | None = None
+) -> SimulationDistance:
     """Replay a recording in MuJoCo with the URDF and with the output of `dynid export --to mjcf`.
 
-    Recorded torque is compared with MuJoCo's inverse dynamics, both through the low-pass of the identification.
-    Position
-    is compared after short times in which the recorded torque drives the simulated arm from recorded states; over
-    longer
-    times any arm without a controller leaves its path.
+    Recorded torque is compared with MuJoCo's inverse dynamics, both through the low-pass of the identification. If the
+    recording has commands, and the gains of all servos are known, the servos follow the commands through each stretch
+    without a gap, from its first state on; those of the URDF have the same gains and delays. Otherwise position is
+    compared after short times in which the recorded torque drives the simulated arm from recorded states, because any
+    arm without a controller soon leaves its path.
 
     Raises:
-        IdentifiedFileError: the file holds no links.
-        IdentificationError: the recording holds no motion or torque.
+        IdentifiedFileError: a file holds no links and no known servos.
+        IdentificationError: the recording holds no motion, torque or commands.
         ModelError: MuJoCo refuses the arm, or it has mimic joints or held joints.
     """
     if robot.chain.has_mimics or robot.chain.held:
@@ -100,29 +115,96 @@ def simulate_recording(model: str | Path, robot: RobotModel, recording: Recordin
             f"{robot.name}: joints that mimic others, or are held, cannot be replayed; choose a tip before them"
         )
     recording = recording.select(robot.joint_names)
-    identified = link_model(load_identified(model), robot)
-    segments = identified.signals.segments(recording)
+    document = load_identified(model)
     names = robot.joint_names
-    arm = ExportedArm.read(model, robot)
-    friction = HeldFriction.of(arm, HELD, Motion.sinusoids(robot))
+    arm = with_servo_rotors(ExportedArm.read(model, robot, servos))
+    is_looped = recording.command is not None and set(arm.servos) == set(names)
+    friction = held_friction(arm, Motion.sinusoids(robot))
     urdf = hold_others(exported_urdf(arm, friction)[0], names, robot.posture)
-    arms = {"exported": Replay(mjcf_text(urdf, robot, joint_fields(friction)), names)}
-    remarks = []
+    arms = {"exported": Replay(arm_text(arm, urdf, friction), names)}
+    remarks: tuple[str, ...] = ()
     try:
-        arms = {"URDF": Replay(mjcf_text(hold_others(robot.urdf or "", names, robot.posture), robot), names), **arms}
+        plain = hold_others(robot.urdf or "", names, robot.posture)
+        arms = {"URDF": Replay(mjcf_text(plain, robot, servos=arm.servos if is_looped else None), names), **arms}
     except ModelError as error:
-        remarks.append(f"no simulation of the URDF as it is: {error}")
-    torque = {name: _torque_error(arm.torque, segments, identified.signals.cutoff) for name, arm in arms.items()}
-    torque["identified"] = _torque_error(identified.predict, segments, identified.signals.cutoff)
+        remarks = (f"no simulation of the URDF as it is: {error}",)
+    torque: dict[str, NDArray] = {}
+    segments: list[LinkSegment] = []
+    if not is_looped or ("links" in document and np.isfinite(recording.torque).any()):
+        identified = link_model(document, robot)
+        segments = identified.signals.segments(recording)
+        predictions = {**{name: one.torque for name, one in arms.items()}, "identified": identified.predict}
+        cutoff = identified.signals.cutoff
+        torque = {name: _torque_error(predict, segments, cutoff) for name, predict in predictions.items()}
+    if is_looped:
+        return _follow_commands(arm, arms, recording, servos or model, torque=torque, remarks=remarks)
     windows = [window for segment in segments for window in _windows(segment)]
     if not windows:
         raise IdentificationError(f"{recording.source}: no motion of {HORIZON:g} s without a gap; record longer")
     ends = np.array([segment.motion.position[rows][-1] for segment, rows in windows])
     starts = np.array([segment.motion.position[rows][0] for segment, rows in windows])
-    position = {name: _rms(_ends(arm, windows) - ends) for name, arm in arms.items()}
+    position = {name: _rms(_ends(one, windows) - ends) for name, one in arms.items()}
     return SimulationDistance(
-        recording.source, robot.joint_names, torque, position, _rms(ends - starts), len(windows), tuple(remarks)
+        recording.source,
+        names,
+        torque,
+        position,
+        _rms(ends - starts),
+        len(windows),
+        len(windows) * HORIZON,
+        False,
+        remarks,
+        np.full_like(recording.position, np.nan),
     )
+
+
+def _follow_commands(
+    arm: ExportedArm,
+    arms: Mapping[str, Replay],
+    recording: Recording,
+    servos: str | Path,
+    *,
+    torque: Mapping[str, NDArray],
+    remarks: tuple[str, ...],
+) -> SimulationDistance:
+    """Let the servos of simulated arms follow the commands of a recording."""
+    runs = _runs(arm, recording, servos)
+    measured = np.concatenate([run.position for run in runs])
+    paths = {name: [_positions(one, run) for run in runs] for name, one in arms.items()}
+    simulated = np.full_like(recording.position, np.nan)
+    for run, path in zip(runs, paths["exported"], strict=True):
+        simulated[np.searchsorted(recording.time, run.time)] = path
+    return SimulationDistance(
+        recording.source,
+        arm.robot.joint_names,
+        torque,
+        {name: _rms(np.concatenate(path) - measured) for name, path in paths.items()},
+        np.std(measured, axis=0),
+        len(runs),
+        float(sum(run.grid[-1] - run.grid[0] for run in runs)),
+        True,
+        remarks,
+        simulated,
+    )
+
+
+def _runs(arm: ExportedArm, recording: Recording, servos: str | Path) -> list[ServoRun]:
+    """Return the stretches of a recording whose commands are known before their first sample."""
+    gains = {name: (drive.stiffness, drive.damping) for name, drive in arm.servos.items()}
+    recording = with_known_gains(recording, gains)
+    check_told(recording)
+    settings = load_identified(servos).get("source", {}).get("settings", {})
+    longest = max(drive.delay for drive in arm.servos.values())
+    model = ServoModel(arm.robot, None, LinkSignals.choose([recording]).motion_cutoff)
+    is_linear = settings.get("between_commands") == "line"
+    return servo_runs(model, recording, longest, loaded=False, linear=is_linear)
+
+
+def _positions(arm: Replay, run: ServoRun) -> NDArray:
+    """Return the positions (M, n) of a simulated arm at the samples of a stretch."""
+    motion = run.motion
+    times, path = arm.follow(motion.position[0], motion.velocity[0], run.commands, run.grid[0], run.grid[-1])
+    return np.column_stack([np.interp(run.time, times, column) for column in path.T])
 
 
 def _torque_error(predict: Callable[..., NDArray], segments: Sequence[LinkSegment], cutoff: float) -> NDArray:

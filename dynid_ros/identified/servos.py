@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from dynid_ros.identified.section import DOF, as_number, is_number
 
 Estimates = Mapping[str, tuple[float, float]]
 """Value and standard error by label; NaN where undetermined."""
 IN_TORQUE_KEY = "in_torque"
+DAMPING_KEY = "damping"
 
 
 def servo_entry(over_gain: Estimates, in_torque: Estimates, dof: float, undetermined: Mapping[str, str]) -> dict:
@@ -34,14 +36,40 @@ def _values(estimates: Estimates) -> dict:
     }
 
 
-def servo_stiffness(document: Mapping[str, Any]) -> dict[str, float]:
-    """Return the gains of the position loops that are known in N m/rad (N/m), by joint."""
+class ServoDrive(NamedTuple):
+    """Position servo of a joint whose gain is known; N m/rad, N m s/rad, s, kg m² and N m (N/m, N s/m, s, kg and N).
+
+    The torque is stiffness · (command - position) - damping · velocity, and the command acts after the delay.
+    """
+
+    stiffness: float
+    damping: float
+    delay: float
+    inertia: float
+    armature: float
+    viscous: float
+    coulomb: float
+
+
+def servo_drives(document: Mapping[str, Any]) -> dict[str, ServoDrive]:
+    """Return the servos by joint whose gain is known in N m/rad (N/m); an undetermined number of them is NaN.
+
+    A derivative gain that acts on the error counts as damping.
+    """
     section = document.get("servos")
     entries = section if isinstance(section, Mapping) else {}
-    gains = {}
+    drives = {}
     for name, entry in entries.items():
         known = entry.get(IN_TORQUE_KEY) if isinstance(entry, Mapping) else None
-        gain = known.get("gain") if isinstance(known, Mapping) else None
-        if is_number(gain) and gain > 0.0:
-            gains[str(name)] = float(gain)
-    return gains
+        if not isinstance(known, Mapping) or not (is_number(known.get("gain")) and known["gain"] > 0.0):
+            continue
+        values = {label: float(value) for label, value in known.items() if is_number(value)}
+        damping = values.get(DAMPING_KEY, values.get("derivative", 0.0))
+        others = [values.get(label, math.nan) for label in ServoDrive._fields[2:]]
+        drives[str(name)] = ServoDrive(values["gain"], damping, *others)
+    return drives
+
+
+def servo_stiffness(document: Mapping[str, Any]) -> dict[str, float]:
+    """Return the gains of the position loops that are known in N m/rad (N/m), by joint."""
+    return {name: drive.stiffness for name, drive in servo_drives(document).items()}

@@ -5,7 +5,7 @@ import planar_arm
 import pytest
 from c_arm import arm_of
 
-from dynid_ros.export.held_friction import HeldFriction
+from dynid_ros.export.held_friction import BRISTLE, POLYNOMIAL, HeldFriction
 from dynid_ros.export.motion import Motion
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -119,3 +119,23 @@ def test_never_below_zero():
     found = held(JointFriction(stribeck_velocity=0.3), [2.0, -1.5, 0.5])
     assert found.viscous[1] == 0.0
     assert found.coulomb[1] > 0.0
+
+
+def test_powers_of_the_speed_hold_a_saturating_friction_better():
+    joint = JointFriction(saturation_velocity=0.4)
+    plain, powers = (held(joint, [2.0, 0.5], kept) for kept in ((), (POLYNOMIAL,)))
+    assert powers.error[1] < plain.error[1] / 3
+    speed = np.linspace(0.0, 100.0, 1000)
+    drag = powers.viscous[1] * speed + powers.drag[1] @ [speed**2, speed**3]
+    assert (drag >= 0.0).all(), "it opposes motion at every speed"
+    assert not powers.drag[[0, 2]].any()
+
+
+@pytest.mark.parametrize("shape", [{"stribeck_velocity": 0.3}, {"stribeck_velocity": 0.3, "sliding_length": 0.01}])
+def test_bristles_hold_breakaway_friction_and_memory(shape):
+    found = held(JointFriction(**shape), [2.0, 0.5, 1.5], (BRISTLE,))
+    assert found.bristle[1, 2:].tolist() == [2.0, 3.5, 0.3]
+    assert found.bristle[1, 0] == pytest.approx(3.5 / shape.get("sliding_length", 2e-4))
+    assert found.lost == {}
+    assert found.error.max() < 0.02 * found.rms[1]
+    assert not held(JointFriction(), [2.0, 0.5], (BRISTLE,)).bristle.any()

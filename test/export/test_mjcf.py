@@ -1,6 +1,7 @@
 """MJCF as MuJoCo loads it: the torque that was exported, friction and springs included."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import planar_arm
@@ -14,8 +15,10 @@ from dynid_ros.errors import ModelError
 from dynid_ros.export import mjcf_file
 from dynid_ros.export.export import export
 from dynid_ros.export.motion import Motion
+from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
+from dynid_ros.simulation import mjcf
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -114,6 +117,59 @@ def test_joints_and_motors(tmp_path):
     data.ctrl[:] = np.arange(7)
     mujoco.mj_forward(model, data)
     np.testing.assert_allclose(data.qfrc_actuator[dofs], np.arange(7))
+
+
+def servo_arm(**friction):
+    """Arm of three joints, the first of which has a servo."""
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    coefficients = np.tile([2.0, 0.5, *friction.pop("more", ())], 3)
+    arm = arm_of(robot, FrictionModel([JointFriction(**friction)] * 3), coefficients)
+    servo = ServoDrive(80.0, 3.0, 0.0254, 0.3, 0.1, 0.5, 2.0)
+    return replace(arm, servos={robot.joint_names[0]: servo})
+
+
+def test_servos_have_gains_limits_and_delays(tmp_path):
+    arm = servo_arm()
+    written = mjcf_file.write(arm, tmp_path / "arm.xml", Motion.sinusoids(arm.robot))
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
+    first, second = (model.actuator(name) for name in arm.robot.joint_names[:2])
+    assert (first.gainprm[0], first.biasprm[1], first.biasprm[2]) == (80.0, -80.0, -3.0)
+    assert first.forcerange[1] == arm.robot.limits.effort[0]
+    assert model.actuator_delay[first.id] == pytest.approx(0.0254)
+    assert (second.gainprm[0], second.biasprm[1]) == (1.0, 0.0)
+    assert "servos of joint_1, motors of the others" in written.holds[0]
+    assert any("3.5" in remark for remark in written.remarks)
+
+
+def test_an_old_mujoco_holds_less_and_says_so(tmp_path, monkeypatch):
+    for module in (mjcf_file, mjcf):
+        monkeypatch.setattr(module, "installed_version", lambda: (3, 4))
+    arm = servo_arm(stribeck_velocity=0.1, more=(1.5,))
+    written = mjcf_file.write(arm, tmp_path / "arm.xml", Motion.sinusoids(arm.robot))
+    text = (tmp_path / "arm.xml").read_text()
+    assert "delay" not in text
+    assert "dcmotor" not in text
+    assert any("cannot hold delays of commands of up to 25.4 ms; update to 3.5" in line for line in written.remarks)
+    assert any("stribeck of all joints" in line for line in written.remarks)
+
+
+@pytest.mark.skipif(mjcf.installed_version() < mjcf.BRISTLE_VERSION, reason="needs passive actuators with LuGre")
+def test_a_joint_with_breakaway_friction_sticks_and_slides(tmp_path):
+    robot = RobotModel.from_urdf(planar_arm.urdf(), gravity=(0.0, 0.0, 0.0))
+    friction = FrictionModel([JointFriction(stribeck_velocity=0.1, rotor_inertia=True)] * 3)
+    model = loaded(arm_of(robot, friction, np.tile([2.0, 0.5, 1.5, 0.2], 3)), tmp_path / "arm.xml")
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+    model.opt.timestep = 1e-3
+    data = mujoco.MjData(model)
+
+    def push(torque, seconds):
+        data.ctrl[0] = torque
+        mujoco.mj_step(model, data, round(seconds / model.opt.timestep))
+        return abs(data.qvel[0])
+
+    assert push(3.3, 1.0) < 1e-3, "3.5 N m hold it"
+    assert push(3.8, 0.5) > 0.2
+    assert push(3.3, 0.5) > 0.2, "2 N m and damping brake it in motion"
 
 
 def test_without_mujoco_it_says_so(monkeypatch):

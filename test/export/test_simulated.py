@@ -7,9 +7,10 @@ import link_experiment
 import numpy as np
 import planar_arm
 import pytest
+import servo_arms
 from command_line import refused, run
 
-from dynid_ros.identification import LinkIdentification
+from dynid_ros.identification import LinkIdentification, ServoIdentification
 from dynid_ros.model.friction import JointFriction
 
 pytest.importorskip("mujoco")
@@ -72,3 +73,41 @@ def test_without_mujoco_it_says_so(arguments, capsys, monkeypatch):
 def test_held_joints_are_refused(arguments, capsys):
     err = refused(capsys, *arguments, "--hold", "joint_3=0.3")
     assert "cannot be replayed" in err or "joint_3" in err
+
+
+@pytest.fixture(name="servo", scope="module")
+def fixture_servo(tmp_path_factory):
+    """A lever on a servo, its identification with a mass, and a motion that was not fitted."""
+    folder = tmp_path_factory.mktemp("servo")
+    arm = servo_arms.one(3)
+    (folder / "arm.urdf").write_text(servo_arms.ONE)
+    center = (0.2, 0.0, 0.0)
+    plain = servo_arms.record(arm, servo_arms.motion(arm, 20.0, 50.0))
+    loaded = servo_arms.record(arm, servo_arms.motion(arm, 20.0, 50.0), mass=0.2, center=center)
+    identification = ServoIdentification(arm.robot, reference_mass=0.2, reference_center=center)
+    identification.fit(plain, with_mass=[loaded]).save(folder / "identified.yaml")
+    servo_arms.record(arm, servo_arms.motion(arm, 10.0, 50.0)).write_npz(folder / "other.npz")
+    return folder
+
+
+def test_servos_follow_commands_in_closed_loop(servo, capsys, monkeypatch):
+    monkeypatch.chdir(servo)
+    model = ("--model", "identified.yaml", "--urdf", "arm.urdf", "--recording", "other.npz")
+    code, out, err = run(capsys, "validate", *model, "--output", "positions.csv", "--simulate", "--json")
+    assert code == 0, err
+    found = json.loads(out)["simulation"]
+    assert found["in_closed_loop"]
+    assert found["horizon"] * found["windows"] > 4.0
+    # The encoder's counts are 0.44 mrad RMS.
+    assert found["position_rms"]["exported"]["lift"] < 7e-4
+    assert found["position_rms"]["URDF"]["lift"] > 20 * found["position_rms"]["exported"]["lift"]
+    table = np.genfromtxt("positions.csv", delimiter=",", names=True)
+    off = table["lift_measured"] - table["lift_predicted"]
+    assert np.nanstd(off) == pytest.approx(found["position_rms"]["exported"]["lift"], rel=0.1)
+
+
+def test_servos_without_a_known_gain_are_refused(servo, arguments, capsys):
+    document = (servo / "identified.yaml").read_text()
+    (servo / "unknown.yaml").write_text(document.replace("in_torque", "in_counts"))
+    err = refused(capsys, *arguments, "--servos", servo / "unknown.yaml")
+    assert "unknown.yaml" in err

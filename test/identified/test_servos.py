@@ -1,6 +1,8 @@
 """Section `servos` of `identified.yaml`."""
 
-from dynid_ros.identified.servos import servo_entry
+import math
+
+from dynid_ros.identified.servos import servo_drives, servo_entry, servo_stiffness
 
 OVER_GAIN = {"delay": (0.02, 1e-4), "armature": (float("nan"), float("nan"))}
 
@@ -14,3 +16,16 @@ def test_unknown_numbers_are_null():
 
 def test_without_a_gain_no_number_is_in_torque():
     assert "in_torque" not in servo_entry(OVER_GAIN, {}, 9.0, {})
+
+
+def test_drives_are_the_servos_with_a_known_gain():
+    known = {"gain": (17.0, 0.1), "delay": (0.02, 1e-4), "viscous": (0.4, 0.01), "derivative": (0.2, 0.01)}
+    entries = {"lift": servo_entry(OVER_GAIN, known, 9.0, {}), "turn": servo_entry(OVER_GAIN, {}, 9.0, {})}
+    drives = servo_drives({"servos": entries})
+    assert servo_stiffness({"servos": entries}) == {"lift": 17.0}
+    lift = drives["lift"]
+    assert (lift.stiffness, lift.damping, lift.delay, lift.viscous) == (17.0, 0.2, 0.02, 0.4)
+    assert math.isnan(lift.armature)
+    entries["lift"]["in_torque"]["damping"] = 1.5
+    assert servo_drives({"servos": entries})["lift"].damping == 1.5
+    assert servo_drives({"servos": "nonsense"}) == servo_drives({}) == {}

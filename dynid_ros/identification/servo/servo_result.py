@@ -26,7 +26,7 @@ from dynid_ros.identification.servo.servo_runs import (
     with_known_gains,
 )
 from dynid_ros.identified.section import DOF, as_number
-from dynid_ros.identified.servos import servo_entry
+from dynid_ros.identified.servos import DAMPING_KEY, IN_TORQUE_KEY, servo_entry
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.parameter_words import prismatic_unit
@@ -407,6 +407,8 @@ class ServoResult(Result):
         section = {}
         for name, joint in self.joints.items():
             entry = servo_entry(joint.over_gain, joint.in_torque, joint.dof, joint.undetermined)
+            if joint.stiffness is not None:
+                entry[IN_TORQUE_KEY][DAMPING_KEY] = joint.damping
             entry["residual_rms"] = float(joint.rms)
             entry["base_parameters"] = [
                 {"expression": expression, "value": as_number(value), "std": as_number(error)}
