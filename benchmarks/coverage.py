@@ -19,6 +19,8 @@ the model's and rows are by the links' sensor: encoders, and cameras with noise 
 `--stiffer 6 --harmonics 4` the deflection is as small as that noise. Draws of which a remark says that intervals may
 not hold are counted as named, not as held.
 
+Gravity is judged by the moments that `identified.yaml` holds for gravity compensation.
+
 "width" is half an interval in parts of the RMS error: 1.96 is what one needs who knows it. Springs count where one was
 chosen; "missed" is how many there were that were not. Needs `pip install mujoco pytest example-robot-data`.
 """
@@ -41,18 +43,16 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import interval
 from dynid_ros.identification import FlexibleJointIdentification, LinkIdentification, LoadIdentification
 from dynid_ros.identification.flexible.flexible_identification import LOCAL_MINIMUM_TEXT
-from dynid_ros.identification.links.link_result import LinkResult
+from dynid_ros.identified.gravity import IdentifiedGravity
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS, MotorTorques
 from flexible_draws import draw as draw_flexible
-from whole_experiments import ARMS, GAIN_ERROR, SENSING, WholeExperiment, draw
+from whole_experiments import ARMS, GAIN_ERROR, SENSING, draw
 
 KINDS = ("links", "springs", "loads", "gravity")
 FLEXIBLE = ("stiffness", "motor_inertia", "motor_viscous", "viscous", "coulomb", "Iyy1")
 GOAL = (0.93, 0.97)
-MIN_REGRESSOR = 1e-6
-"""Largest entry of the regressor of a joint that gravity loads in this pose."""
 
 
 @dataclass
@@ -95,7 +95,9 @@ def measure(arm: str, known: bool, sensing: str, seed: int) -> Found:
         spring = np.array([name.startswith("spring ") for name in estimate.names])
         for kind, own in (("links", ~spring), ("springs", spring)):
             found.add(kind, [n for n, one in zip(estimate.names, own, strict=True) if one], intervals[own], truth[own])
-        found.add("gravity", list(experiment.robot.joint_names), *gravity_interval(experiment, links, seed))
+        gravity = IdentifiedGravity(experiment.robot, links.document())
+        moments = interval(gravity.moments, gravity.std, gravity.dof)
+        found.add("gravity", gravity.gravity.names, moments, gravity.gravity.project(experiment.links))
         having = {name for name, value in experiment.drives.items() if value and name.startswith("spring ")}
         found.missed = len(having - set(estimate.names))
         load = LoadIdentification(experiment.robot, links, torque_gain_error=GAIN_ERROR).fit(experiment.loaded)
@@ -103,25 +105,6 @@ def measure(arm: str, known: bool, sensing: str, seed: int) -> Found:
     except IdentificationError as error:
         found.refused = f"{arm}, {'known' if known else 'unknown'} friction, {sensing}, seed {seed}: {error}"
     return found
-
-
-def gravity_interval(experiment: WholeExperiment, links: LinkResult, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return 95 % intervals (n, 2) of gravity in a random pose, and the truth (n,); NaN without gravity."""
-    robot = experiment.robot
-    lower = np.maximum(robot.limits.lower, -np.pi)
-    upper = np.minimum(robot.limits.upper, np.pi)
-    pose = np.random.default_rng([31, seed]).uniform(lower, upper)
-    regressor = robot.gravity_regressor(pose[None])[0]
-    columns = np.asarray(links.base.columns)
-    inertial = columns < regressor.shape[1]
-    reduced = np.zeros((robot.n_joints, len(columns)))
-    reduced[:, inertial] = regressor[:, columns[inertial]]
-    estimate = links.base_parameters
-    value = reduced @ estimate.values
-    error = np.sqrt(np.sum(reduced @ estimate.covariance * reduced, axis=1))
-    known = np.abs(regressor).max(axis=1) > MIN_REGRESSOR
-    intervals = interval(value, np.where(known, error, np.nan), estimate.dof.min())
-    return intervals, robot.gravity_torque(pose[None], experiment.links)[0]
 
 
 def flexible(conditions: dict, seed: int) -> Found:

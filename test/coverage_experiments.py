@@ -9,6 +9,7 @@ import numpy as np
 from clean_recordings import arm
 from scipy.signal import lfilter
 
+from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import JointFriction
@@ -25,6 +26,8 @@ NOISE = (0.01, 0.02)
 ENCODER = 1e-5
 MIN_STAMP_STEP = 1e-6
 """Of noisy stamps, s."""
+MIN_SHARE = 1e-9
+"""Smallest entry of a regressor that is not rounding."""
 ENCODER_STEP = 2 * np.pi / 2**19
 
 
@@ -88,6 +91,22 @@ class Experiment:
         unknown = np.isnan(values)
         mixed = np.any(base.combinations[:, unknown] != 0, axis=1)
         return np.where(mixed, np.nan, base.project(np.nan_to_num(values)))
+
+
+def gravity_estimate(links: LinkResult, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return gravity (M, n) by the base parameters in poses (M, n), its standard errors and degrees of freedom.
+
+    As in the file of an identification, the degrees of freedom are the fewest of the parameters that take part.
+    """
+    estimate = links.base_parameters
+    regressor = links.robot.gravity_regressor(poses)
+    columns = np.asarray(links.base.columns)
+    inertial = columns < regressor.shape[2]
+    shares = np.zeros((*regressor.shape[:2], len(columns)))
+    shares[:, :, inertial] = regressor[:, :, columns[inertial]]
+    error = np.sqrt(np.einsum("mjk,kl,mjl->mj", shares, estimate.covariance, shares))
+    dof = np.where(np.abs(shares) > MIN_SHARE, estimate.dof, np.inf).min(axis=2)
+    return shares @ estimate.values, error, dof
 
 
 def draw(conditions: Conditions, rng: np.random.Generator, gravity: np.ndarray | None = None) -> Experiment:
