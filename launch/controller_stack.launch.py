@@ -11,8 +11,7 @@ controller manager is in config/controllers/<route>.yaml, how and what to check 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-from dynid_ros.nodes.shared.controller_spawner import spawn_controllers
-from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes
+from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes, spawn_controllers
 
 SPAWN = DeclareLaunchArgument(
     "spawn",

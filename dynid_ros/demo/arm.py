@@ -15,10 +15,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.demo.calls import ServiceCaller, spin_for, spin_until
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.robot_description import robot_model
-from dynid_ros.nodes.shared.topics import LATCHED
+from dynid_ros.nodes.shared.topics import LATCHED, CommandTopic
 from dynid_ros.recording import Recording
 
 SPEED_FRACTION = 0.6

@@ -13,7 +13,7 @@ from rclpy.parameter import Parameter
 from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.command_topic import UNKNOWN_NAME, node_of
+from dynid_ros.nodes.shared.topics import UNKNOWN_NAME, node_of
 
 MAX_SPIN_S = 0.1
 """Longest time of one spin, after which conditions are checked."""

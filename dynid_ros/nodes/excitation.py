@@ -26,14 +26,12 @@ from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
 from dynid_ros.excitation.fourier_search import Candidate
 from dynid_ros.excitation.parallel_search import Enough, Progress
-from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design
-from dynid_ros.nodes.experiment.safety import Safety
+from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design, Safety
 from dynid_ros.nodes.experiment.trajectory_execution import REQUESTED, Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import declare
-from dynid_ros.nodes.shared.process import Background, answer_later, run_undisturbed
+from dynid_ros.nodes.shared.process import Background, SteadyThread, answer_later, run_undisturbed
 from dynid_ros.nodes.shared.robot_description import robot_model
-from dynid_ros.nodes.shared.steady_thread import SteadyThread
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.trajectories import Trajectory, check_start
 

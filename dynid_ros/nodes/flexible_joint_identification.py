@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid_ros.jobs.flexible_joints import choose_run, marker_links
-from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
+from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.recording import Recording

@@ -48,8 +48,7 @@ from dynid_ros.nodes.compensation.loop import WATCH_PERIOD_S, CompensationLoop
 from dynid_ros.nodes.compensation.status import CompensationStatus
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import declare, refresh_values
-from dynid_ros.nodes.shared.process import answer, run_undisturbed
-from dynid_ros.nodes.shared.steady_thread import SteadyThread, steady_timer
+from dynid_ros.nodes.shared.process import SteadyThread, answer, run_undisturbed, steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
 
 NodeType = TypeVar("NodeType", bound=LifecycleNode)

@@ -32,9 +32,8 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Sta
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.load_topic import LOAD_TOPIC, LoadListener
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
-from dynid_ros.nodes.shared.process import run
+from dynid_ros.nodes.shared.process import run, steady_timer
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description, with_group_ends
-from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import RawSubscription
 from dynid_ros.report.drawing import DARK, LIGHT
 

@@ -1,6 +1,6 @@
 """Node that turns a recording into links and friction: `~/identify` in, `~/result` and files out."""
 
-from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
+from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.process import run
 
 PARAMETERS = parameters_of_kind("links")

@@ -15,8 +15,7 @@ from std_srvs.srv import Trigger
 from dynid_ros.errors import RecordingError
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, robot_name, silence
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
-from dynid_ros.nodes.shared.process import answer, run_undisturbed
-from dynid_ros.nodes.shared.steady_thread import SteadyThread, locked, steady_timer
+from dynid_ros.nodes.shared.process import SteadyThread, answer, locked, run_undisturbed, steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.bag_writer import BagWriter, ReceptionTime
 

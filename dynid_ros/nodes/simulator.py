@@ -14,16 +14,14 @@ from std_srvs.srv import SetBool, Trigger
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.diagnostics import OK, WARN, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import declare
-from dynid_ros.nodes.shared.process import answer, run
+from dynid_ros.nodes.shared.process import answer, run, steady_timer
 from dynid_ros.nodes.shared.robot_description import robot_description
-from dynid_ros.nodes.shared.steady_thread import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
-from dynid_ros.nodes.simulated_arm.camera import SimulatorCamera
-from dynid_ros.nodes.simulated_arm.controllers import Controllers
-from dynid_ros.nodes.simulated_arm.hardware import STATES_TOPIC, HardwareTopics
+from dynid_ros.nodes.simulated_arm.controllers import STATES_TOPIC, Controllers, HardwareTopics
 from dynid_ros.nodes.simulated_arm.parameters import (
     PARAMETERS,
     SENSOR_PARAMETERS,
+    SimulatorCamera,
     load_parameters,
     make_arm,
     make_sensors,

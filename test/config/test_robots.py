@@ -13,7 +13,7 @@ from rclpy.context import Context  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes import module_of  # noqa: E402
-from dynid_ros.nodes.experiment.safety import Safety  # noqa: E402
+from dynid_ros.nodes.experiment.design import Safety  # noqa: E402
 from dynid_ros.nodes.shared.parameters import declare  # noqa: E402
 from dynid_ros.recording.effort import EffortConvention  # noqa: E402
 

@@ -98,7 +98,7 @@ def write_result_report(path, result, recordings, validations):
 """
 NODE = '''"""Node that turns a recording into the bias of each joint."""
 
-from dynid_ros.nodes.identification.identification_node import IdentificationNode, parameters_of_kind
+from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.process import run
 
 PARAMETERS = parameters_of_kind("bias")

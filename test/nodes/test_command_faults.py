@@ -21,8 +21,8 @@ from std_srvs.srv import SetBool  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
-from dynid_ros.nodes.shared.command_topic import DDS_LEASE_S  # noqa: E402
 from dynid_ros.nodes.shared.process import answer  # noqa: E402
+from dynid_ros.nodes.shared.topics import DDS_LEASE_S  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402
 
 EFFORTS, TRAJECTORIES = compensation_bench.EFFORT_TOPIC, excitation_bench.TOPIC

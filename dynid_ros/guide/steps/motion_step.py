@@ -8,8 +8,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import Action, move
 from dynid_ros.guide.context import SLOW_FRACTION, Context, update
 from dynid_ros.guide.panel import plain_markdown
-from dynid_ros.nodes.experiment.design import LIMITS, WORKSPACE
-from dynid_ros.nodes.experiment.safety import Safety
+from dynid_ros.nodes.experiment.design import LIMITS, WORKSPACE, Safety
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
 from dynid_ros.report.motion_use import MotionUse
 from dynid_ros.trajectories import Trajectory

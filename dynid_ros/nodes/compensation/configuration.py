@@ -32,7 +32,7 @@ from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU_PARAMETERS, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.controller_plan import ControllerPlan
+from dynid_ros.nodes.compensation.controller_state import ControllerPlan
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint, ReadModel
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands

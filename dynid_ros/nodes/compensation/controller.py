@@ -9,7 +9,7 @@ from rclpy.node import Node
 from dynid_ros.control import JointSettings, MeasuredEffort
 from dynid_ros.control.acting_torque import acting_scale
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation.output_watch import ControllerOutput
+from dynid_ros.nodes.compensation.controller_state import ControllerOutput
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, ForwardedEffort, TrajectoryEffort
 from dynid_ros.nodes.shared.controllers import (
     ACCEPTED_GOAL,

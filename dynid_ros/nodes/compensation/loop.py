@@ -14,7 +14,7 @@ from dynid_ros.control.servo_offset import SetpointWatch
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.base_imu import CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.controller_plan import ControllerPlan
+from dynid_ros.nodes.compensation.controller_state import ControllerPlan
 from dynid_ros.nodes.compensation.inputs import (
     CompensationLinks,
     CompensationLoad,
@@ -23,8 +23,8 @@ from dynid_ros.nodes.compensation.inputs import (
     ReadModel,
 )
 from dynid_ros.nodes.compensation.ros2_control import EffortCommands
-from dynid_ros.nodes.shared.command_topic import publishers_of
-from dynid_ros.nodes.shared.steady_thread import locked, steady_timer
+from dynid_ros.nodes.shared.process import locked, steady_timer
+from dynid_ros.nodes.shared.topics import publishers_of
 
 WATCH_PERIOD_S = 0.01
 """Period of the check for faults, s."""

@@ -11,8 +11,8 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.errors import ControlError
-from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
+from dynid_ros.nodes.shared.topics import CommandTopic
 
 NEWEST_ONLY = QoSProfile(depth=1)
 HOLD_DURATION = Duration(seconds=1e6).to_msg()

@@ -13,9 +13,8 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.command_topic import publishers_of
 from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
-from dynid_ros.nodes.shared.topics import UnservedGroup, waiting_messages
+from dynid_ros.nodes.shared.topics import UnservedGroup, publishers_of, waiting_messages
 from dynid_ros.trajectories import MotionLimits
 
 STATE_TIMEOUT_S = 1.0

@@ -18,9 +18,8 @@ from rclpy.task import Future
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.command_topic import CommandTopic
 from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, RUNNING_GOAL, goal_statuses, message_type
-from dynid_ros.nodes.shared.topics import LATCHED, UnservedGroup, waiting_messages
+from dynid_ros.nodes.shared.topics import LATCHED, CommandTopic, UnservedGroup, waiting_messages
 
 ACTION = "action"
 TOPIC = "topic"

@@ -14,7 +14,7 @@ from rclpy.parameter import parameter_value_to_python
 from rclpy.task import Future
 
 from dynid_ros.errors import ControlError
-from dynid_ros.nodes.shared.steady_thread import steady_timer
+from dynid_ros.nodes.shared.process import steady_timer
 from dynid_ros.nodes.shared.topics import LATCHED
 
 UNKNOWN = "unknown"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
-from dynid_ros.nodes.shared.steady_thread import steady_timer
+from dynid_ros.nodes.shared.process import steady_timer
 
 OK = DiagnosticStatus.OK
 WARN = DiagnosticStatus.WARN

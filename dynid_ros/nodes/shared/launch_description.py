@@ -6,7 +6,10 @@ an arm that moves unexpectedly is worse than one that stands still. The death of
 launch. The launch continues, because it may contain the driver.
 """
 
+from __future__ import annotations
+
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -23,6 +26,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
+from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.nodes import NAMES, module_of
 from dynid_ros.nodes.shared.parameters import NodeParameter, coerce_type
 
@@ -69,6 +73,10 @@ ROS2_LAUNCH_ARGUMENTS = {"launch-prefix", "launch-prefix-filter"}
 """Arguments that `ros2 launch` adds for its own options."""
 LAUNCH_ROS_CONFIGURATIONS = {"ros_namespace", "ros_remaps", "global_params"}
 """Launch configurations that actions of launch_ros set for the nodes."""
+
+EFFORT_CONTROLLER = "forward_effort_controller"
+SPAWNED_ROUTES = ("effort", "feedforward")
+"""Routes that use this controller."""
 
 
 def refuse_unknown(arguments: Iterable[DeclareLaunchArgument]) -> OpaqueFunction:
@@ -266,3 +274,48 @@ def _argument(parameter: NodeParameter, text: str) -> dict[str, Any]:
         return {parameter.name: coerce_type(default, given)}
     except (ValueError, yaml.YAMLError) as error:
         raise DynidError(f"launch argument {parameter.name}:={text}: expected {error}") from error
+
+
+def spawn_controllers(context: LaunchContext) -> list[Action]:
+    """Return the process that loads the effort controller of the route, inactive; nothing unless `spawn` is true.
+
+    Args:
+        context: launch arguments `spawn`, `route` and `model_file`, and those of all launch files.
+
+    Returns:
+        The process of the spawner, in the namespace of the nodes.
+
+    Raises:
+        DynidError: the route has no such controller, or the joints are not known.
+    """
+    given = context.launch_configurations
+    if given["spawn"] != "true":
+        return []
+    if given["route"] not in SPAWNED_ROUTES:
+        raise DynidError(
+            f"spawn:=true is for the routes {' and '.join(SPAWNED_ROUTES)}; route {given['route']} uses the controller "
+            "that moves the arm, see docs/controllers.md"
+        )
+    if not given["model_file"]:
+        raise DynidError("spawn:=true takes the joints from the model; give model_file:=<identified.yaml>")
+    joints = load_identified(given["model_file"])["robot"]["joints"]
+    file = write_controller_parameters(given["route"], joints)
+    return [
+        Node(
+            package="controller_manager",
+            executable="spawner",
+            arguments=[EFFORT_CONTROLLER, "--inactive", "--param-file", str(file)],
+            parameters=[clock_of(given)],
+            **process_options(given),
+        )
+    ]
+
+
+def write_controller_parameters(route: str, joints: list[str]) -> Path:
+    """Write the parameters of the effort controller of a route for these joints into a temporary file."""
+    shipped: dict[str, Any] = yaml.safe_load(share_path(f"config/controllers/{route}.yaml").read_text(encoding="utf-8"))
+    section = shipped["/**"][EFFORT_CONTROLLER]
+    section["ros__parameters"]["joints"] = list(joints)
+    path = Path(tempfile.mkdtemp(prefix="dynid_controllers_")) / f"{route}.yaml"
+    path.write_text(yaml.safe_dump({"/**": {EFFORT_CONTROLLER: section}}, allow_unicode=True), encoding="utf-8")
+    return path

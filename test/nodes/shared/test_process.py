@@ -13,15 +13,15 @@ from dynid_ros.nodes.shared.process import ros_process
 PROGRAM = """
 import time
 from rclpy.node import Node
-from dynid_ros.nodes.shared import process, steady_thread
+from dynid_ros.nodes.shared import process
 
-steady_thread.THREAD_END_TIMEOUT_S = 0.2
+process.THREAD_END_TIMEOUT_S = 0.2
 
 
 class Working(Node):
     def __init__(self):
         super().__init__("working")
-        self.steady = steady_thread.SteadyThread(self, self.work, 0.01)
+        self.steady = process.SteadyThread(self, self.work, 0.01)
 
     def work(self):
         print("works", flush=True)
@@ -57,14 +57,13 @@ STUCK = """
 import ctypes
 
 import dynid_ros.nodes.shared.process as process
-from dynid_ros.nodes.shared import steady_thread
 from rclpy.node import Node
 
 
 class Stuck(Node):
     def __init__(self):
         super().__init__("stuck")
-        self.steady = steady_thread.SteadyThread(self, lambda: None, 0.01)
+        self.steady = process.SteadyThread(self, lambda: None, 0.01)
         self.create_timer(0.1, lambda: print("spins", flush=True))
 
     def end(self):

@@ -24,8 +24,11 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.recorder import Recorder  # noqa: E402
 from dynid_ros.nodes.shared.parameters import NodeParameter  # noqa: E402
-from dynid_ros.nodes.simulated_arm.camera import camera_of  # noqa: E402
-from dynid_ros.nodes.simulated_arm.parameters import PARAMETERS, make_arm  # noqa: E402
+from dynid_ros.nodes.simulated_arm.parameters import (  # noqa: E402
+    PARAMETERS,
+    camera_of,
+    make_arm,
+)
 from dynid_ros.recording import Recording  # noqa: E402
 from dynid_ros.simulation import demo_arm_urdf, tabled_arm  # noqa: E402
 

@@ -18,7 +18,7 @@ from std_msgs.msg import String  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
-from dynid_ros.nodes.simulated_arm.hardware import with_hardware  # noqa: E402
+from dynid_ros.nodes.simulated_arm.controllers import with_hardware  # noqa: E402
 from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

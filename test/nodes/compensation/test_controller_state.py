@@ -1,0 +1,159 @@
+"""The reference of a position controller as a plan, and the settings under which it is followed."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import planar_arm
+import pytest
+
+pytest.importorskip("rclpy")
+import math
+
+from builtin_interfaces.msg import Time
+from std_msgs.msg import Header
+from trajectory_msgs.msg import JointTrajectoryPoint
+
+from dynid_ros.control import JointSettings
+from dynid_ros.control.planned_motion import PlannedMotion
+from dynid_ros.errors import ControlError
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.compensation import controller_plan
+from dynid_ros.nodes.compensation.configuration import PARAMETERS, joint_settings, read_arm
+from dynid_ros.nodes.compensation.controller_state import (
+    MAX_COMMAND_DELAY_S,
+    MAX_DEVIATION_FRACTION,
+    MIN_DEVIATION_S,
+    OutputWatch,
+)
+
+JOINTS = JointSettings.from_robot(RobotModel.from_urdf(planar_arm.urdf()), fault_ramp_time=0.5, planned_scale=[1.0])
+NAMES = list(planar_arm.JOINTS)
+
+OUTPUT_WATCH_NAMES, LIMITS = ("shoulder", "elbow"), (100.0, 20.0)
+PERIOD = 0.004
+
+
+@pytest.fixture
+def plan():
+    return PlannedMotion(JOINTS)
+
+
+def state(names=NAMES, **fields):
+    """As `control_msgs/JointTrajectoryControllerState`."""
+    motion = {"positions": [0.1, 0.2, 0.3], "velocities": [1.0, 2.0, 3.0]} | fields
+    header = Header(stamp=Time(sec=5))
+    return SimpleNamespace(header=header, joint_names=names, reference=JointTrajectoryPoint(**motion))
+
+
+def test_joints_in_another_order_are_found_by_name(plan):
+    controller_plan.ControllerPlan(None, "jtc", plan).on_state(state(NAMES[::-1]))
+    assert not plan.problem
+    assert plan._sample[2] == [0.3, 0.2, 0.1]
+    assert plan._sample[3] == [3.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "message", [state(velocities=[]), state(positions=[0.1]), state(["joint_1", "joint_2", "joint_9"])]
+)
+def test_a_reference_that_lacks_joints_or_velocities_is_no_plan(plan, message):
+    controller_plan.ControllerPlan(None, "jtc", plan).on_state(message)
+    assert plan.problem.startswith("jtc/controller_state has no ")
+
+
+@pytest.mark.parametrize(("controller", "message"), [("", "set position_controller"), ("jtc", "control_msgs is not")])
+def test_without_a_source_of_a_plan_it_is_refused(plan, controller, message, monkeypatch):
+    monkeypatch.setattr(controller_plan, "message_type", lambda *_: None)
+    source = controller_plan.ControllerPlan(None, controller, plan)
+    with pytest.raises(ControlError, match=message):
+        source.use(JOINTS, follows_setpoint=False)
+    source.use(JOINTS, follows_setpoint=True)
+    assert plan.is_setpoint
+    source.use(replace(JOINTS, planned_scale=(0.0,) * 3), follows_setpoint=False)
+
+
+def test_a_motion_without_links_is_refused(tmp_path):
+    path = planar_arm.write(tmp_path / "identified.yaml", planar_arm.document())
+    values = {parameter.name: parameter.default for parameter in PARAMETERS}
+    chosen = SimpleNamespace(**values | {"model_file": str(path), "motion_scale": [1.0]})
+    arm = read_arm(chosen, planar_arm.urdf())
+    with pytest.raises(ControlError, match=r"needs the links of .*identified.yaml"):
+        joint_settings(chosen, arm)
+    chosen.motion_scale = [0.0]
+    assert joint_settings(chosen, arm).planned_scale == (0.0,) * 3
+
+
+def first_problem(seconds, sent, put_out, sent_every=1):
+    """Time, s, at which they are said to part, and the words; None: never."""
+    watch = OutputWatch(OUTPUT_WATCH_NAMES, LIMITS)
+    for number in range(round(seconds / PERIOD)):
+        time = number * PERIOD
+        if number % sent_every == 0:
+            watch.sent(time, sent(time))
+        if problem := watch.seen(time, put_out(time)):
+            return time, problem
+    return None
+
+
+def ramp(time):
+    return [200.0 * time, -40.0 * time]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.004, 0.05, MAX_COMMAND_DELAY_S])
+def test_a_delay_is_no_difference(delay):
+    assert first_problem(1.0, ramp, lambda time: ramp(max(time - delay, 0.0))) is None
+
+
+def test_nor_are_few_commands():
+    assert first_problem(1.0, ramp, lambda time: ramp(time // 0.1 * 0.1), sent_every=25) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "found"), [(0.9 * MAX_DEVIATION_FRACTION, False), (1.1 * MAX_DEVIATION_FRACTION, True)]
+)
+@pytest.mark.parametrize("joint", [0, 1])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_difference_beyond_the_part_of_the_limit_is_found(part, found, joint, sign):
+    def put_out(_time):
+        output = [-50.0, 5.0]
+        output[joint] += sign * part * LIMITS[joint]
+        return output
+
+    problem = first_problem(1.0, lambda _: [-50.0, 5.0], put_out)
+    assert (problem is not None) == found
+    if problem:
+        assert problem[0] == pytest.approx(MIN_DEVIATION_S, abs=2 * PERIOD)
+        assert f"joint '{OUTPUT_WATCH_NAMES[joint]}' gets" in problem[1]
+
+
+def test_an_effort_that_is_dropped_is_found_in_time():
+    time, words = first_problem(2.0, lambda _: [-50.0, 5.0], lambda time: [-50.0, 5.0] if time < 1.0 else [0.0, 0.0])
+    assert time == pytest.approx(1.0 + MIN_DEVIATION_S, abs=2 * PERIOD)
+    assert words == "joint 'shoulder' gets 0 N m (N), not the -50 that were sent"
+
+
+def test_one_that_comes_back_within_the_grace_is_none():
+    def put_out(time):
+        return [0.0, 0.0] if (time % 0.2) < 0.9 * MIN_DEVIATION_S else [-50.0, 5.0]
+
+    assert first_problem(2.0, lambda _: [-50.0, 5.0], put_out) is None
+
+
+@pytest.mark.parametrize("output", [[math.nan, 5.0], [-50.0], []])
+def test_what_is_no_number_or_missing_is_no_agreement(output):
+    assert first_problem(1.0, lambda _: [-50.0, 5.0], lambda _: output) is not None
+
+
+def test_without_commands_nothing_is_compared():
+    watch = OutputWatch(OUTPUT_WATCH_NAMES, LIMITS)
+    assert not any(watch.seen(0.1 * n, [50.0, 5.0]) for n in range(10))
+    watch.sent(1.0, [0.0, 0.0])
+    watch.clear()
+    assert not any(watch.seen(1.0 + 0.1 * n, [50.0, 5.0]) for n in range(10))
+
+
+def test_two_samples_are_not_enough():
+    watch = OutputWatch(OUTPUT_WATCH_NAMES, LIMITS)
+    watch.sent(0.0, [0.0, 0.0])
+    assert not watch.seen(0.2, [50.0, 5.0])
+    assert not watch.seen(0.5, [50.0, 5.0])
+    assert watch.seen(0.6, [50.0, 5.0])
