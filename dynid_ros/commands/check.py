@@ -10,10 +10,9 @@ from dynid_ros.commands.answers import Answer, finding_document
 from dynid_ros.commands.options import add_output, add_parameters, add_recordings, add_robot
 from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import joint_gains, read_recordings, read_robot
-from dynid_ros.jobs.load_change import check_with_load
+from dynid_ros.jobs.judging import check_with_load, judge, quality_screen, unseen_friction
 from dynid_ros.jobs.parameter_file import robot_parameters, update_parameter_file
-from dynid_ros.jobs.progress import progress
-from dynid_ros.jobs.screen import Screen
+from dynid_ros.jobs.screen import Screen, progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction_terms import friction_terms
 from dynid_ros.recording import Recording
@@ -112,8 +111,6 @@ class JudgedMotion(NamedTuple):
 
 def judge_for_check(robot: RobotModel, source: list[Recording] | Path, friction: str | None) -> JudgedMotion:
     """Judge recordings, or a planned motion; recordings that cannot be judged are not enough."""
-    from dynid_ros.jobs.judging import judge, quality_screen, unseen_friction  # noqa: PLC0415  # only --motion needs it
-
     terms = friction_terms(friction or "auto")
     try:
         quality = judge(robot, source)

@@ -10,8 +10,8 @@ import numpy as np
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_link_states, add_output, add_recordings, add_robot, add_servos
 from dynid_ros.errors import IdentifiedFileError, ModelError, RecordingError
+from dynid_ros.identified.flexible_joints import predicts_torsion
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.identified.torsion import predicts_torsion
 from dynid_ros.jobs.inputs import given_robot, read_recordings
 from dynid_ros.jobs.prediction import predict, predict_torsion, write_table
 from dynid_ros.jobs.screen import Screen

@@ -5,9 +5,187 @@ from collections.abc import Callable, Sequence
 
 from dynid_ros.control.compensator_settings import JointSettings
 from dynid_ros.control.joint_feedback import JointFeedback
-from dynid_ros.control.joint_motion import JointMotion
-from dynid_ros.control.planned_motion import PlannedMotion
+from dynid_ros.control.joint_states import JointMotion
 from dynid_ros.control.rest_friction import RestFriction
+
+MAX_PLAN_AGE_S = 0.1
+"""Largest age of a sample of the plan, s."""
+FADE_OUT_S = 0.2
+"""Time in which the torque fades out after the plan ends or contradicts itself, s."""
+FADE_IN_S = 0.2
+"""Time in which the torque fades in, s."""
+MIN_CONSISTENT_S = 0.2
+"""Time for which a plan must be consistent after a contradiction, s."""
+PLAN_FILTER_S = 0.004
+"""Time constant of the low-pass of the torque, s; steps of a planned acceleration excite the arm less."""
+MAX_VELOCITY_EXCESS = 1.1
+"""Largest planned velocity as a multiple of the joint's velocity limit."""
+MAX_VELOCITY_ERROR = 0.5
+"""Largest difference between planned velocity and slope of the planned position, as a fraction of the limit."""
+MAX_POSITION_STEP = 1e-4
+"""Largest step of the planned position that counts as rounding, rad (m)."""
+UNLIMITED_VELOCITY = 2.0
+"""Velocity limit of joints without one in that comparison, rad/s (m/s)."""
+MAX_TRACKING_ERROR = 0.2
+"""Largest distance of the arm from the plan, rad (m); beyond it the arm does something else."""
+
+MIN_PLANNED_SPEED = 0.01
+"""Planned speed above which the arm moves as planned and not by itself, rad/s (m/s)."""
+
+PlannedTorque = Callable[[Sequence[float], Sequence[float], Sequence[float], Sequence[float]], Sequence[float]]
+"""Function from positions, velocities, accelerations and gravity torque to the torque of a motion."""
+
+
+class PlannedMotion:
+    """Torque of a planned motion, which a controller reports sample by sample.
+
+    The plan is extrapolated to the time at which the torque acts. The torque passes a low-pass, and is limited to a
+    fraction of each joint's torque limit. It fades out where no sample came for `MAX_PLAN_AGE_S`, and where the plan is
+    inconsistent: not finite, beyond limits, with positions that do not follow its velocities, or far from the arm.
+
+    Args:
+        joints: limits of the joints, and factors on the torque.
+
+    Attributes:
+        joints: see Args.
+        is_setpoint: whether the plan is the desired pose of this package, not that of a controller.
+        problem: reason why the plan is not followed; empty while it is.
+        speed: (n,) speeds of the plan that is followed, rad/s (m/s).
+    """
+
+    def __init__(self, joints: JointSettings) -> None:
+        self.is_setpoint = False
+        self.problem = "no plan has come yet"
+        self.joints = joints
+        n = len(joints.names)
+        self.speed = [0.0] * n
+        self._sample: tuple[float, float, list[float], list[float], list[float]] | None = None
+        self._good_since = -math.inf
+        self._wanted = [0.0] * n
+        self._filtered = [0.0] * n
+        self._weight = 0.0
+        self._time = -math.inf
+
+    @property
+    def moves(self) -> bool:
+        """Whether a plan is followed that moves a joint."""
+        return max(self.speed) > MIN_PLANNED_SPEED
+
+    def report(
+        self,
+        now: float,
+        position: Sequence[float],
+        velocity: Sequence[float],
+        acceleration: Sequence[float] | None = None,
+        stamp: float | None = None,
+    ) -> None:
+        """Take a sample of the plan.
+
+        Args:
+            now: arrival, s of the steady clock.
+            position: (n,) rad (m).
+            velocity: (n,) rad/s (m/s).
+            acceleration: (n,) rad/s² (m/s²); None or not finite: the velocities are differentiated.
+            stamp: time of the sample, s of the controller's clock; None: unknown.
+        """
+        at = now if stamp is None else stamp
+        before = self._sample
+        step = at - before[0] if before else math.inf
+        if before and step == 0.0:
+            return
+        if before and not 0.0 < step < MAX_PLAN_AGE_S:
+            before = None
+        self.problem = self._contradiction(position, velocity, before, step)
+        if self.problem:
+            self._sample = None
+            self._good_since = math.inf
+            return
+        if math.isinf(self._good_since):
+            self._good_since = now
+        if acceleration is None or not all(map(math.isfinite, acceleration)):
+            acceleration = [0.0] * len(position)
+            if before:
+                acceleration = [(new - old) / step for new, old in zip(velocity, before[3], strict=True)]
+        self._sample = (at, now, list(position), list(velocity), list(acceleration))
+
+    def refuse(self, problem: str) -> None:
+        """Reject a sample that is no plan of these joints."""
+        self.problem = problem
+        self._sample = None
+        self._good_since = math.inf
+
+    def torque(
+        self,
+        now: float,
+        position: Sequence[float],
+        gravity: Sequence[float],
+        motion_torque: PlannedTorque | None,
+        delay: float,
+    ) -> list[float]:
+        """Return the torque (n,), N m (N).
+
+        Args:
+            now: s of the steady clock.
+            position: (n,) measured positions, rad (m).
+            gravity: (n,) gravity torque, N m (N).
+            motion_torque: torque of a motion without gravity; None: the plan is not followed.
+            delay: time until the torque acts, s.
+        """
+        elapsed = min(max(now - self._time, 0.0), FADE_IN_S)
+        self._time = now
+        follows = motion_torque is not None and any(self.joints.planned_scale) and self._follows(now, position)
+        if follows and self._sample is not None and motion_torque is not None:
+            ahead = min(now - self._sample[1], MAX_PLAN_AGE_S) + delay + PLAN_FILTER_S
+            q, v, a = self._sample[2:]
+            v = [velocity + ahead * change for velocity, change in zip(v, a, strict=True)]
+            q = [value + ahead * velocity for value, velocity in zip(q, v, strict=True)]
+            torque = motion_torque(q, v, a, gravity)
+            rows = zip(self.joints.planned_scale, torque, self.joints.planned_torque, strict=True)
+            self._wanted = [min(max(factor * value, -limit), limit) for factor, value, limit in rows]
+            self.speed = [abs(velocity) for velocity in v]
+        else:
+            self.speed = [0.0] * len(position)
+        change = elapsed / FADE_IN_S if follows else -elapsed / FADE_OUT_S
+        self._weight = min(max(self._weight + change, 0.0), 1.0)
+        share = 1.0 - math.exp(-elapsed / PLAN_FILTER_S)
+        self._filtered = [old + share * (new - old) for old, new in zip(self._filtered, self._wanted, strict=True)]
+        return [self._weight * value for value in self._filtered]
+
+    def _follows(self, now: float, position: Sequence[float]) -> bool:
+        """Return whether the plan is fresh, consistent, and near the arm."""
+        if self._sample is None:
+            return False
+        age = now - self._sample[1]
+        if age > MAX_PLAN_AGE_S:
+            self.refuse(f"no sample of the plan for {age:.2f} s")
+            return False
+        for name, planned, measured in zip(self.joints.names, self._sample[2], position, strict=True):
+            if abs(planned - measured) > MAX_TRACKING_ERROR:
+                self.refuse(f"joint '{name}' is at {measured:.3f}, and its plan at {planned:.3f}")
+                return False
+        return now - self._good_since >= MIN_CONSISTENT_S
+
+    def _contradiction(
+        self,
+        position: Sequence[float],
+        velocity: Sequence[float],
+        before: tuple[float, float, list[float], list[float], list[float]] | None,
+        step: float,
+    ) -> str:
+        """Return why a sample is inconsistent; empty if it is consistent."""
+        joints = self.joints
+        for i, (name, q, v, limit) in enumerate(zip(joints.names, position, velocity, joints.velocity, strict=True)):
+            if not (math.isfinite(q) and math.isfinite(v)):
+                return f"the plan of joint '{name}' is {q}, {v}; expected finite numbers"
+            if not joints.lower[i] <= q <= joints.upper[i] or abs(v) > MAX_VELOCITY_EXCESS * limit:
+                return f"the plan of joint '{name}' is beyond its limits: position {q:.3f}, velocity {v:.3f}"
+            if before is None:
+                continue
+            jump = q - before[2][i] - 0.5 * (v + before[3][i]) * step
+            allowed = MAX_VELOCITY_ERROR * (limit if math.isfinite(limit) else UNLIMITED_VELOCITY) * step
+            if abs(jump) > allowed + MAX_POSITION_STEP:
+                return f"the plan of joint '{name}' jumps by {jump:.4f} against its velocity of {v:.3f}"
+        return ""
 
 
 class AddedTorques:

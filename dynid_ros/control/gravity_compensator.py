@@ -5,12 +5,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from dynid_ros.control.added_torques import AddedTorques
-from dynid_ros.control.arm_hold import ArmHold
 from dynid_ros.control.compensator_settings import JointSettings, Timing
-from dynid_ros.control.descent import Descent
+from dynid_ros.control.descent import ArmHold, Descent
 from dynid_ros.control.joint_feedback import JointFeedback
-from dynid_ros.control.joint_motion import JointMotion
-from dynid_ros.control.joint_state_check import JointStateCheck
+from dynid_ros.control.joint_states import JointMotion, JointStateCheck
 from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MotionWatch, Verdict, explain, pushes
 from dynid_ros.control.torque_ramp import LOAD_CHANGE_S, TorqueRamp
 from dynid_ros.errors import ControlError

@@ -20,6 +20,11 @@ MIN_SIGN_FRACTION = 0.05
 MIN_CHANGE_FRACTION = 0.02
 """Change of torque that is always allowed because dry friction hides it, as a fraction of the effort limit."""
 
+MAX_ACTING_SCALE = 1.1
+"""Largest fraction of the gravity torque that an earlier process may have commanded, sensor gain included."""
+MIN_ACTING_SCALE = 0.05
+"""Fraction of the gravity torque below which the applied torque counts as zero."""
+
 
 @dataclass(frozen=True)
 class MeasuredEffort:
@@ -220,3 +225,35 @@ class ModelChange:
     def _torque(self, moments: NDArray) -> NDArray:
         """Return the torques (N, n) at the compared poses, N m (N)."""
         return self._matrix @ moments
+
+
+def acting_scale(
+    names: Sequence[str], gravity: Sequence[float], effort: Sequence[float], error: Sequence[float]
+) -> float:
+    """Return the fraction of the gravity torque that acts, fitted to the measured efforts of all joints.
+
+    A single fraction for all joints keeps offsets of the sensors out of the commands.
+
+    Args:
+        names: n joint names.
+        gravity: (n,) gravity torque of the model in the measured pose, N m (N).
+        effort: (n,) measured efforts, N m (N).
+        error: (n,) largest error of the sensors, N m (N).
+
+    Raises:
+        ControlError: the efforts are not proportional to the gravity torque within the sensors' error.
+    """
+    heavy = [abs(value) > limit for value, limit in zip(gravity, error, strict=True)]
+    weight = sum(g * g for g, counts in zip(gravity, heavy, strict=True) if counts)
+    scale = 0.0
+    if weight > 0.0:
+        scale = sum(g * e for g, e, counts in zip(gravity, effort, heavy, strict=True) if counts) / weight
+    if not MIN_ACTING_SCALE < scale <= MAX_ACTING_SCALE:
+        scale = 0.0
+    for name, torque, measured, limit in zip(names, gravity, effort, error, strict=True):
+        if abs(measured - scale * torque) > limit:
+            raise ControlError(
+                f"{measured:.3g} N m (N) act on joint '{name}', which is no part of its gravity torque of "
+                f"{torque:.3g}: it is not known what the controller holds"
+            )
+    return min(scale, 1.0)

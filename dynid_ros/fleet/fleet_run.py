@@ -21,7 +21,7 @@ from dynid_ros.executors import Calls
 from dynid_ros.files import input_paths, read_yaml, write_atomically
 from dynid_ros.fleet.fleet_file import JOB_FILE, FleetJob
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.progress import progress
+from dynid_ros.jobs.screen import progress
 
 MAX_FILE_BYTES = 1_000_000
 POLL_PERIOD_S = 0.5

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from dynid_ros.files import write_atomically
@@ -17,7 +18,6 @@ from dynid_ros.fleet.comparison import Compared, Drift, Entry, compare, drifts
 from dynid_ros.fleet.fleet_file import FLEET_FILES
 from dynid_ros.fleet.fleet_run import JobOutcome
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.identified.standard_errors import known_parameters
 
 MAX_SHOWN_ROWS = 20
 """Largest number of lines of one kind in the summary; the files have all."""
@@ -144,3 +144,41 @@ def _drift_line(each: Drift) -> str:
 def _first(lines: Sequence[str], what: str) -> list[str]:
     rest = len(lines) - MAX_SHOWN_ROWS
     return [*lines[:MAX_SHOWN_ROWS], *([f"… and {rest} further {what}"] if rest > 0 else [])]
+
+
+def known_parameters(document: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
+    """Yield name, value and standard error of each parameter with a finite value and standard error."""
+    base = document.get("base_parameters")
+    for entry in base if isinstance(base, list) else ():
+        if isinstance(entry, Mapping) and _finite(entry.get("value")) and _finite(entry.get("std")):
+            yield f"base {entry.get('expression')}", float(entry["value"]), float(entry["std"])
+    for section, content in document.items():
+        if isinstance(content, Mapping) and section not in ("robot", "source", "signals"):
+            yield from _with_errors(str(section), content)
+
+
+def _with_errors(path: str, content: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
+    errors = content.get("std")
+    if isinstance(errors, Mapping):
+        for name, std in errors.items():
+            stds = list(_flat(std))
+            pairs = zip(_flat(content.get(name)), stds, strict=False)
+            for number, (value, error) in enumerate(pairs):
+                if _finite(value) and _finite(error) and error > 0:
+                    yield f"{path} {name}" + (f"[{number}]" if len(stds) > 1 else ""), float(value), float(error)
+    for name, inner in content.items():
+        if name != "std" and isinstance(inner, Mapping):
+            yield from _with_errors(f"{path} {name}", inner)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the value itself, or the values in nested lists."""
+    if isinstance(value, (list, tuple)):
+        for entry in value:
+            yield from _flat(entry)
+    else:
+        yield value
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))

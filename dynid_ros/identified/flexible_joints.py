@@ -1,8 +1,9 @@
-"""Section `flexible_joints` of `identified.yaml`: spring, motor and friction of each joint, at the link side."""
+"""Sections `flexible_joints` and `torsion` of `identified.yaml`: spring, motor, friction and torsion of each joint."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.identified_file import check_same_robot
-from dynid_ros.identified.section import Section, as_number, as_numbers, file_of
+from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, file_of
 from dynid_ros.model.robot import RobotModel
 
 LINK_FRICTION_KEYS = {"coulomb": "link_coulomb", "viscous": "link_viscous"}
 """Keys of the link's friction, by the names of its terms in models without motor friction."""
+
+RIPPLE_KEYS = ("per_turn", "amplitude", "phase")
+"""Periods per turn, amplitude (rad) and phase (rad) of a ripple over the reading of the link encoder."""
 
 
 def flexible_joint_entry(
@@ -83,3 +87,105 @@ def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) 
 def _is_undecided(entry: Mapping[str, Any]) -> bool:
     decided = entry.get("decided")
     return isinstance(decided, dict) and decided.get("stiffness") is False
+
+
+def torsion_entry(
+    *,
+    stiffness: tuple[float, Sequence[float], str],
+    numbers: Mapping[str, float],
+    estimates: Mapping[str, tuple[float, float, float]],
+    dof: int,
+    sets: Sequence[tuple[Sequence[str], float]],
+    ripples: Sequence[tuple[float, float, float, float]],
+    prismatic: bool = False,
+) -> dict:
+    """Return the entry of a joint.
+
+    Args:
+        stiffness: N m/rad, NaN if undetermined; ends of its 95 % interval, infinite if the joint may be rigid; the
+            reason if it is undetermined, else empty.
+        numbers: zero, torsion_rms, held_out_rms, noise (rad), delay (s), fastest (rad/s).
+        estimates: coefficient, standard error and RMS contribution to the torsion (rad) by label of the column.
+        dof: degrees of freedom of these errors.
+        sets: sets of terms that predict equally well, best first, with their RMS error on held-out parts, rad.
+        ripples: per turn, amplitude (rad), phase (rad), standard error of the amplitude.
+        prismatic: whether the joint slides, so that all units have m for rad and N for N m.
+    """
+    value, interval, reason = stiffness
+    return {
+        **({"prismatic": True} if prismatic else {}),
+        "stiffness": as_number(value),
+        "stiffness_interval": as_numbers(interval),
+        "undecided": reason or None,
+        **{name: as_number(number) for name, number in numbers.items()},
+        "terms": list(sets[0][0]),
+        "coefficients": {label: as_number(one[0]) for label, one in estimates.items()},
+        "std": {label: as_number(one[1]) for label, one in estimates.items()},
+        DOF: dof,
+        "part_rms": {label: as_number(one[2]) for label, one in estimates.items()},
+        "sets": [{"terms": list(terms), "held_out_rms": as_number(rms)} for terms, rms in sets],
+        "ripples": [
+            {**dict(zip(RIPPLE_KEYS, as_numbers(ripple[:3]), strict=True)), "std": as_number(ripple[3])}
+            for ripple in ripples
+        ],
+    }
+
+
+def predicts_torsion(document: Mapping[str, Any]) -> bool:
+    """Return whether a file predicts torsion and no torque."""
+    return "torsion" in document and not {"links", "gravity"} & set(document)
+
+
+@dataclass(frozen=True)
+class SavedTorsion:
+    """Torsion of a joint as the file has it.
+
+    Attributes:
+        coefficients: by label of their columns.
+        fastest: highest speed in the fitted recording, rad/s.
+        zero: torsion without torque, rad.
+        ripples: per turn, amplitude (rad) and phase (rad).
+        prismatic: whether the joint slides.
+    """
+
+    coefficients: dict[str, float]
+    fastest: float
+    zero: float
+    ripples: tuple[tuple[float, float, float], ...]
+    prismatic: bool
+
+
+def read_torsion(document: Mapping[str, Any]) -> tuple[tuple[str, ...], float, dict[str, SavedTorsion]]:
+    """Return the joints of the recordings, the cutoff frequency of the low-pass (Hz), and the torsion by joint.
+
+    Raises:
+        IdentifiedFileError: the section is missing or malformed, or an old version wrote it without coefficients.
+    """
+    section = Section.required(document, "torsion", "torsion")
+    robot = Section(document["robot"], f"{file_of(document)}: robot")
+    names = robot.get("joints")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise robot.error(f"joints is {names!r}, expected a list of names")
+    unknown = [str(name) for name in section if name not in names]
+    if unknown:
+        raise section.error(f"{', '.join(unknown)}: the robot has no such joint")
+    cutoff = Section.optional(document, "source").child("settings").positive("cutoff")
+    return tuple(names), cutoff, {name: _joint(section, name) for name in section}
+
+
+def _joint(section: Section, name: str) -> SavedTorsion:
+    entry = section.child(name, f"joint '{name}'")
+    coefficients = entry.child("coefficients")
+    if not coefficients:
+        raise entry.error("coefficients are missing, as in files of old versions")
+    ripples = entry.get("ripples") or []
+    if not isinstance(ripples, list) or not all(isinstance(ripple, dict) for ripple in ripples):
+        raise entry.error(f"ripples is {ripples!r}, expected a list of mappings")
+    readers = [Section(ripple, f"{entry.place}: ripples") for ripple in ripples]
+    return SavedTorsion(
+        {str(label): coefficients.number(label) for label in coefficients},
+        entry.positive("fastest"),
+        entry.number("zero"),
+        tuple((reader.number("per_turn"), reader.number("amplitude"), reader.number("phase")) for reader in readers),
+        entry.get("prismatic") is True,
+    )

@@ -30,8 +30,7 @@ from dynid_ros.jobs.experiments import (
 )
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.judging import judge
-from dynid_ros.jobs.progress import progress, search_progress
-from dynid_ros.jobs.screen import Screen
+from dynid_ros.jobs.screen import Screen, progress, search_progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import Recording

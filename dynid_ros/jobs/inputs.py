@@ -14,7 +14,7 @@ from dynid_ros.checks.finding import Finding
 from dynid_ros.errors import IdentificationError, ModelError, RecordingError, TrajectoryError
 from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
-from dynid_ros.jobs.progress import progress
+from dynid_ros.jobs.screen import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.link_tree import held_positions

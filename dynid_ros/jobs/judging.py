@@ -1,4 +1,4 @@
-"""Judgement of a motion: which parameters recordings or a planned trajectory determine, and how well."""
+"""Judgement of a motion: the parameters that it determines, and how well; and of the load that recordings carry."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynid_ros.checks.all_checks import check
+from dynid_ros.checks.finding import DRIFT, LOAD_CHANGE, Finding
 from dynid_ros.display import text_table
-from dynid_ros.errors import IdentificationError, RecordingError
+from dynid_ros.errors import DynidError, IdentificationError, RecordingError
 from dynid_ros.estimation.least_squares import solve_grouped
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.identification import GravityIdentification
+from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.links.friction_choice import friction_menus
+from dynid_ros.identification.links.load_step import LOAD_STEP_REMEDY, LoadChangeError
 from dynid_ros.identification.static_samples import SampleRules, Samples
 from dynid_ros.information.friction_needs import UnseenTerm, describe_unseen_terms, unseen_terms
 from dynid_ros.information.motion_coverage import MotionCoverage
@@ -214,3 +217,37 @@ class _Judgement:
         matrices = (problem.joint(j)[0][:, kept] for j in range(robot.n_joints))
         information = np.array([matrix.T @ matrix for matrix in matrices])
         return MotionQuality.from_information(columns, motion, noise, information, self.allowed)
+
+
+def check_with_load(
+    recordings: Sequence[Recording], robot: RobotModel, motion: bool = False, undecided: list[str] | None = None
+) -> list[Finding]:
+    """Return the findings of all checks; a change of load replaces the drift that it resembles.
+
+    Args:
+        recordings: recordings that are to be fitted together.
+        robot: the arm with its mounting.
+        motion: whether the fit needs motion.
+        undecided: list that receives the names of faults that these recordings would not show.
+    """
+    findings = check(recordings, robot, motion, undecided)
+    if any(finding.severity == "error" for finding in findings):
+        return findings
+    change = load_change(recordings, robot)
+    if change is None:
+        return findings
+    return [*(finding for finding in findings if finding.kind != DRIFT), change]
+
+
+def load_change(recordings: Sequence[Recording], robot: RobotModel) -> Finding | None:
+    """Return an error if no single load explains the torques; None: one does.
+
+    Recordings that do not identify links, such as poses at rest, show no change.
+    """
+    try:
+        LinkIdentification(robot, estimator="weighted").require_one_load(*recordings)
+    except LoadChangeError as error:
+        return Finding("error", error.where, error.change, LOAD_STEP_REMEDY, LOAD_CHANGE)
+    except DynidError:
+        pass
+    return None

@@ -22,8 +22,7 @@ from dynid_ros.identified.repeatability import REPEATABILITY_KEY, Repeatability
 from dynid_ros.identified.section import file_of
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.jobs.inputs import checked
-from dynid_ros.jobs.progress import progress
-from dynid_ros.jobs.screen import Screen
+from dynid_ros.jobs.screen import Screen, progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.tables import write_columns

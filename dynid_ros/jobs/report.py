@@ -2,18 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.files import writable_file
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
-from dynid_ros.jobs.progress import progress
+from dynid_ros.identified.links import link_model
+from dynid_ros.identified.section import file_of
+from dynid_ros.jobs.screen import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.document_page import write_document_report
-from dynid_ros.report.gravity import write_gravity_report
+from dynid_ros.report.flexible_joints import flexible_part
+from dynid_ros.report.gravity import gravity_part, write_gravity_report
+from dynid_ros.report.link_quality import TorqueComparison
+from dynid_ros.report.links import LinkEvidence, link_part
+from dynid_ros.report.load import load_part
+from dynid_ros.report.result_page import ResultPart, result_page
+from dynid_ros.report.servos import servo_part
+from dynid_ros.report.torque_sensors import torque_sensor_part
+from dynid_ros.report.torsion import torsion_part
+
+PARTS: dict[str, Callable[[Mapping[str, Any]], ResultPart]] = {
+    "load": load_part,
+    "gravity": gravity_part,
+    "flexible_joints": flexible_part,
+    "torsion": torsion_part,
+    "torque_sensors": torque_sensor_part,
+    "servos": servo_part,
+}
+"""Makers of the parts of the page by section of the document, in the order of the page; links come first."""
+
+
+def write_document_report(
+    path: str | Path, document: dict, robot: RobotModel | None = None, recordings: Sequence[Recording] = ()
+) -> Path:
+    """Write the page of a document.
+
+    Args:
+        path: HTML file, whose folders are made.
+        document: content of `identified.yaml`.
+        robot: arm with the parameters of its URDF, to compare with; needed with recordings.
+        recordings: recordings that the identified links predict.
+
+    Raises:
+        IdentifiedFileError: the document is malformed, of another robot, or holds nothing that can be shown.
+        IdentificationError: a recording is too short or has no torque.
+        RecordingError: a recording lacks a joint of the robot.
+    """
+    parts = []
+    is_of_links = bool(document.get("links")) or ("base_parameters" in document and "gravity" in document)
+    if is_of_links:
+        evidence = None
+        if robot is not None and recordings:
+            model = link_model(document, robot)
+            comparisons = [TorqueComparison.from_recording(model, recording) for recording in recordings]
+            evidence = LinkEvidence(model, given=comparisons)
+        parts.append(link_part(document, robot, evidence))
+    parts += [part(document) for section, part in PARTS.items() if document.get(section)]
+    if not parts:
+        expected = ", ".join(["links", *PARTS])
+        raise IdentifiedFileError(
+            f"{file_of(document)}: it holds nothing that can be shown; expected one of {expected}"
+        )
+    return result_page(document, *parts).write(path)
 
 
 def report_file(

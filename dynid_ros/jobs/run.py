@@ -15,8 +15,7 @@ from dynid_ros.identified.gravity_direction import GIVEN
 from dynid_ros.identified.validation import Validation
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.kinds import KINDS, UNLOADED, VALIDATED, Checks, Kind
-from dynid_ros.jobs.progress import progress
-from dynid_ros.jobs.screen import Screen
+from dynid_ros.jobs.screen import Screen, progress
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 

@@ -13,8 +13,15 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording.bag import FLOAT64_MULTI_ARRAY, JOINT_STATE, Bag, Clock, nanoseconds
-from dynid_ros.recording.bag_commands import COMMAND_TYPES, read_commands
+from dynid_ros.recording.bag import (
+    COMMAND_TYPES,
+    FLOAT64_MULTI_ARRAY,
+    JOINT_STATE,
+    Bag,
+    Clock,
+    nanoseconds,
+    read_commands,
+)
 from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
 from dynid_ros.recording.series import ImuSeries, PoseSeries, WrenchSeries, require_increasing
 from dynid_ros.signals import GapSpline

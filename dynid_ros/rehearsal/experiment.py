@@ -25,8 +25,8 @@ from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.judging import judge
 from dynid_ros.jobs.load import LoadRun, LoadSettings
 from dynid_ros.jobs.prediction import predict
-from dynid_ros.jobs.progress import progress
 from dynid_ros.jobs.run import IdentificationRun, run
+from dynid_ros.jobs.screen import progress
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.rehearsal.rehearsal_settings import RehearsalSettings

@@ -16,14 +16,16 @@ from dynid_ros.identified.identified_file import new_document
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import brief, counted, fixed, listed
-from dynid_ros.report.motion_plots import (
+from dynid_ros.report.motion_use import (
     DISTANCE_COLORS,
+    MotionUse,
     PathViews,
     draw_distances,
     draw_search,
     draw_singular_values,
+    limit_panels,
+    limit_table,
 )
-from dynid_ros.report.motion_use import MotionUse, limit_panels, limit_table
 from dynid_ros.report.page import (
     Bullets,
     Condition,

@@ -6,6 +6,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.control import CarriedLoad, LoadedGravity, MeasuredEffort, ModelChange
+from dynid_ros.control.model_change import acting_scale
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
@@ -13,6 +14,10 @@ from dynid_ros.model.gravity import GravityModel
 EFFORT = 50.0
 POSE = [0.3, 0.2, -0.4]
 ERROR = [2.5] * 3
+
+NAMES = ("shoulder", "elbow", "wrist")
+GRAVITY = [100.0, -40.0, 0.5]
+ACTING_TORQUE_ERROR = [10.0, 5.0, 1.0]
 
 
 def change(max_change=0.2, urdf=None):
@@ -145,3 +150,37 @@ def test_joints_without_limits_are_compared_all_round():
     )
     with pytest.raises(ControlError, match="differs from the URDF"):
         change(urdf=text).check_arm(arm(1.3))
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.6, 0.2])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("ways", [(1, 1, 1), (-1, 1, -1), (-1, -1, -1), (1, -1, 1)])
+def test_the_scale_of_the_process_before_is_found_through_offsets(scale, sign, ways):
+    gravity = [way * abs(torque) for way, torque in zip(ways, GRAVITY, strict=True)]
+    effort = [scale * torque + sign * 0.4 * error for torque, error in zip(gravity, ACTING_TORQUE_ERROR, strict=True)]
+    assert acting_scale(NAMES, gravity, effort, ACTING_TORQUE_ERROR) == pytest.approx(scale, abs=0.06)
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+def test_more_than_all_of_gravity_is_all_of_it(way):
+    gravity = [way * torque for torque in GRAVITY]
+    assert acting_scale(NAMES, gravity, [1.08 * torque for torque in gravity], ACTING_TORQUE_ERROR) == 1.0
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_offsets_alone_are_nothing(sign):
+    effort = [sign * 0.45 * error for error in ACTING_TORQUE_ERROR]
+    assert acting_scale(NAMES, GRAVITY, effort, ACTING_TORQUE_ERROR) == 0.0
+
+
+def test_an_arm_that_gravity_does_not_load_begins_at_zero():
+    assert acting_scale(NAMES, [0.0, 0.0, 0.0], [0.5, -0.5, 0.5], ACTING_TORQUE_ERROR) == 0.0
+
+
+@pytest.mark.parametrize(
+    "effort",
+    [[-100.0, 40.0, 0.0], [100.0, 40.0, 0.0], [100.0, -40.0, 8.0], [100.0, -40.0, -8.0], [150.0, -60.0, 0.0]],
+)
+def test_efforts_that_are_no_part_of_gravity_are_refused(effort):
+    with pytest.raises(ControlError, match="not known what the controller holds"):
+        acting_scale(NAMES, GRAVITY, effort, ACTING_TORQUE_ERROR)

@@ -16,7 +16,7 @@ from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.excitation.fourier_search import Candidate
 from dynid_ros.jobs.excitation import excite
-from dynid_ros.jobs.progress import search_progress
+from dynid_ros.jobs.screen import search_progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.trajectories import FourierSeries, MotionLimits, Trajectory, Workspace

@@ -15,8 +15,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
 from dynid_ros.identification.load.driver_settings import driver_settings
 from dynid_ros.identification.load.wrench_source import WrenchSource
-from dynid_ros.report.load import LoadEvidence, load_part, write_load_report
-from dynid_ros.report.load_views import load_views
+from dynid_ros.report.load import LoadEvidence, load_part, load_views, write_load_report
 from dynid_ros.signals import LowPass
 
 EXPERIMENT = known.experiment()

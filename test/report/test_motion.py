@@ -18,8 +18,7 @@ from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
 from dynid_ros.report.formats import brief, significant
 from dynid_ros.report.motion import DesignedMotion, limit_sources, unchecked, write_design_report
-from dynid_ros.report.motion_plots import PathViews
-from dynid_ros.report.motion_use import MotionUse
+from dynid_ros.report.motion_use import MotionUse, PathViews
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())

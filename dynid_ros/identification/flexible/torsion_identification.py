@@ -32,9 +32,9 @@ from dynid_ros.identification.flexible.torsion_terms import (
     torsion_run,
 )
 from dynid_ros.identification.result import Result
+from dynid_ros.identified.flexible_joints import torsion_entry
 from dynid_ros.identified.identified_file import RecordedJoints
 from dynid_ros.identified.section import DOF
-from dynid_ros.identified.torsion import torsion_entry
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.signals.spectra import COUNT_TOLERANCE

@@ -19,8 +19,8 @@ from dynid_ros.identification.flexible.torsion_terms import (
     neighbour_term,
     torsion_run,
 )
+from dynid_ros.identified.flexible_joints import SavedTorsion, read_torsion
 from dynid_ros.identified.section import as_number, file_of
-from dynid_ros.identified.torsion import SavedTorsion, read_torsion
 from dynid_ros.recording import Recording
 
 MDEG = float(np.rad2deg(1e3))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from rclpy.node import Node
 
 from dynid_ros.control import JointSettings, MeasuredEffort
-from dynid_ros.control.acting_torque import acting_scale
+from dynid_ros.control.model_change import acting_scale
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.controller_state import ControllerOutput
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, ForwardedEffort, TrajectoryEffort

@@ -14,7 +14,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from dynid_ros.control import JointSettings
-from dynid_ros.control.planned_motion import PlannedMotion
+from dynid_ros.control.added_torques import PlannedMotion
 from dynid_ros.errors import ControlError
 from dynid_ros.nodes.shared.controllers import message_type
 from dynid_ros.nodes.shared.joint_states import nanoseconds

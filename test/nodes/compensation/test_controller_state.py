@@ -14,7 +14,7 @@ from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from dynid_ros.control import JointSettings
-from dynid_ros.control.planned_motion import PlannedMotion
+from dynid_ros.control.added_torques import PlannedMotion
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.compensation import controller_plan

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dynid_ros.jobs import progress as own
+from dynid_ros.jobs import screen as own
 
 
 class Screen(io.StringIO):

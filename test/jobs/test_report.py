@@ -18,8 +18,8 @@ from dynid_ros.identification.equations import validate
 from dynid_ros.identified.flexible_joints import flexible_joint_entry
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
 from dynid_ros.identified.links import link_model
+from dynid_ros.jobs.report import write_document_report
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.report.document_page import write_document_report
 from dynid_ros.report.formats import percent
 
 ROBOT, _ = link_experiment.planar()

@@ -12,10 +12,10 @@ import demo_arm_model
 from helpers.floating_arm import ROTOR_PER_EFFORT, STRANGERS
 
 from dynid_ros.control import GravityCompensator, JointBrake, JointSettings, LoadedGravity, Timing
-from dynid_ros.control.arm_hold import ArmHold
-from dynid_ros.control.joint_motion import JointMotion
+from dynid_ros.control.added_torques import FADE_OUT_S, MAX_PLAN_AGE_S, PlannedMotion
+from dynid_ros.control.descent import ArmHold
+from dynid_ros.control.joint_states import JointMotion
 from dynid_ros.control.motion_torque import MotionTorque
-from dynid_ros.control.planned_motion import FADE_OUT_S, MAX_PLAN_AGE_S, PlannedMotion
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.identified.standard_errors import known_parameters
+from dynid_ros.fleet.fleet_table import known_parameters
 
 
 def test_parameters_are_those_with_a_standard_error():

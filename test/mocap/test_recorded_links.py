@@ -1,7 +1,7 @@
 import numpy as np
 from marker_experiment import experiment, noisy, ur10
 
-from dynid_ros.mocap.camera_clock import body_turns, link_turns
+from dynid_ros.mocap.recorded_links import body_turns, link_turns
 
 
 def test_bodies_turn_as_far_as_their_links():

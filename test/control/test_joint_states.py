@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dynid_ros.control.joint_motion import JointMotion
+from dynid_ros.control.joint_states import JointMotion
 
 
 def run(motion, *, interval=0.004, seconds=1.0, speed=0.5, measured=False, age=0.0, stamped=True):
