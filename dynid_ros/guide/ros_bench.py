@@ -29,9 +29,8 @@ from std_srvs.srv import SetBool, Trigger
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import run_program
 from dynid_ros.nodes.shared.child_process import NodeProcess, stop
-from dynid_ros.nodes.shared.topics import node_of
 from dynid_ros.nodes.shared.joint_states import JointOrder, newest_states
-from dynid_ros.nodes.shared.topics import LATCHED, UnservedGroup, waiting_messages
+from dynid_ros.nodes.shared.topics import LATCHED, UnservedGroup, node_of, waiting_messages
 
 TEXT_TOPICS = (
     "excitation/state",
