@@ -199,6 +199,6 @@ def test_check_of_a_motion_that_cannot_be_judged(links, monkeypatch, capsys):
     def unjudged(*_):
         raise DynidError("too few samples")
 
-    monkeypatch.setattr("dynid_ros.jobs.judging.judge", unjudged)
+    monkeypatch.setattr("dynid_ros.commands.check.judge", unjudged)
     code, out, _ = run(capsys, "check", "--urdf", "arm.urdf", "--recording", "run.npz", "--motion")
     assert (code, "the motion was not judged: too few samples" in out) == (1, True)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.identification.servo.servo_result import SERVO_UNITS, ServoResult
-from dynid_ros.identified.servos import IN_TORQUE_KEY
 from dynid_ros.identified.section import DOF
+from dynid_ros.identified.servos import IN_TORQUE_KEY
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

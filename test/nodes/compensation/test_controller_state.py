@@ -17,7 +17,7 @@ from dynid_ros.control import JointSettings
 from dynid_ros.control.added_torques import PlannedMotion
 from dynid_ros.errors import ControlError
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.compensation import controller_plan
+from dynid_ros.nodes.compensation import controller_state
 from dynid_ros.nodes.compensation.configuration import PARAMETERS, joint_settings, read_arm
 from dynid_ros.nodes.compensation.controller_state import (
     MAX_COMMAND_DELAY_S,
@@ -46,7 +46,7 @@ def state(names=NAMES, **fields):
 
 
 def test_joints_in_another_order_are_found_by_name(plan):
-    controller_plan.ControllerPlan(None, "jtc", plan).on_state(state(NAMES[::-1]))
+    controller_state.ControllerPlan(None, "jtc", plan).on_state(state(NAMES[::-1]))
     assert not plan.problem
     assert plan._sample[2] == [0.3, 0.2, 0.1]
     assert plan._sample[3] == [3.0, 2.0, 1.0]
@@ -56,14 +56,14 @@ def test_joints_in_another_order_are_found_by_name(plan):
     "message", [state(velocities=[]), state(positions=[0.1]), state(["joint_1", "joint_2", "joint_9"])]
 )
 def test_a_reference_that_lacks_joints_or_velocities_is_no_plan(plan, message):
-    controller_plan.ControllerPlan(None, "jtc", plan).on_state(message)
+    controller_state.ControllerPlan(None, "jtc", plan).on_state(message)
     assert plan.problem.startswith("jtc/controller_state has no ")
 
 
 @pytest.mark.parametrize(("controller", "message"), [("", "set position_controller"), ("jtc", "control_msgs is not")])
 def test_without_a_source_of_a_plan_it_is_refused(plan, controller, message, monkeypatch):
-    monkeypatch.setattr(controller_plan, "message_type", lambda *_: None)
-    source = controller_plan.ControllerPlan(None, controller, plan)
+    monkeypatch.setattr(controller_state, "message_type", lambda *_: None)
+    source = controller_state.ControllerPlan(None, controller, plan)
     with pytest.raises(ControlError, match=message):
         source.use(JOINTS, follows_setpoint=False)
     source.use(JOINTS, follows_setpoint=True)
