@@ -18,6 +18,7 @@ from dynid_ros.export.motion import Motion
 from dynid_ros.identification.servo.servo_runs import ServoModel, ServoRun, check_told, servo_runs, with_known_gains
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
+from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
@@ -168,9 +169,11 @@ def _follow_commands(
     remarks: tuple[str, ...],
 ) -> SimulationDistance:
     """Let the servos of simulated arms follow the commands of a recording."""
-    runs = _runs(arm, recording, servos)
+    settings = load_identified(servos).get("source", {}).get("settings", {})
+    is_linear = settings.get("between_commands") == "line"
+    runs = command_runs(arm.robot, arm.servos, recording, linear=is_linear)
     measured = np.concatenate([run.position for run in runs])
-    paths = {name: [_positions(one, run) for run in runs] for name, one in arms.items()}
+    paths = {name: [follow_run(one, run) for run in runs] for name, one in arms.items()}
     simulated = np.full_like(recording.position, np.nan)
     for run, path in zip(runs, paths["exported"], strict=True):
         simulated[np.searchsorted(recording.time, run.time)] = path
@@ -188,19 +191,28 @@ def _follow_commands(
     )
 
 
-def _runs(arm: ExportedArm, recording: Recording, servos: str | Path) -> list[ServoRun]:
-    """Return the stretches of a recording whose commands are known before their first sample."""
-    gains = {name: (drive.stiffness, drive.damping) for name, drive in arm.servos.items()}
-    recording = with_known_gains(recording, gains)
+def command_runs(
+    robot: RobotModel, servos: Mapping[str, ServoDrive], recording: Recording, *, linear: bool = False
+) -> list[ServoRun]:
+    """Return the stretches of a recording whose commands are known before their first sample.
+
+    Args:
+        robot: the arm.
+        servos: of its joints.
+        recording: positions and commands.
+        linear: whether set-points go straight from one command to the next.
+
+    Raises:
+        IdentificationError: no commands, or too short a recording.
+    """
+    recording = with_known_gains(recording, {name: (servo.stiffness, servo.damping) for name, servo in servos.items()})
     check_told(recording)
-    settings = load_identified(servos).get("source", {}).get("settings", {})
-    longest = max(drive.delay for drive in arm.servos.values())
-    model = ServoModel(arm.robot, None, LinkSignals.choose([recording]).motion_cutoff)
-    is_linear = settings.get("between_commands") == "line"
-    return servo_runs(model, recording, longest, loaded=False, linear=is_linear)
+    longest = max(servo.delay for servo in servos.values())
+    model = ServoModel(robot, None, LinkSignals.choose([recording]).motion_cutoff)
+    return servo_runs(model, recording, longest, loaded=False, linear=linear)
 
 
-def _positions(arm: Replay, run: ServoRun) -> NDArray:
+def follow_run(arm: Replay, run: ServoRun) -> NDArray:
     """Return the positions (M, n) of a simulated arm at the samples of a stretch."""
     motion = run.motion
     times, path = arm.follow(motion.position[0], motion.velocity[0], run.commands, run.grid[0], run.grid[-1])

@@ -4,6 +4,7 @@ import json
 import sys
 
 import link_experiment
+import mit_arms
 import numpy as np
 import planar_arm
 import pytest
@@ -11,9 +12,14 @@ import servo_arms
 from command_line import refused, run
 
 from dynid_ros.identification import LinkIdentification, ServoIdentification
+from dynid_ros.identification.servo.command_delay import with_estimated_delay
 from dynid_ros.model.friction import JointFriction
+from dynid_ros.recording import EffortConvention
+from dynid_ros.recording.impedance import with_impedance_torque
 
 pytest.importorskip("mujoco")
+
+from dynid_ros.export.simulated import simulate_recording
 
 PLANAR, TRUTH = link_experiment.planar()
 FRICTION = JointFriction(smoothing=0.05)
@@ -111,3 +117,20 @@ def test_servos_without_a_known_gain_are_refused(servo, arguments, capsys):
     (servo / "unknown.yaml").write_text(document.replace("in_torque", "in_counts"))
     err = refused(capsys, *arguments, "--servos", servo / "unknown.yaml")
     assert "unknown.yaml" in err
+
+
+@pytest.mark.slow
+def test_drives_in_mit_mode_follow_commands_by_their_links(tmp_path):
+    arm = mit_arms.two(6)
+    gains = {name: arm.per_joint(name) for name in ("stiffness", "damping")}
+    recording = mit_arms.recorded(arm, 12.0)
+    ServoIdentification(arm.robot, **gains).fit(recording).save(tmp_path / "servos.yaml")
+    torques = with_impedance_torque(recording, EffortConvention("impedance", **gains))
+    links = LinkIdentification(arm.robot, JointFriction(rotor_inertia=True))
+    links.fit(*with_estimated_delay([torques], arm.robot)).save(tmp_path / "links.yaml")
+    unseen = mit_arms.recorded(arm, 8.0)
+    found = simulate_recording(tmp_path / "links.yaml", arm.robot, unseen, tmp_path / "servos.yaml")
+    assert found.in_closed_loop
+    assert found.duration > 6.0
+    assert (found.position["exported"] < 5e-4).all()
+    assert (found.position["exported"] < 0.1 * found.position["URDF"]).all()
