@@ -15,6 +15,7 @@ from dynid_ros.checks.motion_samples import MAX_REST_SPEED, MotionSamples, motio
 from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem, TorqueTerms
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import Columns, NormalEquations
+from dynid_ros.files.disk_arrays import read_column, row_blocks
 from dynid_ros.recording.recording import Recording
 from dynid_ros.signals import Resampled
 from dynid_ros.signals.driver_filter import DriverFilter
@@ -285,13 +286,19 @@ class _LowPassedModels:
 
 def _motion_band(samples: MotionSamples) -> float:
     """Return the frequency below which each joint has most of the power of its velocity, Hz."""
+    energy = np.array(
+        [
+            sum(np.sum(stretch.velocity[rows] ** 2, axis=0) for rows in row_blocks(len(stretch.time)))
+            for stretch in samples.stretches
+        ]
+    )
     bands = []
     for j in np.flatnonzero(samples.moving.any(axis=0)):
-        stretch = max(samples.stretches, key=lambda s: float(np.sum(s.velocity[:, j] ** 2)))
-        rate = 1 / (stretch.time[1] - stretch.time[0])
-        frequency, density = power_density(stretch.velocity[:, [j]], rate, np.ones(len(stretch.time)), degree=0)
-        power = np.cumsum(density)
-        bands.append(float(frequency[np.searchsorted(power, MOTION_POWER_SHARE * power[-1])]))
+        stretch = samples.stretches[int(np.argmax(energy[:, j]))]
+        velocity = read_column(stretch.velocity, int(j))
+        power = np.cumsum(np.abs(np.fft.rfft(velocity - velocity.mean())) ** 2)
+        bin_width = 1 / (len(velocity) * (stretch.time[1] - stretch.time[0]))
+        bands.append(float(bin_width * np.searchsorted(power, MOTION_POWER_SHARE * power[-1])))
     return max(bands, default=samples.bandwidth)
 
 

@@ -122,17 +122,17 @@ def _find_steps(time: NDArray, position: NDArray) -> list[list[tuple[int, float]
     for rows, window, place in blocks:
         unexplained[rows] = _Jumps.from_samples(time[window], position[window]).unexplained[place]
         release_pages()
-    sizes = [read_column(unexplained, j) for j in range(position.shape[1])]
-    largest_usual = np.array([np.quantile(size, 0.99) for size in sizes])
+    columns = (read_column(unexplained, j) for j in range(position.shape[1]))
+    usual, largest_usual = np.array([np.quantile(column, (0.5, 0.99), overwrite_input=True) for column in columns]).T
     # The rounding errors of all samples, half a count each, can add up in both predictions.
     rounding = MIN_ROUNDING_RATIO * np.abs(_prediction_weights()).sum() * _resolution(position)
-    least = np.maximum(MIN_MEDIAN_RATIO * np.array([np.median(size) for size in sizes]), rounding)
+    least = np.maximum(MIN_MEDIAN_RATIO * usual, rounding)
     # Where a sample was lost, the position of any moving joint steps.
     complete = np.zeros(len(time), bool)
     complete[2 * SIDE : -2 * SIDE] = True
     for gap in np.flatnonzero(interval > MAX_REGULAR_STEP * period):
         complete[max(0, gap - SIDE) : gap + SIDE + 1] = False
-    steps: list[list[tuple[int, float]]] = [[] for _ in sizes]
+    steps: list[list[tuple[int, float]]] = [[] for _ in usual]
     for rows, window, place in blocks:
         size = unexplained[window]
         if (size[place] > least).any():
@@ -259,5 +259,5 @@ def _resolution(position: NDArray) -> NDArray:
     for j in range(position.shape[1]):
         changes = np.abs(np.diff(read_column(position, j)))
         changes = changes[changes > 1e-12]
-        resolution[j] = np.quantile(changes, 0.02) if changes.size else 0.0
+        resolution[j] = np.quantile(changes, 0.02, overwrite_input=True) if changes.size else 0.0
     return resolution

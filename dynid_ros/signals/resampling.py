@@ -349,7 +349,10 @@ def sample_times(time: ArrayLike, position: ArrayLike, held: bool = False) -> Sa
     noise = stamp_noise(chosen.time, position)
     harm = acceleration_noise(chosen.time, position, noise)
     step = (time[-1] - time[0]) / (len(time) - 1)
-    speed = float(np.sqrt(np.mean(np.diff(position, axis=0) ** 2, axis=0).max()) / step)
+    squares = sum(
+        np.sum(np.diff(position[rows.start : rows.stop + 1], axis=0) ** 2, axis=0) for rows in row_blocks(len(time) - 1)
+    )
+    speed = float(np.sqrt(np.max(squares) / (len(time) - 1)) / step)
     kept = chosen if harm < MIN_HARM else chosen._replace(noise=noise, harm=harm if noise * speed > MIN_SHIFT else 0.0)
     even = held or _is_even(time) or (chosen.steady and harm < MIN_HARM)
     clock = None if even else moved_times(time, position)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from dynid_ros.files.disk_arrays import row_blocks
+from dynid_ros.files.disk_arrays import new_array, row_blocks
 from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 MIN_SAMPLES = 50
@@ -53,20 +53,23 @@ def stamp_noise(time: NDArray, position: NDArray) -> float:
     """
     if len(time) < MIN_SAMPLES or position.shape[1] < 2:
         return 0.0
-    products = []
-    spreads = []
-    for rows in row_blocks(len(time) - 4):
+    n_predicted = len(time) - 4
+    terms = new_array(3, n_predicted)
+    n_near = 0
+    for rows in row_blocks(n_predicted):
         window = slice(rows.start, rows.stop + 4)
-        residual, velocity, spread = _predict_from_neighbours(time[window], position[window])
-        products.append(_cross_products(residual, velocity))
-        spreads.append(spread)
-    spread = np.concatenate(spreads)
-    # Predictions are poor between distant neighbours and at a sudden stop. Bunched neighbours give no velocity.
-    elapsed = (time[4:] - time[:-4]) * (len(time) - 1) / (time[-1] - time[0])
-    near = (elapsed > MIN_NEIGHBOURHOOD) & (elapsed < MAX_NEIGHBOURHOOD) & (spread < MAX_NOISE_GAIN)
-    if np.mean(near) < MIN_PREDICTED_SHARE or is_bunched(time):
+        times = time[window]
+        residual, velocity, spread = _predict_from_neighbours(times, position[window])
+        # Predictions are poor between distant neighbours and at a sudden stop. Bunched neighbours give no velocity.
+        elapsed = (times[4:] - times[:-4]) * (len(time) - 1) / (time[-1] - time[0])
+        near = (elapsed > MIN_NEIGHBOURHOOD) & (elapsed < MAX_NEIGHBOURHOOD) & (spread < MAX_NOISE_GAIN)
+        end = n_near + int(np.count_nonzero(near))
+        terms[:2, n_near:end] = _cross_products(residual, velocity)[:, near]
+        terms[2, n_near:end] = spread[near]
+        n_near = end
+    if n_near < MIN_PREDICTED_SHARE * n_predicted or is_bunched(time):
         return _noise_between_references(time, position)
-    return _shared_noise(np.concatenate(products, axis=1)[:, near], spread[near])
+    return _shared_noise(terms[:2, :n_near], terms[2, :n_near])
 
 
 def smoothing_ratio(time: NDArray, clock: NDArray, position: NDArray) -> float:
@@ -143,12 +146,15 @@ def _shared_noise(products: NDArray, spread: NDArray) -> float:
     if not largest > np.finfo(float).tiny / MIN_POWER_FRACTION:
         return 0.0  # at rest, or with one moving joint at a time
     # Fast motion is more informative; the bound keeps a short stretch from dominating.
-    weight = 1 / np.maximum(expected, max(float(np.median(expected)), MIN_POWER_FRACTION * largest))
-    total = np.sum(weight * spread * expected)
-    shared = weight * crossed
-    if np.sum(shared) <= MIN_NOISE_SIGMAS * np.sqrt(np.sum(shared**2)):
-        return 0.0
-    return float(np.sqrt(np.sum(shared) / total))
+    bound = max(float(np.median(expected)), MIN_POWER_FRACTION * largest)
+    total = shared = square = 0.0
+    for part in row_blocks(len(spread)):
+        weight = 1 / np.maximum(expected[part], bound)
+        contribution = weight * crossed[part]
+        total += float(np.sum(weight * spread[part] * expected[part]))
+        shared += float(np.sum(contribution))
+        square += float(np.sum(contribution**2))
+    return 0.0 if shared <= MIN_NOISE_SIGMAS * np.sqrt(square) else float(np.sqrt(shared / total))
 
 
 def acceleration_noise(time: NDArray, position: NDArray, noise: float) -> float:
