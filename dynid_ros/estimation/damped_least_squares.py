@@ -18,18 +18,13 @@ from dynid_ros.progress import advance
 State = TypeVar("State")
 
 MAX_ITERATIONS = 30
-MAX_REFUSALS = 5
-"""Trial steps per iteration, each with larger damping; the search ends if none reduces the cost."""
-MIN_PROMISED_GAIN = 0.02
-"""Smallest predicted decrease of the cost (a negative log-likelihood) for which a step is tried."""
-MIN_RELATIVE_GAIN = 1e-3
-"""Decrease of the cost, as a fraction of the cost, below which a step counts as a small gain."""
 MAX_SMALL_GAINS = 2
-"""Successive small gains that end a search: where the cost is not smooth, predicted decreases are too large."""
+"""Successive decreases of the cost below the tolerance that end a search: where the cost is not smooth, predicted
+decreases are too large."""
 FIRST_DAMPING = 1e-3
 """Damping of the first trial step, relative to the diagonal of the information matrix."""
 DAMPING_FACTOR = 10.0
-MIN_DAMPING = 1e-9
+MIN_DAMPING = 1e-8
 
 
 @dataclass(frozen=True)
@@ -40,11 +35,13 @@ class Minimum(Generic[State]):
         values: Parameters (p,) with the smallest cost found.
         state: State that `evaluate` returned for these parameters.
         iterations: Number of steps taken.
+        gain: Decrease of the cost.
     """
 
     values: NDArray
     state: State
     iterations: int
+    gain: float
 
 
 def minimize(
@@ -53,20 +50,23 @@ def minimize(
     cost: float,
     *,
     lower: NDArray,
+    tolerance: float,
     evaluate: Callable[[NDArray], tuple[State, float]],
     normal_equations: Callable[[NDArray, State], tuple[NDArray, NDArray]],
     accept: Callable[[], None] = lambda: None,
 ) -> Minimum[State]:
     """Minimize a cost: half the sum of squared whitened residuals, which is a negative log-likelihood.
 
-    The search ends when the predicted decrease is small, no trial step reduces the cost, gains stay small, or after
-    `MAX_ITERATIONS` steps.
+    The search ends when the predicted decrease is small, no trial step that predicts more reduces the cost, gains stay
+    small, or after `MAX_ITERATIONS` steps.
 
     Args:
         start: Parameters (p,).
         state: State at the start, as `evaluate` returns it.
         cost: Cost at the start.
         lower: Lower bounds (p,) of the parameters.
+        tolerance: Predicted decrease of the cost below which no step is tried. With a decrease of x, the minimum is the
+            root of 2 x standard errors away.
         evaluate: Returns state and cost at parameters; if it raises `IdentificationError`, the step is rejected.
         normal_equations: Returns the information matrix (p, p) and the negative gradient (p,) of the cost at parameters
             and state.
@@ -76,6 +76,7 @@ def minimize(
         The parameters with the smallest cost found, their state, and the number of steps.
     """
     values = start
+    first_cost = cost
     damping = FIRST_DAMPING
     largest_promise = np.nan
     small_gains = 0
@@ -87,15 +88,19 @@ def minimize(
         at_bound = values <= lower
         # Decrease of the cost that the quadratic model predicts for a step with almost no damping.
         promise = 0.5 * gradient @ _step(scaled, scale, gradient, MIN_DAMPING, at_bound)
-        if promise < MIN_PROMISED_GAIN:
-            return Minimum(values, state, iteration)
+        if promise < tolerance or small_gains == MAX_SMALL_GAINS:
+            return Minimum(values, state, iteration, first_cost - cost)
         largest_promise = np.fmax(largest_promise, promise)
         # The predicted decrease falls by about the same factor in each step, so its logarithm measures the progress
-        # from the largest one (0) to MIN_PROMISED_GAIN (1).
-        log_range = np.log(largest_promise / MIN_PROMISED_GAIN)
+        # from the largest one (0) to the tolerance (1).
+        log_range = np.log(largest_promise / tolerance)
         advance(float(np.log(largest_promise / promise) / log_range) if log_range > 0.0 else 0.0)
-        for _ in range(MAX_REFUSALS):
-            trial = np.maximum(values + _step(scaled, scale, gradient, damping, at_bound), lower)
+        while True:
+            step = _step(scaled, scale, gradient, damping, at_bound)
+            # A damped step d predicts a decrease between gᵀd / 2 and gᵀd.
+            if gradient @ step < tolerance:
+                return Minimum(values, state, iteration, first_cost - cost)
+            trial = np.maximum(values + step, lower)
             try:
                 trial_state, trial_cost = evaluate(trial)
             except IdentificationError:
@@ -103,17 +108,13 @@ def minimize(
             if trial_cost < cost:
                 break
             damping *= DAMPING_FACTOR
-        else:
-            return Minimum(values, state, iteration)
-        small_gains = small_gains + 1 if cost - trial_cost < MIN_RELATIVE_GAIN * cost else 0
+        small_gains = small_gains + 1 if cost - trial_cost < tolerance else 0
         values = trial
         state = trial_state
         cost = trial_cost
         damping = max(damping / DAMPING_FACTOR, MIN_DAMPING)
         accept()
-        if small_gains == MAX_SMALL_GAINS:
-            return Minimum(values, state, iteration + 1)
-    return Minimum(values, state, MAX_ITERATIONS)
+    return Minimum(values, state, MAX_ITERATIONS, first_cost - cost)
 
 
 def _step(scaled: NDArray, scale: NDArray, gradient: NDArray, damping: float, at_bound: NDArray) -> NDArray:

@@ -95,3 +95,42 @@ def longest_run(mask: NDArray) -> tuple[int, int]:
         return 0, 0
     first, end = found[np.argmax(np.diff(found, axis=1))]
     return int(first), int(end - first)
+
+
+SPREAD_CELLS = 12
+"""Cells of the grid to either side over which `FourierSums` spreads a sample: errors are 1e-12."""
+MIN_FREQUENCIES = SPREAD_CELLS
+"""Smallest number of frequencies, for a grid that is wider than a spread sample."""
+
+
+class FourierSums:
+    """Sums of samples x times exp(-i k phase) for k from 0 to K - 1, at M phases that need not be uniform.
+
+    Each sample is spread over a uniform grid by a Gaussian. One fast transform of the grid, divided by that of the
+    Gaussian, gives the sums (Greengard and Lee 2004, equation 9 ff.). Memory and time grow with M and K, not with M K.
+
+    Args:
+        phases: Phases (M,), 0 to 2 π.
+        count: Number K of frequencies.
+    """
+
+    def __init__(self, phases: NDArray, count: int) -> None:
+        from scipy.sparse import csr_array  # noqa: PLC0415  # only fits of flexible joints need it
+
+        self._count = count
+        modes = 2 * max(count, MIN_FREQUENCIES)
+        self._cells = 2 * modes
+        width = np.pi * SPREAD_CELLS / (3.0 * modes**2)
+        place = phases * self._cells / (2 * np.pi)
+        cells = np.floor(place).astype(int)[:, None] + np.arange(1 - SPREAD_CELLS, SPREAD_CELLS + 1)
+        distance = (place[:, None] - cells) * (2 * np.pi / self._cells)
+        ends = np.arange(0, cells.size + 1, cells.shape[1])
+        weights = np.exp(-(distance**2) / (4 * width)).ravel()
+        shape = (len(phases), self._cells)
+        self._spread = csr_array((weights, cells.ravel() % self._cells, ends), shape=shape).T.tocsr()
+        self._scale = np.sqrt(np.pi / width) * np.exp(width * np.arange(count) ** 2.0) / self._cells
+
+    def sums(self, samples: NDArray) -> NDArray:
+        """Return the complex sums (K, ...) of real samples (M,) or (M, p)."""
+        spectrum = np.fft.rfft(self._spread @ samples, axis=0)[: self._count]
+        return spectrum * self._scale.reshape(-1, *[1] * (samples.ndim - 1))

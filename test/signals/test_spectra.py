@@ -55,3 +55,13 @@ def test_runs_of_true(mask, runs, longest):
     values = np.array([sign == "#" for sign in mask], dtype=bool)
     assert [tuple(run) for run in own.true_runs(values)] == runs
     assert own.longest_run(values) == longest
+
+
+@pytest.mark.parametrize(("samples", "frequencies"), [(50, 5), (2000, 300)])
+def test_fourier_sums_are_those_of_the_definition(samples, frequencies):
+    phases = np.random.default_rng(samples).uniform(0.0, 2 * np.pi, samples)
+    values = np.random.default_rng(1).standard_normal((samples, 2))
+    expected = np.exp(-1j * np.outer(np.arange(frequencies), phases)) @ values
+    found = own.FourierSums(phases, frequencies)
+    np.testing.assert_allclose(found.sums(values), expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(found.sums(values[:, 0]), expected[:, 0], rtol=0, atol=1e-10 * np.abs(expected).max())

@@ -4,7 +4,9 @@ The direction s of a joint, between -1 and 1, scales its dry friction c s. A sli
 |s| < 1. Newton's method on all samples at once cannot find when links stick, because s is not a smooth function of the
 motion. Time stepping can: in each short step, directions and resulting velocities must agree (Moreau's time stepping;
 Acary and Brogliato 2008, chapter 10). The stepping is accurate to second order only, so callers use its directions and
-not its motion. Between two samples without a change of direction, one matrix product replaces all steps.
+not its motion. Between two samples without a change of direction, one matrix product replaces all steps. Elsewhere each
+step is divided again: a reversal that takes less time than a step is placed within it, a slower one is resolved by
+steps, and both agree only as far as the step is short. Without short steps the likelihood jumps between them.
 
 Coulomb's law holds a sticking joint at rest, q̇ = 0. Real joints move a little while |s| < 1:
 
@@ -84,36 +86,52 @@ class Stuck(NamedTuple):
     change: float
 
 
+class Step(NamedTuple):
+    """Changes in one step: reversals, and joints that stick at its end."""
+
+    turns: list[Turn]
+    stuck: list[Stuck]
+
+
+class Division(NamedTuple):
+    """Division of the interval between two samples into steps.
+
+    Attributes:
+        parts: Number of steps, even: the first half uses the matrices of one sample, the second half those of the next.
+        length: Length of a step, s.
+        weights: Weights (N, n, 4 n) of the steps near each sample, see `_step_weights`.
+        law: Stiction law.
+    """
+
+    parts: int
+    length: float
+    weights: NDArray
+    law: Law
+
+
 class March(NamedTuple):
     """Directions of friction in K steps.
 
     Attributes:
-        used: Directions (K, n) that act in each step; their mean over the step if a joint reverses in it.
-        sticking: Sticking joints by index of the step.
-        turns: Reversals by index of the step.
-        free: Mask (N - 1,) of the intervals between samples in which all joints slide and keep their directions.
-        across: Matrices (N - 1, 2 n, 2 n) from velocities and positions at one sample to the next in such intervals.
-        weights: Weights (N, n, 4 n) of the steps near each sample, see `_step_weights`.
-        law: Stiction law.
-        parts: Number of steps between two samples.
-        step: Length of a step, s.
+        used: Directions (K, n) that act in each coarse step; their mean over the step if they change in it.
+        steps: Steps of each interval in which a joint sticks or reverses, by the number of its first sample.
+        across: Matrices (N - 1, 2 n, 2 n) from velocities and positions at one sample to the next, in other intervals.
+        coarse: Division of intervals in which no joint begins or ceases to stick.
+        fine: Division of the others.
     """
 
     used: NDArray
-    sticking: dict[int, list[Stuck]]
-    turns: dict[int, list[Turn]]
-    free: NDArray
+    steps: dict[int, list[Step]]
     across: NDArray
-    weights: NDArray
-    law: Law
-    parts: int
-    step: float
+    coarse: Division
+    fine: Division
 
     def averaged(self, used: NDArray) -> NDArray:
         """Return averages (N, ...) over one interval around each sample of values (K, ...) at the steps."""
-        half = self.parts // 2
-        fine = np.concatenate([np.repeat(used[:1], half, axis=0), used, np.repeat(used[-1:], half, axis=0)])
-        averages = fine.reshape(-1, self.parts, *used.shape[1:]).mean(axis=1)
+        parts = self.coarse.parts
+        half = parts // 2
+        extended = np.concatenate([np.repeat(used[:1], half, axis=0), used, np.repeat(used[-1:], half, axis=0)])
+        averages = extended.reshape(-1, parts, *used.shape[1:]).mean(axis=1)
         # An average over an interval T damps frequency f by sin(x) / x ≈ 1 - x² / 6 with x = pi f T. The second
         # difference over 24 restores the term in x².
         averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
@@ -131,74 +149,79 @@ class March(NamedTuple):
             first: Index of the first of the 3 n parameters of the stiction law, in the order of `STICTION`.
         """
         n = by_force.shape[1]
-        parts = self.parts
         sums = np.zeros_like(by_force)
         state = np.empty((3 * n, by_force.shape[2]))
         state[:n] = by_start[1]
         state[n : 2 * n] = by_start[0]
         by_direction = np.zeros_like(by_start[0])
-        half = parts // 2
-        last = len(self.used) - 1
-        for m in range(len(self.free)):
+        last = len(self.across) - 1
+        for m, across in enumerate(self.across):
             if m % SAMPLES_PER_BLOCK == 0:
                 added = self._forced(slice(m, m + SAMPLES_PER_BLOCK), by_force)
-            if self.free[m]:
-                state[: 2 * n] = self.across[m] @ state[: 2 * n] + added[m % SAMPLES_PER_BLOCK]
+            steps = self.steps.get(m)
+            if steps is None:
+                state[: 2 * n] = across @ state[: 2 * n] + added[m % SAMPLES_PER_BLOCK]
                 by_direction[:] = 0.0
                 continue
-            for part in range(parts):
-                k = m * parts + part
+            parts = len(steps)
+            division = self.coarse if parts == self.coarse.parts else self.fine
+            for part, step in enumerate(steps):
                 share = (part + 0.5) / parts
+                sample = m + (part >= parts // 2)
                 state[2 * n :] = (1.0 - share) * by_force[m] + share * by_force[m + 1]
-                by_direction = self._advance(k, self.weights[m + (part >= half)], state, by_direction, first)
-                if k in self.turns or k in self.sticking:
-                    # The first and the last step stand for half an interval beyond the ends, as in `averaged`.
-                    sums[(k + half) // parts] += by_direction * (1 + half * (k in {0, last}))
-                    # A reversal ends at s = 1 or -1, whatever the parameters are.
-                    for turn in self.turns.get(k, ()):
-                        by_direction[turn.joint] = 0.0
-        averages = sums / parts
-        averages[1:-1] -= np.diff(averages, 2, axis=0) / 24.0
-        return averages
+                by_direction = self._advance(step, division, sample, state, by_direction, first)
+                # The first and the last step stand for half an interval beyond the ends, as in `averaged`.
+                at_end = (m, part) in {(0, 0), (last, parts - 1)}
+                sums[sample] += by_direction * ((1 + parts // 2 * at_end) / parts)
+                # A reversal ends at s = 1 or -1, whatever the parameters are.
+                for turn in step.turns:
+                    by_direction[turn.joint] = 0.0
+        sums[1:-1] -= np.diff(sums, 2, axis=0) / 24.0
+        return sums
 
-    def _advance(self, k: int, weights: NDArray, state: NDArray, before: NDArray, first: int) -> NDArray:
-        """Return the derivatives (n, p) of the directions in step k, and update those of velocities and positions.
+    def _advance(  # noqa: PLR0917
+        self, step: Step, division: Division, sample: int, state: NDArray, before: NDArray, first: int
+    ) -> NDArray:
+        """Return the derivatives (n, p) of the directions in a step, and update those of velocities and positions.
 
         Args:
-            k: Index of the step.
-            weights: Weights (n, 4 n) of the step.
+            step: Changes in the step.
+            division: Division of its interval.
+            sample: Number of the sample whose matrices the step uses.
             state: Derivatives (3 n, p) of velocities, positions and forces; updated to the end of the step.
             before: Derivatives (n, p) of the directions at the end of the step before.
             first: Index of the first parameter of the stiction law.
         """
         n = len(before)
-        h = self.step
+        h = division.length
+        law = division.law
+        weights = division.weights[sample]
         after = weights[:, : 3 * n] @ state
         result = np.zeros_like(before)
         gains = weights[:, 3 * n :]
-        for i, velocity, unturned, initial in self.turns.get(k, ()):
+        for i, velocity, unturned, initial in step.turns:
             # Derivative of velocity / (velocity - unturned), the fraction of the step before the reversal.
             share = (velocity * after[i] - unturned * state[i]) / (velocity - unturned) ** 2
             share[first + 2 * n + i] -= 1.0 / h
             result[i] = 2.0 * initial * share
             after += gains[:, i, None] * result[i]
         # Differentiate the stiction law at the end of the step; what depends on the new directions is on the left.
-        stuck = self.sticking.get(k, ())
+        stuck = step.stuck
         for i, acceleration, direction, change in stuck:
-            lead = self.law.lead[i]
-            bend = self.law.bend[i]
+            lead = law.lead[i]
+            bend = law.bend[i]
             result[i] = lead * state[i] - (1.0 + lead) * after[i] - bend * before[i]
             result[i, first + i] += direction
             result[i, first + n + i] += change
             result[i, first + 2 * n + i] -= acceleration
         if len(stuck) == 1:
             i = stuck[0].joint
-            result[i] /= gains[i, i] * (1.0 + lead) - self.law.creep[i] - bend
+            result[i] /= gains[i, i] * (1.0 + lead) - law.creep[i] - bend
             after += gains[:, i, None] * result[i]
         elif stuck:
             joints = [entry.joint for entry in stuck]
-            matrix = gains[joints][:, joints] * [[1.0 + self.law.lead[i]] for i in joints]
-            matrix[range(len(joints)), range(len(joints))] -= [self.law.creep[i] + self.law.bend[i] for i in joints]
+            matrix = gains[joints][:, joints] * [[1.0 + law.lead[i]] for i in joints]
+            matrix[range(len(joints)), range(len(joints))] -= [law.creep[i] + law.bend[i] for i in joints]
             result[joints] = np.linalg.solve(matrix, result[joints])
             after += gains[:, joints] @ result[joints]
         state[n : 2 * n] += h / 2 * (state[:n] + after)
@@ -211,83 +234,111 @@ class March(NamedTuple):
         The directions are constant between the samples. `rows` selects the M samples at which the intervals begin.
         """
         n = by_force.shape[1]
-        parts = self.parts
+        parts = self.coarse.parts
         forces = by_force[rows.start : rows.stop + 1]
         state = np.zeros((len(forces) - 1, 3 * n, by_force.shape[2]))
         for part in range(parts):
             share = (part + 0.5) / parts
             state[:, 2 * n :] = (1.0 - share) * forces[:-1] + share * forces[1:]
             begin = rows.start + (part >= parts // 2)
-            after = self.weights[begin : begin + len(state), :, : 3 * n] @ state
-            state[:, n : 2 * n] += self.step / 2 * (state[:, :n] + after)
+            after = self.coarse.weights[begin : begin + len(state), :, : 3 * n] @ state
+            state[:, n : 2 * n] += self.coarse.length / 2 * (state[:, :n] + after)
             state[:, :n] = after
         return state[:, : 2 * n]
 
 
-def march(motion: LinearMotion, start: NDArray, longest_step: float) -> March:
+def march(motion: LinearMotion, start: NDArray, longest_step: float, divisions: int = 1) -> March:
     """Step through the motion and return the directions of friction.
 
     Args:
         motion: Equations of motion.
         start: Position and velocity (2, n) at the first sample.
-        longest_step: Upper limit of the step, s; errors in the times of reversals are proportional to the step.
+        longest_step: Upper limit of the coarse step, s.
+        divisions: Number of fine steps in a coarse one. Errors in the times of reversals are proportional to the fine
+            step.
     """
     samples, n = motion.force.shape
-    # An even number of steps, so that the first half uses the matrices of one sample and the second half the next.
-    parts = 2 * int(np.ceil(motion.step / longest_step / 2 - 1e-6))
-    h = motion.step / parts
-    half = parts // 2
-    middle = (np.arange(parts * (samples - 1)) + 0.5) / parts
-    forces = CubicSpline(np.arange(samples), motion.force)(middle)
-    positions = CubicSpline(np.arange(samples), np.broadcast_to(motion.position, motion.force.shape))(middle)
-    # The weights multiply K with q instead of q - p, so K p is added to the forces.
-    forces += np.einsum("kij,kj->ki", motion.stiffness[(middle + 0.5).astype(int)], positions)
-    weights = _step_weights(motion, h)
     stiction = np.broadcast_to(motion.stiction, (3, n)).astype(float)
-    law = Law(*(stiction / [[1.0], [h], [h]]).tolist())
-    across, added = _across(weights, forces.reshape(-1, parts, n), stiction, h)
+    parts = 2 * int(np.ceil(motion.step / longest_step / 2 - 1e-6))
+    coarse = _divide(motion, stiction, parts)
+    fine = _divide(motion, stiction, parts * divisions) if divisions > 1 else coarse
+    force = CubicSpline(np.arange(samples), motion.force)
+    followed = CubicSpline(np.arange(samples), np.broadcast_to(motion.position, motion.force.shape))
+
+    def forces_in(intervals: NDArray, parts: int) -> NDArray:
+        """Return the forces (M, parts, n) in each step of M intervals, given by the numbers of their first samples."""
+        middle = intervals[:, None] + (np.arange(parts) + 0.5) / parts
+        # The weights multiply K with q instead of q - p, so K p is added to the forces.
+        stiffness = motion.stiffness[(middle + 0.5).astype(int)]
+        return force(middle) + np.einsum("mpij,mpj->mpi", stiffness, followed(middle))
+
+    forces = forces_in(np.arange(samples - 1), parts)
+    across, added = _across(coarse, forces, stiction)
     ends = parts * n
     state = np.concatenate([start[1], start[0], np.where(start[1] < 0, -1.0, 1.0)])
-    directions = state[2 * n :].tolist()
-    repeated = np.array(directions * parts)
-    used = np.empty_like(forces)
-    free = np.zeros(samples - 1, dtype=bool)
-    sticking: dict[int, list[Stuck]] = {}
-    turns: dict[int, list[Turn]] = {}
+    used = np.empty(((samples - 1) * parts, n))
+    steps: dict[int, list[Step]] = {}
     sliding = True
     for m in range(samples - 1):
+        rows = slice(m * parts, (m + 1) * parts)
         if sliding:
             ahead = across[m] @ state + added[m]
             # All joints keep sliding if the slip after every step has the sign of its direction.
-            if (ahead[:ends] * repeated).min() > 0.0:
-                free[m] = True
-                used[m * parts : (m + 1) * parts] = directions
+            if (ahead[:ends].reshape(parts, n) * state[2 * n :]).min() > 0.0:
+                used[rows] = state[2 * n :]
                 state[: 2 * n] = ahead[ends:]
                 continue
-        # Lists of numbers are faster than arrays of this size.
-        velocity, position = state[: 2 * n].reshape(2, n).tolist()
-        matrices = weights[m : m + 2].tolist()
-        for k, force in enumerate(forces[m * parts : (m + 1) * parts].tolist(), m * parts):
-            before = directions.copy()
-            after, acting, turned = _stepped(
-                matrices[k - m * parts >= half], [*velocity, *position, *force], directions, law
-            )
-            used[k] = acting
-            if turned:
-                turns[k] = turned
-            stuck = [
-                Stuck(i, (after[i] - velocity[i]) / h, s, (s - before[i]) / h)
-                for i, s in enumerate(directions)
-                if abs(s) < 1.0
-            ]
-            if stuck:
-                sticking[k] = stuck
-            position = [q + h / 2 * (v + w) for q, v, w in zip(position, velocity, after, strict=True)]
-            velocity = after
-        sliding = not stuck
-        state = np.array([*velocity, *position, *directions])
-        repeated = np.array(directions * parts)
-    return March(used, sticking, turns, free, across[:, ends:, : 2 * n], weights, law, parts, h)
+        end, acting, steps[m] = _through(coarse, m, forces[m], state)
+        if divisions > 1 and not _unchanged(state[2 * n :], steps[m]):
+            end, acting, steps[m] = _through(fine, m, forces_in(np.array([m]), fine.parts)[0], state)
+        state = end
+        used[rows] = acting.reshape(parts, -1, n).mean(axis=1)
+        sliding = not steps[m][-1].stuck
+    return March(used, steps, across[:, ends:, : 2 * n].copy(), coarse, fine)
+
+
+def _divide(motion: LinearMotion, stiction: NDArray, parts: int) -> Division:
+    """Return the division of the intervals into a number of steps."""
+    h = motion.step / parts
+    return Division(parts, h, _step_weights(motion, h), Law(*(stiction / [[1.0], [h], [h]]).tolist()))
+
+
+def _unchanged(directions: NDArray, steps: list[Step]) -> bool:
+    """Return whether the same joints stick at the beginning, with directions (n,), and after all of some steps."""
+    sticking = set(np.flatnonzero(np.abs(directions) < 1.0).tolist())
+    return all(not step.turns and {entry.joint for entry in step.stuck} == sticking for step in steps)
+
+
+def _through(division: Division, m: int, forces: NDArray, state: NDArray) -> tuple[NDArray, NDArray, list[Step]]:
+    """Step through an interval, and return the state at its end, directions (parts, n) that act, and changes.
+
+    Args:
+        division: Division of the interval.
+        m: Number of the sample at which it begins.
+        forces: Forces (parts, n) in each step.
+        state: Velocities, positions and directions (3 n,) at its beginning.
+    """
+    # Lists of numbers are faster than arrays of this size.
+    velocity, position, directions = state.reshape(3, -1).tolist()
+    matrices = division.weights[m : m + 2].tolist()
+    h = division.length
+    acting = []
+    steps = []
+    for part, force in enumerate(forces.tolist()):
+        before = directions.copy()
+        after, mean, turns = _stepped(
+            matrices[part >= division.parts // 2], [*velocity, *position, *force], directions, division.law
+        )
+        acting.append(mean)
+        stuck = [
+            Stuck(i, (after[i] - velocity[i]) / h, s, (s - before[i]) / h)
+            for i, s in enumerate(directions)
+            if abs(s) < 1.0
+        ]
+        steps.append(Step(turns, stuck))
+        position = [q + h / 2 * (v + w) for q, v, w in zip(position, velocity, after, strict=True)]
+        velocity = after
+    return np.array([*velocity, *position, *directions]), np.array(acting), steps
 
 
 def _stepped(
@@ -371,14 +422,13 @@ def _step_weights(motion: LinearMotion, h: float) -> NDArray:
     return np.concatenate([solve @ past, -solve @ motion.stiffness, solve, -solve * motion.coulomb], axis=2)
 
 
-def _across(weights: NDArray, forces: NDArray, law: NDArray, h: float) -> tuple[NDArray, NDArray]:
+def _across(division: Division, forces: NDArray, law: NDArray) -> tuple[NDArray, NDArray]:
     """Return linear maps over the intervals between samples in which all joints slide and keep their directions.
 
     Args:
-        weights: Weights (N, n, 4 n) of a step.
+        division: Division of the intervals.
         forces: Forces (N - 1, parts, n) in each step.
         law: Parameters (3, n) in the order of `STICTION`.
-        h: Length of a step, s.
 
     Returns:
         Matrices (N - 1, parts n + 2 n, 3 n) and contributions (N - 1, parts n + 2 n) of the forces. The matrices act on
@@ -392,13 +442,13 @@ def _across(weights: NDArray, forces: NDArray, law: NDArray, h: float) -> tuple[
     slip = np.empty((blocks, parts, n, 3 * n + 1))
     for part in range(parts):
         begin = int(part >= parts // 2)
-        block = weights[begin : begin + blocks]
+        block = division.weights[begin : begin + blocks]
         after = block[:, :, : 2 * n] @ state
         after[:, :, 2 * n : 3 * n] += block[:, :, 3 * n :]
         after[:, :, 3 * n] += np.einsum("bij,bj->bi", block[:, :, 2 * n : 3 * n], forces[:, part])
-        slip[:, part] = after + lead / h * (after - state[:, :n])
+        slip[:, part] = after + lead / division.length * (after - state[:, :n])
         slip[:, part, :, 2 * n : 3 * n] -= creep * np.eye(n)
-        state[:, n:] += h / 2 * (state[:, :n] + after)
+        state[:, n:] += division.length / 2 * (state[:, :n] + after)
         state[:, :n] = after
     maps = np.concatenate([slip.reshape(blocks, parts * n, -1), state], axis=1)
     return maps[:, :, : 3 * n].copy(), maps[:, :, 3 * n].copy()

@@ -101,11 +101,13 @@ def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
 
 FIRST_WEIGHTINGS = 2
 MAX_WEIGHTINGS = 8
-"""Number of estimates of the densities of noise in a part of the runs, and largest number in all of them."""
-REFINED_WEIGHTINGS = 3
-"""Weightings at the end that estimate stiction."""
-MIN_WEIGHTING_GAIN = 3e-3
-"""Fall of the mean logarithm of a channel's RMS residual below which densities are estimated no more."""
+"""Number of estimates of the densities of noise without stiction and with long steps, and largest number of all."""
+ROUGH_TOLERANCE = 0.1
+FINAL_TOLERANCE = 0.005
+"""Predicted gains of log-likelihood that end the searches of the first weightings, and all others: 0.4 and 0.1 standard
+errors."""
+MAX_SETTLED_GAIN = 0.02
+"""Gain of a search after which densities are estimated no more: the densities and the parameters agree."""
 MIN_STIFFNESS_FRACTION = 0.1
 """Softest spring of a search, in parts of the initial stiffness."""
 MIN_HAT_COMPLEMENT = 0.05
@@ -174,7 +176,7 @@ class OutputError:
         channels = self._channels(values, own)
         for weighting in range(FIRST_WEIGHTINGS):
             weights = self._weights(channels, first=weighting == 0)
-            values, own, channels, _ = self._search(values, own, channels, weights)
+            values, own, channels = self._search(values, own, channels, weights, ROUGH_TOLERANCE)[:3]
         return values, self.named(own)
 
     def named(self, own: Sequence[NDArray]) -> list[NDArray]:
@@ -192,9 +194,7 @@ class OutputError:
         Returns:
             Steps (s,), and gains (s,) of twice the log-likelihood: zero where it hardly depends on a parameter.
         """
-        for run in self.residuals:
-            run.refine()
-        channels = self._channels(values, own)
+        channels = self._refined(values, own)
         information, gradient = self._normal(own, channels, self._weights(channels, first=False))
         others = np.setdiff1d(np.arange(len(gradient)), places)
         eigenvalues, vectors, scale = scaled_eigh(information[np.ix_(others, others)])
@@ -266,23 +266,16 @@ class OutputError:
                 own = other
                 channels = found
                 first = 1
-        before = _left(channels)
-        refined = False
         for weighting in each(range(first, MAX_WEIGHTINGS)):
+            final = weighting >= FIRST_WEIGHTINGS
+            if weighting == FIRST_WEIGHTINGS:
+                channels = self._refined(values, own)
             weights = self._weights(channels, first=weighting == 0)
-            values, own, channels, used = self._search(values, own, channels, weights)
+            tolerance = FINAL_TOLERANCE if final else ROUGH_TOLERANCE
+            values, own, channels, used, gain = self._search(values, own, channels, weights, tolerance)
             iterations += used
-            after = _left(channels)
-            settled = weighting > 0 and before - after < MIN_WEIGHTING_GAIN * sum(map(len, channels))
-            before = after
-            if settled and refined:
+            if final and gain < MAX_SETTLED_GAIN:
                 break
-            if not refined and (settled or weighting == MAX_WEIGHTINGS - 1 - REFINED_WEIGHTINGS):
-                refined = True
-                for run in self.residuals:
-                    run.refine()
-                channels = self._channels(values, own)
-                before = np.inf
         weights = self._weights(channels, first=False)
         return self._solution(values, own, channels, weights, iterations)
 
@@ -296,12 +289,10 @@ class OutputError:
         Raises:
             IdentificationError: No motion was found for the start.
         """
-        for run in self.residuals:
-            run.refine()
-        values = start.copy()
         own = [run.start() for run in self.residuals]
-        channels = self._channels(values, own)
-        values, own, channels, iterations = self._search(values, own, channels, self._weights(best, first=False))
+        channels = self._refined(start, own)
+        weights = self._weights(best, first=False)
+        values, own, channels, iterations, _ = self._search(start, own, channels, weights, FINAL_TOLERANCE)
         return self._solution(values, own, channels, self._weights(channels, first=False), iterations)
 
     def _weights(self, channels: list[list[Channel]], *, first: bool) -> list[dict[int, NDArray]]:
@@ -311,9 +302,20 @@ class OutputError:
     def _channels(self, values: NDArray, own: Sequence[NDArray]) -> list[list[Channel]]:
         return [run.channels(values, mine) for run, mine in zip(self.residuals, own, strict=True)]
 
+    def _refined(self, values: NDArray, own: Sequence[NDArray]) -> list[list[Channel]]:
+        """Estimate stiction from now on, with short steps of few joints, and return the residuals."""
+        for run in self.residuals:
+            run.refine()
+        return self._channels(values, own)
+
     def _search(
-        self, values: NDArray, own: list[NDArray], channels: list[list[Channel]], weights: list[dict[int, NDArray]]
-    ) -> tuple[NDArray, list[NDArray], list[list[Channel]], int]:
+        self,
+        values: NDArray,
+        own: list[NDArray],
+        channels: list[list[Channel]],
+        weights: list[dict[int, NDArray]],
+        tolerance: float,
+    ) -> tuple[NDArray, list[NDArray], list[list[Channel]], int, float]:
         cuts = np.cumsum([len(values), *map(len, own[:-1])])
 
         def split(parameters: NDArray) -> tuple[NDArray, list[NDArray]]:
@@ -334,11 +336,12 @@ class OutputError:
             channels,
             self._cost(own, channels, weights),
             lower=np.concatenate([self._least_values(values), *(run.least for run in self.residuals)]),
+            tolerance=tolerance,
             evaluate=evaluate,
             normal_equations=lambda parameters, state: self._normal(split(parameters)[1], state, weights),
             accept=keep,
         )
-        return *split(end.values), end.state, end.iterations
+        return *split(end.values), end.state, end.iterations, end.gain
 
     def _least_values(self, values: NDArray) -> NDArray:
         """Return the lower bounds (p,): dry friction brakes, and springs hold."""

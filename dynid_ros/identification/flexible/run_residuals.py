@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import JointParameters, Layout, motor_columns
 from dynid_ros.identification.flexible.friction_directions import STICTION
-from dynid_ros.identification.flexible.link_response import EXACT_MARCH_STEP_S, LinkMotion, LinkResponse
+from dynid_ros.identification.flexible.link_response import LinkMotion, LinkResponse
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run
 from dynid_ros.signals import LowPass, Motion
-from dynid_ros.signals.spectra import COUNT_TOLERANCE
+from dynid_ros.signals.spectra import COUNT_TOLERANCE, FourierSums
 
 INTERPOLATION_NODES = 6
 """Samples of the links' motion that an interpolation at the times of their sensor takes."""
@@ -108,8 +108,9 @@ class RunResiduals:
                 f"{run.source}: no positions of links while the motors move; look at the clocks of both"
             )
         # Fourier sums at the frequencies of the motors' spectra, for any times of the links' sensor.
-        rates = np.arange(int(run.band * self._duration + COUNT_TOLERANCE) + 1) / self._duration
-        self._transform = np.exp(-2j * np.pi * np.outer(rates, robot_time[self._rows] - start))
+        phases = 2 * np.pi * (robot_time[self._rows] - start) / self._duration
+        self._n_frequencies = int(run.band * self._duration + COUNT_TOLERANCE) + 1
+        self._link_sums = FourierSums(phases, self._n_frequencies).sums
         self._direction = motor_direction(run)
         self._guess = self._measured()
         self._firm = 1.0 if run.n_joints <= FEW_JOINTS else SEARCH_STICTION_WEIGHT
@@ -131,8 +132,7 @@ class RunResiduals:
     def refine(self) -> None:
         """Estimate stiction from now on, and for few joints the directions of friction with the exact step."""
         self._firm = 1.0
-        if self.run.n_joints <= FEW_JOINTS:
-            self._response.march_step = EXACT_MARCH_STEP_S
+        self._response.exact = self.run.n_joints <= FEW_JOINTS
 
     @property
     def size(self) -> int:
@@ -246,9 +246,9 @@ class RunResiduals:
                         columns[:, p + before + k] = velocity[:, i]
                     elif name == CLOCK_TERMS[1]:
                         columns[:, p + before + k] = velocity[:, i] * since
-                return (self._transform[run.compared.bins] * scale) @ columns
+                return self._link_sums(scale[:, None] * columns)[run.compared.bins]
 
-            found.append(Channel("link", i, self._transform @ (scale * residual), residual, derive))
+            found.append(Channel("link", i, self._link_sums(scale * residual), residual, derive))
         return found
 
     def _motor_channels(self, motion: LinkMotion, parameters: JointParameters, own: NDArray) -> list[Channel]:
@@ -285,7 +285,7 @@ class RunResiduals:
                 columns[:, r + i : p : n] = terms[:, :, i].T
                 return self.spectrum(columns)
 
-            spectrum = scale * np.fft.rfft(residual)[: len(self._transform)]
+            spectrum = scale * np.fft.rfft(residual)[: self._n_frequencies]
             found.append(Channel("motor", i, spectrum, residual, derive))
         return found
 

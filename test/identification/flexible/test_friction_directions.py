@@ -142,3 +142,19 @@ def test_lead_and_creep_are_mujocos_friction():
     ]
     assert errors[0] < 0.05
     assert errors[0] < 0.2 * errors[1]
+
+
+@pytest.mark.parametrize("bend", [1e-5, 1e-4])
+def test_divided_steps_are_as_exact_as_short_ones(bend):
+    """A reversal against an elastic contact takes a few steps; steps are divided around it alone."""
+    time = DRY_FRICTION_STEP * np.arange(40)
+    swung = motion(time, [[1.0]], [[0.0]], [[0.0]], 20.0 * np.cos(25.0 * time)[:, None], [2.0])
+    swung = swung._replace(stiction=np.array([[0.0], [bend], [0.0]]))
+
+    def impulse(step, divisions):
+        found = march(swung, np.zeros((2, 1)), step, divisions)
+        assert len(found.steps) < 8
+        return DRY_FRICTION_STEP * found.averaged(found.used)[5:].sum()
+
+    short = impulse(MARCH / 64, 1)
+    assert abs(impulse(MARCH, 8) - short) < 0.2 * abs(impulse(MARCH, 1) - short)
