@@ -243,7 +243,7 @@ class LinkTree:
             if len(leaves) > 1:
                 raise self._error(
                     f"several links end a chain: {_quoted(leaves)}; choose one as tip, or several with commas between, "
-                    f"or '{ALL_TIPS}'"
+                    f"or '{ALL_TIPS}' (--tip, tip_link)"
                 )
             return leaves
         if isinstance(tip, str):

@@ -230,7 +230,10 @@ def _choose(
     is_wider = chosen < described if argument == "position_lower" else chosen > described
     for name, limit, bound, wider in zip(joint_names, chosen, described, is_wider, strict=True):
         if np.isnan(limit):
-            raise TrajectoryError(f"{argument} of joint '{name}' is not in the robot's description; give it")
+            option = f"--{argument.replace('_', '-')}"
+            raise TrajectoryError(
+                f"{argument} of joint '{name}' is not in the robot's description; give it ({option}, {argument})"
+            )
         if np.isfinite(bound) and wider:
             raise TrajectoryError(f"{argument} of joint '{name}' is {limit:g}, wider than the URDF's {bound:g}")
     return chosen

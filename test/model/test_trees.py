@@ -206,5 +206,5 @@ def test_what_cannot_be_held_and_where_a_tree_cannot_end():
     _refused(text, "'first'", "nan", held={"first": np.nan})
     _refused(text, "no moving joint", held={"first": 0.0, "second": 0.0})
     _refused(text, "tip link 'd' is not in the URDF", tip="b,d")
-    _refused(text, "several links end a chain: 'b', 'c'", "with commas", tip=None)
+    _refused(text, "several links end a chain: 'b', 'c'", "with commas", "--tip", tip=None)
     _refused(text, "no moving joint between base link 'a' and tip link 'a'", tip=["b", "a"], base="a")

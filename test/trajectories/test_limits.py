@@ -216,7 +216,7 @@ ZEROS = '<limit lower="0" upper="0" velocity="0" effort="0"/>'
 @pytest.mark.parametrize(
     ("limit", "arguments", "message"),
     [
-        ("", {}, "position_lower of joint 'j1' is not in the robot's description; give it"),
+        ("", {}, r"position_lower of joint 'j1' is not in the robot's description; give it \(--position-lower"),
         (ZEROS, {}, "position_lower of joint 'j1' is not in"),
         (ZEROS, {"position_lower": -1, "position_upper": 1}, "velocity_limits of joint 'j1' is not in"),
         (LIMIT, {"acceleration_limits": np.nan}, "acceleration_limits of joint 'j1' is not in"),
