@@ -187,10 +187,11 @@ class FourierExcitation(Experiment):
         if best.excess == np.inf:
             raise TrajectoryError(f"no motion is found: {best.obstacle}")
         if not best.is_feasible:
+            excess = f"{100 * best.excess:.2g} %" if best.excess > 0 else "less than the margin of a plan"
             raise TrajectoryError(
                 f"none of {self.candidates} random motions and {result.starts} searches keeps to limits and "
-                f"workspace; the nearest one exceeds {best.obstacle} by {100 * best.excess:.0f} % (of 0.1 m, if it is "
-                f"a distance): {'; '.join(self.hints()) or 'give it more room, or more design_time'}"
+                f"workspace; the nearest one violates the bound of {best.obstacle} by {excess} (of 0.1 m for a "
+                f"distance): {'; '.join(self.hints()) or 'give it more room, or more design_time'}"
             )
         plan = self._describe(best.series, result)
         check_limits(plan.trajectory, self.limits)

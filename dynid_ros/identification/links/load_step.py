@@ -6,6 +6,8 @@ columns are a combination of the columns of the last link, so the equations of t
     τ = Y x before the change,   τ = Y (x + C δ) after it.
 
 C has columns for the load and for friction, so a change of friction, as while an arm warms up, is not taken as a load.
+A load that is put down again, or that one of several recordings has, changes at two times. The torque between them is
+τ = Y (x + C δ).
 """
 
 from __future__ import annotations
@@ -43,6 +45,10 @@ MIN_PARTIAL_R2 = 0.05
 R²). In simulations of ten arms with seven laws of friction, constant loads feigned up to 0.008, and loads that were
 picked up explained 0.16 and more. A mass moment that the motion hardly determines can be large by chance, but then it
 explains next to nothing."""
+CLEAR_PARTIAL_R2 = 0.5
+"""Partial R² from which no p-value is required: few stretches leave it few degrees of freedom, and so little power."""
+MIN_SECOND_GAIN = 0.1
+"""Smallest improvement by a second change, as a fraction of the improvement by both."""
 CONSTANT_TERMS = ("rotor_inertia", "coupling_inertia")
 """Terms that do not change with friction."""
 LOAD_STEP_REMEDY = (
@@ -72,6 +78,7 @@ class LoadStep:
     Attributes:
         recording: index of the recording, from 0.
         time: time of the change on the clock of the recording, s.
+        end: time on this clock until which the load is carried, s; infinite if it is carried to the end.
         between: whether the change is between this recording and the one before it.
         change: (4,) changes of mass and mass moments at the tip, kg and kg m.
         unknowns: (k,) parameters of links and friction before the change.
@@ -80,6 +87,7 @@ class LoadStep:
 
     recording: int
     time: float
+    end: float
     between: bool
     change: NDArray
     unknowns: NDArray
@@ -127,31 +135,67 @@ def load_step(
     size = problem.n_unknowns
     total = grams.sum(axis=1)
     whole = total.sum(axis=0)
-    best: tuple[float, int, NDArray] | None = None
-    for s in range(MIN_STRETCHES, len(total) - MIN_STRETCHES + 1):
-        later = total[s:].sum(axis=0)
-        normal, right = _joint_system(whole, later, changes)
-        solution, explained = _solved(normal, right)
-        if best is None or explained > best[0]:
-            best = explained, s, solution
-    if best is None:
+    candidate = _most_likely_stretches(total, changes)
+    if candidate is None:
         return None
-    explained, s, solution = best
+    explained, (first, last), solution = candidate
     change = solution[size : size + STATIC]
     mass = robot.parameters[::PARAMETERS_PER_LINK].sum()
     heavy = abs(change[0]) > max(MIN_MASS_KG, MIN_MASS_FRACTION * mass)
     if not heavy and np.abs(change[1:]).max() < max(MIN_MOMENT_KG_M, 0.1 * MIN_MASS_FRACTION * mass):
         return None
-    without = _solved(whole[:, :-1], whole[:, -1])[1]
-    anything = sum(_solved(part[:, :-1], part[:, -1])[1] for part in (total[:s].sum(axis=0), total[s:].sum(axis=0)))
+    loaded = total[first:last].sum(axis=0)
+    without = _explained(whole)
+    anything = _explained(whole - loaded) + _explained(loaded)
     if explained - without < MIN_EXPLAINED_FRACTION * (anything - without):
         return None
-    if _partial_r2(problem, whole, total[s:].sum(axis=0), changes, explained) < MIN_PARTIAL_R2:
+    partial_r2 = _partial_r2(problem, whole, loaded, changes, explained)
+    if partial_r2 < MIN_PARTIAL_R2:
         return None
-    if _p_value(grams, s, changes, solution) > MAX_P_VALUE:
+    if partial_r2 < CLEAR_PARTIAL_R2 and _p_value(grams, (first, last), changes, solution) > MAX_P_VALUE:
         return None
-    recording, time = moments[s]
-    return LoadStep(recording, time, recording != moments[s - 1][0], change, solution[:size], changes @ solution[size:])
+    recording, time = moments[first]
+    ends_here = last < len(total) and moments[last][0] == recording
+    end = moments[last][1] if ends_here else np.inf
+    is_between = recording != moments[first - 1][0]
+    return LoadStep(recording, time, end, is_between, change, solution[:size], changes @ solution[size:])
+
+
+def _most_likely_stretches(total: NDArray, changes: NDArray) -> tuple[float, tuple[int, int], NDArray] | None:
+    """Return the explained sum of squares, the stretches with another load (from, to), and the solution.
+
+    The load changes once, so that it lasts to the end, unless a second change explains much more.
+
+    Args:
+        total: (s, k, k + 1) normal equations of stretches.
+        changes: (k, c) columns of the changes.
+    """
+    whole = total.sum(axis=0)
+    count = len(total)
+
+    def best_of(spans: list[tuple[int, int]]) -> tuple[float, tuple[int, int], NDArray] | None:
+        best = None
+        for first, last in spans:
+            solution, explained = _solved(*_joint_system(whole, total[first:last].sum(axis=0), changes))
+            if best is None or explained > best[0]:
+                best = explained, (first, last), solution
+        return best
+
+    once = best_of([(s, count) for s in range(MIN_STRETCHES, count - MIN_STRETCHES + 1)])
+    if once is None:
+        return None
+    s = once[1][0]
+    spans = [(s, end) for end in range(s + MIN_STRETCHES, count - MIN_STRETCHES + 1)]
+    spans += [(start, s) for start in range(MIN_STRETCHES, s - MIN_STRETCHES + 1)]
+    twice = best_of(spans)
+    if twice is not None:
+        first, last = twice[1]
+        starts = [(start, last) for start in range(MIN_STRETCHES, last - MIN_STRETCHES + 1)]
+        ends = [(first, end) for end in range(first + MIN_STRETCHES, count - MIN_STRETCHES + 1)]
+        twice = best_of([*starts, *ends])
+    if twice is None or twice[0] - once[0] < MIN_SECOND_GAIN * (twice[0] - _explained(whole)):
+        return once
+    return twice
 
 
 def _changes(robot: RobotModel, problem: WeightedProblem, base: BaseParameters) -> NDArray:
@@ -167,17 +211,17 @@ def _changes(robot: RobotModel, problem: WeightedProblem, base: BaseParameters) 
     return changes
 
 
-def _joint_system(whole: NDArray, later: NDArray, changes: NDArray) -> tuple[NDArray, NDArray]:
+def _joint_system(whole: NDArray, loaded: NDArray, changes: NDArray) -> tuple[NDArray, NDArray]:
     """Return the normal equations of the unknowns and their changes.
 
     Args:
         whole: (k, k + 1) normal equations of all samples.
-        later: (k, k + 1) normal equations of the samples after the change.
+        loaded: (k, k + 1) normal equations of the samples with the other load.
         changes: (k, c) columns of the changes.
     """
-    crossed = later[:, :-1] @ changes
+    crossed = loaded[:, :-1] @ changes
     normal = np.block([[whole[:, :-1], crossed], [crossed.T, changes.T @ crossed]])
-    return normal, np.concatenate([whole[:, -1], changes.T @ later[:, -1]])
+    return normal, np.concatenate([whole[:, -1], changes.T @ loaded[:, -1]])
 
 
 def _solved(normal: NDArray, right: NDArray) -> tuple[NDArray, float]:
@@ -187,30 +231,35 @@ def _solved(normal: NDArray, right: NDArray) -> tuple[NDArray, float]:
     return half @ projected, float(projected @ projected)
 
 
-def _partial_r2(problem: WeightedProblem, whole: NDArray, later: NDArray, changes: NDArray, explained: float) -> float:
+def _explained(system: NDArray) -> float:
+    """Return the sum of squares that unchanged parameters explain in normal equations (k, k + 1)."""
+    return _solved(system[:, :-1], system[:, -1])[1]
+
+
+def _partial_r2(problem: WeightedProblem, whole: NDArray, loaded: NDArray, changes: NDArray, explained: float) -> float:
     """Return the fraction of the residual's power that the load explains, beyond a change of friction.
 
     Args:
         problem: compressed equations in base parameters.
         whole: (k, k + 1) normal equations of all samples.
-        later: (k, k + 1) normal equations of the samples after the change.
+        loaded: (k, k + 1) normal equations of the samples with the other load.
         changes: (k, c) columns of the changes, the load's first.
         explained: sum of squares that load and friction explain together.
     """
-    by_friction = _solved(*_joint_system(whole, later, changes[:, STATIC:]))[1]
-    unchanged = _solved(whole[:, :-1], whole[:, -1])[1]
+    by_friction = _solved(*_joint_system(whole, loaded, changes[:, STATIC:]))[1]
+    unchanged = _explained(whole)
     # Weighted by its standard deviation, each joint's residual has a mean square of one.
     residual = problem.n_joints * problem.factors.counts.sum() - (by_friction - unchanged)
     return (explained - by_friction) / max(float(residual), np.finfo(float).tiny)
 
 
-def _p_value(grams: NDArray, s: int, changes: NDArray, solution: NDArray) -> float:
+def _p_value(grams: NDArray, span: tuple[int, int], changes: NDArray, solution: NDArray) -> float:
     """Return the p-value of the change of load, with residuals that are correlated within each stretch of time."""
     pieces = []
     for number, stretch in enumerate(grams):
         for joint, gram in enumerate(stretch):
-            later = gram if number >= s else np.zeros_like(gram)
-            pieces.append((joint, *_joint_system(gram, later, changes)))
+            loaded = gram if span[0] <= number < span[1] else np.zeros_like(gram)
+            pieces.append((joint, *_joint_system(gram, loaded, changes)))
     covariance, dof = clustered_covariance(pieces, np.ones(grams.shape[1]), solution)
     load = slice(len(changes), len(changes) + STATIC)
     half = half_inverse(covariance[load, load])
@@ -234,7 +283,8 @@ def _moment(equations: Equations, problem: WeightedProblem, noise: NDArray, step
             places = problem.places[j]
             before = block.torque[:, j] - kept @ step.unknowns[places]
             gain += (before**2 - (before - kept @ step.direction[places]) ** 2) / noise[j] ** 2
-        times.append(block.time)
-        gains.append(gain)
+        is_before_end = block.time < step.end
+        times.append(block.time[is_before_end])
+        gains.append(gain[is_before_end])
     time = np.concatenate(times)
     return float(time[min(int(np.argmin(np.cumsum(np.concatenate(gains)))) + 1, len(time) - 1)])

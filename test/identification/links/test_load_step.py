@@ -39,6 +39,30 @@ def test_a_tool_in_one_of_two_recordings_is_refused(order):
     assert str(error.value).startswith("run_1" if order > 0 else "run_0")
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_tool_in_one_of_three_recordings_is_refused_with_its_mass(place):
+    robot = chain()
+    runs = [plain(robot, seed) for seed in range(3)]
+    runs[place] = replace(runs[place], torque=runs[place].torque + loaded_torque(robot, runs[place]))
+    with pytest.raises(IdentificationError, match="its load changed") as error:
+        fit(robot, *runs)
+    words = str(error.value).split()
+    assert float(words[words.index("carries") + 1]) == pytest.approx(MASS, rel=0.1)
+    assert str(error.value).startswith("run_1" if place < 2 else "run_2")
+
+
+def test_a_load_that_is_put_down_again_is_refused_with_time_and_mass():
+    robot = chain()
+    run = plain(robot)
+    is_carried = (run.time >= 7.0) & (run.time < 14.0)
+    moved = replace(run, torque=run.torque + loaded_torque(robot, run) * is_carried[:, None])
+    with pytest.raises(IdentificationError, match="its load changed") as error:
+        fit(robot, moved)
+    words = str(error.value).split()
+    assert float(words[words.index("=") + 1]) == pytest.approx(7.0, abs=0.3)
+    assert float(words[words.index("carries") + 1]) == pytest.approx(MASS, rel=0.1)
+
+
 def warming_up(run):
     return run.torque + np.exp(-run.time / 6.0)[:, None] * (1.0 * np.tanh(run.velocity / 0.02) + 0.3 * run.velocity)
 
