@@ -11,7 +11,8 @@ controller manager is in config/controllers/<route>.yaml, how and what to check 
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
-from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes, spawn_controllers
+from dynid_ros.nodes.shared.launch_description import Choice, describe_nodes, spawn_controllers
+from dynid_ros.nodes.shared.node_options import COMPENSATION_ROUTES
 
 SPAWN = DeclareLaunchArgument(
     "spawn",
@@ -19,23 +20,10 @@ SPAWN = DeclareLaunchArgument(
     choices=["true", "false"],
     description="whether to load forward_effort_controller, inactive, with the joints of model_file",
 )
-FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
-# The position controller keeps the arm: a torque that a killed process left is no reason to refuse, and effort in
-# joint_states is that of both.
-BESIDE = {"position_controller": "", "assume_no_effort": "true"}
 ROUTES = Choice(
     "route",
     "how torque comes to the arm: alone, with a position controller, in trajectories, or as offsets of set-points",
-    {
-        "effort": Option("gravity_compensation", fixed=FORWARDED),
-        "feedforward": Option("gravity_compensation", fixed=FORWARDED | BESIDE),
-        "trajectory": Option(
-            "gravity_compensation", fixed={"output": "trajectory", "controller": "joint_trajectory_controller"}
-        ),
-        "position": Option(
-            "gravity_compensation", fixed={"output": "position", "controller": "forward_position_controller"}
-        ),
-    },
+    COMPENSATION_ROUTES,
 )
 
 

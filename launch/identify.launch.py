@@ -11,9 +11,8 @@ Other parameters of the nodes than the arguments here are given in `params_file`
 
 from launch import LaunchDescription
 
-from dynid_ros.nodes.shared.launch_description import Choice, Option, describe_nodes
-
-LOAD = {"motion": "fourier", "target": "load"}
+from dynid_ros.nodes.shared.launch_description import Choice, describe_nodes
+from dynid_ros.nodes.shared.node_options import IDENTIFICATIONS
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -21,14 +20,7 @@ def generate_launch_description() -> LaunchDescription:
         "identification",
         "what is identified: gravity, from joints that turn one by one; links, with friction, flexible_joints, "
         "torque_sensors, from joints that turn one by one, or a load, from motion, recorded or live",
-        {
-            "gravity": Option("gravity_identification"),
-            "links": Option("link_identification", {"motion": "fourier"}),
-            "flexible_joints": Option("flexible_joint_identification", {"motion": "fourier"}),
-            "torque_sensors": Option("torque_sensor_calibration"),
-            "load": Option("load_identification", LOAD),
-            "live_load": Option("load_identification", LOAD | {"live": "true"}),
-        },
+        IDENTIFICATIONS,
     )
     slow = ("speed_fraction", "travel_speed_fraction")
     return describe_nodes(

@@ -13,10 +13,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from dynid_ros.demo.calls import ServiceCaller, spin_for, spin_until
+from dynid_ros.demo.calls import spin_for, spin_until
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.joint_states import JointOrder
 from dynid_ros.nodes.shared.robot_description import robot_model
+from dynid_ros.nodes.shared.service_caller import ServiceCaller
 from dynid_ros.nodes.shared.topics import LATCHED, CommandTopic
 from dynid_ros.recording import Recording
 

@@ -1,16 +1,10 @@
-"""Service calls of a script-like node, which spins while it waits and raises where a service refuses."""
+"""Waits of the coordinator, which processes messages meanwhile, and its check that it moves a simulated arm."""
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import rclpy
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
-from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
-from rclpy.parameter import Parameter
-from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.topics import UNKNOWN_NAME, node_of
@@ -65,92 +59,3 @@ def require_simulation(node: Node) -> None:
             f"the demo moves a simulated arm alone, and {' and '.join(sorted(drivers))} publishes joint_states, too; "
             "play it on another ROS domain, as `dynid demo` and demo.launch.py do"
         )
-
-
-class ServiceCaller:
-    """Calls services of other nodes."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    def wait(self, *names: str, timeout: float = 30.0) -> None:
-        """Wait until every service exists.
-
-        Raises:
-            DynidError: names the services that did not come up.
-        """
-        missing = set(names)
-
-        def all_exist() -> bool:
-            missing.difference_update(name for name, _ in self._node.get_service_names_and_types())
-            return not missing
-
-        deadline = time.monotonic() + timeout
-        while not all_exist():
-            if time.monotonic() > deadline:
-                listed = ", ".join(sorted(missing))
-                raise DynidError(f"service(s) {listed} did not come up within {timeout:g} s; is the node running?")
-            rclpy.spin_once(self._node, timeout_sec=MAX_SPIN_S)
-
-    def trigger(self, name: str, timeout: float = 60.0) -> str:
-        """Call a Trigger service and return its message."""
-        return self.begin(name, timeout)()
-
-    def begin(self, name: str, timeout: float = 60.0) -> Callable[[], str]:
-        """Call a Trigger service; the returned function waits for the message, and raises as `trigger` does."""
-        answer = self._begin(Trigger, name, Trigger.Request(), timeout)
-        return lambda: _message_of(name, answer())
-
-    def set(self, name: str, value: bool, timeout: float = 60.0) -> str:
-        """Call a SetBool service and return its message."""
-        return _message_of(name, self._begin(SetBool, name, SetBool.Request(data=value), timeout)())
-
-    def change_state(self, node: str, transition: int, timeout: float = 30.0) -> None:
-        """Request a transition of a lifecycle node, a constant of `lifecycle_msgs/Transition`."""
-        request = ChangeState.Request(transition=Transition(id=transition))
-        name = f"{node}/change_state"
-        _message_of(name, self._begin(ChangeState, name, request, timeout)())
-
-    def set_parameters(self, node: str, values: Mapping[str, object], timeout: float = 30.0) -> None:
-        """Set parameters of another node.
-
-        Raises:
-            DynidError: the node refuses one.
-        """
-        parameters = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
-        request = SetParameters.Request(parameters=parameters)
-        results = self._begin(SetParameters, f"{node}/set_parameters", request, timeout)().results
-        for name, result in zip(values, results, strict=True):
-            if not result.successful:
-                raise DynidError(f"node {node} refused parameter {name}: {result.reason}")
-
-    def _begin(self, kind: type, name: str, request: object, timeout: float) -> Callable[[], Any]:
-        """Send a request; the returned function waits for the response."""
-        client = self._node.create_client(kind, name)
-        if not client.wait_for_service(timeout_sec=timeout):
-            self._node.destroy_client(client)
-            raise DynidError(f"service {name} did not come up within {timeout:g} s; is the node running?")
-        future = client.call_async(request)
-
-        def answer() -> Any:
-            try:
-                rclpy.spin_until_future_complete(self._node, future, timeout_sec=timeout)
-                if not future.done():
-                    raise DynidError(f"service {name} did not answer within {timeout:g} s")
-                return future.result()
-            finally:
-                self._node.destroy_client(client)
-
-        return answer
-
-
-def _message_of(name: str, response: Any) -> str:
-    """Return the message of a response.
-
-    Raises:
-        DynidError: the service refused.
-    """
-    message = getattr(response, "message", "see the log of that node")
-    if not response.success:
-        raise DynidError(f"service {name} refused: {message}")
-    return message

@@ -8,11 +8,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
 from dynid_ros.interrupts import INTERRUPTED
 from dynid_ros.nodes import import_nodes
-from dynid_ros.nodes.shared.child_process import NodeProcess, stop
+from dynid_ros.nodes.shared.child_process import NodeProcess, prepare_parent, stop
 from dynid_ros.nodes.shared.ros_domain import alone
 
 POLL_PERIOD_S = 0.1
@@ -49,16 +48,9 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
             is in use, or a node ended.
     """
     output = output.resolve()
+    prepare_parent(output)
     logs = output / "logs"
-    try:
-        logs.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DynidError(
-            f"{output}: cannot be written ({error.strerror}); choose another folder with --output"
-        ) from error
     files = [(parameters or share_path("config/demo.yaml")).resolve()]
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have SIGINT ignored
-        signal.signal(number, signal.default_int_handler)
     with alone(output, domain):
         import_nodes(["simulator"], "the demo")
         processes: list[NodeProcess] = []

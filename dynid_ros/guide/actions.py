@@ -1,12 +1,13 @@
 """Actions behind the buttons of the guide; each one is a command that a person could type instead.
 
-The actions contain no knowledge about robots: they call services of nodes, set their parameters, start nodes and run
-commands of `dynid`, by way of a bench, `RosBench` or `OfflineBench`.
+The actions contain no knowledge about robots. They call services of nodes, set their parameters, start nodes and run
+commands of `dynid` through a bench, `RosBench` or `OfflineBench`.
 """
 
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ CALL_TIMEOUT_S = 60.0
 LONG_CALL_TIMEOUT_S = 900.0
 """Longest wait for services that search or fit."""
 MOVING_STATES = ("", "approaching", "running")
-"""States of the excitation node during a motion; empty: not known yet."""
+"""States of the excitation node during a motion; empty: not received yet."""
 MOTION_DONE = "done"
 NAMESPACE_PLACE = "{namespace}"
 """Place of the namespace in the commands of an action."""
@@ -27,12 +28,7 @@ NAMESPACE_PLACE = "{namespace}"
 
 @dataclass(frozen=True)
 class Action:
-    """One step of a button.
-
-    Attributes:
-        lines: commands that do the same.
-        do: does it on a bench and returns the answer.
-    """
+    """One step of a button: the commands that a person would type, and a function with their effect on a bench."""
 
     lines: tuple[str, ...]
     do: Callable[[Any], str]
@@ -42,71 +38,85 @@ class Action:
         return [line.replace(NAMESPACE_PLACE, namespace) for line in self.lines]
 
 
+class OfflineBench:
+    """Bench without nodes and joint states."""
+
+    state = None
+    problem = ""
+
+    def stop(self) -> str:
+        """Return that nothing moves."""
+        return "nothing moves: this page has no robot"
+
+    def work(self, period: float, is_watched: bool) -> None:  # noqa: ARG002 - nothing to receive
+        """Wait, s."""
+        time.sleep(period)
+
+
 def call(service: str, value: bool | None = None, timeout: float = CALL_TIMEOUT_S) -> Action:
     """Return the call of a SetBool service with a value, or of a Trigger service without one."""
     name = f"ros2 service call {NAMESPACE_PLACE}/{service} std_srvs/srv/"
-    line = f"{name}Trigger" if value is None else f"{name}SetBool '{{data: {str(value).lower()}}}'"
+    line = f"{name}Trigger" if value is None else f"{name}SetBool '{{data: {parameter_text(value)}}}'"
     return Action((line,), lambda bench: bench.call(service, value, timeout))
 
 
 def set_parameters(node: str, values: Mapping[str, object]) -> Action:
     """Return the change of parameters of a running node."""
-    lines = (
-        f"ros2 param set {NAMESPACE_PLACE}/{node} {name} {shlex.quote(_yaml(value))}" for name, value in values.items()
-    )
-    return Action(tuple(lines), lambda bench: bench.set_parameters(node, values))
+    command = f"ros2 param set {NAMESPACE_PLACE}/{node}"
+    lines = (f"{command} {name} {shlex.quote(parameter_text(value))}" for name, value in values.items())
+    return Action(tuple(lines), lambda bench: bench.services.set_parameters(node, values) or "")
 
 
 def start_node(node: str, parameters: Mapping[str, object], files: Sequence[Path], namespace: str) -> Action:
     """Return the start of a node, with parameters that override those of the files."""
+    texts = {name: parameter_text(value) for name, value in parameters.items()}
     words = ["ros2", "run", "dynid_ros", node, "--ros-args"]
-    for file in files:
-        words += ["--params-file", str(file)]
-    for name, value in parameters.items():
-        words += ["-p", f"{name}:={_yaml(value)}"]
+    words += [word for file in files for word in ("--params-file", str(file))]
+    words += [word for name, text in texts.items() for word in ("-p", f"{name}:={text}")]
     words += ["-r", f"__ns:={namespace}"] if namespace else []
-    return Action((f"{shlex.join(words)} &",), lambda bench: bench.start(node, parameters))
+    return Action((f"{shlex.join(words)} &",), lambda bench: bench.start(node, texts))
 
 
 def run(*arguments: str) -> Action:
     """Return the run of a program, such as `dynid check …`."""
-    return Action((shlex.join(arguments),), lambda bench: bench.run(arguments))
+    return Action((shlex.join(arguments),), lambda _: run_program(arguments))
 
 
 def move(recorded: bool) -> Action:
     """Return the designed motion from start to end; the recorder stops however it ends, so that the bag is closed."""
-    around = [call("recorder/start"), call("recorder/stop")] if recorded else []
-    lines = [
-        *(around[0].lines if around else ()),
-        *call("excitation/start").lines,
-        f"ros2 topic echo {NAMESPACE_PLACE}/excitation/state  # until {MOTION_DONE}",
-        *(around[1].lines if around else ()),
-    ]
+    start_recorder = call("recorder/start")
+    begin = call("excitation/start", timeout=LONG_CALL_TIMEOUT_S)
+    stop_recorder = call("recorder/stop")
+    wait = f"ros2 topic echo {NAMESPACE_PLACE}/excitation/state  # until {MOTION_DONE}"
 
     def do(bench: Any) -> str:
-        if around:
-            around[0].do(bench)
-        try:
-            bench.forget("excitation/state")
-            answer = bench.call("excitation/start", None, LONG_CALL_TIMEOUT_S)
-            state = bench.wait_for("excitation/state", lambda state: state not in MOVING_STATES)
-            if state != MOTION_DONE:
-                raise DynidError(f"the motion ended early: {state}")
-        except BaseException:
-            with suppress(DynidError):  # the reason that the motion failed matters more
-                if around:
-                    around[1].do(bench)
-            raise
-        return around[1].do(bench) if around else answer
+        bench.forget("excitation/state")
+        answer = begin.do(bench)
+        state = bench.wait_for("excitation/state", lambda state: state not in MOVING_STATES)
+        if state != MOTION_DONE:
+            raise DynidError(f"the motion ended early: {state}")
+        return answer
 
-    return Action(tuple(lines), do)
+    def do_recorded(bench: Any) -> str:
+        start_recorder.do(bench)
+        try:
+            do(bench)
+        except BaseException:
+            with suppress(DynidError):  # the reason for the end of the motion matters more
+                stop_recorder.do(bench)
+            raise
+        return stop_recorder.do(bench)
+
+    if not recorded:
+        return Action((*begin.lines, wait), do)
+    return Action((*start_recorder.lines, *begin.lines, wait, *stop_recorder.lines), do_recorded)
 
 
 def run_program(arguments: Sequence[str]) -> str:
     """Run a program of this package, or of ROS, and return its stdout.
 
     Raises:
-        DynidError: it cannot be run, or reports bad input.
+        DynidError: the program cannot be run, or reports bad input.
     """
     command = [sys.executable, "-m", "dynid_ros", *arguments[1:]] if arguments[0] == "dynid" else list(arguments)
     try:
@@ -120,10 +130,10 @@ def run_program(arguments: Sequence[str]) -> str:
     return result.stdout
 
 
-def _yaml(value: object) -> str:
-    """Return a parameter's value as a command line has it."""
+def parameter_text(value: object) -> str:
+    """Return the value of a parameter as a command line has it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_yaml, value))}]"
+        return f"[{', '.join(map(parameter_text, value))}]"
     return str(value)

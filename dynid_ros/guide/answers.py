@@ -1,50 +1,36 @@
-"""Answers that the page has collected, and the parameters of the nodes that follow from them."""
+"""Answers of the user, and the parameters of nodes and the options of commands that follow from them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.node_options import COMPENSATION_ROUTES, IDENTIFICATIONS
 from dynid_ros.recording.effort import EFFORT_KINDS, IMPEDANCE
 
-EXPERIMENT_NODES: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    "gravity": ("gravity_identification", {"motion": "static_rotation", "target": ""}),
-    "links": ("link_identification", {"motion": "fourier", "target": ""}),
-    "load": ("load_identification", {"motion": "fourier", "target": "load"}),
-    "flexible joints": ("flexible_joint_identification", {"motion": "fourier", "target": ""}),
-    "torque sensors": ("torque_sensor_calibration", {"motion": "static_rotation", "target": ""}),
-}
-"""Node and motion of each identification, as `identify.launch.py` has them."""
-ROUTE_PARAMETERS: Mapping[str, Mapping[str, object]] = {
-    "effort": {"output": "effort", "controller": "forward_effort_controller"},
-    "feedforward": {
-        "output": "effort",
-        "controller": "forward_effort_controller",
-        "position_controller": "",
-        "assume_no_effort": True,
-    },
-    "trajectory": {"output": "trajectory", "controller": "joint_trajectory_controller"},
-}
-"""Parameters of gravity_compensation on each route, as `controller_stack.launch.py` has them."""
+COMPENSATION_NODE = "gravity_compensation"
+EXPERIMENTS = {name: option for name, option in IDENTIFICATIONS.items() if name != "live_load"}
+EXPERIMENTS_BY_NODE = {option.node: name for name, option in EXPERIMENTS.items()}
+OFFERED_ROUTES = ("effort", "feedforward", "trajectory")
+"""Routes of the compensation that need no identified servos."""
 EFFORT_CONVENTIONS = tuple(kind for kind in EFFORT_KINDS if kind != IMPEDANCE)
 """Meanings of effort that the page offers; impedance needs further parameters, which a parameter file has."""
 
 
 @dataclass
 class Answers:
-    """What the user has answered so far.
+    """Answers of the user so far.
 
     Attributes:
         urdf: URDF of the robot.
-        output: folder of all results; nothing outside of it is written.
+        output: folder of all results; the page writes to no other folder.
         namespace: namespace of the nodes with a leading `/`; empty: none.
         tip: last link of the chain; empty: the flange.
-        acceleration_limit: rad/s² (m/s²), for all joints; 0: that of URDF or parameter file.
+        acceleration_limit: rad/s² (m/s²), for all joints; 0: the limit of the URDF or the parameter file.
         floor_height: lowest height of links above the base, m.
         obstacles: file of boxes in `output`; empty: none.
         effort_convention: meaning of effort in joint states.
         motor_gains: gains as text, one per joint; empty: none.
-        route: key of `ROUTE_PARAMETERS`.
+        route: one of `OFFERED_ROUTES`.
         files: ROS parameter files with further parameters.
     """
 
@@ -57,7 +43,7 @@ class Answers:
     obstacles: str = ""
     effort_convention: str = EFFORT_CONVENTIONS[0]
     motor_gains: str = ""
-    route: str = "effort"
+    route: str = OFFERED_ROUTES[0]
     files: tuple[Path, ...] = ()
 
     @property
@@ -65,73 +51,62 @@ class Answers:
         """File of the last designed motion."""
         return self.output / "motion.yaml"
 
-    def folder(self, experiment: str) -> Path:
-        """Return the folder of the results of an experiment."""
-        return self.output / experiment.replace(" ", "_")
-
     def model_file(self) -> Path:
         """Return the newest identified.yaml of the arm.
 
         Raises:
-            DynidError: nothing was identified yet.
+            DynidError: no model has been identified yet.
         """
-        files = [self.folder(kind) / "identified.yaml" for kind in ("gravity", "links")]
-        files = [file for file in files if file.is_file()]
-        if not files:
+        files = [self.output / experiment / "identified.yaml" for experiment in ("gravity", "links")]
+        if not any(map(Path.is_file, files)):
             raise DynidError("there is no model yet: identify gravity or links first, in step 5")
-        return max(files, key=lambda file: file.stat().st_mtime)
+        return max(filter(Path.is_file, files), key=lambda file: file.stat().st_mtime)
 
     def parameters(self, node: str) -> dict[str, object]:
-        """Return the parameters with which a node is started."""
-        values: dict[str, object] = {} if node == "recorder" else {"robot_description": self.urdf}
-        if self.tip and node != "recorder":
-            values["tip_link"] = self.tip
-        experiments = {name: experiment for experiment, (name, _) in EXPERIMENT_NODES.items()}
+        """Return the parameters of a node at its start."""
+        if node == "recorder":
+            return {"output_folder": self.output / "recordings"}
+        values: dict[str, object] = {"robot_description": self.urdf}
+        values |= {"tip_link": self.tip} if self.tip else {}
         if node == "excitation":
             values |= {"acceleration_limits": [self.acceleration_limit]} if self.acceleration_limit else {}
             values |= {"floor_height": self.floor_height} if self.floor_height else {}
             values |= {"obstacles_file": self.inside(self.obstacles)} if self.obstacles else {}
-        elif node == "recorder":
-            values["output_folder"] = self.output / "recordings"
-        elif node == "gravity_compensation":
-            values |= {"model_file": self.model_file(), "autostart": True, **ROUTE_PARAMETERS[self.route]}
-            # effort that is not torque shows the compensation nothing
+        elif node == COMPENSATION_NODE:
+            values |= {"model_file": self.model_file(), "autostart": True, **COMPENSATION_ROUTES[self.route].fixed}
+            # The node compares effort with the torque of the model, which makes sense for torque alone.
             values["effort_convention"] = "torque" if self.effort_convention == "torque" else ""
-        elif node in experiments:
-            values["output"] = self.folder(experiments[node])
-            values |= {"effort_convention": self.effort_convention, **self._gains()}
-            if node == "load_identification":
-                values["model_file"] = self.model_file()
+        elif node in EXPERIMENTS_BY_NODE:
+            values["output"] = self.output / EXPERIMENTS_BY_NODE[node]
+            values["effort_convention"] = self.effort_convention
+            values |= {"motor_gains": self._gains()} if self.motor_gains else {}
+            values |= {"model_file": self.model_file()} if node == EXPERIMENTS["load"].node else {}
         return values
 
-    def effort_options(self) -> list[str]:
-        """Return the options of `dynid` for the meaning of effort."""
-        gains = self._gains().get("motor_gains", [])
-        text = ["--motor-gains", ",".join(f"{gain:g}" for gain in gains)] if gains else []
-        return ["--effort-convention", self.effort_convention, *text]
-
-    def robot_options(self) -> list[str]:
-        """Return the options of `dynid` for the robot."""
-        return ["--urdf", str(self.urdf), *(["--tip", self.tip] if self.tip else [])]
+    def identify_options(self, *recordings: str) -> list[str]:
+        """Return the options of `dynid` for the robot, recordings, and the meaning of effort."""
+        options = ["--urdf", str(self.urdf), *(["--tip", self.tip] if self.tip else [])]
+        for option, recording in zip(("--recording", "--validate"), recordings, strict=False):
+            options += [option, recording]
+        if recordings:
+            options += ["--effort-convention", self.effort_convention]
+            options += ["--motor-gains", ",".join(f"{gain:g}" for gain in self._gains())] if self.motor_gains else []
+        return options
 
     def inside(self, name: str) -> Path:
         """Return the path of a file in the chosen folder.
 
         Raises:
-            DynidError: the file is outside of the folder, or does not exist.
+            DynidError: the folder lacks the file.
         """
         path = (self.output / name).resolve()
-        if not path.is_relative_to(self.output.resolve()):
-            raise DynidError(f"{name}: the page reads files in {self.output} only; copy the file into that folder")
-        if not path.is_file():
-            raise DynidError(f"{name}: there is no such file in {self.output}")
+        if not path.is_relative_to(self.output.resolve()) or not path.is_file():
+            raise DynidError(f"{name}: there is no such file in {self.output}; copy the file into that folder")
         return path
 
-    def _gains(self) -> dict[str, list[float]]:
-        words = self.motor_gains.replace(",", " ").split()
+    def _gains(self) -> list[float]:
         try:
-            gains = [float(word) for word in words]
+            return [float(word) for word in self.motor_gains.replace(",", " ").split()]
         except ValueError as error:
             text = f"motor gains '{self.motor_gains}': expected numbers with commas between, one per joint"
             raise DynidError(text) from error
-        return {"motor_gains": gains} if gains else {}

@@ -1,9 +1,9 @@
-"""Gate of the page: it lets in who may, stops the arm, serves reports, and leaves all else to viser.
+"""Gate of the page: it checks requests, answers STOP, serves reports, and leaves all other requests to viser.
 
 viser has no access control and listens to any web site. The gate refuses requests that another web site makes a browser
 send, by their `Origin` and `Host` (cross-site requests, DNS rebinding). On another address than that of this machine,
-the address of the page must contain the token that was printed at the start. STOP is a request of its own: it does not
-wait behind the drawing of a slow page.
+the address of the page must contain the token that was printed at the start. STOP is a separate request, so a slow page
+does not delay it.
 """
 
 import asyncio
@@ -14,10 +14,12 @@ import mimetypes
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from http.cookies import SimpleCookie
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from dynid_ros.errors import DynidError
@@ -29,34 +31,23 @@ VIEW_PATH = "/view"
 """Path of viser's page, which the page of the gate embeds."""
 FILES_PATH = "/files/"
 SHOWN_SUFFIXES = (".html", ".png", ".svg", ".yaml", ".csv", ".urdf", ".txt", ".sh")
-PANEL_WIDTH = 460
-TEXT_TYPE = "text/plain; charset=utf-8"
+PANEL_WIDTH_PX = 500
 
 
-@dataclass(frozen=True)
-class Reply:
-    """Answer to a request.
-
-    Attributes:
-        status: number of HTTP.
-        body: content.
-        kind: MIME type.
-        headers: further headers.
-    """
+class Reply(NamedTuple):
+    """Answer to a request: status of HTTP, content, MIME type and further headers."""
 
     status: int
     body: bytes
-    kind: str = TEXT_TYPE
-    headers: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "text/plain"
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Rules for requests to the page.
+    """Rules for requests to a page that listens on a host and shows results of a folder.
 
     Attributes:
-        host: address that the page listens on.
-        folder: folder whose results may be read.
         title: name of the robot.
         stop: function of STOP, which returns the answer of the nodes.
         token: word that the address of the page must contain; empty: none.
@@ -86,7 +77,9 @@ class Gate:
         origin = headers.get("Origin", "")
         if origin and origin != f"http://{host}":
             return f"another web site ({origin}) sent this request; open the page of the guide itself"
-        if self.token and not (self._is_token(_token_of(target)) or self._is_token(_cookie_of(headers))):
+        cookie = SimpleCookie(headers.get("Cookie", "")).get(COOKIE_NAME)
+        words = [*parse_qs(urlsplit(target).query).get("token", []), *([cookie.value] if cookie else [])]
+        if self.token and not any(secrets.compare_digest(word.encode(), self.token.encode()) for word in words):
             return "the token is missing; open the address that the guide printed at its start, with ?token=…"
         return ""
 
@@ -111,7 +104,7 @@ class Gate:
         page = files("dynid_ros.guide").joinpath("page.html").read_text(encoding="utf-8")
         body = page.replace("{title}", html.escape(self.title)).encode()
         cookie = {"Set-Cookie": f"{COOKIE_NAME}={self.token}; HttpOnly; SameSite=Strict; Path=/"} if self.token else {}
-        return Reply(200, body, "text/html; charset=utf-8", {"X-Frame-Options": "SAMEORIGIN", **cookie})
+        return Reply(200, body, "text/html", {"X-Frame-Options": "SAMEORIGIN", **cookie})
 
     def _read_result(self, name: str) -> Reply:
         """Return a result below the folder; a report can neither press STOP nor read the page around it."""
@@ -120,11 +113,7 @@ class Gate:
         if not is_inside or path.suffix not in SHOWN_SUFFIXES or not path.is_file():
             return Reply(404, b"there is no such result")
         kind = mimetypes.guess_type(path.name)[0] or "text/plain"
-        sandbox = {"Content-Security-Policy": "sandbox allow-scripts"}
-        return Reply(200, path.read_bytes(), f"{kind}; charset=utf-8", sandbox)
-
-    def _is_token(self, word: str) -> bool:
-        return secrets.compare_digest(word.encode(), self.token.encode())
+        return Reply(200, path.read_bytes(), kind, {"Content-Security-Policy": "sandbox allow-scripts"})
 
 
 def serve_page(gate: Gate, port: int) -> Any:
@@ -138,8 +127,13 @@ def serve_page(gate: Gate, port: int) -> Any:
     from websockets.datastructures import Headers  # noqa: PLC0415
     from websockets.http11 import Response  # noqa: PLC0415
 
-    if port:
-        _require_free(gate.host, port)
+    with socket.socket(socket.AF_INET6 if ":" in gate.host else socket.AF_INET) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((gate.host, port))  # viser would silently take another port
+        except OSError as error:
+            where = f"{gate.host}:{port} cannot be used ({error.strerror})"
+            raise DynidError(f"{where}; another guide may run: end it, or give --port") from error
     original = sockets.serve
 
     def serve(*arguments: Any, process_request: Callable[..., Any], **options: Any) -> Any:
@@ -148,8 +142,8 @@ def serve_page(gate: Gate, port: int) -> Any:
         async def answer(connection: Any, request: Any) -> Any:
             reply = await gate.reply(request.path, request.headers)
             if reply is not None:
-                headers = Headers({"Content-Type": reply.kind, "Content-Length": str(len(reply.body))})
-                headers.update({"Cache-Control": "no-store", **reply.headers})
+                headers = Headers({"Content-Type": f"{reply.kind}; charset=utf-8", "Cache-Control": "no-store"})
+                headers.update({"Content-Length": str(len(reply.body)), **reply.headers})
                 return Response(reply.status, "", headers, reply.body)
             if request.path.startswith(VIEW_PATH):
                 request.path = request.path.removeprefix(VIEW_PATH) or "/"
@@ -166,25 +160,5 @@ def serve_page(gate: Gate, port: int) -> Any:
         sockets.serve = original  # type: ignore[misc]
     server.gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
     server.gui.main_panel.dock_right()
-    server.gui.main_panel.set_width(PANEL_WIDTH)
+    server.gui.main_panel.set_width(PANEL_WIDTH_PX)
     return server
-
-
-def _require_free(host: str, port: int) -> None:
-    """Refuse a port in use; viser would silently take another one."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind((host, port))
-        except OSError as error:
-            text = f"{host}:{port} cannot be used ({error.strerror}); another guide may run: end it, or give --port"
-            raise DynidError(text) from error
-
-
-def _token_of(target: str) -> str:
-    return parse_qs(urlsplit(target).query).get("token", [""])[0]
-
-
-def _cookie_of(headers: Mapping[str, str]) -> str:
-    pairs = (pair.strip().partition("=") for pair in headers.get("Cookie", "").split(";"))
-    return next((value for name, _, value in pairs if name == COOKIE_NAME), "")

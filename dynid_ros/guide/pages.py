@@ -1,4 +1,4 @@
-"""Who acts: one page does, all others watch until one of them takes over; and one button at a time is being done."""
+"""Roles of the pages in browsers, and the runner of a button's actions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,77 +8,59 @@ from typing import Any
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import Action
 
-SPECTATOR_TEXT = "this page watches while another one acts; press 'Take over' first (STOP works in every page)"
-
 
 @dataclass
 class Pages:
-    """Open pages by their number, and the one that acts.
-
-    Attributes:
-        acting: number of the page that acts; None: no page acts, and the next one to open will.
-    """
+    """Numbers of the open pages, and of the page that acts; all others watch until one of them takes over."""
 
     acting: int | None = None
     _open: set[int] = field(default_factory=set)
-    _lock: Any = field(default_factory=Lock)
 
     @property
     def is_watched(self) -> bool:
-        """Whether any page is open."""
+        """Whether a browser shows a page."""
         return bool(self._open)
 
     def open(self, page: int) -> None:
         """Add a page; it acts if no other page does."""
-        with self._lock:
-            self._open.add(page)
-            if self.acting is None:
-                self.acting = page
+        self._open.add(page)
+        self.acting = page if self.acting is None else self.acting
 
     def close(self, page: int) -> None:
         """Remove a page. Pages that watch go on watching, even if the closed page acted."""
-        with self._lock:
-            self._open.discard(page)
-            if self.acting == page:
-                self.acting = None
+        self._open.discard(page)
+        self.acting = None if self.acting == page else self.acting
 
     def take_over(self, page: int) -> None:
         """Let an open page act; the page that acted before watches."""
-        with self._lock:
-            if page in self._open:
-                self.acting = page
+        self.acting = page if page in self._open else self.acting
 
     def may_act(self, page: int | None) -> bool:
-        """Return whether a page acts; None stands for this program itself, which may always change its own widgets."""
+        """Return whether a page acts; None is this program itself, which may always change its own widgets."""
         return page is None or page == self.acting
 
 
 @dataclass
 class Runner:
-    """Does the actions of one button at a time, and none after STOP.
-
-    Attributes:
-        bench: access to nodes and programs.
-        doing: label of the button that is being done; empty: none.
-    """
+    """Runner of the actions of the button with a label, one button at a time, and of no action after STOP."""
 
     bench: Any
-    doing: str = ""
+    label: str = ""
     _stops: int = 0
     _lock: Any = field(default_factory=Lock)
 
     def run(self, label: str, actions: Sequence[Action]) -> str:
-        """Do actions in their order and return the last answer.
+        """Run actions in their order and return the last answer.
 
-        STOP may come while an action begins, before the node has received it. The node is then stopped once more.
+        STOP may come while an action begins, before the node has received its request. The node is then stopped again.
 
         Raises:
-            DynidError: another button is being done, an action fails, or STOP was pressed.
+            DynidError: another button's actions run, an action fails, or STOP was pressed.
         """
         with self._lock:
-            if self.doing:
-                raise DynidError(f"'{self.doing}' is being done; wait for its end, or press STOP")
-            self.doing = label
+            if self.label:
+                raise DynidError(f"'{self.label}' is running; wait for its end, or press STOP")
+            self.label = label
             stops = self._stops
         answer = ""
         try:
@@ -92,9 +74,9 @@ class Runner:
                     raise DynidError(f"'{label}' was ended by STOP")
             return answer
         finally:
-            self.doing = ""
+            self.label = ""
 
     def stop(self) -> str:
-        """Stop the arm at once, whatever is being done, and let no further action of the button begin."""
+        """Stop the arm at once, and let no further action of the button begin."""
         self._stops += 1
         return self.bench.stop()

@@ -1,11 +1,11 @@
-"""Arm in 3-D: as it is, as a ghost of the planned motion, and what stands around."""
+"""Arm in 3-D: in its present pose, as a ghost of the planned motion, and the obstacles around it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import yourdfpy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from viser import ViserServer
 from viser.extras import ViserUrdf
 from viser.transforms import SO3
@@ -26,16 +26,10 @@ MIN_DRAWN_MOTION = 1e-3
 
 
 class ShownArm:
-    """Arm that is drawn in any pose, by its shapes, or by lines where it has none.
-
-    Args:
-        server: server of the page.
-        urdf: URDF with its shapes.
-        robot: chain of the URDF.
-        name: name of the node in the scene.
-        is_ghost: whether it is drawn as a ghost.
+    """Arm that is drawn in any pose, by the shapes of its URDF, or by lines where it has none.
 
     Attributes:
+        frame: frame of the arm, which can be made invisible.
         has_shapes: whether the URDF has any shape that could be read.
     """
 
@@ -43,61 +37,36 @@ class ShownArm:
         self._robot = robot
         self._server = server
         self._name = name
-        self._color = GHOST_LINE_COLOR if is_ghost else LINE_COLOR
-        self._frame = server.scene.add_frame(name, show_axes=False, visible=not is_ghost)
-        self._shapes: ViserUrdf | None = None
+        self._line_color = GHOST_LINE_COLOR if is_ghost else LINE_COLOR
+        self.frame = server.scene.add_frame(name, show_axes=False, visible=not is_ghost)
         self.has_shapes = bool(urdf.scene is not None and urdf.scene.geometry)
         if self.has_shapes:
             color = GHOST_COLOR if is_ghost else None
             self._shapes = ViserUrdf(server, urdf, root_node_name=name, mesh_color_override=color)
-        self._placed = np.full(robot.n_joints, np.inf)
+        self._drawn = np.full(robot.n_joints, np.inf)
         self.place(np.zeros(robot.n_joints))
 
-    @property
-    def visible(self) -> bool:
-        """Whether it is shown."""
-        return self._frame.visible
-
-    @visible.setter
-    def visible(self, value: bool) -> None:
-        if self._frame.visible != value:
-            self._frame.visible = value
-
-    def place_if_moved(self, position: Sequence[float]) -> None:
+    def place(self, position: ArrayLike) -> None:
         """Draw the arm in a pose (n,), if it differs visibly from the drawn one."""
-        if np.abs(np.subtract(position, self._placed)).max() > MIN_DRAWN_MOTION:
-            self.place(np.array(position))
-
-    def place(self, position: NDArray) -> None:
-        """Draw the arm in a pose (n,)."""
-        self._placed = position
-        if self._shapes is not None:
-            angles = dict(zip(self._robot.joint_names, position, strict=True))
+        pose = np.array(position, dtype=float)
+        if np.abs(pose - self._drawn).max() < MIN_DRAWN_MOTION:
+            return
+        self._drawn = pose
+        if self.has_shapes:
+            angles = dict(zip(self._robot.joint_names, pose, strict=True))
             names = self._shapes.get_actuated_joint_names()
             self._shapes.update_cfg(np.array([angles.get(name, 0.0) for name in names]))
             return
-        origins = self._robot.forward_kinematics(position[None])[0, :, :3, 3]
+        origins = self._robot.forward_kinematics(pose[None])[0, :, :3, 3]
         ends = np.vstack([np.zeros(3), origins])
-        segments = np.stack([ends[:-1], ends[1:]], axis=1)
-        self._server.scene.add_line_segments(
-            f"{self._name}/lines", segments.astype(np.float32), self._color, line_width=LINE_WIDTH
-        )
+        segments = np.stack([ends[:-1], ends[1:]], axis=1).astype(np.float32)
+        self._server.scene.add_line_segments(f"{self._name}/lines", segments, self._line_color, line_width=LINE_WIDTH)
 
 
 class Scene:
-    """Scene of the page.
-
-    Args:
-        server: server of the page.
-        path: URDF.
-        robot: its chain.
-
-    Attributes:
-        remarks: what cannot be drawn, one line each.
-    """
+    """Scene of the page, with remarks about shapes of the URDF that cannot be drawn."""
 
     def __init__(self, server: ViserServer, path: Path, robot: RobotModel) -> None:
-        self.remarks: list[str] = []
         self._server = server
         self._missing: list[str] = []
         server.scene.set_up_direction("+z")
@@ -106,17 +75,15 @@ class Scene:
         server.scene.add_grid("/floor", width=3.0, height=3.0, cell_size=0.1)
         self.arm = ShownArm(server, self._read(path), robot, "/arm", False)
         self.ghost = ShownArm(server, self._read(path), robot, "/ghost", True)
-        if self._missing:
-            names = ", ".join(dict.fromkeys(self._missing))
-            self.remarks.append(f"no meshes: {names}; put them where the URDF expects them")
+        names = ", ".join(dict.fromkeys(self._missing))
+        self.remarks = [f"no meshes: {names}; put them where the URDF expects them"] if names else []
         if not self.arm.has_shapes:
             self.remarks.append("the arm is drawn as lines, because no shape of the URDF can be read")
 
-    def show_obstacles(self, obstacles: Mapping[str, Obstacle]) -> None:
+    def show_obstacles(self, obstacles: Sequence[Obstacle]) -> None:
         """Draw boxes, in place of those drawn before."""
-        parent = self._server.scene.add_frame("/obstacles", show_axes=False)
-        parent.visible = True
-        for number, box in enumerate(obstacles.values()):
+        self._server.scene.add_frame("/obstacles", show_axes=False)
+        for number, box in enumerate(obstacles):
             self._server.scene.add_box(
                 f"/obstacles/{number}",
                 color=OBSTACLE_COLOR,
@@ -127,7 +94,7 @@ class Scene:
             )
 
     def _read(self, path: Path) -> yourdfpy.URDF:
-        """Read the URDF with the shapes that exist; missing meshes are noted."""
+        """Read the URDF with the shapes that exist, and note missing meshes."""
 
         def find(fname: str) -> str:
             try:
@@ -138,6 +105,6 @@ class Scene:
 
         try:
             return yourdfpy.URDF.load(str(path), filename_handler=find, build_collision_scene_graph=False)
-        except Exception as error:  # yourdfpy raises what its readers of meshes raise
+        except Exception as error:  # yourdfpy raises the exceptions of its readers of meshes
             self._missing.append(f"shapes of {path.name} ({type(error).__name__})")
             return yourdfpy.URDF.load(str(path), load_meshes=False, build_scene_graph=True)

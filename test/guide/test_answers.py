@@ -3,7 +3,7 @@
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.guide.answers import EXPERIMENT_NODES, Answers
+from dynid_ros.guide.answers import EXPERIMENTS, Answers
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def answers(tmp_path):
 
 
 def with_model(answers, kind):
-    folder = answers.folder(kind)
+    folder = answers.output / kind
     folder.mkdir()
     (folder / "identified.yaml").write_text("format: dynid/1\n")
     return folder / "identified.yaml"
@@ -33,11 +33,11 @@ def test_no_limit_leaves_that_of_the_parameter_file(answers):
     assert {"acceleration_limits", "floor_height"}.isdisjoint(answers.parameters("excitation"))
 
 
-@pytest.mark.parametrize("experiment", [name for name in EXPERIMENT_NODES if name != "load"])
+@pytest.mark.parametrize("experiment", [name for name in EXPERIMENTS if name != "load"])
 def test_an_identification_writes_below_the_folder(answers, experiment):
     answers.effort_convention = "motor_current"
     answers.motor_gains = "1, 2.5"
-    values = answers.parameters(EXPERIMENT_NODES[experiment][0])
+    values = answers.parameters(EXPERIMENTS[experiment].node)
     assert values["output"].parent == answers.output
     assert values["effort_convention"] == "motor_current"
     assert values["motor_gains"] == [1.0, 2.5]

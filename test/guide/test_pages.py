@@ -91,7 +91,7 @@ def test_one_button_at_a_time():
     thread = Thread(target=runner.run, args=("first", [call("a")]))
     thread.start()
     began.wait(5.0)
-    with pytest.raises(DynidError, match="'first' is being done"):
+    with pytest.raises(DynidError, match="'first' is running"):
         runner.run("second", [call("b")])
     goes_on.set()
     thread.join()

@@ -12,8 +12,8 @@ from rclpy.node import Node
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from dynid_ros.demo.calls import ServiceCaller
 from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.nodes.shared.service_caller import ServiceCaller
 from dynid_ros.nodes.shared.topics import LATCHED
 
 

@@ -88,6 +88,21 @@ class NodeProcess:
         return DynidError(f"node {self.name} ended with exit code {code}; see {self.log}")
 
 
+def prepare_parent(folder: Path) -> None:
+    """Create the folder of a program that starts nodes, and let SIGINT and SIGTERM raise KeyboardInterrupt in it.
+
+    Raises:
+        DynidError: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        text = f"{folder}: cannot be written ({error.strerror}); choose another folder with --output"
+        raise DynidError(text) from error
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
+
+
 @contextmanager
 def running(processes: list[NodeProcess], *started: NodeProcess) -> Iterator[None]:
     """Add started processes to a list for the duration of the block, then remove and stop them.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +28,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.files.share import share_path
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.nodes import NAMES, module_of
+from dynid_ros.nodes.shared.node_options import Option
 from dynid_ros.nodes.shared.parameters import NodeParameter, coerce_type
 
 ARGUMENTS = (
@@ -108,15 +109,6 @@ def refuse_unknown(arguments: Iterable[DeclareLaunchArgument]) -> OpaqueFunction
         ]
 
     return OpaqueFunction(function=check)
-
-
-@dataclass(frozen=True)
-class Option:
-    """Node that may be started, with default parameters, and fixed ones that override a params file."""
-
-    node: str
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    fixed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""ROS domains of this machine that no other process uses, for programs that start a simulated arm.
+"""Unused ROS domains of this machine, for programs that start a simulated arm.
 
 Such a program publishes joint states and commands by the names that a robot has, so it must not use the domain of the
 caller, which may be that of a driver.

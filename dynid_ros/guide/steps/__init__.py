@@ -1,1 +1,0 @@
-"""Steps of the guide, one file each."""
