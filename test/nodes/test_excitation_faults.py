@@ -461,6 +461,27 @@ def test_an_arm_at_rest_is_left_to_another_node_that_commands_it(bench):
     robot.destroy_publisher(other)
 
 
+def test_a_moving_arm_is_left_to_a_node_that_streams_commands(bench):
+    """Two that command in turn would fight, as with gravity_compensation on route trajectory."""
+    bench = bench()
+    robot = bench.robot
+    wait(lambda: bench.node.arm.doubt == "")
+    carried(robot, move(planar_arm.JOINTS, START, SWING, 3.0), rest(SWING, 60.0))
+    robot.fault = "deaf"
+    stream = robot.create_publisher(JointTrajectory, TOPIC, 10)
+    command = JointTrajectory(joint_names=["streamed"])
+    timer = robot.create_timer(0.01, lambda: stream.publish(command))
+    wait(lambda: bench.node.count_publishers(TOPIC) == 1 and np.abs(robot.state[1]).max() > 0.2)
+    answer = bench.call("stop")
+    assert not answer.success
+    assert "by node /robot" in answer.message
+    assert "stop that node" in answer.message
+    assert {tuple(message.joint_names) for message in robot.commands} <= {("streamed",)}
+    assert bench.state == "idle"
+    robot.destroy_timer(timer)
+    robot.destroy_publisher(stream)
+
+
 @pytest.mark.slow
 def test_killed_while_it_sends_pieces_the_arm_rests_within_two_seconds(tmp_path, motion):
     description = tmp_path / "arm.urdf"

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.experiment.arm_states import MAX_REST_SPEED, ArmStates, describe_speeds, optional_values
@@ -18,6 +19,7 @@ from dynid_ros.nodes.experiment.design import controller_joints
 from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, Load, MotionPieces, trajectory_message
 from dynid_ros.nodes.experiment.trajectory_action import ACTION, REPLACEMENT_TIMEOUT_S, TrajectoryAction, interface
 from dynid_ros.nodes.experiment.watch import EffortWatch, MotionController, MotionTime
+from dynid_ros.nodes.shared.topics import UnservedGroup, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.execution import coast, standstill
 from dynid_ros.trajectories.limits import per_joint
@@ -29,6 +31,9 @@ SETTLING_S = 0.3
 MATCHING_TIMEOUT_S = 1.0
 """Longest wait for a controller to be discovered, to answer, and to receive messages of this node."""
 END_TIMEOUT_S = 1.0
+STREAM_DETECTION_S = 0.3
+"""Time in which a node that streams commands sends several, and its messages are discovered."""
+MIN_STREAMED_COMMANDS = 3
 MAX_CLOCK_DIFFERENCE_S = 0.1
 """Largest difference between stamps of joint states and this computer's clock for pieces with stamps."""
 REQUESTED = "on request"
@@ -185,14 +190,18 @@ class Arm:
         """Bring the arm to rest, whoever moves it, and return a description; to be followed by `leave_command`.
 
         The motion of a node that was killed continues in the controller. The stop is sent although other nodes publish,
-        as the killed node counts among them. A resting arm is left to another node that publishes.
+        as the killed node counts among them. A resting arm is left to another node that publishes, and a moving one to
+        a node that sends one command after the other, such as `gravity_compensation`: the two would command in turn.
 
         Raises:
-            DynidError: no controller listens, no usable joint state arrives, or the arm rests.
+            DynidError: no controller listens, no usable joint state arrives, the arm rests, or another node streams
+                commands.
         """
         await self._find_controller()
         if not self._has_controller():
             raise DynidError(self._hindrance)
+        others = self._commands.other_nodes
+        are_streaming = bool(others) and await self._is_streamed_to()
         with self.lock:
             self._taken = True
         self._commands.open()
@@ -207,7 +216,12 @@ class Arm:
         await self._find_controller()
         speeds = describe_speeds(velocity, self._limits.joint_names)
         if not speeds:
-            raise DynidError(await self._hold_at_rest(position, velocity))
+            raise DynidError(await self._hold_at_rest(position, velocity, others))
+        if are_streaming:
+            raise DynidError(
+                f"the arm is moved ({speeds} rad/s or m/s) by node {', '.join(others)}, whose commands on "
+                f"{self._commands.name} would replace a stop; stop that node"
+            )
         with self.lock:
             slowing = coast(self._limits, position, velocity)
             start = self._time.now() - (time.monotonic() - received)
@@ -217,12 +231,25 @@ class Arm:
         rest_time = slowing.duration - (self._time.now() - start)
         return f"The arm was moving ({speeds} rad/s or m/s), not by this node; it rests in {max(rest_time, 0):.1f} s."
 
-    async def _hold_at_rest(self, position: NDArray, velocity: NDArray) -> str:
-        """Let the controller hold the arm, unless another node commands it, and return a description."""
+    async def _is_streamed_to(self) -> bool:
+        """Return whether several commands of other nodes arrive within a moment."""
+        echo = self._node.create_subscription(
+            JointTrajectory, self._commands.name, print, MIN_STREAMED_COMMANDS, callback_group=UnservedGroup(), raw=True
+        )
+        n_commands = 0
+        deadline = time.monotonic() + STREAM_DETECTION_S
+        while n_commands < MIN_STREAMED_COMMANDS and time.monotonic() < deadline:
+            await self.states.next_look()
+            n_commands += len(list(waiting_messages(echo, MIN_STREAMED_COMMANDS)))
+        self._node.destroy_subscription(echo)
+        return n_commands >= MIN_STREAMED_COMMANDS
+
+    async def _hold_at_rest(self, position: NDArray, velocity: NDArray, others: Sequence[str]) -> str:
+        """Let the controller hold the arm, unless other nodes publish commands, and return a description."""
         names = self._limits.joint_names
         fastest = int(np.argmax(np.abs(velocity)))
         state = f"the arm is at rest (fastest: '{names[fastest]}' at {velocity[fastest]:.1g} rad/s or m/s)"
-        if others := self._commands.other_nodes:
+        if others := others or self._commands.other_nodes:
             return f"{state}; it is left to node {', '.join(others)}, which publishes on {self._commands.name}"
         resting = self._publish_standstill(position)
         await self._wait_or_cancel()
