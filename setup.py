@@ -71,7 +71,7 @@ setup(
         "c3d": ["c3d>=0.5"],  # for camera systems' binary files
         "cluster": ["distributed>=2023.5"],
         "collada": ["pycollada"],  # for meshes in .dae files
-        "guide": ["viser>=1.1", "yourdfpy"],  # for dynid guide
+        "guide": ["viser>=1.1.1", "yourdfpy"],  # for dynid guide
         "lerobot": ["pyarrow"],  # for episodes of LeRobot datasets
         "frames": ["pandas"],  # for to_frame()
         "view": ["rerun-sdk>=0.23"],  # for dynid view
@@ -92,6 +92,8 @@ setup(
             "rerun-sdk>=0.23",
             "ruff>=0.17,<0.18",
             "types-PyYAML",
+            "viser>=1.1.1",
+            "yourdfpy",
         ],
         "fuzz": ["atheris>=3; sys_platform == 'linux' and python_version >= '3.11' and python_version < '3.14'"],
         # What tests and benchmarks take as truth; a test skips what is not installed.

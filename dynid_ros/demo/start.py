@@ -3,7 +3,6 @@
 The coordinator starts the nodes that need results of the others.
 """
 
-import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from dynid_ros.files.share import share_path
 from dynid_ros.interrupts import INTERRUPTED
 from dynid_ros.nodes import import_nodes
-from dynid_ros.nodes.shared.child_process import NodeProcess, prepare_parent, stop
+from dynid_ros.nodes.shared.child_process import NodeProcess, ignore_interrupts, prepare_parent, stop
 from dynid_ros.nodes.shared.ros_domain import alone
 
 POLL_PERIOD_S = 0.1
@@ -69,6 +68,5 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
         except KeyboardInterrupt:
             return INTERRUPTED
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)
+            ignore_interrupts()
             stop(process.popen for process in reversed(processes))

@@ -19,7 +19,7 @@ GHOST_COLOR = (0.95, 0.6, 0.1, 0.45)
 LINE_COLOR = (70, 110, 190)
 GHOST_LINE_COLOR = (240, 150, 30)
 OBSTACLE_COLOR = (150, 150, 150)
-LINE_WIDTH = 6.0
+LINE_WIDTH_PX = 6.0
 CAMERA_POSITION = (1.6, 1.6, 1.2)
 CAMERA_TARGET = (0.0, 0.0, 0.4)
 MIN_DRAWN_MOTION = 1e-3
@@ -60,7 +60,7 @@ class ShownArm:
         origins = self._robot.forward_kinematics(pose[None])[0, :, :3, 3]
         ends = np.vstack([np.zeros(3), origins])
         segments = np.stack([ends[:-1], ends[1:]], axis=1).astype(np.float32)
-        self._server.scene.add_line_segments(f"{self._name}/lines", segments, self._line_color, line_width=LINE_WIDTH)
+        self._server.scene.add_line_segments(f"{self._name}/lines", segments, self._line_color, thickness=LINE_WIDTH_PX)
 
 
 class Scene:

@@ -18,7 +18,7 @@ from dynid_ros.guide.pages import Pages, Runner
 from dynid_ros.guide.panel import Panel, Text, plain_markdown
 from dynid_ros.guide.scene import Scene
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.shared.child_process import prepare_parent
+from dynid_ros.nodes.shared.child_process import ignore_interrupts, prepare_parent
 from dynid_ros.nodes.shared.ros_domain import alone
 
 REFRESH_PERIOD_S = 0.1
@@ -74,6 +74,7 @@ def run_guide(
         print(f"The guide is at {address} (Ctrl-C ends it, and the nodes that it started)", flush=True)
         if browser and not webbrowser.open(address):
             print("no browser was found here; open this address in one", flush=True)
+        stack.callback(ignore_interrupts)
         while True:
             _refresh(context, pages.is_watched, problem, steps)
 
@@ -110,7 +111,7 @@ def _watch_pages(server: ViserServer, pages: Pages) -> None:
             if not pages.may_act(number):
                 note = client.gui.add_markdown("**This page watches.** Another page acts, or acted.", order=-2.0)
                 button = client.gui.add_button("Take over", color="yellow", order=-1.0)
-                button.on_click(lambda event: change(pages.take_over, event.client))
+                button.on_click(lambda _, client=client: change(pages.take_over, client))
                 notes[number] = [note, button]
 
     def change(role: Callable[[int], None], client: ClientHandle) -> None:

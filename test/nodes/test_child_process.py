@@ -67,3 +67,22 @@ def test_a_node_that_ends_shows_the_end_of_its_log(tmp_path, capsys, monkeypatch
     printed = capsys.readouterr().err.splitlines()
     assert len(printed) == N_LOG_LINES + 1
     assert printed[-1] == "  line 19"
+
+
+def test_the_end_of_the_nodes_is_not_interrupted(tmp_path):
+    """`ros2 launch` sends SIGTERM 5 s after SIGINT; a program that then left its nodes could not wait for their end."""
+    program = (
+        "import time; from pathlib import Path; from dynid_ros.nodes.shared import child_process as shared\n"
+        f"shared.prepare_parent(Path({str(tmp_path / 'output')!r}))\n"
+        "try:\n    print('begins', flush=True); time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    shared.ignore_interrupts(); print('ends', flush=True)\n"
+        "    time.sleep(0.5); print('ended')"
+    )
+    parent = python(program)
+    assert parent.stdout.readline() == "begins\n"
+    parent.send_signal(signal.SIGINT)
+    assert parent.stdout.readline() == "ends\n"
+    parent.send_signal(signal.SIGTERM)
+    assert parent.communicate(timeout=30)[0] == "ended\n"
+    assert parent.returncode == 0
+    assert (tmp_path / "output").is_dir()

@@ -103,6 +103,12 @@ def prepare_parent(folder: Path) -> None:
         signal.signal(number, signal.default_int_handler)
 
 
+def ignore_interrupts() -> None:
+    """Let no further signal interrupt a program that ends its nodes; `ros2 launch` sends SIGTERM 5 s after SIGINT."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def running(processes: list[NodeProcess], *started: NodeProcess) -> Iterator[None]:
     """Add started processes to a list for the duration of the block, then remove and stop them.
