@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import pairwise
@@ -19,6 +20,8 @@ STOP_TIMEOUT_S = 10.0
 POLL_PERIOD_S = 0.02
 PR_SET_PDEATHSIG = 1
 """Option of Linux' `prctl` that chooses the signal a process receives when its parent ends."""
+NODE_START_TIMEOUT_S = 90.0
+"""Time for a node to start: long, for a busy machine. A node that ends is noticed at once."""
 N_LOG_LINES = 8
 """Number of log lines that are printed when a node fails."""
 
@@ -86,6 +89,88 @@ class NodeProcess:
         shown = [f"  {line}" for line in lines[-N_LOG_LINES:]]
         print(f"The last lines of {self.log}:", *shown, sep="\n", file=sys.stderr)
         return DynidError(f"node {self.name} ended with exit code {code}; see {self.log}")
+
+
+class NodeProcesses:
+    """Set of nodes that this program started.
+
+    Args:
+        namespace: namespace of the nodes; empty: none.
+        logs: folder for their logs.
+        files: their parameter files.
+        is_busy: returns whether a node must not be ended now.
+
+    Attributes:
+        problem: message about the last node that ended by itself; empty: none.
+    """
+
+    def __init__(self, namespace: str, logs: Path, files: Sequence[Path], is_busy: Callable[[str], bool]) -> None:
+        self.problem = ""
+        self._namespace = namespace
+        self._logs = logs
+        self._files = files
+        self._is_busy = is_busy
+        self._running: dict[str, tuple[NodeProcess, Mapping[str, object]]] = {}
+        # A child process ends with the thread that started it, so a thread that lasts starts all of them.
+        self._starter = ThreadPoolExecutor(max_workers=1)
+
+    def __contains__(self, node: str) -> bool:
+        return node in self._running
+
+    def has(self, node: str, parameters: Mapping[str, object]) -> bool:
+        """Return whether a node was started with these parameters and has not ended."""
+        return node in self._running and self._running[node][1] == parameters
+
+    def start(self, node: str, parameters: Mapping[str, object]) -> None:
+        """Start the process of a node; a running one is ended first.
+
+        Raises:
+            DynidError: the running one is busy.
+        """
+        self._starter.submit(self._start, node, parameters).result()
+
+    def wait_for(self, node: str, is_ready: Callable[[], bool]) -> None:
+        """Wait until a started node is ready; another thread calls `check` meanwhile.
+
+        Raises:
+            DynidError: the node ended, or is not ready in time; the message has the last line of its log.
+        """
+        deadline = time.monotonic() + NODE_START_TIMEOUT_S
+        while not is_ready():
+            is_late = time.monotonic() > deadline
+            if is_late or node not in self._running:
+                fault = f"did not start within {NODE_START_TIMEOUT_S:g} s" if is_late else "ended"
+                raise DynidError(f"node {node} {fault}: {self._last_line(node)}")
+            time.sleep(POLL_PERIOD_S)
+
+    def check(self) -> None:
+        """Note in `problem` which node has ended."""
+        for node, (process, _) in list(self._running.items()):
+            if (code := process.popen.poll()) is not None:
+                del self._running[node]
+                self.problem = f"node {node} ended with exit code {code}; see {process.log}"
+
+    def end(self) -> None:
+        """End all nodes, the last one first."""
+        stop([process.popen for process, _ in reversed(self._running.values())])
+        self._starter.shutdown()
+
+    def _last_line(self, node: str) -> str:
+        """Return the last line in the log of a node, and the log's path."""
+        log = self._logs / f"{node}.log"
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+        return f"{lines[-1] if lines else 'it printed nothing'}; see {log}"
+
+    def _start(self, node: str, parameters: Mapping[str, object]) -> None:
+        if (running := self._running.get(node)) is not None:
+            if self._is_busy(node):
+                raise DynidError(f"{node} would start again with other parameters, but is busy; press STOP first")
+            del self._running[node]
+            stop([running[0].popen])
+        self.problem = ""
+        log = self._logs / f"{node}.log"
+        process = NodeProcess(node, parameters, log, namespace=self._namespace, files=self._files)
+        self._running[node] = (process, dict(parameters))
 
 
 def prepare_parent(folder: Path) -> None:
