@@ -59,7 +59,7 @@ def _validate(options: argparse.Namespace) -> Answer:
         raise ModelError(f"--simulate needs {error.name}, which is not installed: pip install {error.name}") from error
     simulation = simulated.simulate_recording(options.model, robot, recording, options.servos)
     lines = simulation.summary().splitlines()
-    if not has_torque:  # of position servos; the table then holds positions
+    if simulation.simulated is not None and not has_torque:  # of position servos; the table then holds positions
         table = write_table(options.output, recording, recording.position, simulation.simulated)
         return Answer(
             Screen(lines[:1], lines[1:], (), [table]), {"simulation": simulation.document()}, {"predicted": table}

@@ -85,6 +85,8 @@ def export(
         IdentifiedFileError: the file is malformed, belongs to another robot, or holds too little for the target.
         ModelError: no such file can describe the arm, or the target needs a module that is not installed.
     """
+    if servos is not None and target != "mjcf":
+        raise ModelError(f"--servos is for --to mjcf; {target} has no servos")
     try:
         write = import_module(f"dynid_ros.export.{TARGETS[target]}").write
     except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +52,7 @@ class ExportedArm:
         load: identified payload; None without one.
         springs: between motors and links; None for rigid joints.
         source: name of the file.
-        servos: position servos by joint, those whose gain is known.
+        servos: position servos by joint, those whose gain and delay are known.
     """
 
     robot: RobotModel
@@ -76,15 +77,14 @@ class ExportedArm:
         """
         document = load_identified(path)
         check_same_robot(document, robot)
-        drives = servo_drives(document)
-        if servos is not None:
-            other = load_identified(servos)
-            check_same_robot(other, robot)
-            drives = servo_drives(other)
-            if not drives:
-                raise IdentifiedFileError(
-                    f"{servos}: no servo in it has a known gain; identify servos with --stiffness or a reference mass"
-                )
+        other = document if servos is None else load_identified(servos)
+        check_same_robot(other, robot)
+        drives = {name: drive for name, drive in servo_drives(other).items() if math.isfinite(drive.delay)}
+        if servos is not None and not drives:
+            raise IdentifiedFileError(
+                f"{servos}: no servo in it has a known gain and delay; identify servos with --stiffness or a reference "
+                "mass, while they move"
+            )
         if not {"links", "gravity"} & set(document):
             raise IdentifiedFileError(
                 f"{path}: neither links nor gravity in it, so there is no arm to export; run `dynid identify links`"

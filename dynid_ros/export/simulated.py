@@ -21,7 +21,7 @@ from dynid_ros.identified.links import link_model
 from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
+from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals, row_times
 from dynid_ros.signals import LowPass
 from dynid_ros.simulation.mjcf import mjcf_text
 from dynid_ros.simulation.replay import Replay, hold_others
@@ -44,7 +44,8 @@ class SimulationDistance:
         duration: duration of all windows together, s.
         in_closed_loop: whether servos followed the recorded commands; otherwise the recorded torque drove the arm.
         remarks: limits of the comparison.
-        simulated: positions (N, n) of the exported model at the samples, in closed loop; NaN where there is none.
+        simulated: positions (N, n) of the exported model at the samples, NaN where there are none; None: not in closed
+            loop.
     """
 
     recording: str
@@ -56,7 +57,7 @@ class SimulationDistance:
     duration: float
     in_closed_loop: bool
     remarks: tuple[str, ...]
-    simulated: NDArray
+    simulated: NDArray | None = None
 
     def summary(self) -> str:
         """Return a table for a terminal."""
@@ -145,18 +146,9 @@ def simulate_recording(
     ends = np.array([segment.motion.position[rows][-1] for segment, rows in windows])
     starts = np.array([segment.motion.position[rows][0] for segment, rows in windows])
     position = {name: _rms(_ends(one, windows) - ends) for name, one in arms.items()}
-    return SimulationDistance(
-        recording.source,
-        names,
-        torque,
-        position,
-        _rms(ends - starts),
-        len(windows),
-        len(windows) * HORIZON,
-        False,
-        remarks,
-        np.full_like(recording.position, np.nan),
-    )
+    moved = _rms(ends - starts)
+    span = len(windows), len(windows) * HORIZON
+    return SimulationDistance(recording.source, names, torque, position, moved, *span, False, remarks)
 
 
 def _follow_commands(
@@ -175,20 +167,14 @@ def _follow_commands(
     measured = np.concatenate([run.position for run in runs])
     paths = {name: [follow_run(one, run) for run in runs] for name, one in arms.items()}
     simulated = np.full_like(recording.position, np.nan)
+    stamps, _ = row_times(recording)
     for run, path in zip(runs, paths["exported"], strict=True):
-        simulated[np.searchsorted(recording.time, run.time)] = path
-    return SimulationDistance(
-        recording.source,
-        arm.robot.joint_names,
-        torque,
-        {name: _rms(np.concatenate(path) - measured) for name, path in paths.items()},
-        np.std(measured, axis=0),
-        len(runs),
-        float(sum(run.grid[-1] - run.grid[0] for run in runs)),
-        True,
-        remarks,
-        simulated,
-    )
+        simulated[np.searchsorted(stamps, run.time)] = path
+    position = {name: _rms(np.concatenate(path) - measured) for name, path in paths.items()}
+    moved = np.std(measured, axis=0)
+    span = len(runs), float(sum(run.grid[-1] - run.grid[0] for run in runs))
+    names = arm.robot.joint_names
+    return SimulationDistance(recording.source, names, torque, position, moved, *span, True, remarks, simulated)
 
 
 def command_runs(

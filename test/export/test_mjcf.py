@@ -14,11 +14,16 @@ from random_chains import TIP, random_urdf
 from dynid_ros.errors import ModelError
 from dynid_ros.export import mjcf_file
 from dynid_ros.export.export import export
+from dynid_ros.export.exported_urdf import exported_urdf
+from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.export.motion import Motion
 from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.simulation import mjcf
+from dynid_ros.recording.series import CommandPath
+from dynid_ros.simulation import SimulatedArm, mjcf
+from dynid_ros.simulation.joint_friction import KnownFriction
+from dynid_ros.simulation.replay import Replay
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -141,6 +146,12 @@ def test_servos_have_gains_limits_and_delays(tmp_path):
     assert any("3.5" in remark for remark in written.remarks)
 
 
+def test_servos_are_for_mjcf_only():
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    with pytest.raises(ModelError, match="--servos"):
+        export("none.yaml", robot, "urdf", "arm.urdf", servos="servos.yaml")
+
+
 def test_an_old_mujoco_holds_less_and_says_so(tmp_path, monkeypatch):
     for module in (mjcf_file, mjcf):
         monkeypatch.setattr(module, "installed_version", lambda: (3, 4))
@@ -170,6 +181,44 @@ def test_a_joint_with_breakaway_friction_sticks_and_slides(tmp_path):
     assert push(3.3, 1.0) < 1e-3, "3.5 N m hold it"
     assert push(3.8, 0.5) > 0.2
     assert push(3.3, 0.5) > 0.2, "2 N m and damping brake it in motion"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "coefficients"),
+    [
+        ({"stribeck_velocity": 0.05}, [1.5, 0.5, 1.0, 0.05]),
+        ({"stribeck_velocity": 0.05, "sliding_length": 0.005}, [1.5, 0.5, 1.0, 0.05]),
+        ({"saturation_velocity": 0.2}, [1.5, 2.0, 0.05]),
+    ],
+)
+def test_servos_with_such_friction_move_as_the_arm(shape, coefficients):
+    robot = RobotModel.from_urdf(planar_arm.urdf())
+    friction = FrictionModel([JointFriction(rotor_inertia=True, **shape)] * 3)
+    values = np.outer([1.0, 0.8, 0.3], coefficients).ravel()
+    stiffness, damping = np.array([[200.0, 150.0, 60.0], [10.0, 8.0, 2.0]])
+    time = np.arange(0.0, 4.0, 0.01)
+    command = 0.3 * np.sin(2 * np.pi * np.outer(time, [0.21, 0.27, 0.33])) * np.minimum(time, 1.0)[:, None]
+    truth = SimulatedArm(robot, friction=KnownFriction(friction, values), timestep=2.5e-4, start=0.0)
+    truth.release()
+    path = []
+    for target in command:
+        for _ in range(40):
+            path.append(truth.position)
+            torque = stiffness * (target - truth.position) - damping * truth.velocity
+            truth.command_effort(np.clip(torque, -robot.limits.effort, robot.limits.effort))
+            truth.step(2.5e-4)
+    drives = [ServoDrive(k, d, 0.0, 0.0, 0.0, 0.0, 0.0) for k, d in zip(stiffness, damping, strict=True)]
+    arm = replace(arm_of(robot, friction, values), servos=dict(zip(robot.joint_names, drives, strict=True)))
+    motion = Motion.sinusoids(robot)
+    errors = []
+    for held in (mjcf_file.held_friction(arm, motion), HeldFriction.of(arm, ("rotor_inertia", "spring"), motion)):
+        replay = Replay(mjcf_file.arm_text(arm, exported_urdf(arm, held)[0], held), robot.joint_names)
+        commands = [CommandPath(time, column) for column in command.T]
+        _, found = replay.follow(path[0], np.zeros(3), commands, 0.0, 3.9)
+        errors.append(np.sqrt(np.mean((found - path[: 4 * len(found) : 4]) ** 2, axis=0)))
+    assert (errors[0] < 1.5e-3).all()
+    assert (errors[0] < 0.6 * errors[1]).all(), "nearer than with Coulomb and viscous friction"
 
 
 def test_without_mujoco_it_says_so(monkeypatch):
