@@ -30,14 +30,14 @@ from dynid_ros.simulation.replay import hold_others
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
 N_SCALE_POSES = 256
-"""Number of poses over the limits from which the torque of each joint is estimated, a power of two."""
+"""Number of poses over the limits for the estimate of each joint's torque, a power of two."""
 MIN_TORQUE_FRACTION = 0.02
 """Smallest torque scale of a joint, relative to the largest of all joints."""
 ROTOR_FRACTIONS = (0.1, 0.4)
-"""Rotor inertia relative to the mean inertia of the links about the joint, or to that of `DRIVE_ACCELERATION`."""
+"""Rotor inertia relative to an inertia of the joint: the mean of its links, or the inertia by `DRIVE_ACCELERATION`."""
 DRIVE_ACCELERATION = 20.0
-"""Acceleration to which a joint's largest torque drives an inertia of the size of its links and rotor, rad/s²: light
-wrists have drives whose rotors outweigh the last link."""
+"""Acceleration of a joint's whole inertia by its largest torque, rad/s². The ratio of the two is an inertia: rotors of
+light wrists outweigh the last link."""
 FRICTION_SPREAD = (0.5, 1.5)
 """Coulomb friction of a joint relative to the given level."""
 VISCOUS_OF_COULOMB = (0.2, 0.8)
@@ -70,7 +70,7 @@ class SimulatedRobot:
     Attributes:
         arm: simulated arm.
         load: (10,) parameters of the load about the tip's frame; zero without a load.
-        replaced_links: sentences on links of the URDF that no real body can be, and their replacements.
+        replaced_links: sentences on links of the URDF with impossible inertias, and their replacements.
         tracking_error: largest distance (n,) from the planned motions so far, rad or m.
 
     Raises:
@@ -229,7 +229,7 @@ def _draw_friction(robot: RobotModel, described: Drives, level: NDArray, rng: np
 
 
 def _timestep(rate: float) -> float:
-    """Return the longest timestep, s, of which the period of the joint states is a multiple."""
+    """Return the longest timestep, s, that divides the period of the joint states."""
     period = 1.0 / rate
     return period / np.ceil(period / MAX_TIMESTEP_S - 1e-9)
 

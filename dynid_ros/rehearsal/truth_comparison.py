@@ -86,7 +86,7 @@ def true_base_parameters(arm: KnownArm, true_arm: SimulatedArm) -> NDArray:
 
 
 def compare_load(true: Mapping[str, Any], estimate: Mapping[str, Any]) -> list[Comparison]:
-    """Compare mass, centre of mass and inertia of a section `load` with those of a truth table."""
+    """Compare mass, centre of mass and inertia of a section `load` with a truth table."""
     mass_half = float(np.ptp(estimate["interval"]["mass"]) / 2)
     comparisons = [Comparison("Mass", "kg", true["mass"], estimate["mass"], mass_half)]
     halves = np.ptp(estimate["interval"]["center"], axis=1) / 2

@@ -22,16 +22,16 @@ from dynid_ros.rehearsal.truth_comparison import compare_base_parameters, compar
 from dynid_ros.report.comparison import Check, Comparison, count_covered
 
 N_JUDGED_POSES = 256
-"""Number of poses over the limits in which gravity torques are compared, a power of two."""
+"""Number of poses over the limits for the comparison of gravity torques, a power of two."""
 MIN_JUDGED_TORQUE = 0.01
-"""Torque of a joint, relative to the largest of all joints, from which its relative error counts."""
+"""Smallest torque of a joint whose relative error counts, relative to the largest torque of all joints."""
 MIN_SHOWN_TORQUE = 1e-4
-"""Torque of a joint, likewise, from which its relative error is shown."""
+"""Smallest torque of a joint whose relative error is shown, relative to the largest torque of all joints."""
 MIN_COVERAGE_PERCENT = 80.0
 """Share of the 95 % intervals that must contain the truth; those of one experiment err together."""
 MAX_NAMED_WEAK = 6
 MAX_TRACKING_ERROR = 0.2
-"""Distance from the planned motion, rad or m, at which the node `excitation` stops a motion by default."""
+"""Largest distance from the planned motion, rad or m, before the node `excitation` stops a motion by default."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ class Rehearsal:
         return text_table(["joint", *map(str.rstrip, columns)], list(zip(names, *columns.values(), strict=True)))
 
     def remarks(self) -> list[str]:
-        """Return motions that would help, what the export reaches, the assumed truth, and what went wrong."""
+        """Return motions that would help, errors of the export, the assumed truth, and faults of the rehearsal."""
         experiment = self.experiment
         remarks = []
         if experiment.replayed is not None:
