@@ -6,11 +6,14 @@ count as memory of the program once they are used, so loops over its rows releas
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from itertools import chain
 from weakref import WeakSet
 
@@ -27,6 +30,10 @@ ROWS_PER_BLOCK = 20_000
 """Number of rows that are processed together."""
 PICKED_ROWS_PER_BLOCK = 100
 """Number of rows far from each other that are copied together: each of them brings its neighbourhood into memory."""
+MAX_KEPT_BYTES = 4 * MEGABYTE
+"""Size of freed arrays that the C library may keep for later ones."""
+M_MMAP_THRESHOLD = -3
+"""Number of this setting in malloc.h."""
 _maps: WeakSet[mmap.mmap] = WeakSet()
 
 
@@ -43,7 +50,15 @@ def new_array(*shape: int) -> NDArray:
     except (OSError, AttributeError):
         return np.empty(shape)
     _maps.add(mapped)
+    _return_freed_memory()
     return np.ndarray(shape, dtype=float, buffer=mapped)
+
+
+@cache
+def _return_freed_memory() -> None:
+    """Let large arrays leave memory with their last use: the C library of Linux keeps those below 32 MB."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MAX_KEPT_BYTES)
 
 
 def release_pages() -> None:

@@ -110,10 +110,15 @@ def resample(
     for rows in contiguous(time, present, longest_gap):
         known = time[rows]
         grid = time[rows[0]] + step * np.arange(int((time[rows[-1]] - time[rows[0]]) / step + COUNT_TOLERANCE) + 1)
-        uniform = new_array(len(grid), columns.shape[1])
-        for block in row_blocks(len(grid)):
-            uniform[block] = np.nan
-            uniform[block, recorded] = _on_grid(known, columns, recorded, rows, grid[block])
+        tolerance = MAX_ROUNDING_STEPS * (known[1] - known[0])
+        is_contiguous = recorded.all() and rows[-1] - rows[0] == len(rows) - 1 == len(grid) - 1
+        if is_contiguous and np.abs(known - grid).max() < tolerance:
+            uniform = columns[rows[0] : rows[-1] + 1]
+        else:
+            uniform = new_array(len(grid), columns.shape[1])
+            for block in row_blocks(len(grid)):
+                uniform[block] = np.nan
+                uniform[block, recorded] = _on_grid(known, columns, recorded, rows, grid[block])
         segments.append(Segment(grid, uniform.reshape(len(grid), *values.shape[1:])))
     if not segments:
         raise RecordingError(
