@@ -1,9 +1,9 @@
 """Memory and processor time of commands on long recordings: 1 kHz, seven joints, of 5, 20 and 60 minutes.
 
-    python -m benchmarks.long_recordings [--minutes 5 20 60] [--rate 1000] [--commands check links validate gravity]
+    python -m benchmarks.long_recordings [--minutes 5 20 60] [--rate 1000] [--commands check links validate gravity …]
 
-Every command runs in a process of its own on the archive that this program writes; `validate` needs the result of
-`links` before it. Memory is the largest resident set, with the pages of mapped files.
+Every command runs in a process of its own on the archive that this program writes; `validate`, `load` and `export`
+need the result of `links` before them. Memory is the largest resident set, with the pages of mapped files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
-from dynid_ros.recording import Recording
+from dynid_ros.recording import CommandSeries, Recording
 
 ROOT = Path(__file__).resolve().parents[1]
 N_JOINTS = 7
@@ -32,6 +32,8 @@ ENCODER_NOISE_RAD = 1e-5
 TORQUE_NOISE_NM = 0.1
 LIGHTER_PER_LINK = 0.75
 """Mass and inertia of a link as a fraction of those of the link before it."""
+SERVO_STIFFNESS_NM = 300.0
+"""Gain of the servos whose commands are recorded for `servos`, N m/rad."""
 PEAK_MEMORY = """
 import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
@@ -41,11 +43,18 @@ print(done.returncode, usage.ru_maxrss / 1000, usage.ru_utime + usage.ru_stime)
 """Program that measures a command. A process inherits the peak memory of the one that starts it, so that a small
 one stands between this program and the command."""
 SHARED_OPTIONS = ("--urdf", "arm.urdf", "--recording", "run.npz")
+MODEL_OPTIONS = (*SHARED_OPTIONS, "--model", "out/identified.yaml")
 COMMANDS = {
     "check": ("check", *SHARED_OPTIONS),
     "links": ("identify", "links", *SHARED_OPTIONS, "--output", "out"),
-    "validate": ("validate", *SHARED_OPTIONS, "--model", "out/identified.yaml", "--output", "predicted.csv"),
-    "gravity": ("identify", "gravity", *SHARED_OPTIONS, "--output", "gravity"),
+    "validate": ("validate", *MODEL_OPTIONS, "--output", "predicted.csv"),
+    "load": ("identify", "load", *MODEL_OPTIONS, "--output", "load"),
+    "export": ("export", *MODEL_OPTIONS, "--to", "c", "--output", "model"),
+    "gravity": (
+        *("identify", "gravity", *SHARED_OPTIONS, "--output", "gravity"),
+        *("--samples", "slow", "--slow-velocity", "5", "--slow-acceleration", "50"),
+    ),
+    "servos": ("identify", "servos", "--urdf", "arm.urdf", "--recording", "servos.npz", "--output", "servos"),
 }
 
 
@@ -65,8 +74,8 @@ def urdf() -> str:
     return "".join([*parts, "</robot>"])
 
 
-def write_recording(robot: RobotModel, seconds: float, rate: float, path: Path) -> None:
-    """Write a recording of all joints on sums of sines, with friction and noise."""
+def write_recording(robot: RobotModel, seconds: float, rate: float, path: Path, *, of_servos: bool = False) -> None:
+    """Write a recording of all joints on sums of sines, with friction and noise; of servos with their commands."""
     rng = np.random.default_rng(0)
     time = np.arange(round(seconds * rate)) / rate
     shape = (SINES, 1, robot.n_joints)
@@ -81,7 +90,8 @@ def write_recording(robot: RobotModel, seconds: float, rate: float, path: Path) 
         position[rows] = q + ENCODER_NOISE_RAD * rng.standard_normal(q.shape)
         velocity[rows] = qd
         torque[rows] = robot.inverse_dynamics(q, qd, qdd) + friction + TORQUE_NOISE_NM * rng.standard_normal(q.shape)
-    Recording(robot.joint_names, time, position, velocity, torque).write_npz(path)
+    command = CommandSeries(time, position + torque / SERVO_STIFFNESS_NM) if of_servos else None
+    Recording(robot.joint_names, time, position, velocity, torque, command=command).write_npz(path)
 
 
 def measure(command: Sequence[str], folder: Path) -> tuple[float, float]:
@@ -112,7 +122,10 @@ def main() -> None:
             folder = Path(name)
             (folder / "arm.urdf").write_text(urdf())
             # The arrays of the recording must not be part of this program's memory when it starts the commands.
-            write_recording(RobotModel.from_urdf(folder / "arm.urdf"), 60 * minutes, options.rate, folder / "run.npz")
+            robot = RobotModel.from_urdf(folder / "arm.urdf")
+            write_recording(robot, 60 * minutes, options.rate, folder / "run.npz")
+            if "servos" in options.commands:
+                write_recording(robot, 60 * minutes, options.rate, folder / "servos.npz", of_servos=True)
             for title in options.commands:
                 memory, seconds = measure(COMMANDS[title], folder)
                 print(f"{minutes:8g} {title:10} {memory:8.0f} {seconds:8.1f}", flush=True)

@@ -269,3 +269,12 @@ def test_even_stamps_of_an_hour_are_met_to_the_last():
     assert len(segment.time) == len(time)
     assert abs(segment.time[-1] - time[-1]) < 1e-9
     np.testing.assert_array_equal(segment.values[-1000:], np.sin(time[-1000:]))
+
+
+def test_even_samples_are_taken_as_they_are():
+    time = 0.001 * np.arange(50_000)
+    values = np.random.default_rng(0).normal(size=(50_000, 2))
+    (segment,) = resample(time, values).segments
+    assert np.shares_memory(segment.values, values)
+    values[7, 1] = np.nan
+    assert not any(np.isnan(part.values).any() for part in resample(time, values).segments)
