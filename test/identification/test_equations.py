@@ -8,7 +8,7 @@ import pytest
 from link_problems import Drive, Fourier, chain, record, rigid_torque
 
 from dynid_ros.errors import IdentificationError, ModelError
-from dynid_ros.identification.equations import LinkEquations, MotionKinds, SampleEquations, TorqueColumns
+from dynid_ros.identification.equations import LinkEquations, MotionKinds, SampleEquations, TorqueColumns, _divisor
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
@@ -309,3 +309,10 @@ def test_memory_of_the_blocks_does_not_grow(columns):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("number", "limit", "expected"), [(12, 4.5, 4), (12, 6.0, 6), (12, 40.0, 12), (7, 6.9, 1), (7, 7.0, 7), (1, 0.2, 1)]
+)
+def test_decimation_is_divided_into_whole_steps(number, limit, expected):
+    assert _divisor(number, limit) == expected

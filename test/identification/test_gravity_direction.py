@@ -14,7 +14,7 @@ from sticking_arms import StickingArm
 from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentificationError, ModelError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
-from dynid_ros.identification.gravity_direction import imu_direction
+from dynid_ros.identification.gravity_direction import TiltCheck, imu_direction
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import estimated_gravity, load_identified
 from dynid_ros.model import RobotModel
@@ -261,3 +261,14 @@ def test_errors_of_an_imu_are_in_those_of_the_moments(axis):
     known = np.diag(exact.covariance) < 0.02**2  # else weights of the fit change more
     assert (added > np.diag(exact.covariance))[known].any()
     np.testing.assert_allclose(np.sqrt(added)[known], np.abs(moved)[known], atol=0.1 * np.abs(moved[known]).max())
+
+
+@pytest.mark.parametrize(
+    ("tilt", "half", "seen"), [(1.6, 0.5, True), (1.4, 0.5, False), (-1.2, 0.1, True), (0.9, 0.05, False)]
+)
+def test_a_tilt_is_told_where_its_whole_interval_lies_beyond_a_degree(tilt, half, seen):
+    variance = (np.radians(half) / 1.96) ** 2
+    check = TiltCheck(demo_robot(), np.eye(2) / variance, np.radians([tilt, 0.0]), variance * np.eye(2), np.inf)
+    angles = [np.degrees(angle) for _, angle, _ in check.tilts()]
+    assert np.abs(angles) == pytest.approx([abs(tilt)] * seen)
+    assert check.open_axes() == []

@@ -8,6 +8,7 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import BaseParameters, GravityModel, RobotModel
+from dynid_ros.model.link_tree import held_positions
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.model.regressor_sums import RegressorSums
 from dynid_ros.model.robot import locked
@@ -208,3 +209,12 @@ def test_what_cannot_be_held_and_where_a_tree_cannot_end():
     _refused(text, "tip link 'd' is not in the URDF", tip="b,d")
     _refused(text, "several links end a chain: 'b', 'c'", "with commas", "--tip", tip=None)
     _refused(text, "no moving joint between base link 'a' and tip link 'a'", tip=["b", "a"], base="a")
+
+
+def test_held_joints_are_read_from_words_with_and_without_commas():
+    assert held_positions(["torso=0.2, neck = -1e-3,", "a=b=3"]) == {"torso": 0.2, "neck": -1e-3, "a=b": 3.0}
+    for words in (["torso"], ["torso=high"], ["=0.2"]):
+        with pytest.raises(ModelError, match="is not joint=position"):
+            held_positions(words)
+    with pytest.raises(ModelError, match="'torso' is given twice"):
+        held_positions(["torso=0.2,torso=0.2"])

@@ -242,6 +242,7 @@ def test_vertical_first_axis_is_named_and_takes_no_torque():
     torque = known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q)
     result = GravityIdentification(robot).fit_samples(make_samples(q, torque + direction, direction))
     assert result.observability["joint_1"].torque_free
+    assert result.verdict().startswith("Gravity of all joints that it loads is observable")
     assert np.isnan(result.parameters[:2]).all()
     np.testing.assert_allclose(result.parameters.reshape(7, 2)[1:], known.SARCOS_IDENTIFIED[1:], atol=2e-4)
     np.testing.assert_allclose(result.predict(q)[:, 0], 0, atol=1e-9)

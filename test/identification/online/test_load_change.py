@@ -231,3 +231,14 @@ def test_a_torque_that_rises_before_a_joint_moves_is_no_load(leaves, sign):
     if found:
         assert 30.15 < found[0].noticed < 30.6
         assert sign * found[0].mass > 0.0
+
+
+def test_an_innovation_beyond_all_others_hardly_counts():
+    """Its square is cut to four times the mean before it is averaged: whole, it would treble the deviation."""
+    rng, detector = np.random.default_rng(0), LoadChangeDetector(4, 0.04)
+    for k in range(1001):
+        error = rng.normal(size=4) * (1.0 if k < 1000 else 100.0)
+        rows = np.column_stack([np.zeros((4, 4)), error])
+        detector.add(0.04 * k, rows, error, np.zeros(4), looseness=np.ones(4), moving=True, position=np.zeros(4))
+    deviation = np.diag(np.linalg.inv(detector._statistics[True].precision)) ** 0.5
+    np.testing.assert_allclose(deviation, 1.0, atol=0.15)
