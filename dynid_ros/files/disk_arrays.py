@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import chain
+from typing import IO
 from weakref import WeakSet
 
 import numpy as np
@@ -162,30 +162,60 @@ def column_ranges(array: NDArray) -> tuple[NDArray, NDArray]:
     return np.fmin.reduce([low for low, _ in ranges]), np.fmax.reduce([high for _, high in ranges])
 
 
+class RowBuffer:
+    """Rows (k,) of floats that arrive one after the other, in a file if they are many.
+
+    Args:
+        n_columns: number k of columns.
+    """
+
+    def __init__(self, n_columns: int):
+        self._n_columns = n_columns
+        self._kept = bytearray()
+        self._file: IO[bytes] | None = None
+
+    def append(self, rows: NDArray) -> None:
+        """Add a row (k,) or several rows (M, k).
+
+        Raises:
+            OSError: there is no space for the file.
+        """
+        self._kept += np.ascontiguousarray(rows, dtype=float).data.cast("B")
+        if len(self._kept) >= MIN_DISK_BYTES:
+            self._write()
+
+    def array(self) -> NDArray:
+        """Return all rows (N, k); the buffer is then empty.
+
+        Raises:
+            OSError: there is no space for the file.
+        """
+        if self._file is None:
+            return np.frombuffer(self._kept).reshape(-1, self._n_columns)
+        with self._file as file:
+            self._write()
+            file.flush()
+            mapped = mmap.mmap(file.fileno(), 0)
+        _maps.add(mapped)
+        return np.frombuffer(mapped).reshape(-1, self._n_columns)
+
+    def _write(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=_folder())  # noqa: SIM115 - `array` closes it
+        self._file.write(self._kept)
+        self._kept.clear()
+
+
 def collect_rows(parts: Iterable[NDArray], n_columns: int) -> NDArray:
     """Return parts (M, k) below each other, in a file if they are large.
 
     Raises:
         OSError: there is no space for the file.
     """
-    kept: list[NDArray] = []
-    n_bytes = 0
-    rows = iter(parts)
-    for part in rows:
-        kept.append(part)
-        n_bytes += part.nbytes
-        if n_bytes >= MIN_DISK_BYTES:
-            break
-    else:
-        return np.concatenate(kept) if kept else np.empty((0, n_columns))
-    with tempfile.TemporaryFile(dir=_folder()) as file:
-        for part in chain(kept, rows):
-            file.write(np.ascontiguousarray(part, dtype=float).data)
-        kept.clear()
-        file.flush()
-        mapped = mmap.mmap(file.fileno(), 0)
-    _maps.add(mapped)
-    return np.frombuffer(mapped).reshape(-1, n_columns)
+    buffer = RowBuffer(n_columns)
+    for part in parts:
+        buffer.append(part)
+    return buffer.array()
 
 
 def _folder() -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files.disk_arrays import RowBuffer
 from dynid_ros.recording.bag import (
     COMMAND_TYPES,
     FLOAT64_MULTI_ARRAY,
@@ -69,7 +70,7 @@ def read_joint_states(
     others_of: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     received = array("q")
     stamped = array("q")
-    buffers = {field: array("d") for field in fields}
+    buffers: dict[str, RowBuffer] = {}
     others: defaultdict[str, array] = defaultdict(lambda: array("d"))
     for count, (time, message) in enumerate(bag.messages(topic)):
         names = tuple(message.name)
@@ -90,6 +91,7 @@ def read_joint_states(
         if columns:
             received.append(time)
             stamped.append(nanoseconds(message.header.stamp))
+            buffers = buffers or {field: RowBuffer(len(columns)) for field in fields}
             for field, buffer in buffers.items():
                 values = np.asarray(getattr(message, field))
                 if len(values) not in (0, len(names)):
@@ -98,7 +100,7 @@ def read_joint_states(
                         "names; the driver must fill all or none"
                     )
                 picked = values[columns] if len(values) else np.full(len(columns), np.nan)
-                buffer.frombytes(np.asarray(picked, dtype=float).tobytes())
+                buffer.append(picked)
     if not received or wanted is None:
         raise RecordingError(f"{bag.path}: {_why_nothing(topic, wanted, columns_of)}")
     return JointSamples(
@@ -106,7 +108,7 @@ def read_joint_states(
         joint_names=tuple(wanted),
         received=np.array(received),
         stamped=np.array(stamped),
-        values={field: np.array(buffer).reshape(-1, len(wanted)) for field, buffer in buffers.items()},
+        values={field: buffer.array() for field, buffer in buffers.items()},
         others={name: np.array(positions) for name, positions in others.items()},
     )
 
@@ -118,7 +120,7 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
         RecordingError: no messages, or one with another number of values.
     """
     received = array("q")
-    buffer = array("d")
+    buffer = RowBuffer(len(joint_names))
     for count, (time, message) in enumerate(bag.messages(topic)):
         if len(message.data) != len(joint_names):
             raise RecordingError(
@@ -126,7 +128,7 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
                 f"({', '.join(joint_names)})"
             )
         received.append(time)
-        buffer.frombytes(np.asarray(message.data, dtype=float).tobytes())
+        buffer.append(np.asarray(message.data))
     if not received:
         raise RecordingError(f"{bag.path}: topic {topic} has no messages; record it while its publisher runs")
     stamped = np.zeros(len(received), dtype=np.int64)
@@ -135,7 +137,7 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
         tuple(joint_names),
         np.array(received),
         stamped,
-        {"effort": np.array(buffer).reshape(-1, len(joint_names))},
+        {"effort": buffer.array()},
     )
 
 

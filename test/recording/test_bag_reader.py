@@ -1,3 +1,4 @@
+import mmap
 import shutil
 
 import numpy as np
@@ -17,6 +18,7 @@ from bag_files import (
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from dynid_ros.errors import RecordingError
+from dynid_ros.files import disk_arrays
 from dynid_ros.recording import EffortConvention, Recording, check
 
 
@@ -32,6 +34,19 @@ def test_joint_states(tmp_path, storage):
     np.testing.assert_array_equal(it.position, np.column_stack([i, i + 100]))
     np.testing.assert_array_equal(it.velocity, it.position + 1000)
     np.testing.assert_array_equal(it.torque, it.position + 2000)
+
+
+def test_joint_states_of_a_long_bag_are_kept_in_files(tmp_path, monkeypatch):
+    path = write_bag(tmp_path / "bag", states(200))
+    it = Recording.read(path)
+    monkeypatch.setattr(disk_arrays, "MIN_DISK_BYTES", 1000)
+    on_disk = Recording.read(path)
+    for name in ("position", "velocity", "torque"):
+        np.testing.assert_array_equal(getattr(on_disk, name), getattr(it, name))
+        values = getattr(on_disk, name)
+        while isinstance(values, np.ndarray):
+            values = values.base
+        assert isinstance(values, memoryview | mmap.mmap)
 
 
 @pytest.mark.parametrize("storage", StoragePlugin)
