@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.estimation.estimate import BaseEstimate
+from dynid_ros.files.disk_arrays import new_array, row_blocks
 from dynid_ros.identified.friction import friction_model
 from dynid_ros.identified.identified_file import check_same_robot
 from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, file_of, is_numbers
 from dynid_ros.identified.validation import read_validations
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arrays import joint_samples
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.link_columns import LinkColumns
@@ -67,10 +69,15 @@ class LinkModel:
             qdd: (N, n) accelerations.
             starts: samples, other than the first, that begin a new run.
         """
-        q, qd, qdd = (np.asarray(x, dtype=float) for x in (q, qd, qdd))
-        rigid = self.robot.inverse_dynamics(q, qd, qdd, self.parameters)
+        q, qd, qdd = joint_samples(self.robot.joint_names, q=q, qd=qd, qdd=qdd)
         memory = self.friction.memory(q, starts)
-        return rigid + self.friction.of_motion(self.robot, q, qd, qdd, memory) @ self.coefficients
+        torque = new_array(*q.shape)
+        for rows in row_blocks(len(q)):
+            motion = q[rows], qd[rows], qdd[rows]
+            before = {key: direction[rows] for key, direction in memory.items()}
+            friction = self.friction.of_motion(self.robot, *motion, before) @ self.coefficients
+            torque[rows] = self.robot.inverse_dynamics(*motion, self.parameters) + friction
+        return torque
 
     def predict_recording(self, recording: Recording) -> NDArray:
         """Predict the torque (N, n) of every recorded sample, with the driver's low-pass and no other filter.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dynid_ros.checks.all_checks import check
 from dynid_ros.errors import DynidError, IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
+from dynid_ros.files.disk_arrays import new_array, row_blocks
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.flexible.torsion_prediction import TorsionModels, TorsionValidation
 from dynid_ros.identification.repeated_motion import measure_repeatability
@@ -202,8 +203,11 @@ def _sample_by_sample(recording: Recording, predicted: NDArray) -> Validation:
 def write_table(path: Path, recording: Recording, measured: NDArray, predicted: NDArray) -> Path:
     """Write `t` and both (N, n) side by side for each joint of the recording."""
     names = [f"{joint}_{what}" for joint in recording.joint_names for what in ("measured", "predicted")]
-    pairs = np.stack([measured, predicted], axis=2).reshape(recording.n_samples, -1)
-    table = np.column_stack([recording.time, pairs])
+    table = new_array(recording.n_samples, 1 + len(names))
+    for rows in row_blocks(len(table)):
+        table[rows, 0] = recording.time[rows]
+        table[rows, 1::2] = measured[rows]
+        table[rows, 2::2] = predicted[rows]
     with atomic_file(path) as file:
         write_columns(file, ["t", *names], table)
     return path

@@ -240,7 +240,9 @@ def _command_fields(command: CommandSeries) -> dict[str, np.ndarray]:
 
 def write_columns(file: BinaryIO, names: Sequence[str], values: np.ndarray) -> None:
     """Write a line of column names, then a line for each row of values (N, n) with 12 digits."""
-    np.savetxt(file, values, fmt="%.12g", delimiter=",", header=csv_line(names), comments="", encoding="utf-8")
+    file.write(f"{csv_line(names)}\n".encode())
+    for rows in row_blocks(len(values)):
+        np.savetxt(file, values[rows], fmt="%.12g", delimiter=",", encoding="utf-8")
 
 
 def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, str], int]]:

@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.polynomial.polynomial import polyfit, polyval
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.files.disk_arrays import column_ranges, new_array, row_blocks, stack_columns, take_rows
@@ -25,7 +24,7 @@ from dynid_ros.signals import (
 )
 from dynid_ros.signals.derivatives import STENCIL
 from dynid_ros.signals.driver_filter import DriverFilter
-from dynid_ros.signals.resampling import SampleTimes, judged_times, used_times
+from dynid_ros.signals.resampling import SampleTimes, Segment, judged_times, spline_at, used_times
 
 MIN_START_FRACTION = 0.01
 """Smallest displacement of a joint that has started, as a fraction of its travel: noise is less."""
@@ -248,13 +247,16 @@ class LinkSignals:
         series = uniform_positions(recording)
         low_pass = self._motion_filter(series, recording.source)
         time, _ = row_times(recording)
-        found = Motion(np.array(recording.position), *(np.full(recording.position.shape, np.nan) for _ in range(2)))
+        found = Motion(*(new_array(*recording.position.shape) for _ in range(3)))
+        known = np.zeros(len(time), bool)
+        for rows in row_blocks(len(time)):
+            found.position[rows] = recording.position[rows]
         parts = [part for part in series.segments if len(part.time) >= STENCIL]
         for part, motion in zip(parts, joint_motions([part.values for part in parts], low_pass), strict=True):
-            rows = (time >= part.time[0] - series.step / 2) & (time <= part.time[-1] + series.step)
+            rows = _rows_between(time, part, series.step)
+            known[rows] = True
             for target, values in zip(found, motion, strict=True):
-                target[rows] = CubicSpline(part.time, values)(time[rows])
-        known = np.isfinite(found.velocity).all(axis=1)
+                _interpolate(part.time, values, time[rows], target[rows])
         if not known.any():
             raise IdentificationError(
                 f"{recording.source}: no {STENCIL} samples follow each other without a gap; record again"
@@ -276,8 +278,8 @@ class LinkSignals:
         series = _uniform(recording, torque)
         time, _ = row_times(recording)
         for part in series.segments:
-            rows = (time >= part.time[0] - series.step / 2) & (time <= part.time[-1] + series.step)
-            found[rows] = CubicSpline(part.time, self.driver.filter(part.values, series.rate))(time[rows])
+            rows = _rows_between(time, part, series.step)
+            _interpolate(part.time, self.driver.filter(part.values, series.rate), time[rows], found[rows])
         return found
 
     def settling(self, rate: float) -> int:
@@ -291,6 +293,19 @@ class LinkSignals:
                 f"{self.motion_cutoff:.3g} Hz that the model was identified with; record faster"
             )
         return LowPass(self.motion_cutoff, series.rate)
+
+
+def _rows_between(time: NDArray, part: Segment, step: float) -> slice:
+    """Return the rows, at increasing times (N,), s, of a segment with steps of `step` s."""
+    first = int(np.searchsorted(time, part.time[0] - step / 2))
+    return slice(first, int(np.searchsorted(time, part.time[-1] + step, side="right")))
+
+
+def _interpolate(known: NDArray, values: NDArray, time: NDArray, result: NDArray) -> None:
+    """Write values (M, n) at known times (M,), s, to a result (K, n) at other increasing times, by a cubic spline."""
+    rows = np.arange(len(known))
+    for block in row_blocks(len(time)):
+        result[block] = spline_at(known, values, np.ones(values.shape[1], bool), rows, time[block])
 
 
 def require_torque(recording: Recording) -> None:

@@ -118,7 +118,7 @@ def resample(
             uniform = new_array(len(grid), columns.shape[1])
             for block in row_blocks(len(grid)):
                 uniform[block] = np.nan
-                uniform[block, recorded] = _on_grid(known, columns, recorded, rows, grid[block])
+                uniform[block, recorded] = spline_at(known, columns, recorded, rows, grid[block])
         segments.append(Segment(grid, uniform.reshape(len(grid), *values.shape[1:])))
     if not segments:
         raise RecordingError(
@@ -140,8 +140,8 @@ def _usual_step(time: NDArray) -> float:
     return span / len(steps) if is_even and abs(span - usual * len(steps)) >= tolerance / 2 else usual
 
 
-def _on_grid(known: NDArray, columns: NDArray, recorded: NDArray, rows: NDArray, grid: NDArray) -> NDArray:
-    """Return the recorded columns at consecutive times of the grid (K,), by a spline through the samples about them.
+def spline_at(known: NDArray, columns: NDArray, recorded: NDArray, rows: NDArray, grid: NDArray) -> NDArray:
+    """Return the recorded columns at increasing times of a grid (K,), by a spline through the samples about them.
 
     Args:
         known: (M,) increasing times of the samples, s.

@@ -55,6 +55,15 @@ def fixture_document():
     return fitted(arm(), friction).document()
 
 
+def test_long_motions_are_predicted_in_blocks(result):
+    time = 1e-3 * np.arange(45_000)[:, None]
+    motion = [0.5 * np.sin((1 + np.arange(result.robot.n_joints)) * time + k * np.pi / 2) for k in range(3)]
+    model = result.model
+    friction = model.friction.of_motion(model.robot, *motion, model.friction.memory(motion[0])) @ model.coefficients
+    torque = model.robot.inverse_dynamics(*motion, model.parameters) + friction
+    np.testing.assert_allclose(model.predict(*motion), torque, atol=1e-12 * np.abs(torque).max())
+
+
 def test_a_saved_model_predicts_the_same(result, tmp_path):
     path = result.save(tmp_path / "identified.yaml")
     document = load_identified(path)
