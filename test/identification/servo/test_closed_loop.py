@@ -1,5 +1,7 @@
 """The simulated loop against SciPy's integration of the same equation, and dry friction at standstill."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -52,6 +54,19 @@ def test_dry_friction_holds_up_to_its_limit():
         found = loops_of(run).predict([np.array([0.0, VISCOUS, coulomb, 0.0, INERTIA])])[0][:, 0]
         assert (np.ptp(found) > 0 or abs(found[-1]) > 1e-3) == moves
         assert 0.0 <= found[-1] <= 0.05
+
+
+def test_it_begins_at_the_measured_position_and_velocity():
+    level = np.ones((len(GRID), 1))
+    early = np.array([0.0, 0.001, 0.002, 0.0035])
+    run = replace(run_of(np.zeros_like), time=early, motion=Motion(0.2 * level, -level, 0.0 * level))
+
+    def equation(_, state):
+        return [state[1], (-state[0] - VISCOUS * state[1]) / INERTIA]
+
+    exact = solve_ivp(equation, (0, 0.004), [0.2, -1.0], t_eval=early, rtol=1e-9, atol=1e-12).y[0]
+    found = loops_of(run).predict([np.array([0.0, VISCOUS, 0.0, 0.0, INERTIA])])[0][:, 0]
+    np.testing.assert_allclose(found, exact, atol=5e-5)
 
 
 def test_inertia_below_zero_is_no_loop():

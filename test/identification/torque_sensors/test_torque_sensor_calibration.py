@@ -1,5 +1,6 @@
 """Calibration of torque sensors: against the companion page of the papers, MuJoCo's torques, and its own honesty."""
 
+import re
 from dataclasses import replace
 
 import known_problems as known
@@ -151,6 +152,10 @@ def test_gains_and_offsets_with_a_mass(positions, center):
         np.testing.assert_allclose(result.position_offset[last], truth.position_offset[last], atol=0.02)
     elif center is None:
         np.testing.assert_allclose(result.center, bench.CENTER, atol=2e-3)
+        numbers = re.findall(r"[xyz] ([+-][\d.]+) ± ([\d.]+)", result.summary())
+        value, half = np.array(numbers, dtype=float).T
+        assert np.all(np.abs(value - bench.CENTER) < 2.0 * half)
+        assert np.all(half < 5e-3)
 
 
 def test_gains_and_offsets_from_known_gravity():
