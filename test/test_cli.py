@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from command_line import URDF, run
 from gravity_experiment import planned_recording
@@ -40,15 +39,6 @@ def test_identify_gravity_then_report_of_the_same_robot(bag, tmp_path, capsys):
     )
     assert (code, "another robot" in err) == (2, True)
     assert not (tmp_path / "other.html").exists()
-
-
-def test_check_finds_current_taken_for_torque(tmp_path, capsys):
-    good = planned_recording()
-    path = tmp_path / "current.npz"
-    np.savez(path, time=good.time, position=good.position, torque=good.torque / 12, joint_names=good.joint_names)
-    code, out, _ = run(capsys, "check", "--urdf", URDF, "--recording", path)
-    assert code == 1
-    assert "motor_current" in out
 
 
 @pytest.mark.parametrize(

@@ -147,14 +147,6 @@ def test_recordings_that_no_link_is_identified_from(change, words, links, tmp_pa
     assert words in refused(capsys, *links)
 
 
-def test_values_that_are_not_finite(links, capsys):
-    recording = planar_recording()
-    position = recording.position.copy()
-    position[7, 1] = np.inf
-    np.savez("run.npz", joint_names=PLANAR.joint_names, time=recording.time, position=position, torque=recording.torque)
-    assert "run.npz: position of joint 'joint_2' is inf at sample 7, t = 0.07 s" in refused(capsys, *links)
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -146,16 +146,6 @@ def test_a_wrist_sensor_with_bad_input(wrenches, capsys, options, words):
     assert words in err
 
 
-def test_an_empty_recording(weigh, capsys, tmp_path):
-    path = tmp_path / "empty.csv"
-    names = [f"joint_{i}_{what}" for i in range(1, 7) for what in ("position", "velocity", "torque")]
-    path.write_text(",".join(["t", *names]) + "\n")
-    code, _, err = weigh(capsys, "--recording", path)
-    assert code == 2
-    assert "empty.csv" in err
-    assert len(err.splitlines()) == 1
-
-
 real = pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
 
 

@@ -1,6 +1,5 @@
 """`dynid identify servos`: tables and archives in, file and report out; one line where it cannot."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -48,15 +47,6 @@ def test_with_a_mass_and_a_recording_to_compare_with(files, tmp_path, capsys):
     page = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     assert_self_contained(page)
     assert "Delay, inertia, damping and friction of 1 servo were found" in page.text
-
-
-def test_a_table_without_a_mass_as_json(files, tmp_path, capsys):
-    arguments = ("--recording", files / "table.csv", "--between-commands", "line", "--output", tmp_path, "--json")
-    code, out, err = run(capsys, "identify", "servos", "--urdf", files / "arm.urdf", *arguments)
-    assert code == 0, err
-    answer = json.loads(out)
-    assert "in_torque" not in json.dumps(answer)
-    assert "no torque and no known mass" in json.dumps(answer)
 
 
 @pytest.mark.parametrize(

@@ -136,16 +136,6 @@ def test_tilt_is_that_of_pinocchios_axis(demo):
         assert np.sin(np.deg2rad(rotation.tilt_degrees)) > 1 / 1.1
 
 
-def test_in_every_dwell_all_joints_have_come_from_the_same_side(demo):
-    experiment, plan, _ = demo
-    for dwell in plan.dwells:
-        position = plan.trajectory.at(np.linspace(dwell.start - 0.15, dwell.start, 50))[0]
-        assert np.all(np.diff(dwell.direction * position, axis=0) >= -1e-12)
-        assert np.all(dwell.direction * (position[-1] - position[0]) > 0.005)
-        np.testing.assert_allclose(plan.trajectory.at(dwell.end)[0], position[-1], atol=1e-9)
-    assert np.all(experiment.approach == 0.05)
-
-
 def gravity_std(robot, plan):
     """Standard deviations of the base moments from all torques in all dwells with unknown offsets."""
     poses = plan.trajectory.at([dwell.start for dwell in plan.dwells])[0]

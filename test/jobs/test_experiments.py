@@ -110,28 +110,14 @@ def test_bad_input_is_refused(tmp_path):
         flexible_prior(FLEXIBLE_MOTION_ROBOT, {}, identified(tmp_path, motor_inertia=None))
     with pytest.raises(IdentifiedFileError, match="is of robot 'pa10_joint_2'"):
         flexible_prior(pa10.single_joint_robot(3), {}, identified(tmp_path))
-    with pytest.raises(TrajectoryError, match="needs prior values of the joints"):
-        excite("flexible", FLEXIBLE_MOTION_ROBOT, FLEXIBLE_MOTION_LIMITS, WORKSPACE, tmp_path)
-    with pytest.raises(TrajectoryError, match="shows flexible joints, not links"):
-        excite(
-            "flexible",
-            FLEXIBLE_MOTION_ROBOT,
-            FLEXIBLE_MOTION_LIMITS,
-            WORKSPACE,
-            tmp_path,
-            target="links",
-            joints=FlexibleJoints(**VALUES),
-        )
-    with pytest.raises(TrajectoryError, match="motion flexible has no setting sweep"):
-        excite(
-            "flexible",
-            FLEXIBLE_MOTION_ROBOT,
-            FLEXIBLE_MOTION_LIMITS,
-            WORKSPACE,
-            tmp_path,
-            joints=FlexibleJoints(**VALUES),
-            sweep=1.0,
-        )
+    arguments = ("flexible", FLEXIBLE_MOTION_ROBOT, FLEXIBLE_MOTION_LIMITS, WORKSPACE, tmp_path)
+    for settings, words in (
+        ({}, "needs prior values of the joints"),
+        ({"joints": FlexibleJoints(**VALUES), "target": "links"}, "shows flexible joints, not links"),
+        ({"joints": FlexibleJoints(**VALUES), "sweep": 1.0}, "motion flexible has no setting sweep"),
+    ):
+        with pytest.raises(TrajectoryError, match=words):
+            excite(*arguments, **settings)
 
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())

@@ -5,10 +5,8 @@ import pytest
 from consistency_problems import of_point_masses, random_link
 from hypothesis import given
 from hypothesis import strategies as st
-from pinocchio_arm import example_urdf
 from scipy.spatial.transform import Rotation
 
-from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import (
     Body,
     central_moments,
@@ -177,13 +175,6 @@ def test_possible_prior_of_an_arm_without_inertials():
     assert is_possible(links.reshape(2, 10)).all()
     np.testing.assert_array_equal(links[[0, 10]], 1.0)
     assert len(changes) == 2
-
-
-@pytest.mark.parametrize("urdf", ["ur_description/urdf/ur10_robot.urdf", "panda_description/urdf/panda.urdf"])
-def test_real_robots_are_possible(urdf):
-    tips = {"ur10": "wrist_3_link", "panda": "panda_link8"}
-    robot = RobotModel.from_urdf(example_urdf(urdf), tip=next(tip for name, tip in tips.items() if name in urdf))
-    assert is_possible(robot.parameters.reshape(-1, 10)).all()
 
 
 def test_transformed():

@@ -48,12 +48,6 @@ def test_real_arms(name):
     _assert_equal(robot, np.random.default_rng(1), 20)
 
 
-def test_tiago_has_a_prismatic_torso():
-    robot = RobotModel.from_urdf(example_urdf(ARMS["tiago"][0]), tip="arm_tool_link")
-    assert robot.joint_names[0] == "torso_lift_joint"
-    assert robot.joint_types == ["prismatic"] + ["revolute"] * 7
-
-
 def test_hundred_random_chains():
     kinds = []
     for seed in range(100):

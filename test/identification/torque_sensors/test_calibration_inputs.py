@@ -79,13 +79,6 @@ def test_sensor_at_the_end_of_its_range():
         plain_settings().fit(replace(recording, torque=dead))
 
 
-def test_no_mass_and_no_gravity_gives_offsets_alone():
-    result = plain_settings().fit(dwells())
-    assert np.isnan(result.gain).all()
-    assert np.isfinite(result.offset).all()
-    assert "attach a reference mass" in result.summary()
-
-
 def test_sensors_are_added_to_what_a_file_says_of_the_arm(tmp_path):
     result = plain_settings().fit(dwells())
     alone = load_identified(result.save(tmp_path / "sensors.yaml"))
