@@ -80,10 +80,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     settings = parser.add_argument_group("settings of the motion", "defaults are those of its kind")
     for each in SETTINGS.values():
         _add_setting(settings, each)
-    add_scheduler(
-        settings,
-        "address of a scheduler of dask.distributed, whose workers search (fourier, flexible)",
-    )
+    add_scheduler(settings, "address of a scheduler of dask.distributed, whose workers search (fourier, flexible)")
     settings.add_argument(
         "--friction",
         metavar="TERMS",
@@ -189,11 +186,7 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
 
 
 def _parameters(options: argparse.Namespace, robot: RobotModel) -> dict[str, Any]:
-    """Return the parameters of the excitation node that say the same as the options.
-
-    Raises:
-        TrajectoryError: several files of obstacles, of which the node takes one.
-    """
+    """Return the parameters of the excitation node that say the same as the options."""
     if len(options.obstacles) > 1:
         raise TrajectoryError("--parameters takes one file of --obstacles, as the node does; join them")
     return {

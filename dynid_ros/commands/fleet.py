@@ -74,11 +74,7 @@ def _run_and_compare(options: argparse.Namespace, jobs: Sequence[FleetJob], outp
 
 
 class _Options:
-    """Converter of keys and values to options of `dynid identify`.
-
-    Args:
-        make: class of parsers.
-    """
+    """Converter of keys and values to options of `dynid identify`."""
 
     def __init__(self, make: Callable[..., Any]) -> None:
         self._make = make

@@ -120,11 +120,7 @@ def _parser(make: MakeParser, command: str) -> Any:
 
 
 def _words(make: MakeParser, described: RunFile, path: Path) -> list[str]:
-    """Return the options of a run file as on the command line, without the output.
-
-    Raises:
-        RunFileError: a command or an option is unknown.
-    """
+    """Return the options of a run file as on the command line, without the output."""
     first = described.command.partition(" ")[0]
     try:
         if first not in RECORDED_COMMANDS:

@@ -191,9 +191,6 @@ class PlannedMotion:
 class AddedTorques:
     """Torques that prepare a motion: of the plan, and of a hand that is about to begin one.
 
-    Args:
-        joints: settings of the joints.
-
     Attributes:
         plan: planned motion.
     """

@@ -282,9 +282,6 @@ def tail_level(time: NDArray, ratio: NDArray, rate: float) -> float:
         time: (N,) s.
         ratio: (N,) magnitude of the residual over its standard deviation.
         rate: exceedances per second.
-
-    Raises:
-        ControlError: less than `MIN_PEAKS` peaks.
     """
     expected = rate * (time[-1] - time[0])
     count = max(MIN_PEAKS, math.ceil(2.0 * expected))

@@ -250,9 +250,6 @@ class TorqueUncertainty:
         arm: model and its covariance.
         rms: (n,) root mean square of the residuals of the fit or of a validation, N m (N).
         gain_error: standard deviation of the relative error of each joint's torque gain.
-
-    Raises:
-        ControlError: the gain error is negative or not finite.
     """
 
     def __init__(self, arm: KnownArm, rms: ArrayLike, gain_error: float = 0.01) -> None:

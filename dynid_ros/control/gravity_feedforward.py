@@ -96,11 +96,7 @@ class LoadFrames:
         self._size = robot.parameters.size
 
     def parameters(self, load: CarriedLoad) -> np.ndarray:
-        """Return the inertial parameters (10 m,) of all links that the load adds to the last one.
-
-        Raises:
-            ControlError: the load's frame is not fixed to the last link.
-        """
+        """Return the inertial parameters (10 m,) of all links that the load adds to the last one."""
         pose = self._poses.get(load.frame)
         if pose is None:
             raise ControlError(

@@ -76,11 +76,7 @@ class JointBrake:
             root = np.sqrt(effective)
             fastest = np.linalg.eigvalsh(root[:, np.newaxis] * compliance * root).max()
             damping = MAX_DAMPING_DELAY_RATIO / fastest * effective
-        return cls(
-            tuple(damping.tolist()),
-            tuple(braking.tolist()),
-            tuple(gravity.tolist()),
-        )
+        return cls(tuple(damping.tolist()), tuple(braking.tolist()), tuple(gravity.tolist()))
 
     @property
     def hold_limit(self) -> list[float]:

@@ -239,9 +239,6 @@ def acting_scale(
         gravity: (n,) gravity torque of the model in the measured pose, N m (N).
         effort: (n,) measured efforts, N m (N).
         error: (n,) largest error of the sensors, N m (N).
-
-    Raises:
-        ControlError: the efforts are not proportional to the gravity torque within the sensors' error.
     """
     heavy = [abs(value) > limit for value, limit in zip(gravity, error, strict=True)]
     weight = sum(g * g for g, counts in zip(gravity, heavy, strict=True) if counts)

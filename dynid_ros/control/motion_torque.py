@@ -23,9 +23,6 @@ class MotionTorque:
 
     Friction follows the planned velocity: a memory of earlier displacements would follow the measured motion. Offsets
     and terms of the joint's position belong to gravity.
-
-    Args:
-        model: links and friction.
     """
 
     def __init__(self, model: LinkModel) -> None:

@@ -53,9 +53,6 @@ class ServoOffset:
             identified: identified stiffness by joint.
             stiffness: known stiffness; empty: as identified.
             limit: largest offsets.
-
-        Raises:
-            ControlError: the stiffness of a joint is unknown or not above 0, or a limit is out of range.
         """
         names = tuple(robot.joint_names)
         unknown = [name for name in names if name not in identified]
@@ -121,15 +118,7 @@ class SetpointWatch:
     def doubt(
         self, time: float, names: Sequence[str], servo: ServoOffset, position: Sequence[float], desired: Sequence[float]
     ) -> str:
-        """Return why the servos do not seem to obey; empty if they do.
-
-        Args:
-            time: s of the steady clock.
-            names: names of the n joints.
-            servo: limits of the offsets.
-            position: (n,) measured positions.
-            desired: (n,) desired positions.
-        """
+        """Return why the servos do not seem to obey; empty if they do."""
         distances = [abs(q - target) for q, target in zip(position, desired, strict=True)]
         excess = [distance - limit - DEVIATION_MARGIN for distance, limit in zip(distances, servo.limit, strict=True)]
         if list(desired) != self._desired or max(excess) <= 0.0:

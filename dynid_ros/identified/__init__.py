@@ -1,1 +1,5 @@
-"""The file `identified.yaml`: each section written and read in one module."""
+"""Sections of the file `identified.yaml`: each is written and read in one module.
+
+Readers raise `IdentifiedFileError`, which names file, place and remedy, for a section that is missing, malformed or of
+another robot.
+"""

@@ -22,10 +22,7 @@ RIPPLE_KEYS = ("per_turn", "amplitude", "phase")
 
 
 def flexible_joint_entry(
-    spring: str,
-    terms: Mapping[str, tuple[float, float, bool]],
-    stiffness_interval: NDArray,
-    resonance: float,
+    spring: str, terms: Mapping[str, tuple[float, float, bool]], stiffness_interval: NDArray, resonance: float
 ) -> dict:
     """Return the entry of a joint.
 
@@ -50,9 +47,6 @@ def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
     """Return the entries of the joints whose stiffness is determined; the other joints count as rigid.
 
     The result is None for a file without the section.
-
-    Raises:
-        ControlError: the section is malformed.
     """
     section = document.get("flexible_joints")
     if section is None:
@@ -63,11 +57,7 @@ def springs_of(document: Mapping) -> dict[str, Mapping[str, Any]] | None:
 
 
 def joint_parameters(document: dict, robot: RobotModel, names: Collection[str]) -> dict[str, NDArray]:
-    """Return an array (n,), at least 0, for each parameter of the link side, such as "stiffness" or "coulomb".
-
-    Raises:
-        IdentifiedFileError: the file belongs to another robot, has no flexible joints, or a stiffness is undetermined.
-    """
+    """Return an array (n,), at least 0, for each parameter of the link side, such as "stiffness" or "coulomb"."""
     section = Section.required(document, "flexible_joints", "flexible")
     check_same_robot(document, robot)
     parameters = {name: np.zeros(robot.n_joints) for name in names}
@@ -156,11 +146,7 @@ class SavedTorsion:
 
 
 def read_torsion(document: Mapping[str, Any]) -> tuple[tuple[str, ...], float, dict[str, SavedTorsion]]:
-    """Return the joints of the recordings, the cutoff frequency of the low-pass (Hz), and the torsion by joint.
-
-    Raises:
-        IdentifiedFileError: the section is missing or malformed, or an old version wrote it without coefficients.
-    """
+    """Return the joints of the recordings, the cutoff frequency of the low-pass (Hz), and the torsion by joint."""
     section = Section.required(document, "torsion", "torsion")
     robot = Section(document["robot"], f"{file_of(document)}: robot")
     names = robot.get("joints")

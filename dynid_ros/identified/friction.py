@@ -117,11 +117,7 @@ def dry_torques(own: dict, joint: str, estimate: BaseEstimate) -> dict[str, tupl
 
 
 def friction_model(document: dict, robot: RobotModel) -> tuple[FrictionModel, NDArray]:
-    """Return the friction terms of the joints and their coefficients (f,).
-
-    Raises:
-        IdentifiedFileError: the section is missing or malformed, or one of its coefficients is unknown.
-    """
+    """Return the friction terms of the joints and their coefficients (f,)."""
     section = Section.required(document, "friction", "link")
     joints: list[JointFriction] = []
     coefficients: list[float] = []

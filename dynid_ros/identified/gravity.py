@@ -22,11 +22,7 @@ NULL_COLUMN = 1e-9
 
 
 def gravity_section(
-    gravity: GravityModel,
-    moments: NDArray,
-    errors: NDArray,
-    reasons: Mapping[str, str],
-    dof: NDArray | None = None,
+    gravity: GravityModel, moments: NDArray, errors: NDArray, reasons: Mapping[str, str], dof: NDArray | None = None
 ) -> dict:
     """Return the section.
 
@@ -53,11 +49,7 @@ def gravity_section(
 
 
 def gravity_moments(document: dict, gravity: GravityModel) -> NDArray:
-    """Return the moments (k,) for `gravity.compile`, kg m; zero for joints that gravity never loads.
-
-    Raises:
-        IdentifiedFileError: the section is missing or malformed, or a joint was not observable.
-    """
+    """Return the moments (k,) for `gravity.compile`, kg m; zero for joints that gravity never loads."""
     moments = np.zeros(len(gravity.names))
     torque_free = gravity.unobservable_axes()
     section = Section.required(document, "gravity", "gravity")
@@ -95,9 +87,6 @@ class IdentifiedGravity:
         reasons: by joint, why its moment is unknown; without the joints that gravity never loads.
         torque_free: names of the joints that gravity never loads.
         condition_number: of the fit.
-
-    Raises:
-        IdentifiedFileError: the document has no gravity section, is malformed or belongs to another robot.
     """
 
     def __init__(self, robot: RobotModel, document: dict):
@@ -168,11 +157,7 @@ class KnownGravity:
 
     @classmethod
     def of_urdf(cls, robot: RobotModel) -> KnownGravity:
-        """Return the moments of the robot's URDF as exact numbers.
-
-        Raises:
-            IdentifiedFileError: the robot has no masses.
-        """
+        """Return the moments of the robot's URDF as exact numbers."""
         moments = GravityModel(robot).project(robot.parameters)
         if not moments.any():
             raise IdentifiedFileError(
@@ -185,9 +170,6 @@ class KnownGravity:
         """Return the moments of an `identified.yaml` of this robot with their standard errors.
 
         Only the file of a torque sensor calibration has the correlations of the moments.
-
-        Raises:
-            IdentifiedFileError: the file belongs to another robot, lacks the section or has an unobservable joint.
         """
         check_same_robot(document, robot)
         gravity = GravityModel(robot)

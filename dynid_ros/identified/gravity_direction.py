@@ -49,11 +49,7 @@ class GravityDirection:
 
     @classmethod
     def of_document(cls, document: Mapping) -> GravityDirection | None:
-        """Return the estimated direction; None if the direction was configured.
-
-        Raises:
-            IdentifiedFileError: the entry is malformed.
-        """
+        """Return the estimated direction; None if the direction was configured."""
         gravity = estimated_gravity(document)
         robot = document["robot"]
         if gravity is None:

@@ -27,12 +27,7 @@ GRAVITY_TOLERANCE = 1e-3
 
 
 class IdentifiedDocument(dict):
-    """Content of a file that knows its path, for messages.
-
-    Args:
-        content: the mapping in the file.
-        path: of the file.
-    """
+    """Content of a file that knows its path, for messages."""
 
     def __init__(self, content: dict, path: str | Path):
         super().__init__(content)
@@ -56,14 +51,7 @@ class RecordedJoints:
 def new_document(
     robot: RobotModel | RecordedJoints, sources: Sequence[str], settings: dict, direction: Any = None
 ) -> dict:
-    """Return the head of a file: format, robot and source.
-
-    Args:
-        robot: the robot.
-        sources: names of the recordings.
-        settings: of the identification.
-        direction: `GravityDirection`, if gravity was estimated.
-    """
+    """Return the head of a file: format, robot and source."""
     return {
         "format": FORMAT,
         "robot": {
@@ -115,11 +103,7 @@ def load_identified(path: str | Path) -> IdentifiedDocument:
 
 
 def _check_robot(section: dict, path: str | Path) -> None:
-    """Refuse invalid names, and positions of held joints that are not numbers.
-
-    Raises:
-        IdentifiedFileError: names the entry.
-    """
+    """Refuse invalid names, and positions of held joints that are not numbers."""
     for key in ("name", "base", "tip"):
         if section.get(key) is not None:
             require_name(section[key], f"{path}: robot.{key}", IdentifiedFileError)
@@ -135,11 +119,7 @@ def _check_robot(section: dict, path: str | Path) -> None:
 
 
 def check_same_robot(document: Mapping, robot: RobotModel) -> None:
-    """Refuse a file of another robot: joints, kinematics and gravity must agree; inertias may differ.
-
-    Raises:
-        IdentifiedFileError: names the difference.
-    """
+    """Refuse a file of another robot: joints, kinematics and gravity must agree; inertias may differ."""
     section = document["robot"]
     if section.get("joints") != list(robot.joint_names):
         raise IdentifiedFileError(
@@ -164,11 +144,7 @@ def check_same_robot(document: Mapping, robot: RobotModel) -> None:
 
 
 def estimated_gravity(document: Mapping) -> tuple[float, ...] | None:
-    """Return the gravity (3,) of a file in which it was estimated; None if it was configured.
-
-    Raises:
-        IdentifiedFileError: it is not a vector, or its uncertainty is not a mapping.
-    """
+    """Return the gravity (3,) of a file in which it was estimated; None if it was configured."""
     robot = document["robot"]
     if not mapping(robot, DIRECTION_KEY, f"{file_of(document)}: robot"):
         return None

@@ -30,11 +30,7 @@ def joint_friction_entry(estimates: Mapping[str, tuple[float, float, float]]) ->
 
 
 def friction_values(document: dict, joints: Sequence[str], labels: Sequence[str]) -> list[NDArray]:
-    """Return an array (n,) for each label, such as "coulomb"; NaN where the file has no number.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return an array (n,) for each label, such as "coulomb"; NaN where the file has no number."""
     section = Section.optional(document, "friction")
     entries = [section.child(joint) for joint in joints]
     return [np.array([entry.number_or_nan(label) for entry in entries]) for label in labels]
@@ -44,9 +40,6 @@ def least_friction(document: Mapping, joint: str) -> tuple[float, float]:
     """Return lower bounds of a joint's Coulomb (N m) and viscous (N m s/rad) friction from the 95 % intervals.
 
     If the directions differ, the smaller friction counts. A bound below zero is zero.
-
-    Raises:
-        IdentifiedFileError: neither was identified.
     """
     section = document.get("friction")
     if not isinstance(section, dict):
@@ -83,11 +76,7 @@ def least_breakaway(document: Mapping, joint: str) -> tuple[float, float, float,
 
 
 def harmonics_of(document: Mapping, joint: str, terms: Sequence[str]) -> list[float]:
-    """Return the waves per turn of the harmonics among the terms of a joint.
-
-    Raises:
-        IdentifiedFileError: a harmonic is not a number, or has a cosine without a sine.
-    """
+    """Return the waves per turn of the harmonics among the terms of a joint."""
     waves = [term.removeprefix("cos_") for term in terms if term.startswith("cos_")]
     try:
         found = [float(wave) for wave in waves]
@@ -105,9 +94,6 @@ def own_angle_torque(document: Mapping, joints: Sequence[str]) -> Callable[[Sequ
     """Return the function from positions (n,) to the torque (n,) of joint springs and harmonics; None without any.
 
     The rest angle of a spring is contained in the joint's offset, so the offset is added for joints with a spring.
-
-    Raises:
-        IdentifiedFileError: a coefficient is not a number.
     """
     section = document.get("friction")
     laws: list[tuple[int, float, float, list[tuple[float, float, float]]]] = []

@@ -99,10 +99,7 @@ def links_section(robot: RobotModel, parameters: NDArray, errors: NDArray) -> di
     section = {}
     for k, link in enumerate(robot.link_names):
         block = slice(PARAMETERS_PER_LINK * k, PARAMETERS_PER_LINK * (k + 1))
-        section[link] = {
-            **_link_values(parameters[block]),
-            "std": _link_values(errors[block]),
-        }
+        section[link] = {**_link_values(parameters[block]), "std": _link_values(errors[block])}
     return section
 
 
@@ -140,11 +137,7 @@ def link_model(document: dict, robot: RobotModel) -> LinkModel:
 
 
 def residual_rms(document: dict, joint_names: Sequence[str]) -> NDArray:
-    """Return the largest RMS residual (n,) of the fit and of all validations, N m or N.
-
-    Raises:
-        IdentifiedFileError: the file lacks the residual of a joint.
-    """
+    """Return the largest RMS residual (n,) of the fit and of all validations, N m or N."""
     section = Section.required(document, RESIDUALS_KEY, "link")
     of_fit = np.array([section.number(joint) for joint in joint_names])
     return np.nanmax([of_fit, *(validation.rms for validation in read_validations(document, joint_names))], axis=0)
@@ -221,9 +214,6 @@ class KnownArm:
         """Return the arm with the errors of an estimate, whose leading parameters (m,) are `names`.
 
         A fit leaves out base parameters whose effect is below the noise. They get no error here.
-
-        Raises:
-            IdentifiedFileError: the arm lacks one of the parameters.
         """
         own_names = self.names
         if unknown := set(names) - set(own_names):
@@ -292,11 +282,7 @@ def as_known(arm: KnownArm | LinkModel | Identified) -> KnownArm:
 
 
 def known_arm(document: dict, robot: RobotModel) -> KnownArm:
-    """Return the arm in an `identified.yaml`, with its uncertainty if the file has it.
-
-    Raises:
-        IdentifiedFileError: the file belongs to another robot, has no links, or is malformed.
-    """
+    """Return the arm in an `identified.yaml`, with its uncertainty if the file has it."""
     model = link_model(document, robot)
     source = file_of(document)
     if "base_covariance" not in document:
@@ -319,11 +305,7 @@ def known_arm(document: dict, robot: RobotModel) -> KnownArm:
 
 
 def _leading_names(document: Section, known: Sequence[str]) -> list[str]:
-    """Return the leading parameter of each entry of `base_parameters`; `known` are those of the arm.
-
-    Raises:
-        IdentifiedFileError: the section is malformed, or an entry begins with another parameter.
-    """
+    """Return the leading parameter of each entry of `base_parameters`; `known` are those of the arm."""
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise document.error("base_parameters is malformed, expected a list of mappings")

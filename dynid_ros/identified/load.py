@@ -110,9 +110,6 @@ def load_estimate(document: dict, robot: RobotModel) -> tuple[NDArray, NDArray, 
     """Return parameters (4,) or (10,) of the load, standard errors, degrees of freedom, and its recordings.
 
     The parameters are the unregularized estimates.
-
-    Raises:
-        IdentifiedFileError: the file belongs to another robot or tip link, or has no load with a known mass.
     """
     check_same_robot(document, robot)
     file = file_of(document)

@@ -150,11 +150,7 @@ class Repeatability:
 
 
 def read_repeatability(document: Mapping, joint_names: Sequence[str]) -> Repeatability | None:
-    """Return the section of a document; None where it has none.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the section of a document; None where it has none."""
     if document.get(REPEATABILITY_KEY) is None:
         return None
     section = Section.optional(document, REPEATABILITY_KEY)

@@ -35,11 +35,7 @@ class Section(dict):
 
     @classmethod
     def required(cls, document: Mapping, name: str, kind: str) -> Section:
-        """Return the top-level section `name`; the message for a missing one advises to run the `kind` identification.
-
-        Raises:
-            IdentifiedFileError: the section is missing or is not a mapping.
-        """
+        """Return the top-level section `name`; where it is missing, the message advises the `kind` identification."""
         content = document.get(name)
         if not isinstance(content, dict):
             raise IdentifiedFileError(f"{file_of(document)} has no section '{name}'; run the {kind} identification")
@@ -47,11 +43,7 @@ class Section(dict):
 
     @classmethod
     def optional(cls, document: Mapping, name: str) -> Section:
-        """Return the top-level section `name`, empty if the file does not have it.
-
-        Raises:
-            IdentifiedFileError: the section is not a mapping.
-        """
+        """Return the top-level section `name`, empty if the file does not have it."""
         return cls(document, file_of(document)).child(name, name)
 
     def error(self, problem: str) -> IdentifiedFileError:
@@ -59,70 +51,42 @@ class Section(dict):
         return IdentifiedFileError(f"{self.place}: {problem}; run the identification again")
 
     def entry(self, key: str, name: str) -> Section:
-        """Return the required mapping at `key`; messages call it `name`.
-
-        Raises:
-            IdentifiedFileError: the value is missing or is not a mapping.
-        """
+        """Return the required mapping at `key`; messages call it `name`."""
         if not isinstance(self.get(key), dict):
             raise self.error(f"{name} is missing")
         return Section(self[key], f"{self.place}: {name}")
 
     def joint(self, name: str) -> Section:
-        """Return the required mapping of a joint.
-
-        Raises:
-            IdentifiedFileError: the mapping is missing, or the value is not a mapping.
-        """
+        """Return the required mapping of a joint."""
         return self.entry(name, f"joint '{name}'")
 
     def child(self, key: str, name: str | None = None) -> Section:
-        """Return the optional mapping at `key`, empty if there is none; messages call it `name`, by default `key`.
-
-        Raises:
-            IdentifiedFileError: the value is not a mapping.
-        """
+        """Return the optional mapping at `key`, empty if there is none; messages call it `name`, by default `key`."""
         return Section(mapping(self, key, self.place), f"{self.place}: {name or key}")
 
     def number(self, key: str) -> float:
-        """Return the finite number at `key`.
-
-        Raises:
-            IdentifiedFileError: the value is missing, is not a finite number, or exceeds `MAX_MAGNITUDE`.
-        """
+        """Return the finite number at `key`."""
         value = self.get(key)
         if not is_number(value):
             raise self.error(f"{key} is {value!r}, expected a number")
         return float(value)
 
     def positive(self, key: str) -> float:
-        """Return the number above zero at `key`.
-
-        Raises:
-            IdentifiedFileError: the value is not a finite number above zero.
-        """
+        """Return the number above zero at `key`."""
         value = self.number(key)
         if value <= 0:
             raise self.error(f"{key} is {value:g}, expected a number above 0")
         return value
 
     def number_or_nan(self, key: str) -> float:
-        """Return the number at `key`; NaN for null, for a missing key and for magnitudes above `MAX_MAGNITUDE`.
-
-        Raises:
-            IdentifiedFileError: the value is neither a number nor null.
-        """
+        """Return the number at `key`; NaN for null, for a missing key and for magnitudes above `MAX_MAGNITUDE`."""
         value = self.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
             raise self.error(f"{key} is {value!r}, expected a number or null")
         return float(value) if is_number(value) else math.nan
 
     def numbers_or_nan(self, key: str, size: int) -> NDArray:
-        """Return the list (size,) of numbers at `key`, with NaN for null.
-
-        Raises:
-            IdentifiedFileError: the value is not a list of `size` numbers or nulls.
-        """
+        """Return the list (size,) of numbers at `key`, with NaN for null."""
         values = self.get(key)
         if not (isinstance(values, list) and len(values) == size and all(v is None or is_number(v) for v in values)):
             raise self.error(f"{key} is {values!r}, expected {size} numbers or nulls")
@@ -134,9 +98,6 @@ class Section(dict):
         Args:
             key: key of the list of strings.
             sizes: expected number of values in each row; rows of a triangular matrix have different sizes.
-
-        Raises:
-            IdentifiedFileError: the rows have other sizes, or a value is not a finite number.
         """
         try:
             values = [[float(number) for number in str(row).split()] for row in self[key]]
@@ -153,11 +114,7 @@ def file_of(document: Mapping) -> str:
 
 
 def mapping(parent: Mapping, key: str, where: str) -> dict:
-    """Return the mapping at `key`, empty if there is none; `where` is the first part of an error message.
-
-    Raises:
-        IdentifiedFileError: the value is not a mapping.
-    """
+    """Return the mapping at `key`, empty if there is none; `where` is the first part of an error message."""
     child = parent.get(key)
     if child is None:
         return {}

@@ -73,11 +73,7 @@ class TorqueSensors:
 
     @classmethod
     def of_document(cls, document: dict, robot: RobotModel) -> TorqueSensors:
-        """Return the sensors in an `identified.yaml` of this robot.
-
-        Raises:
-            IdentifiedFileError: the file belongs to another robot, lacks the section, or is malformed.
-        """
+        """Return the sensors in an `identified.yaml` of this robot."""
         check_same_robot(document, robot)
         section = Section.required(document, "torque_sensors", "torque-sensors")
         values = {label: np.full(robot.n_joints, np.nan) for label in DEFAULTS}

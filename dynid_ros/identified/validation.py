@@ -63,11 +63,7 @@ class Validation:
 
 
 def read_validations(document: Mapping, joint_names: Sequence[str]) -> list[Validation]:
-    """Return the entries of `validation`; NaN for a joint without a number.
-
-    Raises:
-        IdentifiedFileError: an entry is malformed.
-    """
+    """Return the entries of `validation`; NaN for a joint without a number."""
     file = file_of(document)
     entries = document.get("validation") or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):

@@ -110,10 +110,6 @@ def flexible_motion(
 def recorded_information(source: InformationSource, recordings: Sequence[Recording]) -> NDArray:
     """Return the information (p, p) of recordings, with the filters of the identification of links, over time.
 
-    Args:
-        source: model of the information.
-        recordings: recordings of the arm, with torques.
-
     Raises:
         IdentificationError: a recording holds no motion or no torque.
         RecordingError: too few samples.
@@ -288,12 +284,7 @@ def owners_of(name: str) -> tuple[str, ...]:
 
 
 def make_experiment(
-    kind: str,
-    robot: RobotModel,
-    limits: MotionLimits,
-    workspace: Workspace,
-    target: str | None = None,
-    **settings: Any,
+    kind: str, robot: RobotModel, limits: MotionLimits, workspace: Workspace, target: str | None = None, **settings: Any
 ) -> Experiment:
     """Return an experiment with the given settings, and its own defaults for the others.
 

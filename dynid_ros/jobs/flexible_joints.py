@@ -18,11 +18,7 @@ from dynid_ros.identification.flexible import (
     mocap_links,
 )
 from dynid_ros.identification.flexible.flexible_identification import CHOSEN_BY_DATA
-from dynid_ros.identification.flexible.flexible_result import (
-    MeasuredSpring,
-    link_noise,
-    measured_springs,
-)
+from dynid_ros.identification.flexible.flexible_result import MeasuredSpring, link_noise, measured_springs
 from dynid_ros.identification.flexible.torsion_identification import TorsionResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.robot import locked

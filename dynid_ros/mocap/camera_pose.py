@@ -95,11 +95,7 @@ class SeenOnLinks:
         n = self.robot.chain.n_links
         there = np.isfinite(self.positions[:, marker]).all(axis=1)
         everywhere = MarkerSet(
-            ("",) * (n + 1),
-            np.append(np.arange(n), BASE),
-            np.zeros((n + 1, 3)),
-            np.full(n + 1, FREE),
-            np.arange(n + 1),
+            ("",) * (n + 1), np.append(np.arange(n), BASE), np.zeros((n + 1, 3)), np.full(n + 1, FREE), np.arange(n + 1)
         )
         repeated = np.repeat(self.positions[there, marker][:, None], n + 1, axis=1)
         places = SeenOnLinks(self.robot, everywhere, self.motor[there], repeated).places(rotation, shift, offsets)

@@ -243,11 +243,7 @@ def joint_angle(
 
 
 def reference_mask(reference: Frames, n_frames: int) -> NDArray:
-    """Return the mask (N,) of the reference frames.
-
-    Raises:
-        MocapError: The frames do not exist, or there is none.
-    """
+    """Return the mask (N,) of the reference frames."""
     mask = np.zeros(n_frames, dtype=bool)
     try:
         mask[reference if isinstance(reference, int | slice) else np.asarray(reference)] = True

@@ -149,11 +149,7 @@ def chain_angles(
 
 
 def in_base(positions: NDArray, camera: ArrayLike) -> NDArray:
-    """Return positions (..., 3) of the camera's frame in the base's; `camera` (4, 4) is the pose of the base there.
-
-    Raises:
-        MocapError: `camera` is no pose.
-    """
+    """Return positions (..., 3) of the camera's frame in the base's; `camera` (4, 4) is the pose of the base there."""
     pose = np.asarray(camera, dtype=float)
     if pose.shape != (4, 4) or not np.allclose(pose[:3, :3] @ pose[:3, :3].T, np.eye(3), atol=1e-6):
         raise MocapError("the base's pose in the camera frame is no 4 x 4 transform with a rotation: register first")

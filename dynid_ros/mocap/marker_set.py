@@ -160,9 +160,6 @@ def require_enough(robot: RobotModel, markers: MarkerSet, positions: NDArray) ->
         robot: Model of the arm.
         markers: Markers with their links.
         positions: Marker positions (M, P, 3) in any frame, m, for the shape of each link's markers.
-
-    Raises:
-        MocapError: Fewer than three markers are beyond a joint that moves some, or all of those are on one line.
     """
     seen = np.isfinite(positions).all(axis=2).any(axis=0)
     if not (markers.links[seen] > BASE).any():

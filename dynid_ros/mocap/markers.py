@@ -70,11 +70,7 @@ def _jumps(steps: NDArray) -> NDArray:
 
 
 def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
-    """Return positions (M, P, 3) as floats, NaN where a marker was not seen and its last position was repeated.
-
-    Raises:
-        MocapError: another shape, or no frame.
-    """
+    """Return positions (M, P, 3) as floats, NaN where a marker was not seen and its last position was repeated."""
     array = np.asarray(positions, dtype=float)
     if array.ndim != 3 or array.shape[1:] != (n_markers, 3) or not len(array):
         raise MocapError(
@@ -93,9 +89,6 @@ def checked_markers(markers: ArrayLike) -> NDArray:
 
     Args:
         markers: (N, P, 3), or (N, 3) of one marker.
-
-    Raises:
-        MocapError: another shape, infinite values, no marker seen, or positions that cannot be metres.
     """
     positions = np.array(markers, dtype=float)
     if positions.ndim == 2:

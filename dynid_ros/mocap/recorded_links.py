@@ -112,9 +112,6 @@ def first_clock(
         positions: Marker positions (M, P, 3), m; NaN where not seen.
         bodies: Columns of three or more rigidly connected markers, and the index of their link; None: unknown, then the
             best pair of a body and a link is taken.
-
-    Raises:
-        MocapError: The records neither overlap nor match.
     """
     near = _overlap(recording, time) > 0.5 * min(recording.duration, time[-1] - time[0])
     moving = [(body_turns(time, positions[:, columns]), link) for columns, link in bodies if len(columns) >= 3]
@@ -172,9 +169,6 @@ def on_one_clock(streams: Mapping[str, Stream]) -> tuple[NDArray, dict[str, NDAr
 
     Streams of one camera have equal stamps and pass unchanged. Otherwise points are interpolated linearly, and are NaN
     in gaps.
-
-    Raises:
-        MocapError: There is no stream, or one without two samples.
     """
     if not streams:
         raise MocapError("no markers or bodies to take link angles from; expected topics of PoseStamped or PoseArray")
@@ -279,12 +273,7 @@ def mocap_links(
         registration = register(robot, markers, motor, positions, offsets=offsets, stiff=stiff, camera=camera)
         camera = registration.camera
         angles = chain_angles(
-            robot,
-            registration.markers,
-            positions,
-            registration.camera,
-            time,
-            seed=motor + registration.offsets,
+            robot, registration.markers, positions, registration.camera, time, seed=motor + registration.offsets
         )
         before = clock.offset
         shifted = align_clocks(

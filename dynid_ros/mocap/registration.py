@@ -33,11 +33,7 @@ OTHER_CONVENTION_RATIO = 0.2
 
 
 def require_moving(seen: SeenOnLinks) -> None:
-    """Refuse an arm at rest, and markers at rest on a moving link.
-
-    Raises:
-        MocapError: The arm or a marker is at rest; names the links and the markers.
-    """
+    """Refuse an arm at rest, and markers at rest on a moving link."""
     frames = link_frames(seen.robot, seen.motor)
     travel = np.maximum(np.std(frames.origin, axis=0).max(axis=1), np.std(frames.rotation, axis=0).max(axis=(1, 2)))
     links = sorted(set(seen.markers.links[seen.markers.links >= 0]))
@@ -64,9 +60,6 @@ def refuse_other_conventions(seen: SeenOnLinks, misfit: float) -> None:
     Args:
         seen: Markers and motors.
         misfit: Median stray of the best proper pose of the camera, m.
-
-    Raises:
-        MocapError: Another convention fits; names it and both strays.
     """
     if misfit < MAX_STRAY_M:
         return

@@ -100,11 +100,7 @@ def long_run_covariance(scores: NDArray) -> NDArray:
 
 
 def oriented(direction: NDArray, towards: ArrayLike | None) -> NDArray:
-    """Return the direction or its opposite, whichever is within 90° of `towards`; None: its largest component positive.
-
-    Raises:
-        MocapError: `towards` is no direction, or normal to the axis within the errors.
-    """
+    """Return the direction or its opposite, within 90° of `towards`; None: with its largest component positive."""
     if towards is None:
         return direction * np.sign(direction[np.argmax(np.abs(direction))])
     cosine = float(checked_direction(towards) @ direction)
@@ -117,11 +113,7 @@ def oriented(direction: NDArray, towards: ArrayLike | None) -> NDArray:
 
 
 def checked_direction(direction: ArrayLike) -> NDArray:
-    """Return the unit vector (3,) along a direction.
-
-    Raises:
-        MocapError: The direction is not three finite numbers, or all are zero.
-    """
+    """Return the unit vector (3,) along a direction."""
     given = np.asarray(direction, dtype=float)
     if given.shape != (3,) or not 0 < np.linalg.norm(given) < np.inf:
         raise MocapError(f"axis {given} is none: expected three finite numbers, not all zero")

@@ -151,11 +151,7 @@ class SingleJoint:
         self.towards = None if towards is None else checked_direction(towards)
 
     def fit(
-        self,
-        time: ArrayLike,
-        markers: ArrayLike,
-        reference: Frames | None = None,
-        reference_angle: ArrayLike = 0.0,
+        self, time: ArrayLike, markers: ArrayLike, reference: Frames | None = None, reference_angle: ArrayLike = 0.0
     ) -> SingleJointResult:
         """Estimate axis, centre and angle.
 

@@ -30,9 +30,6 @@ def import_nodes(names: Iterable[str], what: str) -> None:
     Args:
         names: names of the nodes.
         what: user of the nodes, for the message.
-
-    Raises:
-        DynidError: ROS 2 or MuJoCo is not installed.
     """
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     for name in names:

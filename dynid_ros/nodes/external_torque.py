@@ -163,11 +163,7 @@ class ExternalTorqueNode(Node):
 
 
 def external_torque_of(
-    samples: TorqueSamples,
-    order: JointOrder,
-    monitor: ContactMonitor,
-    message: JointState,
-    sensors: TorqueSensors,
+    samples: TorqueSamples, order: JointOrder, monitor: ContactMonitor, message: JointState, sensors: TorqueSensors
 ) -> ExternalTorque | None:
     """Return the external torque of a joint state; None for a repeated, foreign or unusable one."""
     sample = samples.take(message, time.time_ns())

@@ -54,9 +54,7 @@ from dynid_ros.nodes.shared.topics import LATCHED
 NodeType = TypeVar("NodeType", bound=LifecycleNode)
 
 
-def transition(
-    action: Callable[[NodeType], None],
-) -> Callable[[NodeType, LifecycleState], TransitionCallbackReturn]:
+def transition(action: Callable[[NodeType], None]) -> Callable[[NodeType, LifecycleState], TransitionCallbackReturn]:
     """Return a transition callback for a method; a `DynidError` is logged as failure, another exception as error.
 
     Without it, rclpy would ignore exceptions, or end the process.
@@ -406,10 +404,7 @@ class GravityCompensation(LifecycleNode):
 def main(arguments: list[str] | None = None) -> None:
     """Run the node; after SIGINT or SIGTERM it continues until its output has reached zero."""
     run_undisturbed(
-        GravityCompensation,
-        arguments,
-        turn=lambda node, executor: node.turn(executor),
-        wake=lambda node: node.wake(),
+        GravityCompensation, arguments, turn=lambda node, executor: node.turn(executor), wake=lambda node: node.wake()
     )
 
 

@@ -108,11 +108,7 @@ class Recorder(Node):
 
     @locked
     def start(self) -> str:
-        """Open a new bag and return its folder and the topics without a publisher.
-
-        Raises:
-            RecordingError: a recording is running, or the folder cannot be written to.
-        """
+        """Open a new bag and return its folder and the topics without a publisher."""
         if self._bag is not None:
             raise RecordingError(f"already recording to {self._bag.path}; call ~/stop first")
         self._drain()  # older messages do not belong to the recording
@@ -136,11 +132,7 @@ class Recorder(Node):
 
     @locked
     def stop(self) -> str:
-        """Write the received messages, close the bag, and return counts, duration and folder.
-
-        Raises:
-            RecordingError: nothing is being recorded, the disk is full, or no joint states arrived.
-        """
+        """Write the received messages, close the bag, and return counts, duration and folder."""
         if self._bag is None:
             raise RecordingError(self._failure or "nothing is being recorded; call ~/start first")
         self._drain()

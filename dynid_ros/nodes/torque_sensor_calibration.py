@@ -40,15 +40,7 @@ MAX_REPORTED_VALUE = 1e5
 
 
 class TorqueSensorWatch:
-    """Observer of the torque sensors that is fed from `joint_states`.
-
-    Args:
-        node: node that subscribes.
-        observer: observer of gains and offsets.
-        convention: meaning of the field `effort`.
-        settings: parameters `slow_motion` and `observe_period`.
-        on_alarm: called after new alarms.
-    """
+    """Observer of the torque sensors that is fed from `joint_states`."""
 
     def __init__(
         self,

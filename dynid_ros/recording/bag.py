@@ -85,9 +85,6 @@ def read_commands(bag: Bag, topic: str, joint_names: Sequence[str], clock: Clock
     """Read the commands of a topic whose type is one of `COMMAND_TYPES`, with joints in the order of `joint_names`.
 
     A point of a trajectory is a command at its own time, unless a later message comes before it.
-
-    Raises:
-        RecordingError: no message has a position for any of these joints, or one has another number of values.
     """
     received: list[int] = []
     stamped: list[int] = []

@@ -114,11 +114,7 @@ def read_joint_states(
 
 
 def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointSamples:
-    """Read efforts from Float64MultiArray messages, whose data are in the order of `joint_names`.
-
-    Raises:
-        RecordingError: no messages, or one with another number of values.
-    """
+    """Read efforts from Float64MultiArray messages, whose data are in the order of `joint_names`."""
     received = array("q")
     buffer = RowBuffer(len(joint_names))
     for count, (time, message) in enumerate(bag.messages(topic)):
@@ -261,9 +257,6 @@ def open_bag(path: Path) -> Iterator[Bag]:
     """Open a rosbag2 folder, with or without its metadata.yaml, or a single .mcap or .db3 file.
 
     With rosbags, a MCAP file without an end is read up to its last complete chunk; rosbag2_py refuses it.
-
-    Raises:
-        RecordingError: the file is missing, empty, damaged or of an unknown kind, or neither library is installed.
     """
     reader: type[Bag]
     if find_spec("rosbags"):

@@ -29,11 +29,7 @@ def distribution_types() -> Typestore:
 
 
 def learn(types: Typestore, msgtype: str) -> None:
-    """Make sure that `types` defines `msgtype` ("package/msg/Name"): from the installed packages if it does not yet.
-
-    Raises:
-        RecordingError: no package under AMENT_PREFIX_PATH has its .msg file.
-    """
+    """Make sure that `types` defines `msgtype` ("package/msg/Name"): from the installed packages if it does not yet."""
     new = {}
     wanted = [msgtype]
     while wanted:

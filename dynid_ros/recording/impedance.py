@@ -46,11 +46,7 @@ UNKNOWN_DELAY = CommandDelay(0.0, np.nan)
 
 
 def with_impedance_torque(recording: Recording, convention: EffortConvention) -> Recording:
-    """Return the recording with the torque of its commands.
-
-    Raises:
-        RecordingError: the recording has no commands for a joint, or no gains are known.
-    """
+    """Return the recording with the torque of its commands."""
     command = recording.command
     if command is None:
         raise RecordingError(

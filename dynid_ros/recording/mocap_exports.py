@@ -51,11 +51,7 @@ class C3dFile(MocapText):
 
 
 def read_c3d(path: Path, unit: str | None, rate: float | None) -> dict[str, PoseSeries]:
-    """Read markers by name, with time 0 at frame 1; NaN where a marker was not seen.
-
-    Raises:
-        RecordingError: c3d is not installed, the file cannot be read, or it holds no marker.
-    """
+    """Read markers by name, with time 0 at frame 1; NaN where a marker was not seen."""
     try:
         import c3d  # noqa: PLC0415 - an optional extra
     except ImportError as error:

@@ -50,11 +50,7 @@ class MocapText:
 
     @staticmethod
     def read(path: str | Path, unit: str | None, rate: float | None) -> "MocapText":
-        """Read a file whose delimiter is the most frequent of tab, semicolon and comma in the first lines.
-
-        Raises:
-            RecordingError: the file is missing, empty or not a text.
-        """
+        """Read a file whose delimiter is the most frequent of tab, semicolon and comma in the first lines."""
         path = Path(path)
         try:
             data = read_bytes(path, MAX_FILE_BYTES)

@@ -10,11 +10,7 @@ from dynid_ros.errors import RecordingError
 
 
 def require_increasing(time: np.ndarray, source: str, remedy: str) -> None:
-    """Refuse time stamps (N,), s, that repeat, go backward or are not finite.
-
-    Raises:
-        RecordingError: the message has the source, the first such sample and both stamps.
-    """
+    """Refuse time stamps (N,), s, that repeat, go backward or are not finite."""
     bad = np.flatnonzero(~((np.diff(time) > 0) & np.isfinite(time[1:])))
     if not np.isfinite(time[0]):
         raise RecordingError(f"{source}: time of sample 0 is {time[0]}; {remedy}")

@@ -28,13 +28,7 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, atomic_file, csv_line, require_file
-from dynid_ros.files.disk_arrays import (
-    ROWS_PER_BLOCK,
-    collect_rows,
-    new_array,
-    row_blocks,
-    take_columns,
-)
+from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, collect_rows, new_array, row_blocks, take_columns
 from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
 from dynid_ros.recording.npz_arrays import read_arrays
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries
@@ -86,11 +80,7 @@ class Table:
     command_time: np.ndarray | None = None
 
     def fields(self, convention: EffortConvention) -> dict[str, Any]:
-        """Return the fields of a `Recording` with efforts as recorded; time 0 is at `start_time` of the table's clock.
-
-        Raises:
-            RecordingError: time is not one column, or there are only motor currents and the convention has no gains.
-        """
+        """Return the fields of a `Recording`, efforts as recorded; time 0 is at `start_time` of the table's clock."""
         if self.clock.ndim != 1:
             raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
         unstamped = _leading_zeros(self.clock)
@@ -149,11 +139,7 @@ def _leading_zeros(clock: np.ndarray) -> int:
 
 
 def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source: str) -> tuple[str, ...]:
-    """Return the caller's names for unnamed columns, in column order.
-
-    Raises:
-        RecordingError: there are no names, or another number of names than columns.
-    """
+    """Return the caller's names for unnamed columns, in column order."""
     if joint_names is None:
         raise RecordingError(f"{source} does not name its {count} joints; give joint_names in the order of its columns")
     if len(joint_names) != count:
@@ -175,11 +161,7 @@ _PREFIXED = re.compile(rf"(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
 
 
 def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
-    """Read the fields of a `Recording` of all joints, with efforts as recorded, from a CSV table.
-
-    Raises:
-        RecordingError: the time or a position is missing, two columns give one quantity, or a cell is not a number.
-    """
+    """Read the fields of a `Recording` of all joints, with efforts as recorded, from a CSV table."""
     try:
         require_file(path, MAX_FILE_BYTES)
         with path.open(encoding=ENCODING, newline="") as file:
@@ -356,12 +338,7 @@ OTHER_PREFIX = "other_position:"
 
 
 def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
-    """Read the fields of a `Recording` of all joints, with efforts as recorded, from a NPZ archive.
-
-    Raises:
-        RecordingError: the file is not a NPZ archive, contains pickled objects, lacks time or position, or has two keys
-            for one quantity.
-    """
+    """Read the fields of a `Recording` of all joints, with efforts as recorded, from a NPZ archive."""
     try:
         require_file(path)
         arrays = read_arrays(path)

@@ -14,14 +14,7 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.files.disk_arrays import column_ranges, new_array, row_blocks, stack_columns, take_rows
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED, practically_zero
-from dynid_ros.signals import (
-    LowPass,
-    Motion,
-    Resampled,
-    choose_cutoff,
-    filtered_motion,
-    resample,
-)
+from dynid_ros.signals import LowPass, Motion, Resampled, choose_cutoff, filtered_motion, resample
 from dynid_ros.signals.derivatives import STENCIL
 from dynid_ros.signals.driver_filter import DriverFilter
 from dynid_ros.signals.resampling import SampleTimes, Segment, judged_times, spline_at, used_times

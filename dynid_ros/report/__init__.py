@@ -1,1 +1,1 @@
-"""Plots and the HTML reports."""
+"""HTML reports, built from the content of `identified.yaml`; a malformed section raises `IdentifiedFileError`."""

@@ -92,11 +92,7 @@ class FlexibleEvidence:
 def flexible_part(
     document: Mapping[str, Any], robot: RobotModel | None = None, evidence: FlexibleEvidence | None = None
 ) -> ResultPart:
-    """Return the part of a page on flexible joints.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the part of a page on flexible joints."""
     entries = entries_of(document, "flexible_joints")
     known = [joint for joint, entry in entries.items() if _is_determined(entry, "stiffness")]
     units = units_of(document, robot)

@@ -215,11 +215,7 @@ def gravity_part(
     condition = Condition(model.condition_number)
     return ResultPart(
         "Gravity",
-        [
-            _verdict(loaded, known, error),
-            f"{what} from {_pose_counts(samples)}.",
-            *_error_sentences(error, units),
-        ],
+        [_verdict(loaded, known, error), f"{what} from {_pose_counts(samples)}.", *_error_sentences(error, units)],
         [*tiles, condition.tile],
         [
             _moment_section(document, entries, units, samples),

@@ -109,9 +109,6 @@ def read_base_parameters(document: Mapping[str, Any], model_values: NDArray | No
     Args:
         document: content of `identified.yaml`.
         model_values: (k,) values of the identified model; None, or of another size: not known.
-
-    Raises:
-        IdentifiedFileError: the section is not a list of mappings.
     """
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -273,11 +270,7 @@ def _row_scale(fields: NDArray) -> NDArray:
 
 
 def read_links(document: Mapping[str, Any]) -> dict[str, NDArray]:
-    """Return the parameters (10,) of each link of the document.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the parameters (10,) of each link of the document."""
     links = {}
     for name, entry in entries_of(document, "links", list(document["links"])).items():
         parts = [numbers_of(document, entry, label, size) for label, size in (("mass_moment", 3), ("inertia", 6))]

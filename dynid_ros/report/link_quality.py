@@ -149,9 +149,7 @@ class LinkQuality:
 
 
 def validate_comparisons(
-    joints: Sequence[str],
-    comparisons: Sequence[TorqueComparison],
-    predicted: Callable[[TorqueComparison], NDArray],
+    joints: Sequence[str], comparisons: Sequence[TorqueComparison], predicted: Callable[[TorqueComparison], NDArray]
 ) -> Validation:
     """Return the agreement by joint over several recordings together."""
     names = ", ".join(one.recording for one in comparisons)

@@ -50,18 +50,7 @@ from dynid_ros.report.link_quality import (
     mean_r2,
     validate_comparisons,
 )
-from dynid_ros.report.page import (
-    Condition,
-    Figures,
-    Folded,
-    Legend,
-    Plot,
-    Section,
-    SideBySide,
-    Table,
-    Text,
-    Tile,
-)
+from dynid_ros.report.page import Condition, Figures, Folded, Legend, Plot, Section, SideBySide, Table, Text, Tile
 from dynid_ros.report.plots import prediction_panels, rows_to_plot
 from dynid_ros.report.result_page import (
     ResultPart,
@@ -112,9 +101,6 @@ def link_part(
         document: content of `identified.yaml` of a link identification.
         robot: arm with the parameters of its URDF, to compare with; None: not known.
         evidence: recordings, needs the robot.
-
-    Raises:
-        IdentifiedFileError: the document is malformed or of another robot.
     """
     has_links = bool(document.get("links"))
     base_values, covariance = (None, None) if evidence is None else (evidence.base_values, evidence.covariance)

@@ -200,11 +200,7 @@ class LoadEvidence:
 
 
 def load_part(document: Mapping[str, Any], views: Mapping[str, str] | None = None) -> ResultPart:
-    """Return the part of a page on a load; `views` are pictures by the direction of view.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the part of a page on a load; `views` are pictures by the direction of view."""
     load = mapping(document, "load", file_of(document))
     condition = Condition(
         number_of(load if "condition_number" in load else document, "condition_number"),
@@ -336,9 +332,6 @@ def write_load_report(
         result: result of the identification.
         evidence: torque or wrench that was fitted.
         drivers: texts of settings for drivers by file name.
-
-    Raises:
-        IdentificationError: the evidence has other channels than the result.
     """
     if evidence.measured.shape[1] != len(result.channels):
         raise IdentificationError(

@@ -38,9 +38,6 @@ def log_to_rerun(
 
     Returns:
         The file.
-
-    Raises:
-        RecordingError: Rerun is not installed, or does not go with the NumPy that is.
     """
     try:
         rerun = import_module("rerun")

@@ -57,9 +57,6 @@ def result_page(document: Mapping[str, Any], *parts: ResultPart, settings: Mappi
         document: content of `identified.yaml`.
         parts: kinds of results, the most important first.
         settings: further settings, as text by name.
-
-    Raises:
-        IdentifiedFileError: the head or the validations of the document are malformed.
     """
     file = file_of(document)
     robot = mapping(document, "robot", file)
@@ -87,11 +84,7 @@ def result_page(document: Mapping[str, Any], *parts: ResultPart, settings: Mappi
 
 
 def joints_of(document: Mapping[str, Any]) -> list[str]:
-    """Return the names of the robot's joints.
-
-    Raises:
-        IdentifiedFileError: the document does not have them.
-    """
+    """Return the names of the robot's joints."""
     joints = document["robot"].get("joints")
     if not isinstance(joints, list) or not all(isinstance(joint, str) for joint in joints):
         raise IdentifiedFileError(f"{file_of(document)}: robot.joints is {joints!r}, expected a list of names")
@@ -105,9 +98,6 @@ def entries_of(document: Mapping[str, Any], section: str, names: Sequence[str] |
         document: content of `identified.yaml`.
         section: key of the section.
         names: names of the entries; None: joints of the robot.
-
-    Raises:
-        IdentifiedFileError: the section is not a mapping of mappings, or has none of the names.
     """
     file = file_of(document)
     content = mapping(document, section, file)
@@ -134,11 +124,7 @@ def number_of(entry: Mapping[str, Any], label: str) -> float:
 
 
 def numbers_of(document: Mapping[str, Any], entry: Mapping[str, Any], label: str, length: int) -> np.ndarray:
-    """Return the list of numbers at `label`, NaN for null; all NaN without a list.
-
-    Raises:
-        IdentifiedFileError: the list has another length.
-    """
+    """Return the list of numbers at `label`, NaN for null; all NaN without a list."""
     values = entry.get(label)
     if values is None:
         return np.full(length, np.nan)
@@ -199,11 +185,7 @@ def cell_unit(unit: str, joint: JointUnits) -> str:
 
 
 def base_table(document: Mapping[str, Any]) -> Table:
-    """Return the folded table of the base parameters: estimate by the data alone, URDF, linear combination.
-
-    Raises:
-        IdentifiedFileError: the section is not a list of mappings.
-    """
+    """Return the folded table of the base parameters: estimate by the data alone, URDF, linear combination."""
     entries = document.get("base_parameters")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise IdentifiedFileError(f"{file_of(document)}: base_parameters must be a list of mappings; identify again")
@@ -217,22 +199,14 @@ def base_table(document: Mapping[str, Any]) -> Table:
 
 
 def validation_section(document: Mapping[str, Any]) -> Section | None:
-    """Return the residuals on recordings that were not fitted; None without any.
-
-    Raises:
-        IdentifiedFileError: an entry is malformed.
-    """
+    """Return the residuals on recordings that were not fitted; None without any."""
     validations = read_validations(document, joints_of(document))
     tables = [part for one in validations for part in (Text(one.recording, "heading"), agreement_table(one))]
     return Section("Validation", ["Residuals on recordings that were not fitted.", *tables]) if tables else None
 
 
 def repeatability_section(document: Mapping[str, Any]) -> Section | None:
-    """Return by how much torque differs between repetitions of a motion; None where no motion was repeated.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return by how much torque differs between repetitions of a motion; None where no motion was repeated."""
     measured = read_repeatability(document, joints_of(document))
     if measured is None or not measured.sentences():
         return None
@@ -249,11 +223,7 @@ def repeatability_section(document: Mapping[str, Any]) -> Section | None:
 
 
 def repeatability_tile(document: Mapping[str, Any]) -> list[Tile]:
-    """Return the residual as a multiple of the floor of one run; empty where no motion was repeated.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the residual as a multiple of the floor of one run; empty where no motion was repeated."""
     measured = read_repeatability(document, joints_of(document))
     if measured is None or not np.isfinite(measured.total_ratio):
         return []
@@ -276,11 +246,7 @@ def agreement_table(validation: Validation) -> Table:
 
 
 def robot_facts(section: Mapping[str, Any]) -> dict[str, str]:
-    """Return name, gravity and digests from the section `robot`; a file without a URDF has the name alone.
-
-    Raises:
-        IdentifiedFileError: gravity is not a list of numbers.
-    """
+    """Return name, gravity and digests from the section `robot`; a file without a URDF has the name alone."""
     gravity = section.get("gravity")
     if not isinstance(gravity, list) or not all(map(is_number, gravity)):
         raise IdentifiedFileError(f"robot.gravity is {gravity!r}, expected numbers; identify again")

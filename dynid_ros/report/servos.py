@@ -32,11 +32,7 @@ HEADINGS = {label: label.capitalize() for label in SERVO_UNITS} | {"viscous": "V
 
 
 def servo_part(document: Mapping[str, Any], robot: RobotModel | None = None) -> ResultPart:
-    """Return the part of a page on servos.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the part of a page on servos."""
     entries = entries_of(document, "servos")
     units = units_of(document, robot)
     known = [joint for joint, entry in entries.items() if entry.get(IN_TORQUE_KEY)]

@@ -37,11 +37,7 @@ COLUMNS = {
 
 
 def torque_sensor_part(document: Mapping[str, Any]) -> ResultPart:
-    """Return the part of a page on torque sensors.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the part of a page on torque sensors."""
     entries = entries_of(document, "torque_sensors")
     known = [joint for joint, entry in entries.items() if np.isfinite(number_of(entry, "gain"))]
     sentences = [f"Gains of {len(known)} of {len(entries)} torque sensors were found."]

@@ -29,11 +29,7 @@ MAX_TIME_POINTS = 600
 
 
 def torsion_part(document: Mapping[str, Any]) -> ResultPart:
-    """Return the part of a page on torsion.
-
-    Raises:
-        IdentifiedFileError: the section is malformed.
-    """
+    """Return the part of a page on torsion."""
     entries = entries_of(document, "torsion")
     known = [joint for joint, entry in entries.items() if np.isfinite(number_of(entry, "stiffness"))]
     sentence = f"The stiffness of {listed(known)} is determined." if known else "No stiffness is determined."

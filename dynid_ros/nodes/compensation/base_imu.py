@@ -23,9 +23,7 @@ MOUNTING_BY_URDF = [math.nan] * 3
 IMU_PARAMETERS = (
     NodeParameter("imu_topic", "", "sensor_msgs/Imu of an IMU on a base that tilts; empty: the base stands as gravity"),
     NodeParameter(
-        "imu_mounting",
-        MOUNTING_BY_URDF,
-        "roll, pitch, yaw of the IMU in the base link, rad; nan: by its frame's link",
+        "imu_mounting", MOUNTING_BY_URDF, "roll, pitch, yaw of the IMU in the base link, rad; nan: by its frame's link"
     ),
     NodeParameter("imu_time_constant", 0.5, "s, of the low-pass of its accelerations", above=0.0),
     NodeParameter("imu_timeout", 0.2, "s, oldest message of it that is still acted on", above=0.0),
@@ -89,11 +87,7 @@ class CompensationImu(Listener):
         return problem and f"the IMU on {self.topic} {problem}"
 
     def check(self) -> None:
-        """Check that the direction of gravity is known before the compensation begins.
-
-        Raises:
-            ControlError: the direction of gravity is unknown, or the low-pass has not settled yet.
-        """
+        """Check that the direction of gravity is known before the compensation begins."""
         if problem := self.doubt(now := time.monotonic()):
             raise ControlError(problem)
         if self.topic and self.base.unsettled(now):

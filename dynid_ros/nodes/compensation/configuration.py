@@ -221,11 +221,7 @@ def timing(settings: SimpleNamespace) -> Timing:
 
 
 def parameter_load(settings: SimpleNamespace, frame: str) -> CarriedLoad | None:
-    """Return the load of the parameter `carried_load` in the tip link's `frame`; None if the parameter is not set.
-
-    Raises:
-        ControlError: a value is impossible for a load.
-    """
+    """Return the load of the parameter `carried_load` in the tip link's `frame`; None if the parameter is not set."""
     values = list(settings.carried_load)
     if len(values) == 1 and math.isnan(values[0]):
         return None
@@ -320,11 +316,6 @@ def _unless(unset: list[float], values: list[float]) -> list[float]:
 class CompensationModel:
     """Reader of the model; it stores the URDF from the topic, because a transition cannot wait for a message.
 
-    Args:
-        node: node that subscribes to robot_description.
-        settings: parameters of the node.
-        changed: called when another URDF arrives.
-
     Attributes:
         robot: name of the robot whose model was read last; empty before.
     """
@@ -418,11 +409,7 @@ def make_loop(
         ),
         tolerance=settings.effort_tolerance,
         setpoint=CompensationSetpoint(
-            node,
-            settings.setpoint_topic,
-            compensator,
-            joints.names,
-            follows=follows_setpoint,
+            node, settings.setpoint_topic, compensator, joints.names, follows=follows_setpoint
         ),
         plan=plan,
     )

@@ -136,11 +136,7 @@ class CompensationController:
         return self._restores(answer) if answer and answer.restores_last_command else ""
 
     def answer(self) -> ControllerAnswer | None:
-        """Return the answer of the controller; None if it cannot be queried and `unchecked_controller` allows that.
-
-        Raises:
-            ControlError: the controller did not answer.
-        """
+        """Return the answer of the controller; None if it cannot be queried and `unchecked_controller` allows that."""
         if self._settings.unchecked_controller and self._problem:
             return None
         if not self.name:
@@ -180,11 +176,7 @@ class CompensationController:
         self._order = ()
 
     def check(self) -> None:
-        """Check the controller before commands are sent.
-
-        Raises:
-            ControlError: the controller has changed, or leftovers of an action goal would spoil the commands.
-        """
+        """Check the controller before commands are sent."""
         if other_controller := self.other_controller:
             raise ControlError(f"cannot enable: {other_controller}")
         latest = self.view.answer
@@ -217,9 +209,6 @@ class CompensationController:
 
         Returns:
             Torque (n,), N m (N), None for zero; and a description of that torque.
-
-        Raises:
-            ControlError: the controller may apply an unknown torque.
         """
         if self.output is not None and (effort := self.output.effort(now)) is not None:
             return effort, "from the torque that the controller reports"
@@ -263,10 +252,6 @@ class CompensationController:
 
         With output trajectory, the controller holds its reference and the arm sags below it. A start at the measured
         pose would therefore lower the arm by its sag each time.
-
-        Args:
-            now: s of the monotonic clock.
-            position: (n,) measured positions, rad (m).
 
         Returns:
             First pose, None for the measured one; and the pose to approach, None to stay.

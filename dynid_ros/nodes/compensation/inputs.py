@@ -191,12 +191,7 @@ class CompensationLinks(Listener):
         self._received = 0.0
 
     def at(self, now: float, motors: Sequence[float]) -> list[float] | None:
-        """Return the link positions (n,), rad (m); None if they are unknown or implausible.
-
-        Args:
-            now: s of the monotonic clock.
-            motors: (n,) positions of the motors, rad (m).
-        """
+        """Return the link positions (n,), rad (m); None if they are unknown or implausible."""
         if self._message is None:
             return None
         try:
@@ -338,9 +333,6 @@ class CompensationLoad(LoadListener):
 
         Returns:
             Whether measured effort confirms the model.
-
-        Raises:
-            ControlError: the model or the load is implausible.
         """
         if not self._compensator.at_rest:
             return False

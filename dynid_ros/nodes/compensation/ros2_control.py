@@ -45,11 +45,7 @@ class EffortCommands(ABC):
         self.topic = CommandTopic(node, self.MESSAGE, topic, NEWEST_ONLY, watched=True)
 
     def use_order(self, controller_joints: Sequence[str]) -> None:
-        """Send the torques in the order of these joints from now on.
-
-        Raises:
-            ControlError: the controller has a joint that the model lacks, or names a joint twice.
-        """
+        """Send the torques in the order of these joints from now on."""
         names = list(controller_joints) or self._joints
         unknown = [name for name in names if name not in self._joints]
         if unknown:

@@ -119,11 +119,7 @@ class ArmStates:
         await self._next_look
 
     async def state_after(self, moment: float) -> tuple[float, NDArray]:
-        """Return arrival and positions (n,) of the first usable state since `moment`, s of the monotonic clock.
-
-        Raises:
-            DynidError: no usable state arrives in time, or states disagree.
-        """
+        """Return arrival and positions (n,) of the first usable state since `moment`, s of the monotonic clock."""
         deadline = max(moment, time.monotonic()) + self._timeout
         while self.received <= moment:
             if time.monotonic() > deadline:
@@ -151,11 +147,7 @@ class ArmStates:
         return received, position, np.where(moves, self.velocity, difference)
 
     async def resting_position(self) -> NDArray:
-        """Return the positions (n,) of the resting arm, from states that arrive after the call.
-
-        Raises:
-            DynidError: the arm moves, no usable state arrives, or states disagree.
-        """
+        """Return the positions (n,) of the resting arm, from states that arrive after the call."""
         _, position, velocity = await self.measured_state()
         velocity = np.where(np.abs(self.velocity) > MAX_REST_SPEED, self.velocity, velocity)
         if speeds := describe_speeds(velocity, self.joint_names):

@@ -95,20 +95,12 @@ class Safety:
         self.warnings += self._torque_check.warnings
 
     def check(self, motion: Trajectory) -> None:
-        """Check a motion against limits, workspace and, if the URDF has masses, torque limits.
-
-        Raises:
-            TrajectoryError: the motion violates a limit; the message names joint or link, and time.
-        """
+        """Check a motion against limits, workspace and, if the URDF has masses, torque limits."""
         check_limits(motion, self.limits)
         self._torque_check.check(motion)
 
     def check_start(self, measured: NDArray) -> None:
-        """Check that the arm may rest at the positions (n,).
-
-        Raises:
-            TrajectoryError: it may not.
-        """
+        """Check that the arm may rest at the positions (n,)."""
         try:
             self.check(move(self.limits.joint_names, measured, measured, 1.0))
         except TrajectoryError as error:
@@ -309,9 +301,6 @@ class Design:
     def plan(self, progress: Progress) -> tuple[Experiment, Plan]:
         """Return the experiment and its plan, whose samples have been checked.
 
-        Args:
-            progress: called during a search.
-
         Raises:
             DynidError: there is no safe motion.
         """
@@ -407,11 +396,7 @@ class Design:
 
 
 def controller_joints(settings: SimpleNamespace, joint_names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the joints in the order of the controller.
-
-    Raises:
-        DynidError: they are not the model's joints.
-    """
+    """Return the joints in the order of the controller."""
     joints = tuple(_nonempty(settings.controller_joints))
     if not joints:
         return joint_names

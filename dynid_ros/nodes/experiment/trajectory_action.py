@@ -213,9 +213,6 @@ def interface(node: Node, topic: str, choice: str, action: str) -> tuple[Command
         topic: topic of `trajectory_msgs/JointTrajectory`.
         choice: auto, action or topic.
         action: name of the action; empty: from the topic's controller.
-
-    Raises:
-        DynidError: the action is required, and has no name or is not installed.
     """
     by_topic = CommandTopic(node, JointTrajectory, topic, 10)
     controller = topic.rpartition("/")[0]

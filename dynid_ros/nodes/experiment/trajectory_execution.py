@@ -145,11 +145,7 @@ class Arm:
         return self._commands.others or self._controller.refusal
 
     async def require_controller(self) -> None:
-        """Check that a controller listens to this node alone, and that time advances.
-
-        Raises:
-            DynidError: the reason why a motion cannot be sent.
-        """
+        """Check that a controller listens to this node alone, and that time advances."""
         while self._commands.unnamed:
             await self.states.next_look()
         if hindrance := self._hindrance:
@@ -277,9 +273,6 @@ class Arm:
         """Let the controller hold the resting arm, in place of the motion that it carries out.
 
         The motion of a node that was killed continues in the controller, and is invisible while the arm dwells.
-
-        Raises:
-            DynidError: the arm moves before or after the hold, or as `require_controller`.
         """
         await self.require_controller()  # again, because another node may have begun at the same time
         resting = self._publish_standstill(await self.states.resting_position())
@@ -293,11 +286,7 @@ class Arm:
             ) from error
 
     async def accepted(self) -> None:
-        """Wait until the action server has accepted the goal.
-
-        Raises:
-            DynidError: the server rejected or aborted the goal.
-        """
+        """Wait until the action server has accepted the goal."""
         while (action := self._used_action) is not None and not action.acknowledged():
             if failure := action.failure:
                 raise DynidError(failure)

@@ -172,9 +172,6 @@ class EffortWatch:
         Args:
             effort: (n,) efforts; NaN where unknown.
             now: time of any clock, s.
-
-        Raises:
-            DynidError: an effort has exceeded its limit for longer than the grace; the message names the joint.
         """
         high = np.abs(effort) > self._limit
         self._since = np.where(high, np.where(np.isnan(self._since), now, self._since), np.nan)

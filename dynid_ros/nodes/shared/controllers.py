@@ -196,11 +196,7 @@ class ControllerView:
         return bool(self.name) and self.answer is None and self._client.service_is_ready()
 
     def require_answer(self) -> ControllerAnswer:
-        """Return the answer of the controller.
-
-        Raises:
-            ControlError: the controller does not exist, does not answer, or is a controller of another kind.
-        """
+        """Return the answer of the controller."""
         if self.answer is None or self.problem:
             raise ControlError(f"{self.problem}; start it (ros2 control list_controllers), then configure again")
         return self.answer

@@ -265,11 +265,7 @@ class IdentificationNode(Node):
             return recordings
 
     def _fitted(self, chosen: SimpleNamespace) -> list[str]:
-        """Return the recordings to fit: the chosen ones, or the recorder's last bag.
-
-        Raises:
-            DynidError: no recording was chosen or announced.
-        """
+        """Return the recordings to fit: the chosen ones, or the recorder's last bag."""
         path = chosen.recording or self.bag
         if not path:
             raise DynidError(

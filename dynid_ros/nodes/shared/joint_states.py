@@ -55,11 +55,7 @@ class JointOrder:
         return not self._joints.isdisjoint(message.name)
 
     def pick(self, message: JointState, field: str) -> list[float]:
-        """Return the values (n,) of `field` (position, velocity or effort) in the units of the driver.
-
-        Raises:
-            DynidError: a joint is missing or listed twice, the field is empty or short, or a value is not finite.
-        """
+        """Return the values (n,) of `field` (position, velocity or effort) in the units of the driver."""
         if message.name != self._names:
             self._find(list(message.name))
         values = getattr(message, field)

@@ -276,9 +276,6 @@ def spawn_controllers(context: LaunchContext) -> list[Action]:
 
     Returns:
         The process of the spawner, in the namespace of the nodes.
-
-    Raises:
-        DynidError: the route has no such controller, or the joints are not known.
     """
     given = context.launch_configurations
     if given["spawn"] != "true":

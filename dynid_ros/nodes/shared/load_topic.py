@@ -58,11 +58,7 @@ class LoadListener(Listener):
     """
 
     def __init__(
-        self,
-        node: Node,
-        topic: str,
-        take: Callable[[CarriedLoad], None],
-        in_force: Callable[[], CarriedLoad | None],
+        self, node: Node, topic: str, take: Callable[[CarriedLoad], None], in_force: Callable[[], CarriedLoad | None]
     ) -> None:
         super().__init__(node, InertiaStamped, topic, self._on_message, LATCHED)
         self._take = take
@@ -88,9 +84,6 @@ def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[Ca
         node: node whose clock is compared with the stamp.
         message: the message.
         newest: stamp of the load in force, ns.
-
-    Raises:
-        ControlError: the load is impossible, or its stamp is in the future or older than that of the load in force.
     """
     stamp = nanoseconds(message.header)
     ahead = stamp - node.get_clock().now().nanoseconds

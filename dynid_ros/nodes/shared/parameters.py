@@ -98,9 +98,6 @@ class NodeParameter:
         Args:
             value: value from outside.
             node: name of the node, for the message.
-
-        Raises:
-            DynidError: the value has another type or is out of range.
         """
         try:
             coerced = coerce_type(self.default, value)

@@ -54,9 +54,6 @@ def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
         node: node that subscribes.
         value: parameter robot_description; empty: wait for the topic.
         timeout: longest wait, s.
-
-    Raises:
-        DynidError: the file does not exist, or no URDF was published in time.
     """
     if value:
         try:
@@ -101,11 +98,7 @@ def with_group_ends(settings: SimpleNamespace, urdf: str) -> SimpleNamespace:
 
 
 def checked_description(text: str, topic: str) -> str:
-    """Return the text from a topic if it is a URDF; only a parameter may be a path.
-
-    Raises:
-        DynidError: the text is no URDF.
-    """
+    """Return the text from a topic if it is a URDF; only a parameter may be a path."""
     if not is_urdf_text(text):
         raise DynidError(f"topic '{topic}' has '{text[:100]}', which is no URDF; expected its text, <robot …")
     return text

@@ -30,9 +30,6 @@ def alone(output: Path, domain: str = "") -> Iterator[None]:
     Args:
         output: folder.
         domain: number of the domain; empty: a free one.
-
-    Raises:
-        DynidError: another program of this kind writes to the folder, or the domain is in use.
     """
     with claim(f"folder {sha256(str(output).encode()).hexdigest()}") as is_unused:
         if not is_unused:
@@ -47,11 +44,7 @@ def alone(output: Path, domain: str = "") -> Iterator[None]:
 
 @contextmanager
 def own_domain() -> Iterator[str]:
-    """Claim a domain on which nothing runs for the block.
-
-    Raises:
-        DynidError: all domains are in use.
-    """
+    """Claim a domain on which nothing runs for the block."""
     for domain in random.sample(DOMAINS, len(DOMAINS)):
         with claim(f"domain {domain}") as ours:
             if ours and not in_use(domain):

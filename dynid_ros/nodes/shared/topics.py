@@ -62,9 +62,6 @@ def require_topic(node: Node, topic: str, what: str) -> None:
         node: node that will use the topic.
         topic: name to check.
         what: origin of the name, for the message.
-
-    Raises:
-        DynidError: ROS 2 does not allow the name.
     """
     try:
         node.resolve_topic_name(topic)

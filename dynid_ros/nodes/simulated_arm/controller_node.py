@@ -56,10 +56,7 @@ CONTROLLER_PARAMETERS = (
         required=True,
     ),
     NodeParameter(
-        "effort_topic",
-        "forward_effort_controller/commands",
-        "torques, in the controller's joint order",
-        required=True,
+        "effort_topic", "forward_effort_controller/commands", "torques, in the controller's joint order", required=True
     ),
     NodeParameter(
         "set_last_command_interface_value_as_state_on_activation",

@@ -82,9 +82,6 @@ class Controllers:
         refused: called with the reason when a command is refused.
         report: called with an event, for display.
         stamp: returns the stamp of the arm's present state, ns of the node's clock.
-
-    Raises:
-        DynidError: `controller_joints` are not the arm's joints, or a setting is invalid.
     """
 
     def __init__(
@@ -252,12 +249,7 @@ class HardwareTopics:
     """
 
     def __init__(
-        self,
-        node: Node,
-        arm: SimulatedArm,
-        refused: Callable[[str], None],
-        position_topic: str,
-        effort_topic: str,
+        self, node: Node, arm: SimulatedArm, refused: Callable[[str], None], position_topic: str, effort_topic: str
     ) -> None:
         self._names = list(arm.robot.joint_names)
         self._interfaces = CommandInterfaces(len(self._names))
@@ -321,11 +313,7 @@ class HardwareTopics:
 
 
 def with_hardware(urdf: str, robot: RobotModel, interfaces: tuple[str, ...] = ("position", "effort")) -> str:
-    """Return the URDF with the `<ros2_control>` element that makes this arm the hardware of a controller manager.
-
-    Raises:
-        DynidError: the URDF has such an element already.
-    """
+    """Return the URDF with the `<ros2_control>` element that makes this arm the hardware of a controller manager."""
     root = ET.fromstring(urdf)
     if root.find("ros2_control") is not None:
         raise DynidError("the URDF has a <ros2_control> element already, which would be other hardware; take it out")

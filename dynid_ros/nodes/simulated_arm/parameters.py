@@ -196,11 +196,7 @@ class SimulatorCamera:
 
 
 def camera_of(settings: SimpleNamespace) -> Camera:
-    """Return the camera of `CAMERA_PARAMETERS`.
-
-    Raises:
-        DynidError: a parameter is invalid.
-    """
+    """Return the camera of `CAMERA_PARAMETERS`."""
     if len(settings.base_in_camera) != 6 or not np.isfinite(settings.base_in_camera).all():
         raise DynidError(f"Parameter 'base_in_camera' is {list(settings.base_in_camera)}; expected 6 finite numbers")
     base = np.eye(4)
@@ -295,11 +291,7 @@ def published_description(settings: SimpleNamespace, robot: RobotModel) -> str |
 
 
 def load_parameters(settings: SimpleNamespace) -> NDArray:
-    """Return the inertial parameters (10,) of the load of `LOAD_PARAMETERS` about the tip link's frame.
-
-    Raises:
-        DynidError: a list has another length.
-    """
+    """Return the inertial parameters (10,) of the load of `LOAD_PARAMETERS` about the tip link's frame."""
     for name, length in (("load_center", 3), ("load_inertia", 6)):
         if len(getattr(settings, name)) != length:
             raise DynidError(f"Parameter '{name}' has {len(getattr(settings, name))} values; expected {length}")
