@@ -16,7 +16,7 @@ from dynid_ros.checks.finding import CURRENT, LAG, CheckSettings, Finding, recor
 from dynid_ros.checks.jackknife import Jackknife
 from dynid_ros.checks.motion_samples import MAX_SAMPLES, motion_samples
 from dynid_ros.checks.torque_model import TorqueProblem, own_columns
-from dynid_ros.recording.impedance import CommandDelay, at_delay
+from dynid_ros.recording.effort import CommandDelay, at_delay
 from dynid_ros.recording.recording import Recording
 
 SATURATED: Final = "saturated drive"

@@ -33,9 +33,6 @@ def find_mesh(name: str, directories: Sequence[Path]) -> Path:
     ROS_PACKAGE_PATH and on AMENT_PREFIX_PATH; a relative path is searched in `directories`. `file://` and absolute
     paths are used directly. If such a file does not exist, for example on another computer, the ends of its path are
     searched in `directories`.
-
-    Raises:
-        CollisionError: there is no such file. The message names the searched places.
     """
     tried = list(dict.fromkeys(_candidates(name, directories)))
     for path in tried:
@@ -77,9 +74,6 @@ def read_triangles(path: Path) -> np.ndarray:
 
     The triangles of a .dae file, which names its unit, are in metres. Others are in the unit of the file; a URDF scales
     them.
-
-    Raises:
-        CollisionError: the file cannot be read, or `trimesh` (for .dae `pycollada` too) is not installed.
     """
     try:
         require_file(path, MAX_FILE_BYTES)
@@ -191,24 +185,14 @@ class LinkShape:
 
 
 class ShapeReader:
-    """Reader of the shapes of links.
-
-    Args:
-        urdf: text of the URDF.
-        directories: folders of meshes.
-    """
+    """Reader of the shapes of links."""
 
     def __init__(self, urdf: str, directories: Sequence[Path]) -> None:
         self._elements = {link.get("name"): link for link in ET.fromstring(urdf).findall("link")}
         self._directories = directories
 
     def shape(self, placement: Placement) -> LinkShape | None:
-        """Return the shape of a link at all its places; None if it has neither collision nor visual elements.
-
-        Raises:
-            CollisionError: an element is not valid, or its mesh is not found or not readable. The message names the
-            link.
-        """
+        """Return the shape of a link at all its places; None if it has neither collision nor visual elements."""
         try:
             parts = list(self._parts(self._elements[placement.name]))
         except CollisionError as error:

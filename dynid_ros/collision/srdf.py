@@ -14,15 +14,7 @@ Pairs = frozenset[frozenset[str]]
 
 
 def allowed_pairs(path: str | Path, tree: LinkTree) -> Pairs:
-    """Return the pairs of links that an SRDF exempts from collision checks (`disable_collisions`), for any reason.
-
-    Args:
-        path: the SRDF.
-        tree: links of the robot.
-
-    Raises:
-        CollisionError: the file cannot be read, is not an SRDF, or belongs to another robot.
-    """
+    """Return the pairs of links that an SRDF exempts from collision checks (`disable_collisions`), for any reason."""
     where = f"SRDF '{path}'"
     try:
         root = read_srdf(path, tree.name)
@@ -39,11 +31,7 @@ def allowed_pairs(path: str | Path, tree: LinkTree) -> Pairs:
 
 
 def pair_of_links(words: str, links: Collection[str]) -> frozenset[str]:
-    """Return the two links that "link:link" names; names may hold colons.
-
-    Raises:
-        CollisionError: the words do not name two links of the robot.
-    """
+    """Return the two links that "link:link" names; names may hold colons."""
     parts = words.strip().split(":")
     for k in range(1, len(parts)):
         first = ":".join(parts[:k])

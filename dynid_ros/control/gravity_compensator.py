@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 
 from dynid_ros.control.added_torques import AddedTorques
 from dynid_ros.control.compensator_settings import JointSettings, Timing
-from dynid_ros.control.descent import ArmHold, Descent
+from dynid_ros.control.descent import LOAD_CHANGE_S, ArmHold, Descent, TorqueRamp
 from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_states import JointMotion, JointStateCheck
 from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MotionWatch, Verdict, explain, pushes
-from dynid_ros.control.torque_ramp import LOAD_CHANGE_S, TorqueRamp
 from dynid_ros.errors import ControlError
 
 GravityTorque = Callable[..., Sequence[float]]

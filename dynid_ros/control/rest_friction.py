@@ -104,12 +104,6 @@ class RestFriction:
         self._joints = [_Joint() for _ in range(joints)]
         self._time = -math.inf
 
-    def restart(self) -> None:
-        """Forget the past, because the torque does not act."""
-        self.trust = [1.0] * len(self._joints)
-        self._joints = [_Joint() for _ in self._joints]
-        self._time = -math.inf
-
     def torque(
         self,
         time: float,

@@ -43,11 +43,6 @@ class DemoArm:
 
     Joint states are received only while they are needed: they cost time that the simulator needs.
 
-    Args:
-        node: node of the coordinator.
-        call: caller of its services.
-        settings: values of its parameters.
-
     Attributes:
         robot: arm of the URDF.
         track: stamps, s, and positions since `listening` began.
@@ -148,11 +143,7 @@ class DemoArm:
 
     @contextmanager
     def compensation(self) -> Iterator[None]:
-        """Enable gravity compensation with the identified gravity for the block; it has no effect in position mode.
-
-        Raises:
-            DynidError: it ended by itself.
-        """
+        """Enable gravity compensation with the identified gravity for the block; it has no effect in position mode."""
         self._call.change_state(COMPENSATION, Transition.TRANSITION_CONFIGURE)
         self._call.change_state(COMPENSATION, Transition.TRANSITION_ACTIVATE)
         self._compensation_state = ""
@@ -173,11 +164,7 @@ class DemoArm:
         spin_until(self._node, lambda: self._compensation_state == "active", RAMP_TIMEOUT_S, text)
 
     def began_to_move(self, distance: float) -> float:
-        """Return the first stamp, s, with a joint `distance` (rad or m) away from the start of the track.
-
-        Raises:
-            DynidError: the arm has not moved so far.
-        """
+        """Return the first stamp, s, with a joint `distance` (rad or m) away from the start of the track."""
         position = np.array([position for _, position in self.track])
         moved = np.flatnonzero(np.abs(position - position[0]).max(axis=1) > distance)
         if not moved.size:

@@ -25,11 +25,7 @@ def spin_for(node: Node, duration: float) -> None:
 
 
 def spin_until(node: Node, reached: Callable[[], bool], timeout: float, failure: str) -> None:
-    """Process messages until a condition is true.
-
-    Raises:
-        DynidError: with the text `failure`, if that takes longer than `timeout` seconds.
-    """
+    """Process messages until a condition is true."""
     deadline = time.monotonic() + timeout
     while not reached():
         if time.monotonic() > deadline:
@@ -41,9 +37,6 @@ def require_simulation(node: Node) -> None:
     """Check that the demo moves nothing but the simulator.
 
     The middleware may announce a publisher before the name of its node, which is therefore waited for.
-
-    Raises:
-        DynidError: another node than the simulator publishes joint states.
     """
 
     def other_publishers() -> set[str]:

@@ -52,11 +52,7 @@ class Hand:
         self.leads: list[tuple[float, float]] = []
 
     def lead(self, displacement: Sequence[float]) -> None:
-        """Lead the link by a displacement (3,) in the base frame, m, and let go.
-
-        Raises:
-            DynidError: joint states come too late all the time.
-        """
+        """Lead the link by a displacement (3,) in the base frame, m, and let go."""
         start = place = self._link_origin()
         target = np.asarray(displacement, float)
         duration = float(np.linalg.norm(target)) / HAND_SPEED_M_S

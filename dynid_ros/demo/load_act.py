@@ -196,9 +196,6 @@ def judge_load(truth: dict[str, Any], folder: Path, run: LoadRun) -> Act:
         truth: truth of the simulated arm while it carried the load, see `truth_table`.
         folder: folder of the identification.
         run: observations.
-
-    Raises:
-        DynidError: the file has no load.
     """
     estimate = load_identified(folder / "identified.yaml")["load"]
     true = truth["load"]

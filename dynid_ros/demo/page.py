@@ -73,11 +73,7 @@ class Act:
 
     @classmethod
     def load(cls, path: str | Path) -> Act:
-        """Read an act that `save` wrote.
-
-        Raises:
-            DynidError: it was not written by this version.
-        """
+        """Read an act that `save` wrote."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             content = {key: value for key, value in content.items() if key not in ("passed", "sentences")}

@@ -38,13 +38,7 @@ Judge = Callable[[], Act]
 
 
 class DemoExcitation:
-    """Has each motion designed as soon as the motion before was made, and recorded on request.
-
-    Args:
-        node: node of the coordinator.
-        call: caller of its services.
-        during_motion: called while the arm moves.
-    """
+    """Has each motion designed as soon as the motion before was made, and recorded on request."""
 
     def __init__(self, node: Node, call: ServiceCaller, during_motion: Callable[[], None]) -> None:
         self._node = node

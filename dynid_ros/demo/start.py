@@ -14,14 +14,7 @@ from dynid_ros.nodes.shared.child_process import NodeProcess, ignore_interrupts,
 from dynid_ros.nodes.shared.ros_domain import alone
 
 POLL_PERIOD_S = 0.1
-NODES = (
-    "simulator",
-    "excitation",
-    "recorder",
-    "gravity_identification",
-    "gravity_compensation",
-    "link_identification",
-)
+NODES = ("simulator", "excitation", "recorder", "gravity_identification", "gravity_compensation", "link_identification")
 OUTPUTS = {
     "recorder": {"output_folder": "bags"},
     "gravity_identification": {"output": "gravity"},
@@ -41,10 +34,6 @@ def run_demo(output: Path, parameters: Path | None = None, acts: Sequence[str] =
         parameters: ROS parameter file; None: `config/demo.yaml`.
         acts: names of the acts; empty: those of the file, by default all.
         domain: number of the ROS domain; empty: a free one.
-
-    Raises:
-        DynidError: rclpy or MuJoCo is not installed, the folder cannot be written, another demo runs there, the domain
-            is in use, or a node ended.
     """
     output = output.resolve()
     prepare_parent(output)

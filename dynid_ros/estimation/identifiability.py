@@ -86,11 +86,7 @@ class Identifiability:
         return np.sqrt(np.where(self.identifiable, np.diag(self.covariance), np.inf))
 
     def partner(self, parameter: int) -> tuple[int, float]:
-        """Return the index of the parameter whose error correlates most with that of `parameter`, and the correlation.
-
-        Args:
-            parameter: index of an identifiable parameter.
-        """
+        """Return the index of the parameter whose error correlates most with that of `parameter`, and how much."""
         errors = self.standard_errors
         with np.errstate(invalid="ignore"):
             correlation = np.nan_to_num(self.covariance[parameter] / errors / errors[parameter])

@@ -110,10 +110,6 @@ def fit_with_prior(
         weight: d; the paper's 10 is for rows in N m and parameters in SI units.
         scaled: whether the distance to the prior is measured in columns of unit norm, so that it does not depend on
             units; otherwise in SI units. The rank is that of scaled columns in either case.
-
-    Raises:
-        IdentificationError: shapes that do not match, numbers that are not finite, a regressor of zeros, or a negative
-            weight.
     """
     if not (np.isfinite(weight) and weight >= 0):
         raise IdentificationError(f"Weight of the ridge is {weight:g}; expected a positive number")

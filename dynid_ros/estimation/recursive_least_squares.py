@@ -143,11 +143,7 @@ class SquareRootInformation:
         return dtrtrs(np.asfortranarray(R), self._considered[:-1])[0]
 
     def decomposition(self) -> Decomposition:
-        """Return the decomposition of R with columns of unit norm; see `decompose` for the tolerance.
-
-        Raises:
-            IdentificationError: rows that are not finite were added.
-        """
+        """Return the decomposition of R with columns of unit norm; see `decompose` for the tolerance."""
         R, _ = self.factor
         if not np.isfinite(R).all():
             raise IdentificationError("The information is not finite: rows that are not finite were added")

@@ -109,10 +109,6 @@ def solve_robust(blocks: Blocks) -> RobustFit:
 
     Args:
         blocks: function that is called for every pass.
-
-    Raises:
-        IdentificationError: no rows, shapes that do not match, numbers that are not finite, weights that do not
-            converge.
     """
     solution: NDArray | None = None
     noise: NDArray | None = None

@@ -263,11 +263,7 @@ def format_range(low: float, high: float, unit: str) -> str:
 
 
 def require(*settings: tuple[str, object, object, str]) -> None:
-    """Raise for the first setting (name, value, whether it is valid, description of valid values) that is not valid.
-
-    Raises:
-        TrajectoryError: names the setting.
-    """
+    """Raise for the first setting (name, value, whether it is valid, description of valid values) that is not valid."""
     for name, value, is_valid, expected in settings:
         if not is_valid:
             raise TrajectoryError(f"{name} is {value!r}; it must be {expected}")

@@ -257,11 +257,7 @@ def _coefficients(series: FourierSeries) -> dict[str, dict[str, object]]:
 
 
 def _held_positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
-    """Return the positions (n,) of joints that do not move, NaN for the others.
-
-    Raises:
-        TrajectoryError: a joint is unknown, all joints are held, or a position is outside the limits.
-    """
+    """Return the positions (n,) of joints that do not move, NaN for the others."""
     names = limits.joint_names
     unknown = sorted(set(held) - set(names))
     if unknown:

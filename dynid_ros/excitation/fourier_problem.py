@@ -30,12 +30,7 @@ class FourierBasis:
     """
 
     def __init__(
-        self,
-        limits: MotionLimits,
-        base_frequency: float,
-        harmonics: int,
-        samples: int,
-        held: NDArray | None = None,
+        self, limits: MotionLimits, base_frequency: float, harmonics: int, samples: int, held: NDArray | None = None
     ) -> None:
         if harmonics < 2:
             raise TrajectoryError(f"harmonics is {harmonics}; it must be at least 2 to start and end at rest")

@@ -90,9 +90,6 @@ def read_motion(path: Path, periods: int) -> Trajectory:
     Args:
         path: the file.
         periods: repetitions of the period of a Fourier motion.
-
-    Raises:
-        TrajectoryError: the file cannot be read or is of neither format.
     """
     try:
         text = read_text(path, MAX_FILE_BYTES)

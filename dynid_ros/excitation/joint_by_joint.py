@@ -150,11 +150,7 @@ class JointByJoint(Experiment):
         return f"{joint}: {span} {DESCRIPTIONS.get(self.motion) or f'at {frequency:g} Hz'}"
 
     def _hold_pose(self) -> NDArray:
-        """Return the pose (n,) given, or the allowed pose nearest to the middle of the ranges.
-
-        Raises:
-            TrajectoryError: the arm may not rest there.
-        """
+        """Return the pose (n,) given, or the allowed pose nearest to the middle of the ranges."""
         if self.pose is not None:
             pose = np.asarray(self.pose, dtype=float)
             try:
@@ -179,11 +175,7 @@ class JointByJoint(Experiment):
     def _plan_joint(
         self, joint: str, hold: NDArray, frequency: float | None
     ) -> tuple[Trajectory, float, float, list[Dwell]]:
-        """Return the widest safe motion of `joint`, its centre and amplitude, and its dwells.
-
-        Raises:
-            TrajectoryError: no motion is safe.
-        """
+        """Return the widest safe motion of `joint`, its centre and amplitude, and its dwells."""
         i = self.limits.joint_names.index(joint)
         low, high = self._free_range(i, hold)
         pose = hold.copy()
@@ -212,11 +204,7 @@ class JointByJoint(Experiment):
         raise TrajectoryError(f"it has no room to move in: {reason or 'its free range is too small'}")
 
     def _free_range(self, joint: int, hold: NDArray) -> tuple[float, float]:
-        """Return the ends of the range about the hold that the workspace allows.
-
-        Raises:
-            TrajectoryError: the range is empty.
-        """
+        """Return the ends of the range about the hold that the workspace allows."""
         limits = self.design_limits
         values = np.linspace(limits.lower[joint], limits.upper[joint], N_TESTED_POSITIONS)
         poses = np.tile(hold, (N_TESTED_POSITIONS, 1))

@@ -119,11 +119,7 @@ class PayloadMotion(Experiment):
         return poses[np.argsort([-log_determinant(row[np.newaxis]) for row in pose_rows], kind="stable")]
 
     def _plan_at(self, pose: NDArray) -> tuple[int, float, Plan]:
-        """Plan the turns about the tool's axes at `pose` (n,); return rank, condition number and plan.
-
-        Raises:
-            TrajectoryError: the tool cannot be turned there.
-        """
+        """Plan the turns about the tool's axes at `pose` (n,); return rank, condition number and plan."""
         parts: list[Trajectory] = [move(self.limits.joint_names, pose, pose, self.dwell)]
         dwells = [Dwell(0.0, self.dwell)]
         turns: list[dict[str, Any]] = []
@@ -190,11 +186,7 @@ class PayloadMotion(Experiment):
         return largest
 
     def _slow_down(self, turn: Trajectory) -> Trajectory:
-        """Return the turn, slowed down until its torques are small enough.
-
-        Raises:
-            TrajectoryError: the turn is not allowed at any speed.
-        """
+        """Return the turn, slowed down until its torques are small enough."""
         reason: TrajectoryError | None = None
         for _ in range(MAX_SLOWDOWNS):
             try:

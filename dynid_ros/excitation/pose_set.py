@@ -108,11 +108,7 @@ class PoseSet(Experiment):
         )
 
     def _choose(self, candidates: NDArray, axes: NDArray) -> NDArray:
-        """Return the D-optimal poses (count, n) of the candidates (P, n).
-
-        Raises:
-            TrajectoryError: there are too few candidates.
-        """
+        """Return the D-optimal poses (count, n) of the candidates (P, n)."""
         if len(candidates) < self.count:
             raise TrajectoryError(
                 f"{len(candidates)} of {N_SAMPLED_POSES} poses are allowed by limits, workspace and torque and reached "

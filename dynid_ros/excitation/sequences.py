@@ -25,9 +25,6 @@ def repeat_plan(plan: Plan, experiment: Experiment, times: int) -> Plan:
 
     Returns:
         The whole motion. Times in its description count from the start of each repetition, listed in `starts` (s).
-
-    Raises:
-        TrajectoryError: fewer than one repetition, more than a working day, or no safe motion back to the start.
     """
     if times < 1:
         raise TrajectoryError(f"repeats is {times}; it must be at least 1")

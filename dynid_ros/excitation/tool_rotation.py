@@ -145,9 +145,6 @@ class ToolRotation:
             start: first angle, rad.
             goal: last angle, rad.
             limits: of the joints.
-
-        Raises:
-            TrajectoryError: the angles are equal.
         """
         if start == goal:
             raise TrajectoryError(f"a turn from {start:g} to {goal:g} rad moves nothing")

@@ -59,9 +59,6 @@ class FlexibleInformation:
     Attributes:
         names: (p,) parameters: of links, then per joint "coulomb", "viscous", "motor_inertia", "motor_viscous" and
             "stiffness".
-
-    Raises:
-        TrajectoryError: a setting makes no sense.
     """
 
     def __init__(
@@ -151,11 +148,7 @@ class FlexibleInformation:
         return self._motor_torque(motion, self._predicted(motion)[0])
 
     def over_time(self, time: NDArray, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:  # noqa: ARG002
-        """Refuse a recorded motion, because it does not contain the links' motion and is not steady.
-
-        Raises:
-            TrajectoryError: always.
-        """
+        """Refuse a recorded motion, because it does not contain the links' motion and is not steady."""
         raise TrajectoryError("recordings cannot be added to a design for flexible joints; leave them out")
 
     def _predicted(self, motion: MotionWithJerk) -> tuple[NDArray, NDArray, NDArray]:

@@ -69,10 +69,6 @@ class MotionCoverage:
             samples: number of equations of each joint.
             rate: equations per second; None: unknown.
             limits: limits that a motion might use; None: see `usual_limits`.
-
-        Raises:
-            TrajectoryError: too few samples, a sample that is not finite, no motion, an invalid rate, or limits of
-                other joints.
         """
         if samples < MIN_SAMPLES:
             raise TrajectoryError(f"the motion has {samples} samples; at least {MIN_SAMPLES} are needed to judge it")

@@ -177,9 +177,6 @@ class LinkPrediction:
         smoothing: (n,) velocity range of the reversal of Coulomb friction, rad/s or m/s.
         detail: number of harmonics of the links relative to the motors. Vibrations at higher frequencies, after
             reversals of friction, are neglected.
-
-    Raises:
-        TrajectoryError: the nominal links have no mass, or the prior makes no sense.
     """
 
     def __init__(
@@ -255,11 +252,7 @@ class LinkPrediction:
         return self.stiffness * (basis[0] @ multipliers) / len(by_position)
 
     def _solved(self, motor: NDArray) -> NDArray:
-        """Return the coefficients (k, n) of the steady motion.
-
-        Raises:
-            TrajectoryError: Newton's method does not converge.
-        """
+        """Return the coefficients (k, n) of the steady motion."""
         rigid = self._basis(len(motor))[0].T @ motor / len(motor)
         coefficients, solved = self._newton(motor, rigid, self._smoothing)
         if not solved:

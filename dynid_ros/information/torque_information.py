@@ -77,11 +77,7 @@ class TorqueColumns:
         self.robot, self.model = robot, model
         self.friction = terms if isinstance(terms, FrictionModel) else FrictionModel(terms, (), robot.parameters)
         links = np.arange(robot.parameters.size)
-        chosen = {
-            LINKS: links,
-            GRAVITY: links[links % PARAMETERS_PER_LINK < STATIC],
-            LOAD: links[robot.tip_columns],
-        }
+        chosen = {LINKS: links, GRAVITY: links[links % PARAMETERS_PER_LINK < STATIC], LOAD: links[robot.tip_columns]}
         candidates = chosen[model]
         names = parameter_names(robot, self.friction)
         q, qd, qdd = random_motion(robot)
@@ -330,11 +326,7 @@ class _DriveColumns:
 
 
 def _checked_columns(torque_columns: TorqueColumns, columns: ArrayLike) -> NDArray:
-    """Return columns of links in ascending order.
-
-    Raises:
-        TrajectoryError: they do not represent the base parameters.
-    """
+    """Return columns of links in ascending order."""
     base = torque_columns.base
     ordered = np.sort(np.asarray(columns, dtype=int))
     size = torque_columns.robot.parameters.size

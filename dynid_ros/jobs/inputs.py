@@ -21,8 +21,7 @@ from dynid_ros.model.link_tree import held_positions
 from dynid_ros.model.payload import with_payload
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
-from dynid_ros.recording.effort import EffortConvention
-from dynid_ros.recording.impedance import at_delay
+from dynid_ros.recording.effort import EffortConvention, at_delay
 
 DRIVE_GAINS = ("stiffness", "damping")
 

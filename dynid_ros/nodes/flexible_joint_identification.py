@@ -4,14 +4,12 @@
 `link_states_topic` of the bag, from another file, or from cameras.
 """
 
-from pathlib import Path
 from typing import Any
 
 from dynid_ros.jobs.flexible_joints import choose_run, marker_links
 from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
-from dynid_ros.recording import Recording
 
 PARAMETERS = parameters_of_kind(
     "flexible",
@@ -45,17 +43,6 @@ class FlexibleJointIdentificationNode(IdentificationNode):
         markers = marker_links([marker for marker in self.settings.markers if marker])
         self.kind, estimator = choose_run(self.robot, self._values(), markers=markers)
         return estimator
-
-    def _read(self, path: str) -> Recording:
-        return Recording.read(
-            Path(path),
-            joint_names=self.robot.joint_names,
-            joint_states_topic=self.settings.joint_states_topic or None,
-            torque_topic=self.settings.torque_topic or None,
-            command_topic=self.settings.command_topic or None,
-            effort_convention=self.convention,
-            link_states_topic=self.settings.link_states_topic or None,
-        )
 
 
 def main() -> None:

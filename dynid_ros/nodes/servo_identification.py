@@ -5,12 +5,9 @@
 `recording_with_mass`: it adds the gain of each joint that the mass loads, and so all quantities in N m.
 """
 
-from pathlib import Path
-
 from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
-from dynid_ros.recording import Recording
 
 PARAMETERS = parameters_of_kind(
     "servos",
@@ -28,12 +25,6 @@ class ServoIdentificationNode(IdentificationNode):
 
     def __init__(self) -> None:
         super().__init__("servo_identification", "servos", PARAMETERS)
-
-    def _read(self, path: str) -> Recording:
-        """Read positions and commanded positions; effort is not needed."""
-        return Recording.read(
-            Path(path), joint_names=self.robot.joint_names, command_topic=self.settings.command_topic or None
-        )
 
 
 def main() -> None:

@@ -16,8 +16,7 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.files import require_name
 from dynid_ros.files.disk_arrays import read_column, row_blocks, take_columns
 from dynid_ros.recording import tables
-from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
-from dynid_ros.recording.impedance import CommandDelay, with_impedance_torque
+from dynid_ros.recording.effort import IMPEDANCE, CommandDelay, EffortConvention, with_impedance_torque
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries, require_increasing
 
 

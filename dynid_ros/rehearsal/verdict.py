@@ -69,10 +69,6 @@ class JointErrors:
 class Rehearsal:
     """A rehearsed experiment compared with its truth.
 
-    Args:
-        experiment: files and results.
-        seconds: duration of the rehearsal.
-
     Attributes:
         experiment: files and results.
         gravity, unseen, load: errors by joint of gravity torque, unseen torque and gravity torque of the load; None:

@@ -45,10 +45,6 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
     Args:
         path: the file.
         robot: the arm; joints of its URDF that do not belong to the arm are skipped.
-
-    Raises:
-        TrajectoryError: the file cannot be read or has another format, a joint is not the robot's, or a value is of
-            the wrong type.
     """
     where = f"joint limits '{path}'"
     try:

@@ -165,10 +165,7 @@ class MotionLimits:
     def scaled(self, speed: float, acceleration: float = 1.0, jerk: float = 1.0) -> "MotionLimits":
         """Return limits with fractions of velocity, acceleration and jerk, and equal positions and torques."""
         return replace(
-            self,
-            velocity=speed * self.velocity,
-            acceleration=acceleration * self.acceleration,
-            jerk=jerk * self.jerk,
+            self, velocity=speed * self.velocity, acceleration=acceleration * self.acceleration, jerk=jerk * self.jerk
         )
 
 
@@ -220,11 +217,7 @@ def _check_described_positions(robot: RobotModel, units: Sequence[str], given: M
 def _choose(
     joint_names: Sequence[str], argument: str, given: NDArray, described: NDArray, default: ArrayLike
 ) -> NDArray:
-    """Choose the limits (n,) that are given, else those of the URDF, else the default.
-
-    Raises:
-        TrajectoryError: a limit is missing, or a given one is wider than the URDF's.
-    """
+    """Choose the limits (n,) that are given, else those of the URDF, else the default."""
     chosen = np.where(np.isfinite(described), described, default)
     chosen = np.where(np.isfinite(given), given, chosen)
     is_wider = chosen < described if argument == "position_lower" else chosen > described

@@ -34,16 +34,7 @@ MIN_LAST_INTERVAL_S = 1e-6
 
 @contextmanager
 def open_document(path: str | Path, kind: str, form: str) -> Iterator[dict]:
-    """Open a YAML file; errors inside the block name the file as well.
-
-    Args:
-        path: the file.
-        kind: noun for the content, for messages.
-        form: expected entry `format`.
-
-    Raises:
-        TrajectoryError: the file cannot be read, is not safe YAML, has another format, or lacks or garbles an entry.
-    """
+    """Open a YAML file; errors inside the block name the file as well."""
     try:
         text = read_text(path, MAX_FILE_BYTES)
         content = _parse_rows(text) or parse_yaml(text)

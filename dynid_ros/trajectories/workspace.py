@@ -115,11 +115,7 @@ class Workspace:
             self._add(checks, placed, bodies is not None)
 
     def _obstacles_within_reach(self, robot: RobotModel) -> list[Obstacle]:
-        """Return the obstacles within the largest reach of the arm, the sum of all lengths.
-
-        Raises:
-            TrajectoryError: there are more obstacles than a design has memory and time for.
-        """
+        """Return the obstacles within the largest reach of the arm, the sum of all lengths."""
         chain = robot.chain
         bodies = self.bodies
         slides = np.abs([robot.limits.lower, robot.limits.upper]).max(axis=0)[chain.drivers]
@@ -286,10 +282,6 @@ class WorkspaceAndTorque:
         return self._workspace.allowed(position) & holds
 
     def check(self, trajectory: Trajectory) -> None:
-        """Check that the motion keeps to workspace and torque limits.
-
-        Raises:
-            TrajectoryError: names link or joint, time and bound.
-        """
+        """Check that the motion keeps to workspace and torque limits."""
         self._workspace.check(trajectory)
         check_torque(trajectory, self._limits, self._robot, self._margin)

@@ -13,7 +13,7 @@ from dynid_ros.checks.all_checks import check
 from dynid_ros.checks.drive_gains import SATURATED
 from dynid_ros.checks.finding import CURRENT, LAG
 from dynid_ros.recording import EffortConvention
-from dynid_ros.recording.impedance import with_impedance_torque
+from dynid_ros.recording.effort import with_impedance_torque
 
 
 @pytest.fixture(name="arm", scope="module")

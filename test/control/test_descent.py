@@ -1,10 +1,18 @@
 """The pace at which an arm is put down."""
 
-import pytest
+import math
 
+import pytest
+from driven_pendulum import Arm, joint_settings, pendulum
+
+from dynid_ros.control import State, Timing
 from dynid_ros.control.descent import MAX_BRAKING_S, REST_S, Descent
+from dynid_ros.errors import ControlError
 
 RAMP, SPEED = 2.0, 0.2
+
+ACTING = [-8.0, 3.0]
+RATE = joint_settings().rate
 
 
 def descent(**arguments):
@@ -42,3 +50,122 @@ def test_an_arm_that_never_rests_is_braked_for_a_while():
         if arm.done(time, 0.0):
             break
     assert time - 15.0 == pytest.approx(MAX_BRAKING_S, abs=0.2)
+
+
+def mixed(start, target, part, whole=1.0):
+    return pytest.approx([part * a + (whole - part) * b for a, b in zip(start, target, strict=True)])
+
+
+def test_enabled_where_a_torque_acts_it_goes_from_there_to_the_target_on_a_line():
+    arm = Arm().ready()
+    arm.compensator.enable(arm.time, ACTING)
+    arm.run(0.01)
+    assert arm.commands[-1] == ACTING
+    arm.run(0.25)
+    assert arm.commands[-1] == mixed(ACTING, pendulum(arm.position), 0.75)
+    arm.run(0.8)
+    assert arm.compensator.state is State.ACTIVE
+    assert arm.commands[-1] == pytest.approx(pendulum(arm.position), abs=1e-12)
+
+
+def test_disabled_on_that_way_both_go_to_zero():
+    arm = Arm().ready()
+    arm.compensator.enable(arm.time, ACTING)
+    arm.run(0.31)
+    before = arm.commands[-1]
+    arm.compensator.disable()
+    arm.run(0.1)
+    assert arm.commands[-1] == mixed(ACTING, pendulum(arm.position), 0.6, whole=0.8)
+    steps = [abs(a - b) for a, b in zip(arm.commands[-1], before, strict=True)]
+    assert all(step <= rate * 0.1 for step, rate in zip(steps, RATE, strict=True))
+    arm.run(0.8)
+    assert arm.compensator.state is State.DISABLED
+    assert arm.compensator.torque == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("torque", [[-25.0, 0.0], [0.0, math.nan], [math.inf, 0.0]])
+def test_a_start_that_may_not_be_commanded_is_refused(torque):
+    arm = Arm().ready()
+    with pytest.raises(ControlError, match=r"act already, and its limit is"):
+        arm.compensator.enable(arm.time, torque)
+    assert arm.compensator.state is State.DISABLED
+    assert arm.compensator.torque == (0.0, 0.0)
+
+
+def test_dropped_it_is_at_zero_and_silent_at_once():
+    arm = Arm().enabled()
+    arm.compensator.drop(arm.time, "what is commanded does not act")
+    assert arm.compensator.state is State.FAULT
+    assert arm.compensator.fault_reason == "what is commanded does not act"
+    assert arm.compensator.at_rest
+    arm.commands.clear()
+    arm.run(0.1).watch(0.05)
+    assert not any(arm.commands)
+    arm.compensator.enable(arm.time)
+    arm.run(0.01)
+    assert arm.commands[-1] == [0.0, 0.0]
+
+
+def test_dropped_on_its_way_out_it_is_disabled():
+    arm = Arm().enabled()
+    arm.compensator.stop(arm.time)
+    arm.watch(0.1)
+    arm.compensator.drop(arm.time, "what is commanded does not act")
+    assert arm.compensator.state is State.DISABLED
+    arm.commands.clear()
+    arm.watch(0.6)
+    assert not any(arm.commands)
+
+
+HOLDING = Timing(ramp_time=1.0, fault_ramp_time=0.5, timeout=0.1, hold_on_silence=0.3)
+
+
+def test_after_silence_alone_the_torque_may_be_held_before_its_ramp():
+    arm = Arm(timing=HOLDING).enabled()
+    torque = arm.commands[-1]
+    arm.watch(0.12)
+    assert arm.compensator.state is State.FAULT
+    arm.commands.clear()
+    arm.watch(0.27)
+    assert all(command == torque for command in arm.commands)
+    arm.watch(0.25)
+    assert arm.commands[-1] == pytest.approx([0.5 * value for value in torque], rel=0.1)
+    arm.watch(0.3)
+    assert arm.compensator.torque == (0.0, 0.0)
+
+
+def test_states_that_return_meanwhile_let_it_be_enabled_without_a_sag():
+    arm = Arm(timing=HOLDING).enabled()
+    torque = arm.commands[-1]
+    arm.watch(0.2).run(0.05)
+    assert arm.compensator.state is State.FAULT, "it does not begin again by itself"
+    arm.compensator.enable(arm.time)
+    arm.commands.clear()
+    arm.run(1.1)
+    assert arm.compensator.state is State.ACTIVE
+    assert all(command == pytest.approx(torque) for command in arm.commands)
+
+
+@pytest.mark.parametrize("event", ["fault", "interrupt", "stop", "disable"])
+def test_anything_else_ends_the_hold(event):
+    arm = Arm(timing=HOLDING).enabled()
+    torque = arm.commands[-1]
+    arm.watch(0.13)
+    arguments = {"fault": [arm.time, "a joint is missing"], "interrupt": [arm.time, "gone"], "stop": [arm.time]}
+    getattr(arm.compensator, event)(*arguments.get(event, ()))
+    arm.watch(0.1)
+    assert arm.commands[-1] == pytest.approx([0.8 * value for value in torque], rel=0.05)
+
+
+def test_no_other_fault_is_held():
+    arm = Arm(timing=HOLDING).enabled()
+    torque = arm.commands[-1]
+    arm.position = [math.nan, 0.3]
+    arm.run(0.01).watch(0.1)
+    assert arm.commands[-1] == pytest.approx([0.8 * value for value in torque], rel=0.05)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, math.nan])
+def test_a_torque_is_held_for_a_second_at_most(value):
+    with pytest.raises(ControlError, match=r"hold_on_silence is .*; expected 0 to 1 s"):
+        Timing(hold_on_silence=value)

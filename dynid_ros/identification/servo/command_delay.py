@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.servo.servo_identification import ServoIdentification
 from dynid_ros.model import RobotModel
-from dynid_ros.recording.impedance import CommandDelay, at_delay
+from dynid_ros.recording.effort import CommandDelay, at_delay
 from dynid_ros.recording.recording import Recording
 
 WINDOW_S = 15.0

@@ -15,7 +15,7 @@ from dynid_ros.model.base_parameters import BaseParameters, random_motion
 from dynid_ros.model.parameter_words import parameter_names
 from dynid_ros.model.robot import locked
 from dynid_ros.recording import Recording
-from dynid_ros.recording.impedance import equivalent_positions
+from dynid_ros.recording.effort import equivalent_positions
 from dynid_ros.recording.recording import MOVED
 from dynid_ros.recording.series import CommandPath
 from dynid_ros.recording.uniform_motion import joint_motions, resample_channels, row_times

@@ -70,6 +70,8 @@ EFFORT_PARAMETERS = (
 )
 
 
+READ_TOPICS = ("joint_states_topic", "torque_topic", "command_topic", "link_states_topic")
+"""Topics of a bag, where a node has such a parameter."""
 PROGRESS_PERIOD_S = 1.0
 """Time between two messages on `~/state` and `~/progress` during an identification."""
 
@@ -278,13 +280,9 @@ class IdentificationNode(Node):
         """Use the result; called after it was published on `~/result`."""
 
     def _read(self, path: str) -> Recording:
-        return Recording.read(
-            Path(path),
-            joint_names=self.robot.joint_names,
-            torque_topic=self.settings.torque_topic or None,
-            command_topic=self.settings.command_topic or None,
-            effort_convention=self.convention,
-        )
+        topics = {name: getattr(self.settings, name, "") or None for name in READ_TOPICS}
+        names = self.robot.joint_names
+        return Recording.read(Path(path), joint_names=names, effort_convention=self.convention, **topics)
 
     def _on_bag(self, message: String) -> None:
         self.bag = message.data

@@ -12,7 +12,7 @@ from dynid_ros.identification import ServoIdentification
 from dynid_ros.identification.servo.command_delay import estimate_command_delay, with_estimated_delay
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.recording import EffortConvention
-from dynid_ros.recording.impedance import CommandDelay, with_impedance_torque
+from dynid_ros.recording.effort import CommandDelay, with_impedance_torque
 
 DELAY_S = 0.007
 GAINS = {"stiffness": [30.0], "damping": [1.2]}

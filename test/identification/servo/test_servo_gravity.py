@@ -7,7 +7,7 @@ from mit_arms import TWO, recorded, two
 from dynid_ros.control import load_held_arm
 from dynid_ros.identification import ServoIdentification
 from dynid_ros.recording import EffortConvention
-from dynid_ros.recording.impedance import with_impedance_torque
+from dynid_ros.recording.effort import with_impedance_torque
 
 
 def test_servos_with_known_gains_give_the_gravity_of_the_arm(tmp_path):
