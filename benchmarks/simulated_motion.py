@@ -38,7 +38,7 @@ from dynid_ros.identification.servo.servo_identification import ServoIdentificat
 from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import EffortConvention, Recording
-from dynid_ros.recording.impedance import with_impedance_torque
+from dynid_ros.recording.effort import with_impedance_torque
 from dynid_ros.simulation.mjcf import TIMESTEP_S, mjcf_text
 from dynid_ros.simulation.replay import Replay, hold_others
 

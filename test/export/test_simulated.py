@@ -15,7 +15,7 @@ from dynid_ros.identification import LinkIdentification, ServoIdentification
 from dynid_ros.identification.servo.command_delay import with_estimated_delay
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import EffortConvention
-from dynid_ros.recording.impedance import with_impedance_torque
+from dynid_ros.recording.effort import with_impedance_torque
 
 pytest.importorskip("mujoco")
 
