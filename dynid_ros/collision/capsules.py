@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid_ros.collision.capsule_fit import MAX_CAPSULES, Capsules, cover
-from dynid_ros.collision.obstacles import FIXED_LINK, placements
+from dynid_ros.collision.obstacles import FIXED_LINK, Pairs, allowed_pairs, pair_of_links, placements
 from dynid_ros.collision.shapes import ShapeReader
-from dynid_ros.collision.srdf import Pairs, allowed_pairs, pair_of_links
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples

@@ -1,11 +1,12 @@
-"""Obstacles around an arm, such as tables and walls, and links of the URDF outside the chain."""
+"""Obstacles around an arm, such as tables and walls, links of the URDF outside the chain, and links that may touch."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +16,8 @@ from dynid_ros.files import MEGABYTE, read_yaml
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.chain import Chain
 from dynid_ros.model.link_tree import LinkTree, position
-from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose
+from dynid_ros.model.srdf import read_srdf
+from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits
 from dynid_ros.model.urdf import pose as transform
 
 FIXED_LINK = -1
@@ -24,6 +26,8 @@ MAX_STEP_RAD = 0.25
 """Largest angle between two places of a link on a turning joint outside the chain."""
 MAX_PLACES = 200
 """Number of places above which a link, such as the hand of a second arm, is left out."""
+
+Pairs = frozenset[frozenset[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +94,7 @@ def _placed_above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: lis
         if joint.type != "fixed":
             left_out.append(joint.parent)
             return
-        place = place @ np.linalg.inv(pose(joint.origin, f"joint '{joint.name}'"))
+        place = place @ np.linalg.inv(transform(joint.origin, f"joint '{joint.name}'"))
         link = joint.parent
         above = Placement(FIXED_LINK, link, place[np.newaxis])
         yield from _placed_below(tree, above, skipped | {joint.name}, left_out, chain.held)
@@ -99,7 +103,7 @@ def _placed_above(tree: LinkTree, chain: Chain, skipped: set[str], left_out: lis
 def _moved(tree: LinkTree, at: Placement, joint: Joint, held: Mapping[str, float]) -> Placement | None:
     """Return the placement of the child of a joint outside the chain; None if its places are too many or unknown."""
     where = f"joint '{joint.name}'"
-    origin = pose(joint.origin, where)
+    origin = transform(joint.origin, where)
     distance = float(np.linalg.norm(origin[:3, 3]))
     travel = 0.0
     turn = None
@@ -223,3 +227,39 @@ def _obstacle(entry: object, where: str) -> Obstacle:
     if not np.all(size > 0.0):
         raise CollisionError(f"{where}: size is {size}; expected three sides above zero")
     return Obstacle(str(entry["name"]), -size / 2, size / 2, transform(Origin(position, rpy), where))
+
+
+def allowed_pairs(path: str | Path, tree: LinkTree) -> Pairs:
+    """Return the pairs of links that an SRDF exempts from collision checks (`disable_collisions`), for any reason."""
+    where = f"SRDF '{path}'"
+    try:
+        root = read_srdf(path, tree.name)
+    except ModelError as error:
+        raise CollisionError(str(error)) from error
+    pairs = list(_pairs(root, where))
+    unknown = sorted({link for pair in pairs for link in pair} - set(tree.links))
+    if unknown:
+        raise CollisionError(
+            f"{where}: its link(s) {', '.join(unknown)} are not in the URDF of '{tree.name}'; give the SRDF of "
+            "this robot"
+        )
+    return frozenset(pairs)
+
+
+def pair_of_links(words: str, links: Collection[str]) -> frozenset[str]:
+    """Return the two links that "link:link" names; names may hold colons."""
+    parts = words.strip().split(":")
+    for k in range(1, len(parts)):
+        first = ":".join(parts[:k])
+        second = ":".join(parts[k:])
+        if first in links and second in links and first != second:
+            return frozenset((first, second))
+    raise CollisionError(f"allowed_pairs: '{words}' is not link:link; the links of the robot are {', '.join(links)}")
+
+
+def _pairs(root: ET.Element, where: str) -> Iterator[frozenset[str]]:
+    for element in root.findall("disable_collisions"):
+        links = [element.get("link1"), element.get("link2")]
+        if None in links:
+            raise CollisionError(f"{where}: a <disable_collisions> lacks link1 or link2; correct it")
+        yield frozenset(str(link) for link in links)

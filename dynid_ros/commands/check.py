@@ -9,9 +9,8 @@ from typing import NamedTuple
 from dynid_ros.commands.answers import Answer, finding_document
 from dynid_ros.commands.options import add_output, add_parameters, add_recordings, add_robot
 from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
-from dynid_ros.jobs.inputs import joint_gains, read_recordings, read_robot
+from dynid_ros.jobs.inputs import joint_gains, read_recordings, read_robot, robot_parameters, update_parameter_file
 from dynid_ros.jobs.judging import check_with_load, judge, quality_screen, unseen_friction
-from dynid_ros.jobs.parameter_file import robot_parameters, update_parameter_file
 from dynid_ros.jobs.screen import Screen, progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction_terms import friction_terms

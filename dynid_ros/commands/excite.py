@@ -38,9 +38,8 @@ from dynid_ros.jobs.experiments import (
     flexible_prior,
     owners_of,
 )
-from dynid_ros.jobs.inputs import joint_values, read_recordings, read_robot
+from dynid_ros.jobs.inputs import joint_values, read_recordings, read_robot, robot_parameters, update_parameter_file
 from dynid_ros.jobs.judging import judge, quality_screen, unseen_friction
-from dynid_ros.jobs.parameter_file import robot_parameters, update_parameter_file
 from dynid_ros.jobs.screen import progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction_terms import JointFriction, friction_terms

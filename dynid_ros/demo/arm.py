@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.demo.calls import spin_for, spin_until
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.joint_states import JointOrder
+from dynid_ros.nodes.shared.arm_topics import JointOrder
 from dynid_ros.nodes.shared.robot_description import robot_model
 from dynid_ros.nodes.shared.service_caller import ServiceCaller
 from dynid_ros.nodes.shared.topics import LATCHED, CommandTopic

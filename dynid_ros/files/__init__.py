@@ -14,10 +14,9 @@ if TYPE_CHECKING:
         write_atomically,
     )
     from dynid_ros.files.bounded import MEGABYTE, read_bytes, read_text, require_file
-    from dynid_ros.files.inputs import input_paths, paths_in, protected
-    from dynid_ros.files.locks import locked_folder
     from dynid_ros.files.names import comment_text, csv_line, require_name, yaml_text
     from dynid_ros.files.plain_yaml import parse_yaml, read_yaml
+    from dynid_ros.files.protection import input_paths, locked_folder, paths_in, protected
 
 __all__ = [
     "MEGABYTE",

@@ -15,8 +15,7 @@ from typing import BinaryIO
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files.bounded import kind_in_words
-from dynid_ros.files.inputs import require_no_input
-from dynid_ros.files.locks import lock
+from dynid_ros.files.protection import lock, require_no_input
 
 MAX_LINKS = 40
 """Links that lead from one to the next, as many as Linux follows."""

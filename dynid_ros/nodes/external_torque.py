@@ -19,9 +19,8 @@ from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.model.link_tree import held_positions
+from dynid_ros.nodes.shared.arm_topics import LOAD_TOPIC, JointOrder, LoadListener, TorqueSamples, newest_states
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
-from dynid_ros.nodes.shared.joint_states import JointOrder, TorqueSamples, newest_states
-from dynid_ros.nodes.shared.load_topic import LOAD_TOPIC, LoadListener
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description, with_group_ends

@@ -26,9 +26,9 @@ from dynid_ros.identification.torque_sensors.torque_sensor_observer import Sampl
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.kinds import KINDS
 from dynid_ros.jobs.torque_sensors import read_gravity
+from dynid_ros.nodes.shared.arm_topics import TorqueSamples
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
-from dynid_ros.nodes.shared.joint_states import TorqueSamples
 from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of, setting_arguments
 from dynid_ros.nodes.shared.process import answer, run, steady_timer
 from dynid_ros.nodes.shared.topics import brief_yaml

@@ -15,8 +15,7 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.gravity_direction import mount_rotation
 from dynid_ros.model.urdf import Origin, pose
 from dynid_ros.nodes.compensation.inputs import QUEUE_DEPTH
-from dynid_ros.nodes.shared.joint_states import nanoseconds, newest_states
-from dynid_ros.nodes.shared.load_topic import Listener
+from dynid_ros.nodes.shared.arm_topics import Listener, nanoseconds, newest_states
 from dynid_ros.nodes.shared.parameters import NodeParameter
 
 MOUNTING_BY_URDF = [math.nan] * 3

@@ -36,9 +36,9 @@ from dynid_ros.nodes.compensation.controller_state import ControllerPlan
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint, ReadModel
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
+from dynid_ros.nodes.shared.arm_topics import LOAD_TOPIC
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
 from dynid_ros.nodes.shared.diagnostics import robot_name
-from dynid_ros.nodes.shared.load_topic import LOAD_TOPIC
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import (
     ROBOT_PARAMETERS,

@@ -16,8 +16,8 @@ from rclpy.qos import QoSProfile
 from dynid_ros.control import JointSettings
 from dynid_ros.control.added_torques import PlannedMotion
 from dynid_ros.errors import ControlError
+from dynid_ros.nodes.shared.arm_topics import nanoseconds
 from dynid_ros.nodes.shared.controllers import message_type
-from dynid_ros.nodes.shared.joint_states import nanoseconds
 
 NEWEST_ONLY = QoSProfile(depth=1)
 MAX_COMMAND_DELAY_S = 0.1

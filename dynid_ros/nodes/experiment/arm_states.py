@@ -13,7 +13,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.joint_states import JointOrder, nanoseconds, newest_states
+from dynid_ros.nodes.shared.arm_topics import JointOrder, nanoseconds, newest_states
 from dynid_ros.nodes.shared.topics import UnservedGroup, publishers_of, waiting_messages
 from dynid_ros.trajectories import MotionLimits
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.collision import Bodies, read_obstacles
-from dynid_ros.collision.srdf import allowed_pairs
+from dynid_ros.collision.obstacles import allowed_pairs
 from dynid_ros.errors import CollisionError, DynidError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
 from dynid_ros.excitation.given_motion import GivenMotion

@@ -280,7 +280,7 @@ class IdentificationNode(Node):
         """Use the result; called after it was published on `~/result`."""
 
     def _read(self, path: str) -> Recording:
-        topics = {name: getattr(self.settings, name, "") or None for name in READ_TOPICS}
+        topics: dict[str, Any] = {name: getattr(self.settings, name, "") or None for name in READ_TOPICS}
         names = self.robot.joint_names
         return Recording.read(Path(path), joint_names=names, effort_convention=self.convention, **topics)
 

@@ -16,8 +16,8 @@ from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
+from dynid_ros.nodes.shared.arm_topics import nanoseconds
 from dynid_ros.nodes.shared.controllers import ControllerView
-from dynid_ros.nodes.shared.joint_states import nanoseconds
 from dynid_ros.nodes.shared.process import answer
 from dynid_ros.nodes.simulated_arm.controller_node import (
     CHANGEABLE_SETTINGS,

@@ -1,20 +1,24 @@
-"""Joint states of one arm: values in a fixed joint order, and torque samples with the time of the driver's clock."""
+"""Topics of one arm: joint states in a fixed joint order, torque samples on the driver's clock, and its load."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from geometry_msgs.msg import InertiaStamped
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
-from dynid_ros.errors import DynidError
+from dynid_ros.control import CarriedLoad
+from dynid_ros.errors import ControlError, DynidError
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.topics import LATCHED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +27,14 @@ if TYPE_CHECKING:
 
 MIN_CLOCK_SETBACK_S = 1.0
 """Smallest decrease of the stamps that means that the clock was set back; after a smaller one the message is old."""
+
+LOG_PERIOD_S = 5.0
+"""Shortest time between two log messages about one input."""
+MAX_CLOCK_DIFFERENCE_NS = 10**9
+"""Largest difference between the clocks of two computers."""
+LOAD_TOPIC = NodeParameter(
+    "load_topic", "load", "latched geometry_msgs/InertiaStamped, the load in the tip link's frame; empty: none"
+)
 
 
 def newest_states(depth: int) -> QoSProfile:
@@ -160,3 +172,80 @@ class TorqueSamples:
         """Return the driver's stamp, s, that belongs to the time of a sample, s."""
         assert self.start is not None
         return (self.start + round(moment * 1e9)) / 1e9
+
+
+class Listener:
+    """Subscription to one topic of a node; no subscription if the name is empty.
+
+    Attributes:
+        problem: fault of the last message; empty without one.
+        refused: number of refused messages.
+    """
+
+    def __init__(self, node: Node, kind: type, topic: str, act: Callable[[Any], None], qos: QoSProfile | int) -> None:
+        self.problem = ""
+        self.refused = 0
+        self._node = node
+        self._subscription = node.create_subscription(kind, topic, act, qos) if topic else None
+
+    def destroy(self) -> None:
+        """Remove the topic from the node."""
+        if self._subscription is not None:
+            self._node.destroy_subscription(self._subscription)
+
+    def _refuse(self, problem: str) -> None:
+        self.refused += 1
+        self.problem = problem
+        self._node.get_logger().warning(problem, throttle_duration_sec=LOG_PERIOD_S)
+
+
+class LoadListener(Listener):
+    """Subscription to the load of an arm; a refused load leaves the one in force.
+
+    Args:
+        node: node that subscribes.
+        topic: name of the topic; empty without one.
+        take: function that puts a load in force; it raises `ControlError` to refuse the load.
+        in_force: function that returns the load in force, for messages.
+    """
+
+    def __init__(
+        self, node: Node, topic: str, take: Callable[[CarriedLoad], None], in_force: Callable[[], CarriedLoad | None]
+    ) -> None:
+        super().__init__(node, InertiaStamped, topic, self._on_message, LATCHED)
+        self._take = take
+        self._in_force = in_force
+        self._stamp = 0
+
+    def _on_message(self, message: InertiaStamped) -> None:
+        try:
+            load, stamp = published_load(self._node, message, self._stamp)
+            self._take(load)
+        except ControlError as error:
+            self._refuse(f"a load was refused, the one in force stays ({self._in_force() or 'none'}): {error}")
+            return
+        self.problem = ""
+        self._stamp = stamp or self._stamp
+        self._node.get_logger().info(f"The load in force is {load}.", throttle_duration_sec=LOG_PERIOD_S)
+
+
+def published_load(node: Node, message: InertiaStamped, newest: int) -> tuple[CarriedLoad, int]:
+    """Return the load of a message and its stamp, ns; 0 without a stamp.
+
+    Args:
+        node: node whose clock is compared with the stamp.
+        message: the message.
+        newest: stamp of the load in force, ns.
+    """
+    stamp = nanoseconds(message.header)
+    ahead = stamp - node.get_clock().now().nanoseconds
+    if stamp < 0:
+        raise ControlError(f"its stamp is {stamp / 1e9:.1f} s, before the clock began; expected 0 or a time")
+    if stamp and ahead > MAX_CLOCK_DIFFERENCE_NS:
+        raise ControlError(f"its stamp is {ahead / 1e9:.1f} s in the future; set the clocks")
+    if stamp and stamp < newest:
+        raise ControlError(f"its stamp is {(newest - stamp) / 1e9:.3f} s older than that of the load in force")
+    inertia = message.inertia
+    about_center = tuple(getattr(inertia, name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    center = (inertia.com.x, inertia.com.y, inertia.com.z)
+    return CarriedLoad(inertia.m, center, message.header.frame_id.lstrip("/"), about_center), stamp
