@@ -20,7 +20,7 @@ def pytest_pycollect_makemodule(module_path):
 
 def test_others_are_collected_whatever_their_names_and_whoever_skips_itself_and_missing_tools_are_told(tmp_path):
     (tmp_path / "plugin.py").write_text(PLUGIN)
-    of_one_name = [f"test/{folder}test_progress.py" for folder in ("", "jobs/")]
+    of_one_name = [f"test/{folder}/test_low_pass.py" for folder in ("checks", "signals")]
     with_mujoco = ["test/simulation/test_plant.py", "test/simulation/test_truth.py"]
     last = "test/files/test_bounded.py"
     files = [*of_one_name, "test/launch", *with_mujoco, last]
