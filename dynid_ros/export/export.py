@@ -94,7 +94,8 @@ def export(
             f"--to {target} needs {error.name}, which is not installed: pip install {error.name}"
         ) from error
     place = Path(output) if target == "controller" else writable_file(_with_suffix(Path(output), target))
-    return write(with_servo_rotors(ExportedArm.read(model, robot, servos)), place, _motion(model, robot, recording))
+    motion = _motion(model, robot, recording)
+    return write(with_servo_rotors(ExportedArm.read(model, robot, servos), motion.q), place, motion)
 
 
 def _with_suffix(output: Path, target: str) -> Path:

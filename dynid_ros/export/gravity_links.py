@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ModelError
-from dynid_ros.export.exported_arm import POSE_STEP, ExportedArm
-from dynid_ros.export.motion import Motion
+from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.gravity import GravityModel
@@ -23,6 +22,7 @@ from dynid_ros.model.inertia import (
 )
 
 MAX_RELATIVE_RESIDUAL = 1e-9
+MAX_SERVO_POSES = 200
 
 
 def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
@@ -87,10 +87,11 @@ def link_parameters(arm: ExportedArm) -> tuple[NDArray, list[str]]:
     return parameters, remarks
 
 
-def with_servo_rotors(arm: ExportedArm) -> ExportedArm:
+def with_servo_rotors(arm: ExportedArm, position: NDArray) -> ExportedArm:
     """Return the arm with rotor inertias of its servos, if no links were identified and all servos are known.
 
-    A rotor whose inertia the links hide has what the links of `link_parameters` lack of the whole mean inertia.
+    A rotor whose inertia the links hide has what the links of `link_parameters` lack of the whole mean inertia, which
+    is that of positions (N, n) like those of the identification.
     """
     names = arm.robot.joint_names
     if arm.parameters is not None or set(arm.servos) != set(names):
@@ -98,7 +99,8 @@ def with_servo_rotors(arm: ExportedArm) -> ExportedArm:
     servos = [arm.servos[name] for name in names]
     parameters, _ = link_parameters(arm)
     weightless = RobotModel(arm.robot.chain, gravity=np.zeros(3))
-    q = Motion.sinusoids(arm.robot).q[::POSE_STEP]
+    q = position[np.isfinite(position).all(axis=1)]
+    q = q[:: -(-len(q) // MAX_SERVO_POSES) or 1]
     units = np.eye(len(names))
     links = [weightless.inverse_dynamics(q, 0.0 * q, np.tile(unit, (len(q), 1)), parameters) @ unit for unit in units]
     missing = np.array([servo.inertia for servo in servos]) - np.mean(links, axis=1)

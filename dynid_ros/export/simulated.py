@@ -119,7 +119,7 @@ def simulate_recording(
     recording = recording.select(robot.joint_names)
     document = load_identified(model)
     names = robot.joint_names
-    arm = with_servo_rotors(ExportedArm.read(model, robot, servos))
+    arm = with_servo_rotors(ExportedArm.read(model, robot, servos), recording.position)
     is_looped = recording.command is not None and set(arm.servos) == set(names)
     friction = held_friction(arm, Motion.sinusoids(robot))
     urdf = hold_others(exported_urdf(arm, friction)[0], names, robot.posture)

@@ -1,5 +1,7 @@
 """Links that have a given gravity: masses kept, physically consistent, as Pinocchio reads them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from c_arm import arm_of
@@ -7,8 +9,10 @@ from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_tree_urdf, random_urdf
 
 from dynid_ros.errors import ModelError
-from dynid_ros.export.gravity_links import link_parameters
+from dynid_ros.export.gravity_links import link_parameters, with_servo_rotors
+from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model import RobotModel
+from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import central_moments, is_possible, possible_prior
 from dynid_ros.model.urdf_export import urdf_with_inertias
 
@@ -32,6 +36,31 @@ def test_panda_in_pinocchio():
     for q in np.random.default_rng(1).normal(size=(20, 7)):
         np.testing.assert_allclose(pinocchio.gravity_torque(q), robot.gravity_torque([q], other)[0], atol=1e-9)
     assert "the centre that moved most is" in remarks[-1]
+
+
+def test_rotors_are_what_links_lack_of_the_mean_inertia():
+    robot = RobotModel.from_urdf(example_urdf("panda_description/urdf/panda.urdf"), tip="panda_hand")
+    friction = FrictionModel([JointFriction(offset=True)] * 7)
+    arm = arm_of(robot, friction, np.tile([1.0, 2.0, 0.0], 7), parameters=None)
+    position = np.random.default_rng(0).normal(size=(300, 7))
+    still = np.zeros_like(position)
+    pinocchio = PinocchioArm(robot.urdf, robot.joint_names, np.zeros(3))
+    inertia = np.zeros(7)
+    for j, unit in enumerate(np.eye(7)):
+        torques = [pinocchio.inverse_dynamics(q, zero, unit)[j] for q, zero in zip(position, still, strict=True)]
+        inertia[j] = np.mean(torques[::2]) + 0.1
+    armature = [np.nan] * 6 + [0.2]
+    drives = [ServoDrive(50.0, 1.0, 0.01, *values, 1.0, 2.0) for values in zip(inertia, armature, strict=True)]
+    servos = dict(zip(robot.joint_names, drives, strict=True))
+    found = with_servo_rotors(replace(arm, servos=servos), position)
+    rotors = [terms["rotor_inertia"] for terms in named(found)]
+    np.testing.assert_allclose(rotors, 6 * [0.1] + [0.2], atol=1e-9)
+    assert with_servo_rotors(arm, position) is arm, "nothing is known of its servos"
+
+
+def named(arm):
+    """Return the friction of each joint by the names of its terms."""
+    return [{part.name: value for part, value in terms.items()} for terms in arm.joint_terms]
 
 
 def test_identified_links_stay():
