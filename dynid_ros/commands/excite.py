@@ -22,6 +22,7 @@ from dynid_ros.commands.options import (
     add_output,
     add_parameters,
     add_reading,
+    add_repeatable,
     add_robot,
     add_scheduler,
     scheduler_cluster,
@@ -99,14 +100,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--held", metavar="JOINT=Q", help="joints that brakes hold and their positions, with commas between"
     )
     others = parser.add_argument_group("recordings")
-    others.add_argument(
-        "--recorded",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="R",
-        help="recording that a fourier motion adds to; repeatable",
-    )
+    add_repeatable(others, "recorded", "R", "recording that a fourier motion adds to; repeatable")
     others.add_argument(
         "--judge",
         nargs="+",

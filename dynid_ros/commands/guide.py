@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output
+from dynid_ros.commands.options import add_output, add_repeatable
 from dynid_ros.errors import DynidError
 from dynid_ros.jobs.screen import Screen
 from dynid_ros.model.flange import arm_from_urdf
@@ -21,13 +21,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     robot.add_argument("--urdf", type=Path, required=True, metavar="FILE", help="URDF of the robot")
     robot.add_argument("--tip", default="", metavar="LINK", help="link that the chain ends at (default: the flange)")
     robot.add_argument("--namespace", default="", metavar="NAME", help="namespace of the arm's nodes (default: none)")
-    robot.add_argument(
-        "--params-file",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="ROS parameter file with further parameters of the nodes; repeatable (default: none)",
+    add_repeatable(
+        robot,
+        "params-file",
+        "FILE",
+        "ROS parameter file with further parameters of the nodes; repeatable (default: none)",
     )
     source = robot.add_mutually_exclusive_group()
     source.add_argument(

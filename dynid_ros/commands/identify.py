@@ -13,7 +13,7 @@ from dynid_ros.commands.options import (
     add_link_states,
     add_output,
     add_reading,
-    add_recording,
+    add_repeatable,
     add_robot,
     add_settings,
 )
@@ -39,7 +39,7 @@ def add_kind(name: str, parser: argparse.ArgumentParser) -> None:
     add_robot(parser, required=special.needs_robot)
     recordings = parser.add_argument_group("recordings")
     for role in kind.roles:
-        add_recording(recordings, role.option, role.help, role.required)
+        add_repeatable(recordings, role.option, "R", role.help, required=role.required)
     add_reading(recordings)
     if kind.checks.torque:
         add_effort(parser, calibration=name != "torque-sensors")
@@ -133,20 +133,18 @@ def _add_cameras(parser: argparse.ArgumentParser, recordings: argparse._ActionsC
     add_link_states(recordings)
     cameras = parser.add_argument_group("motion capture", "markers or rigid bodies on the links, see docs/flexible.md")
     cameras.add_argument("--mocap", action="store_true", help="take the links from the poses in the recordings")
-    cameras.add_argument(
-        "--mocap-file",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="FILE",
-        help="export of the camera system (Motive, Vicon, Qualisys, TRC, plain CSV), one for each --recording",
+    add_repeatable(
+        cameras,
+        "mocap-file",
+        "FILE",
+        "export of the camera system (Motive, Vicon, Qualisys, TRC, plain CSV), one for each --recording",
     )
-    cameras.add_argument(
-        "--markers",
-        action="append",
-        default=[],
-        metavar="TOPIC=LINK",
-        help="link that carries a body or marker; without =LINK it is found; repeatable (default: all, found)",
+    add_repeatable(
+        cameras,
+        "markers",
+        "TOPIC=LINK",
+        "link that carries a body or marker; without =LINK it is found; repeatable (default: all, found)",
+        str,
     )
     cameras.add_argument("--mocap-unit", choices=("m", "cm", "mm"), help="unit of lengths in files that name none")
     cameras.add_argument(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from numpy.typing import NDArray
 
+from dynid_ros.commands.options import add_repeatable
 from dynid_ros.jobs.experiments import CLEARANCE, FLOOR_HEIGHT, surroundings
 from dynid_ros.jobs.inputs import joint_values
 from dynid_ros.model import RobotModel
@@ -58,23 +59,10 @@ def add_surroundings(parser: argparse.ArgumentParser) -> None:
         metavar=("X", "Y", "Z", "X", "Y", "Z"),
         help="box that the links stay in: lower and upper corner in the base frame, m; -inf, inf: unlimited",
     )
-    group.add_argument(
-        "--obstacles", type=Path, action="append", default=[], metavar="FILE", help="YAML file of obstacles; repeatable"
-    )
-    group.add_argument(
-        "--mesh-directory",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="folder with the packages of meshes; repeatable",
-    )
-    group.add_argument(
-        "--allowed-pairs",
-        action="append",
-        default=[],
-        metavar="LINK:LINK",
-        help="pairs of links that may touch, with commas between; repeatable",
+    add_repeatable(group, "obstacles", "FILE", "YAML file of obstacles; repeatable")
+    add_repeatable(group, "mesh-directory", "DIR", "folder with the packages of meshes; repeatable")
+    add_repeatable(
+        group, "allowed-pairs", "LINK:LINK", "pairs of links that may touch, with commas between; repeatable", str
     )
     group.add_argument("--skip-meshes", action="store_true", help="represent links whose mesh cannot be read by lines")
 

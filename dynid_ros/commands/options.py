@@ -39,13 +39,7 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
         help="SRDF of MoveIt with the group; excite also takes from it the links that may touch (disable_collisions)",
     )
     group.add_argument("--group", metavar="NAME", help="group of the SRDF, in place of --base and --tip")
-    group.add_argument(
-        "--hold",
-        action="append",
-        default=[],
-        metavar="JOINT=Q",
-        help="joint that does not move and its position, rad or m; repeatable",
-    )
+    add_repeatable(group, "hold", "JOINT=Q", "joint that does not move and its position, rad or m; repeatable", str)
     group.add_argument(
         "--gravity",
         type=float,
@@ -70,18 +64,25 @@ def add_recordings(
 ) -> argparse._ArgumentGroup:
     """Declare the recordings of a command and the options to read them; return their group."""
     group = parser.add_argument_group("recordings")
-    add_recording(group, "recording", "recording: bag folder, .csv or .npz; repeatable", required)
+    add_repeatable(group, "recording", "R", "recording: bag folder, .csv or .npz; repeatable", required=required)
     add_reading(group)
     if effort:
         add_effort(parser)
     return group
 
 
-def add_recording(group: argparse._ActionsContainer, name: str, help_text: str, required: bool = False) -> None:
-    """Declare an option that takes a recording and may be repeated."""
-    group.add_argument(
-        f"--{name}", action="append", type=Path, required=required, default=[], metavar="R", help=help_text
-    )
+def add_repeatable(
+    group: argparse._ActionsContainer,
+    name: str,
+    metavar: str,
+    help_text: str,
+    kind: type = Path,
+    *,
+    required: bool = False,
+) -> None:
+    """Declare an option that takes a value of a kind and may be repeated."""
+    more: dict[str, Any] = {"type": kind, "required": required, "metavar": metavar, "help": help_text}
+    group.add_argument(f"--{name}", action="append", default=[], **more)
 
 
 def add_reading(group: argparse._ActionsContainer) -> None:
