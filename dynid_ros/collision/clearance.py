@@ -204,6 +204,8 @@ USUAL_DISTANCE_SLACK_M = 0.002
 """Difference between the distance that two links usually keep and a clearance lowered to it: planned motions leave a
 margin of about 1 mm, because they are not checked at every instant. Links whose distance changes less are not checked.
 """
+MIN_PARALLEL_COSINE = 1 - 1e-6
+"""Smallest cosine of the angle between parallel axes."""
 MAX_AXIS_JOINTS = 3
 """Number of joints between two links up to which separating axes are searched."""
 MIN_OVERLAP_FRACTION = 0.02
@@ -222,6 +224,9 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
     less than the distance that they keep in 90 % of the poses, and to zero if they touch in more than 10 %. So it grows
     with `clearance` up to a bound of the pair, and a larger `clearance` never allows a pose that a smaller one forbids.
     Such capsules are not checked if their distance is the same in all poses, up to 2 mm.
+
+    Sections of a telescope lie in each other. Their capsules are not checked if they overlap in more than 10 % of the
+    poses: the limits of the joints keep the sections apart.
 
     Args:
         placing: capsules of the arm.
@@ -243,10 +248,22 @@ def capsule_pairs(placing: Placing, clearance: float, placed: Placed) -> PairChe
     checks = replace(checks, axes=tuple(axes))
     distance = checks.contact(placed).distance
     is_constant = (apart == 2) & (np.ptp(distance, axis=1) < USUAL_DISTANCE_SLACK_M)
-    kept = np.any(distance > 1e-9, axis=1) & ~is_constant
+    often_overlap = np.mean(distance < 0, axis=1) > 1.0 - MIN_SHARE_OF_POSES
+    is_nested = often_overlap & (joints_apart(placing.robot.chain, placed, *bodies.link[pairs.T]) == 0)
+    kept = np.any(distance > 1e-9, axis=1) & ~is_constant & ~is_nested
     bound = _usual_distance(distance[kept], [tuple(names) for names in np.array(bodies.names)[pairs[kept]]])
     asked = np.where(apart[kept] == 2, np.minimum(clearance, bound), clearance)
     return replace(checks.only(kept), clearance=asked)
+
+
+def joints_apart(chain: Chain, placed: Placed, link: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the number (K,) of joints between links and others; parallel slides, as of a telescope, do not count."""
+    joints = chain.joints_between(link, other)
+    slides = joints & chain.slides
+    axes = placed.rotations[:-1, :, 2, 0]
+    is_askew = np.abs(axes @ axes.T) < MIN_PARALLEL_COSINE
+    are_parallel = np.einsum("ki,ij,kj->k", slides, is_askew.astype(int), slides) == 0
+    return np.sum(joints, axis=1) - np.where(are_parallel, np.sum(slides, axis=1), 0)
 
 
 def _usual_distance(distance: np.ndarray, links: Sequence[tuple[str, ...]]) -> np.ndarray:

@@ -148,8 +148,12 @@ class Chain:
 
     def between(self, link: np.ndarray, other: np.ndarray) -> np.ndarray:
         """Return the number of moving joints between links and others, arrays of any shape; -1 is the base."""
+        return np.sum(self.joints_between(link, other), axis=-1)
+
+    def joints_between(self, link: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return a mask (..., m) of the joints between links and others, arrays of any shape; -1 is the base."""
         before = np.pad(self.moves, ((0, 0), (0, 1))).T
-        return np.sum(before[link] != before[other], axis=-1)
+        return before[link] != before[other]
 
     @cached_property
     def transforms(self) -> np.ndarray:

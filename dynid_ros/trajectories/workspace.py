@@ -16,6 +16,7 @@ from dynid_ros.collision.clearance import (
     box_checks,
     capsule_pairs,
     floor_checks,
+    joints_apart,
     line_pairs,
     obstacle_checks,
 )
@@ -202,13 +203,13 @@ class Workspace:
 
 
 def _distances_kept(pairs: PairChecks, placed: Placed, chain: Chain) -> dict[tuple[str, str], tuple[NDArray, int]]:
-    """Return a mask (N,) of the poses where two links keep their distance, and the number of joints between them.
+    """Return a mask (N,) of the poses where two links keep their distance, and how many joints they are apart.
 
     The keys are the names of the two links. A link may have several capsules.
     """
     kept: dict[tuple[str, str], tuple[NDArray, int]] = {}
     names = pairs.bodies.names
-    between = chain.between(pairs.link, pairs.other_link)
+    between = joints_apart(chain, placed, pairs.link, pairs.other_link)
     for k, room in enumerate(pairs.room(pairs.contact(placed))):
         key = (names[pairs.body[k]], names[pairs.second[k]])
         before, _ = kept.get(key, (np.ones(len(room), dtype=bool), 0))

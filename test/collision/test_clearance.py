@@ -6,7 +6,7 @@ import arm_meshes
 import numpy as np
 import pytest
 import random_chains
-from urdf_parts import joint, link, robot
+from urdf_parts import BODY, joint, link, robot
 
 from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.errors import CollisionError
@@ -108,6 +108,22 @@ def test_links_whose_distance_no_joint_changes_leave_room_for_a_motion():
     assert workspace.allowed(poses).all()
     assert workspace.distances(poses).room.min(initial=1.0) > 0.001
     FourierExcitation(wrist, limits, workspace, design_time=0.0, candidates=1).plan()
+
+
+@pytest.mark.parametrize(("axis", "is_telescope"), [("1 0 0", True), ("0 1 0", False)])
+def test_sections_of_a_telescope_may_lie_in_each_other(axis, is_telescope):
+    """The outer and the inner section, 0.4 m long, overlap unless both slides are out."""
+    section = '<collision><geometry><box size="0.4 0.08 0.08"/></geometry></collision>'
+    slide = '<limit lower="0" upper="0.25" velocity="1" effort="90"/>'
+    text = robot(
+        *(link(name, BODY + section) for name in ("outer", "middle", "inner")),
+        joint("first", "outer", "middle", kind="prismatic", content=slide, axis="1 0 0"),
+        joint("second", "middle", "inner", kind="prismatic", content=slide, axis=axis),
+    )
+    arm = RobotModel.from_urdf(text, tip="inner")
+    workspace = Workspace(arm, bodies=Bodies.of(arm))
+    assert workspace.allowed(MotionLimits.of(arm, 2.0).poses(64)).all() == is_telescope
+    assert (("inner", "outer") in workspace.close_pairs) != is_telescope
 
 
 def scene():

@@ -4,9 +4,12 @@ import numpy as np
 import planar_arm
 import pytest
 
+from dynid_ros.collision import Bodies
 from dynid_ros.errors import TrajectoryError
+from dynid_ros.excitation import experiment as module
 from dynid_ros.excitation.experiment import Experiment
 from dynid_ros.model import RobotModel
+from dynid_ros.simulation import demo_arm_urdf
 from dynid_ros.trajectories import MotionLimits, Workspace
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
@@ -29,6 +32,15 @@ def test_each_guard_narrows_what_a_plan_may_use():
     np.testing.assert_allclose(experiment.design_limits.lower, LIMITS.lower + 0.2)
     np.testing.assert_allclose(experiment.design_limits.upper, LIMITS.upper - 0.2)
     np.testing.assert_allclose(experiment.design_limits.torque, 0.5 * LIMITS.torque)
+
+
+def test_all_pairs_that_are_often_too_near_are_in_the_option_that_is_proposed(monkeypatch):
+    monkeypatch.setattr(module, "MAX_PAIRS_IN_HINT", 1)
+    robot = RobotModel.from_urdf(demo_arm_urdf())
+    workspace = Workspace(robot, clearance=0.3, bodies=Bodies.of(robot))
+    (hint,) = Experiment(robot, MotionLimits.of(robot, 8.0), workspace).hints()
+    assert f"and {len(workspace.close_pairs) - 1} more" in hint
+    assert all(f"{a}:{b}" in hint for a, b in workspace.close_pairs)
 
 
 @pytest.mark.parametrize(
