@@ -300,3 +300,14 @@ def test_a_gain_is_told_where_its_error_is_below_a_tenth(relative, told, monkeyp
     monkeypatch.setattr(observer, "_estimates", lambda: (np.stack([sensitivity, offset], axis=1), std))
     np.testing.assert_array_equal(observer.gain, np.full(6, 0.5 if told else np.nan))
     np.testing.assert_allclose(observer.standard_errors, np.tile([relative / 2.0, 0.3], (6, 1)))
+
+
+def test_accepting_keeps_the_errors_of_what_is_not_known(monkeypatch):
+    before = np.tile([0.02, 0.5], (6, 1))
+    sensors = TorqueSensors.ideal(aslant_robot().joint_names)
+    observer = TorqueSensorObserver(aslant_robot(), gravity(), sensors, reference_std=before)
+    found = np.tile([0.01, 0.1], (6, 1))
+    found[0] = 0.5, 1e9
+    monkeypatch.setattr(observer, "_estimates", lambda: (np.tile([1.0, 0.0], (6, 1)), found))
+    observer.accept()
+    np.testing.assert_allclose(observer._reference_std, [before[0], *found[1:]])
