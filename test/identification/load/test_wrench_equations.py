@@ -201,6 +201,17 @@ def test_rests_give_mass_and_mass_moments(carried):
     np.testing.assert_allclose(estimate.values[4:7], [-5, 3, -2], atol=0.1)
 
 
+def test_drift_of_the_bias_at_rest(carried):
+    rests = at_rest(carried)
+    course = np.linspace(-1.0, 1.0, rests.n_samples)[:, None]
+    drifting = with_wrench(rests, wrench_of(rests) + course * [2.0, 0, 0, 0, 0.1, 0])
+    problem = WrenchSource(sensor_turn=False, drift=1).resting(carried.robot, [drifting])
+    assert problem.faults == (), "it was asked for"
+    found = fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
+    assert value(found, "drift 1 of force x") == pytest.approx(-2.0, abs=0.2)
+    assert found.estimate.values[0] == pytest.approx(carried.load[0], rel=0.02)
+
+
 def test_too_few_rests_are_refused(carried):
     problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried, 2)])
     with pytest.raises(IdentificationError, match=r"2 samples of force x.* record longer, or more poses"):
