@@ -210,7 +210,7 @@ def test_files_that_cannot_be_read(tmp_path):
     "declaration", ['<!DOCTYPE robot [<!ENTITY a "b">]>', '<!DOCTYPE robot SYSTEM "file:///etc/passwd">']
 )
 def test_document_type_declarations(declaration):
-    refused(declaration + TWO_JOINTS, "document type declaration", "<!DOCTYPE robot>")
+    refused(declaration + TWO_JOINTS, "URDF text", "document type declaration", "<!DOCTYPE robot>")
     refused('<?xml version="1.0"?>' + declaration + TWO_JOINTS.replace("arm", "&a;"), "document type declaration")
 
 
