@@ -320,8 +320,10 @@ FINGER = """<link name="finger"><inertial><origin xyz="0 0 0.02"/><mass value="0
 <limit lower="0" upper="0.04" effort="10" velocity="0.1"/></joint></robot>"""
 
 
-def test_a_finger_of_an_inertia_that_no_body_has_is_mended(fusion_arm, capsys, tmp_path):
-    (tmp_path / "arm.urdf").write_text((fusion_arm / "arm.urdf").read_text().replace("</robot>", FINGER))
+@pytest.mark.parametrize("carrier", ["link_3", "base_link"], ids=["hand", "other arm"])
+def test_a_finger_of_an_inertia_that_no_body_has_is_mended(fusion_arm, capsys, tmp_path, carrier):
+    finger = FINGER.replace("link_3", carrier)
+    (tmp_path / "arm.urdf").write_text((fusion_arm / "arm.urdf").read_text().replace("</robot>", finger))
     options = ("--tip", "link_3", "--model", fusion_arm / "identified.yaml", "--output", tmp_path / "arm.xml")
     code, out, err = run(capsys, "export", "--to", "mjcf", "--urdf", tmp_path / "arm.urdf", *options)
     assert code == 0, err

@@ -196,9 +196,10 @@ def urdf_with_inertias(robot: RobotModel, parameters: ArrayLike) -> str:
 
 
 def with_possible_hand(robot: RobotModel) -> tuple[RobotModel, list[str]]:
-    """Return the robot with possible inertias for links beyond the arm, such as fingers.
+    """Return the robot with possible inertias for moving links outside the arm, such as fingers, also of another arm.
 
-    The parameters of the arm, which include these links, stay: the carrying link loses the inertia that a finger gains.
+    The parameters of the arm, which include the links beyond it, stay: the carrying link loses the inertia that a
+    finger gains.
 
     Returns:
         The robot, with another URDF, and one sentence for each changed link.
@@ -208,7 +209,7 @@ def with_possible_hand(robot: RobotModel) -> tuple[RobotModel, list[str]]:
     tree = robot.tree
     elements: dict[str, list[str]] = {}
     remarks = []
-    for link in robot.link_names:
+    for link in (*tree.roots, *robot.link_names):
         for part in tree.carried(link, robot.link_names, robot.posture):
             if part.name == link or not part.joints or is_possible(part.own):
                 continue
