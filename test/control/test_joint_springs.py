@@ -160,7 +160,10 @@ def test_springs_of_the_file_are_counted_with_unless_told_otherwise(tmp_path):
         ({"joint_2": {"stiffness": 5.0, "dead_zone": -0.1}}, "dead_zone of joint 'joint_2' is -0.1"),
         ({"joint_2": {"stiffness": 5.0, "cubic": "much"}}, "cubic of joint 'joint_2' is 'much'"),
         ({"joint_2": 200.0}, "expected for each flexible joint its stiffness"),
-        ({"elbow": {"stiffness": 5.0}}, r"springs of joint\(s\) elbow; expected joint_1, joint_2, joint_3"),
+        (
+            {"elbow": {"stiffness": 5.0}, "wrist": {"stiffness": 5.0}},
+            r"springs of joint\(s\) elbow, wrist; expected joint_1, joint_2, joint_3",
+        ),
     ],
 )
 def test_springs_that_cannot_be_used_are_refused_with_the_way_out(tmp_path, section, message):
