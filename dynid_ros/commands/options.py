@@ -59,15 +59,12 @@ def add_robot(parser: argparse.ArgumentParser, required: bool = True) -> None:
     )
 
 
-def add_recordings(
-    parser: argparse.ArgumentParser, required: bool = True, *, effort: bool = True
-) -> argparse._ArgumentGroup:
+def add_recordings(parser: argparse.ArgumentParser, required: bool = True) -> argparse._ArgumentGroup:
     """Declare the recordings of a command and the options to read them; return their group."""
     group = parser.add_argument_group("recordings")
     add_repeatable(group, "recording", "R", "recording: bag folder, .csv or .npz; repeatable", required=required)
     add_reading(group)
-    if effort:
-        add_effort(parser)
+    add_effort(parser)
     return group
 
 

@@ -176,9 +176,9 @@ def read_repeatability(document: Mapping, joint_names: Sequence[str]) -> Repeata
     )
 
 
-def floor_interval(floor: NDArray, dof: NDArray, level: float = CONFIDENCE_LEVEL) -> NDArray:
+def floor_interval(floor: NDArray, dof: NDArray) -> NDArray:
     """Return lower and upper ends (n, 2) of the floors by the χ² distribution of their squares."""
-    tail = (1 - level) / 2
+    tail = (1 - CONFIDENCE_LEVEL) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.stack([floor * np.sqrt(dof / chdtri(dof, tail)), floor * np.sqrt(dof / chdtri(dof, 1 - tail))], -1)
 

@@ -39,19 +39,7 @@ PARTS: dict[str, Callable[[Mapping[str, Any]], ResultPart]] = {
 def write_document_report(
     path: str | Path, document: dict, robot: RobotModel | None = None, recordings: Sequence[Recording] = ()
 ) -> Path:
-    """Write the page of a document.
-
-    Args:
-        path: HTML file, whose folders are made.
-        document: content of `identified.yaml`.
-        robot: arm with the parameters of its URDF, to compare with; needed with recordings.
-        recordings: recordings that the identified links predict.
-
-    Raises:
-        IdentifiedFileError: the document is malformed, of another robot, or holds nothing that can be shown.
-        IdentificationError: a recording is too short or has no torque.
-        RecordingError: a recording lacks a joint of the robot.
-    """
+    """Write the page of a document, with recordings that the identified links predict; see `report_file`."""
     parts = []
     is_of_links = bool(document.get("links")) or ("base_parameters" in document and "gravity" in document)
     if is_of_links:
@@ -84,6 +72,7 @@ def report_file(
     Raises:
         IdentifiedFileError: malformed, of another robot, without a section to show, or without a model of torque.
         IdentificationError: a recording is too short, or has no torque.
+        RecordingError: a recording lacks a joint of the robot.
     """
     output = writable_file(output)
     document = load_identified(model)
