@@ -12,7 +12,6 @@ from dynid_ros.guide.scene import Scene
 from dynid_ros.model import RobotModel
 
 DEFAULT_MOTION = {"motion": "static_rotation", "target": ""}
-"""Motion of experiments that name none."""
 
 
 @dataclass

@@ -28,7 +28,6 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 ANY_HOSTS = ("0.0.0.0", "::")
 COOKIE_NAME = "dynid_guide"
 VIEW_PATH = "/view"
-"""Path of viser's page, which the page of the gate embeds."""
 FILES_PATH = "/files/"
 SHOWN_SUFFIXES = (".html", ".png", ".svg", ".yaml", ".csv", ".urdf", ".txt", ".sh")
 PANEL_WIDTH_PX = 500

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from viser import ClientHandle, ViserServer
+from viser import ClientHandle, GuiEvent, ViserServer
 
 from dynid_ros.files.share import share_path
 from dynid_ros.guide import model_steps
@@ -111,12 +111,16 @@ def _watch_pages(server: ViserServer, pages: Pages) -> None:
             if not pages.may_act(number):
                 note = client.gui.add_markdown("**This page watches.** Another page acts, or acted.", order=-2.0)
                 button = client.gui.add_button("Take over", color="yellow", order=-1.0)
-                button.on_click(lambda _, client=client: change(pages.take_over, client))
+                button.on_click(take_over)
                 notes[number] = [note, button]
 
     def change(role: Callable[[int], None], client: ClientHandle) -> None:
         role(client.client_id)
         show_roles()
+
+    def take_over(event: GuiEvent) -> None:
+        if event.client is not None:
+            change(pages.take_over, event.client)
 
     server.on_client_connect(lambda client: change(pages.open, client))
     server.on_client_disconnect(lambda client: change(pages.close, client))
