@@ -173,7 +173,9 @@ def _fit(arm: ServoArm, nominal: Servos, fitted: list[Recording], *, has_gains: 
         (run, *_) = sorted(command_runs(arm.robot, servos, recording), key=lambda run: -len(run.time))
         times = np.arange(0.0, run.grid[-1] - run.grid[0], TIMESTEP_S)
         control = np.column_stack([command.at(run.grid[0] + times) for command in run.commands])
-        measured = sysid.TimeSeries.from_names(run.time - run.grid[0], run.position, spec.compile())
+        # Sensors of a rollout are those of the step before, so that delays would be a step too short: take the state.
+        signals = [(name, sysid.SignalType.MjStateQPos) for name in names]
+        measured = sysid.TimeSeries.from_names(run.time - run.grid[0], run.position, spec.compile(), signals)
         state = _initial_state(spec.compile(), names, run)
         series = sysid.TimeSeries(times, control)
         sequences.append(sysid.ModelSequences(f"run {k}", spec, "run", state, series, measured))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +121,7 @@ def simulate_recording(
     names = robot.joint_names
     arm = with_servo_rotors(ExportedArm.read(model, robot, servos), recording.position)
     is_looped = recording.command is not None and set(arm.servos) == set(names)
+    arm = arm if is_looped else replace(arm, servos={})
     friction = held_friction(arm, Motion.sinusoids(robot))
     urdf = hold_others(exported_urdf(arm, friction)[0], names, robot.posture)
     arms = {"exported": Replay(arm_text(arm, urdf, friction), names)}

@@ -73,7 +73,7 @@ class Replay:
         self._data = mujoco.MjData(self._model)
         self._dofs = np.array([self._model.joint(name).dofadr[0] for name in joint_names])
         self._places = np.array([self._model.joint(name).qposadr[0] for name in joint_names])
-        self._drives = [self._model.actuator(name).id for name in joint_names]
+        self._names = joint_names
         names = [self._model.actuator(k).name for k in range(len(joint_names), self._model.actuator_gainprm.shape[0])]
         self._bristles = {self._dofs[joint_names.index(name.removeprefix(BRISTLES_OF))]: name for name in names}
 
@@ -101,7 +101,8 @@ class Replay:
         self._data.qpos[self._places] = q
         self._data.qvel[self._dofs] = qd
         times = start + TIMESTEP_S * np.arange(round((end - start) / TIMESTEP_S) + 1)
-        for k, command in zip(self._drives, commands, strict=True):
+        drives = [self._model.actuator(name).id for name in self._names]
+        for k, command in zip(drives, commands, strict=True):
             count = self._model.actuator_history[k, 0] if hasattr(self._model, "actuator_history") else 0
             if count:  # commands before the start are on their way
                 before = TIMESTEP_S * np.arange(-count, 0)
@@ -110,7 +111,7 @@ class Replay:
         path = np.empty((len(times), len(self._places)))
         for k, row in enumerate(control):
             path[k] = self._data.qpos[self._places]
-            self._data.ctrl[self._drives] = row
+            self._data.ctrl[drives] = row
             mujoco.mj_step(self._model, self._data)
         return times, path
 

@@ -9,12 +9,13 @@ import numpy as np
 import planar_arm
 import pytest
 import servo_arms
+import yaml
 from command_line import refused, run
 
 from dynid_ros.identification import LinkIdentification, ServoIdentification
 from dynid_ros.identification.servo.command_delay import with_estimated_delay
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.recording import EffortConvention
+from dynid_ros.recording import EffortConvention, Recording
 from dynid_ros.recording.effort import with_impedance_torque
 
 pytest.importorskip("mujoco")
@@ -117,6 +118,19 @@ def test_servos_without_a_known_gain_are_refused(servo, arguments, capsys):
     (servo / "unknown.yaml").write_text(document.replace("in_torque", "in_counts"))
     err = refused(capsys, *arguments, "--servos", servo / "unknown.yaml")
     assert "unknown.yaml" in err
+
+
+def test_recorded_torque_alone_drives_an_arm_without_commands(folder, tmp_path):
+    document = yaml.safe_load((folder / "identified.yaml").read_text())
+    document["servos"] = {name: {"in_torque": {"gain": 90.0, "delay": 0.02}} for name in PLANAR.joint_names}
+    (tmp_path / "servos.yaml").write_text(yaml.safe_dump(document))
+    recording = Recording.read(folder / "other.npz")
+    motors, servos = (
+        simulate_recording(folder / "identified.yaml", PLANAR, recording, file)
+        for file in (None, tmp_path / "servos.yaml")
+    )
+    assert not servos.in_closed_loop
+    np.testing.assert_allclose(servos.position["exported"], motors.position["exported"])
 
 
 @pytest.mark.slow
