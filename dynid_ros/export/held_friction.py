@@ -89,8 +89,7 @@ class HeldFriction:
             direction = own.friction.direction_model.evaluate(qd, q)
             has_bristles = BRISTLE in held and own.needs_bristles
             coulomb, *damping = own.fit(columns[:, j], qd, direction, POLYNOMIAL in held, has_bristles)
-            kept = {name: max(own.coefficients.get(name, 0.0), 0.0) for name in ("rotor_inertia", "spring")}
-            kept = {name: value for name, value in kept.items() if name in held}
+            kept = {name: max(own.coefficients.get(name, 0.0), 0.0) for name in {"rotor_inertia", "spring"} & set(held)}
             spring = kept.get("spring", 0.0)
             rest = -own.coefficients.get("offset", 0.0) / spring if spring else 0.0
             breaks = sum(own.coefficients.get(name, 0.0) for name in ("coulomb", "stribeck"))

@@ -73,9 +73,8 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
     remarks += _version_remarks(arm, friction)
     remarks.append("no shapes: nothing is seen and nothing collides; join it with those of your model")
     drives = [name for name in robot.joint_names if name in arm.servos]
-    motors = "a motor each"
-    if drives:
-        motors = "servos" if len(drives) == robot.n_joints else f"servos of {', '.join(drives)}, motors of the others"
+    motors = f"servos of {', '.join(drives)}, motors of the others" if drives else "a motor each"
+    motors = "servos" if len(drives) == robot.n_joints else motors
     holds = (f"inertials of the links, armature, friction, damping, springs and limits of the joints, {motors}",)
     return Export("mjcf", files, holds, tuple(remarks), {"friction": friction.document(arm.robot.joint_names)})
 
@@ -88,8 +87,7 @@ def _version_remarks(arm: ExportedArm, friction: HeldFriction) -> list[str]:
     used += [(BRISTLE_VERSION, "LuGre friction")] if friction.bristle.any() else []
     remarks = []
     if longest and installed_version() < DELAY_VERSION:
-        since = ".".join(map(str, DELAY_VERSION))
-        remarks.append(f"the installed MuJoCo cannot hold {delay}; update to {since} or later and export again")
+        remarks.append(f"the installed MuJoCo cannot hold {delay}; update to {DELAY_VERSION[0]}.{DELAY_VERSION[1]}")
     elif longest:
         used.append((DELAY_VERSION, delay))
     if used:

@@ -147,9 +147,8 @@ def simulate_recording(
     ends = np.array([segment.motion.position[rows][-1] for segment, rows in windows])
     starts = np.array([segment.motion.position[rows][0] for segment, rows in windows])
     position = {name: _rms(_ends(one, windows) - ends) for name, one in arms.items()}
-    moved = _rms(ends - starts)
     span = len(windows), len(windows) * HORIZON
-    return SimulationDistance(recording.source, names, torque, position, moved, *span, False, remarks)
+    return SimulationDistance(recording.source, names, torque, position, _rms(ends - starts), *span, False, remarks)
 
 
 def _follow_commands(
