@@ -157,7 +157,9 @@ def test_nothing_is_told_without_a_mass(values, words):
 
 def test_numbers_are_floats_to_ros_however_small():
     tiny = carried_loads.parameters(mass=2.0, center=np.zeros(3), inertia=2e-6 * np.eye(3))
-    for name, text in driver_settings(result(tiny, errors=1e-9)).items():
+    texts = driver_settings(result(tiny, errors=1e-9))
+    assert yaml.safe_load(texts["franka_set_load.yaml"])["mass"] == 2.0
+    for name, text in texts.items():
         if name.endswith(".yaml"):
             assert not re.search(r"\de-?\d|[ \[]-?\d+[,\]\n}]", call(text, "#")), name
 
