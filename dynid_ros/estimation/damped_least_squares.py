@@ -24,6 +24,8 @@ decreases are too large."""
 FIRST_DAMPING = 1e-3
 """Damping of the first trial step, relative to the diagonal of the information matrix."""
 DAMPING_FACTOR = 10.0
+"""Factor by which damping falls after a step, and rises after the first refused one; every further one is ten times as
+large, so that few trial steps lead from a full step to a short one along the gradient."""
 MIN_DAMPING = 1e-8
 
 
@@ -95,6 +97,7 @@ def minimize(
         # from the largest one (0) to the tolerance (1).
         log_range = np.log(largest_promise / tolerance)
         advance(float(np.log(largest_promise / promise) / log_range) if log_range > 0.0 else 0.0)
+        growth = DAMPING_FACTOR
         while True:
             step = _step(scaled, scale, gradient, damping, at_bound)
             # A damped step d predicts a decrease between gᵀd / 2 and gᵀd.
@@ -107,7 +110,8 @@ def minimize(
                 trial_cost = np.inf
             if trial_cost < cost:
                 break
-            damping *= DAMPING_FACTOR
+            damping *= growth
+            growth *= DAMPING_FACTOR
         small_gains = small_gains + 1 if cost - trial_cost < tolerance else 0
         values = trial
         state = trial_state

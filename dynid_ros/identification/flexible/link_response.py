@@ -18,6 +18,7 @@ from scipy.linalg.lapack import dgbtrf, dgbtrs
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.flexible_parameters import JointParameters
 from dynid_ros.identification.flexible.friction_directions import STICTION, LinearMotion, March, march
+from dynid_ros.identification.flexible.runs import FEW_JOINTS
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
@@ -103,6 +104,9 @@ class LinkResponse:
         tones: Functions of time (N, t) that correct the motion of each motor.
 
     Attributes:
+        by_corrections: Derivatives (N, n, n t) of the positions by the corrections of the motors' motion; None: they
+            are computed. Arms of several joints keep them, because they are most of all derivatives and hardly change
+            near a minimum.
         exact: Whether the march for the directions of dry friction takes short steps.
     """
 
@@ -114,6 +118,7 @@ class LinkResponse:
         self._dynamics = DifferentiableRegressor(robot.chain, robot.gravity, base.columns)
         self._differences = Differences(len(motor), step)
         self._names = robot.joint_names
+        self.by_corrections: NDArray | None = None
         self.exact = False
 
     def solve(
@@ -186,11 +191,21 @@ class LinkResponse:
         parameters: JointParameters,
     ) -> NDArray:
         """Return the derivatives (N, n, p) of the positions; directions of friction change with the parameters."""
-        by, by_start = self._by_parameters(rows, deflection, qd, sense, parameters)
+        kept = self.by_corrections
+        tones = self._tones if kept is None else self._tones[:, :0]
+        right, right_start = self._by_parameters(rows, deflection, qd, sense, parameters, tones)
+        np.negative(right, out=right)
         if marched is not None:
-            first = by.shape[2] - self._n * (len(STICTION) + self._tones.shape[1])
-            by += parameters.coulomb[:, None] * marched.derivatives(-by, -by_start, first)
-        return self._solution(self._factors(partials), -self._with_start(by, by_start))
+            first = right.shape[2] - self._n * (len(STICTION) + tones.shape[1])
+            by_friction = marched.derivatives(right, -right_start, first)
+            by_friction *= parameters.coulomb[:, None]
+            right -= by_friction
+        found = self._solution(self._factors(partials), self._with_start(right, -right_start))
+        if kept is not None:
+            return np.concatenate([found, kept], axis=2)
+        if self._n > FEW_JOINTS:
+            self.by_corrections = found[:, :, found.shape[2] - self._n * tones.shape[1] :].copy()
+        return found
 
     def _equations(
         self, q: NDArray, qd: NDArray, qdd: NDArray, motor: NDArray, parameters: JointParameters
@@ -220,10 +235,19 @@ class LinkResponse:
         """
         return np.concatenate([start, equations[1:-1]])
 
-    def _by_parameters(
-        self, rows: NDArray, deflection: NDArray, qd: NDArray, sense: NDArray, parameters: JointParameters
+    def _by_parameters(  # noqa: PLR0917
+        self,
+        rows: NDArray,
+        deflection: NDArray,
+        qd: NDArray,
+        sense: NDArray,
+        parameters: JointParameters,
+        tones: NDArray,
     ) -> tuple[NDArray, NDArray]:
-        """Return the derivatives (N, n, p) of the residuals and (2, n, p) of the start for a fixed motion."""
+        """Return the derivatives (N, n, p) of the residuals and (2, n, p) of the start for a fixed motion.
+
+        The last ones are by corrections of each motor's motion, functions of time `tones` (N, t).
+        """
         n = self._n
         own = np.arange(self._n)
         diagonal = np.zeros((2, self._n_samples, n, n))
@@ -231,13 +255,13 @@ class LinkResponse:
         diagonal[1][:, own, own] = qd
         springs = -parameters.spring_columns(deflection)
         tangent = parameters.spring_tangent(deflection)
-        by_motor = np.zeros((self._n_samples, n, n, self._tones.shape[1]))
-        by_motor[:, own, own] = -tangent[:, :, None] * self._tones[:, None, :]
-        tones = by_motor.reshape(self._n_samples, n, -1)
+        by_motor = np.zeros((self._n_samples, n, n, tones.shape[1]))
+        by_motor[:, own, own] = -tangent[:, :, None] * tones[:, None, :]
         others = np.zeros((self._n_samples, n, (2 + len(STICTION)) * n))
-        found = np.concatenate([rows, *diagonal, springs, others, tones], axis=2)
+        by_motors = by_motor.reshape(self._n_samples, n, n * tones.shape[1])
+        found = np.concatenate([rows, *diagonal, springs, others, by_motors], axis=2)
         start = np.zeros((2, n, found.shape[2]))
-        first = found.shape[2] - tones.shape[2] - others.shape[2]
+        first = found.shape[2] - by_motors.shape[2] - others.shape[2]
         start[0, own, first + own] = -1.0
         start[1, own, first + n + own] = -1.0
         return found, start

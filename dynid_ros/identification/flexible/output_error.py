@@ -102,10 +102,11 @@ def _averaged(spectra: NDArray, counted: NDArray) -> NDArray:
 FIRST_WEIGHTINGS = 2
 MAX_WEIGHTINGS = 8
 """Number of estimates of the densities of noise without stiction and with long steps, and largest number of all."""
+APPROACH_TOLERANCE = 1.0
 ROUGH_TOLERANCE = 0.1
 FINAL_TOLERANCE = 0.005
-"""Predicted gains of log-likelihood that end the searches of the first weightings, and all others: 0.4 and 0.1 standard
-errors."""
+"""Predicted gains of log-likelihood that end the searches in a part of the runs, of the first weightings in all runs,
+and of all other weightings: 1.4, 0.4 and 0.1 standard errors."""
 MAX_SETTLED_GAIN = 0.02
 """Gain of a search after which densities are estimated no more: the densities and the parameters agree."""
 MIN_STIFFNESS_FRACTION = 0.1
@@ -176,7 +177,7 @@ class OutputError:
         channels = self._channels(values, own)
         for weighting in range(FIRST_WEIGHTINGS):
             weights = self._weights(channels, first=weighting == 0)
-            values, own, channels = self._search(values, own, channels, weights, ROUGH_TOLERANCE)[:3]
+            values, own, channels = self._search(values, own, channels, weights, APPROACH_TOLERANCE)[:3]
         return values, self.named(own)
 
     def named(self, own: Sequence[NDArray]) -> list[NDArray]:
@@ -265,7 +266,7 @@ class OutputError:
                 values = near[0]
                 own = other
                 channels = found
-                first = 1
+                first = FIRST_WEIGHTINGS
         for weighting in each(range(first, MAX_WEIGHTINGS)):
             final = weighting >= FIRST_WEIGHTINGS
             if weighting == FIRST_WEIGHTINGS:
@@ -326,6 +327,9 @@ class OutputError:
             arm, by_run = split(parameters)
             trial = self._channels(arm, by_run)
             return trial, self._cost(by_run, trial, weights)
+
+        for run in self.residuals:
+            run.renew()
 
         def keep() -> None:
             for run in self.residuals:

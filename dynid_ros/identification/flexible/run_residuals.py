@@ -29,8 +29,8 @@ CLOCK_TERMS = ("clock_offset", "clock_drift")
 N_RUN_VALUES = 2 + len(STICTION)
 """Values per joint that the links' motion depends on in a run: initial position and velocity, and stiction."""
 SEARCH_STICTION_WEIGHT = 1e12
-"""Factor on the prior of stiction during the search for many joints, which then stick as Coulomb has it. This saves
-time."""
+"""Factor on the prior of stiction until `RunResiduals.refine`: joints then stick as Coulomb has it. Stiction that is
+estimated with long steps leads the search into ruts, and its end then depends on its start."""
 STICTION_SIZES = ((0.02, 1), (2e-3, 1), (0.01, 0))
 """Expected size of creep, bend and lead, as a factor of a power of the motors' RMS velocity."""
 MIN_RMS_VELOCITY = 1e-6
@@ -113,7 +113,7 @@ class RunResiduals:
         self._link_sums = FourierSums(phases, self._n_frequencies).sums
         self._direction = motor_direction(run)
         self._guess = self._measured()
-        self._firm = 1.0 if run.n_joints <= FEW_JOINTS else SEARCH_STICTION_WEIGHT
+        self._firm = SEARCH_STICTION_WEIGHT
         self._kept: tuple[NDArray, NDArray, LinkMotion] | None = None
         self._last: tuple[NDArray, NDArray, LinkMotion] | None = None
 
@@ -128,6 +128,10 @@ class RunResiduals:
     def keep(self) -> None:
         """Take the motion of the last evaluation as the start of the next: its parameters were accepted."""
         self._kept = self._last
+
+    def renew(self) -> None:
+        """Differentiate anew by the corrections of the motors' motion."""
+        self._response.by_corrections = None
 
     def refine(self) -> None:
         """Estimate stiction from now on, and for few joints the directions of friction with the exact step."""
