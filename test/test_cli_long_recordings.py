@@ -1,4 +1,4 @@
-"""Memory of commands on long recordings."""
+"""Memory and time of commands on long recordings."""
 
 import sys
 from pathlib import Path
@@ -12,14 +12,44 @@ from benchmarks.long_recordings import COMMANDS, measure, urdf, write_recording
 
 MAX_GROWTH_MB = 100.0
 """Largest growth of the memory for three minutes more at 1 kHz, which are 90 MB of positions, velocities, torques."""
+MAX_TIME_RATIO = 3.2
+"""Largest ratio of the time that 2 N samples add to that which N add: 2 in linear time, 4 in quadratic time."""
+MIN_ADDED_S = 0.5
+"""Smallest added time, s, that counts in the ratio."""
+TIMEOUT_S = 1200
+"""Time that a busy machine may take, s."""
+
+
+@pytest.fixture(name="folder")
+def fixture_folder(tmp_path):
+    (tmp_path / "arm.urdf").write_text(urdf())
+    return tmp_path
+
+
+def write(folder, minutes, rate=1000.0):
+    robot = RobotModel.from_urdf(folder / "arm.urdf")
+    write_recording(robot, 60 * minutes, rate, folder / "run.npz")
 
 
 @pytest.mark.slow
-def test_memory_of_check_hardly_grows_with_the_recording(tmp_path):
-    (tmp_path / "arm.urdf").write_text(urdf())
-    robot = RobotModel.from_urdf(tmp_path / "arm.urdf")
-    peaks = []
+@pytest.mark.timeout(TIMEOUT_S)
+def test_memory_hardly_grows_with_the_recording(folder):
+    peaks = {}
+    commands = ("check", "links", "validate")
     for minutes in (2, 5):
-        write_recording(robot, 60 * minutes, 1000.0, tmp_path / "run.npz")
-        peaks.append(measure(COMMANDS["check"], tmp_path)[0])
-    assert peaks[1] < peaks[0] + MAX_GROWTH_MB
+        write(folder, minutes)
+        peaks[minutes] = [measure(COMMANDS[command], folder)[0] for command in commands]
+    for command, before, after in zip(commands, peaks[2], peaks[5], strict=True):
+        assert after < before + MAX_GROWTH_MB, command
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT_S)
+def test_time_is_linear_in_the_recording(folder):
+    seconds = []
+    commands = [command for command in COMMANDS if command != "servos"]
+    for minutes in (1, 2, 4):
+        write(folder, minutes, rate=250.0)
+        seconds.append([measure(COMMANDS[command], folder)[1] for command in commands])
+    for command, first, second, third in zip(commands, *seconds, strict=True):
+        assert third - second < MAX_TIME_RATIO * max(second - first, MIN_ADDED_S), command

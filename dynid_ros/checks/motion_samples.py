@@ -159,25 +159,25 @@ class MotionSamples:
     @cached_property
     def presliding(self) -> tuple[NDArray, NDArray]:
         """Friction that the model lacks: presliding friction (M, n, 2), and later friction and speed (M, n, 2)."""
-        built_up = np.stack([self._dahl_friction(distance) for distance in PRESLIDING_DISTANCES], axis=2)
+        built_up = self._dahl_friction()
         # The derivative of the direction is the change of friction that comes later.
         later = np.concatenate([_slopes(s.time, s.direction, s.kept) for s in self.stretches])
         return built_up, np.stack([later, np.abs(self.velocity)], axis=2)
 
-    def _dahl_friction(self, distance: float) -> NDArray:
-        """Return Dahl's friction (M, n) of unit size, low-passed as the torques are."""
+    def _dahl_friction(self) -> NDArray:
+        """Return Dahl's friction (M, n, 2) of unit size and each distance, low-passed as the torques are."""
         parts = []
         for stretch in self.stretches:
             step = float(stretch.time[1] - stretch.time[0])
             every = max(1, int(FRICTION_STEP_S / step + COUNT_TOLERANCE))
             position = pick_rows(stretch.position, slice(None, None, every))
-            friction = [dahl_direction(column, distance) for column in position.T]
+            friction = [dahl_direction(q, distance) for q in position.T for distance in PRESLIDING_DISTANCES]
             uniform = new_array(len(stretch.time), len(friction))
             for rows in row_blocks(len(uniform)):
                 for j, column in enumerate(friction):
                     uniform[rows, j] = np.interp(stretch.time[rows], stretch.time[::every], column)
             parts.append(pick_rows(self.torque_low_pass(1 / step).filter(uniform), stretch.kept))
-        return np.concatenate(parts)
+        return np.concatenate(parts).reshape(len(self), -1, len(PRESLIDING_DISTANCES))
 
     def _kept(self, name: str) -> NDArray:
         return np.concatenate([pick_rows(getattr(s, name), s.kept) for s in self.stretches])

@@ -136,7 +136,9 @@ class TorqueEquations:
         self.n_rigid = n_rigid
         self.count = terms.moving.sum(axis=0)
         self.normal = np.zeros((n, size, size))
-        self._terms = terms
+        # A reference to `terms`, which keep these equations, would delay the release of both.
+        self._moving = terms.moving
+        self._prismatic = terms.prismatic
         self._columns = []
         for j in range(n):
             columns = np.zeros((len(terms.torque), size))
@@ -163,14 +165,14 @@ class TorqueEquations:
         return other
 
     def _set_torque(self, torque: NDArray) -> None:
-        moving = self._terms.moving
+        moving = self._moving
         self.right = np.array([(columns.T @ torque[moving[:, j]]).T for j, columns in enumerate(self._columns)])
         self.square = np.array([np.sum(torque[moving[:, j]] ** 2, axis=0) for j in range(self.n)])
         self._set_size(torque.std(axis=0))
 
     def _set_size(self, size: NDArray) -> None:
         self.size = size
-        kinds = self._terms.prismatic
+        kinds = self._prismatic
         largest = np.array([np.max(self.size, where=np.equal(kinds, kind), initial=0.0) for kind in kinds])
         self.floor = np.maximum(SYSTEMATIC_ERROR * largest, np.finfo(float).tiny)
 

@@ -148,10 +148,11 @@ def pick_rows(array: NDArray, rows: slice | NDArray) -> NDArray:
         return array[rows]
     chosen = np.arange(len(array))[rows]
     result = np.empty((len(chosen), *array.shape[1:]))
-    is_dense = len(chosen) > 0 and chosen[-1] - chosen[0] < ROWS_PER_BLOCK
-    for block in row_blocks(len(chosen), len(chosen) if is_dense else PICKED_ROWS_PER_BLOCK):
+    span = int(chosen[-1] - chosen[0]) + 1 if len(chosen) else 1
+    together = max(PICKED_ROWS_PER_BLOCK, ROWS_PER_BLOCK * len(chosen) // span)
+    for block in row_blocks(len(chosen), together):
         result[block] = array[chosen[block]]
-    if not is_dense:
+    if span > ROWS_PER_BLOCK:
         release_pages()
     return result
 

@@ -1,5 +1,7 @@
 """Fits of the linear torque model."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +34,17 @@ def test_truth_and_noise_are_found(problem):
     np.testing.assert_allclose(fit.offset, offset, atol=0.06)
     np.testing.assert_allclose(fit.drive, drive, atol=0.06)
     np.testing.assert_allclose(fit.rms, noise, rtol=0.1)
+
+
+def test_hypotheses_are_freed_without_garbage_collection(problem):
+    terms = replace(problem[0])
+    equations = weakref.ref(terms.equations)
+    gc.disable()
+    try:
+        del terms
+        assert equations() is None
+    finally:
+        gc.enable()
 
 
 def test_equals_bounded_least_squares_with_its_weights(problem):
