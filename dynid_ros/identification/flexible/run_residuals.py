@@ -99,10 +99,10 @@ class RunResiduals:
         )
         self._tones = np.stack([tones(run, len(run.time), 1, order) for order in range(3)])
         robot_time = run.link_time + run.offset
-        tolerance = COUNT_TOLERANCE * run.step
-        start = run.time[run.compared.window.start] - tolerance
-        end = start + self._duration
-        self._rows = np.flatnonzero((robot_time >= start) & (robot_time < end) & np.isfinite(run.link).any(axis=1))
+        start = run.time[run.compared.window.start]
+        elapsed = robot_time - start + COUNT_TOLERANCE * run.step
+        is_inside = (elapsed >= 0) & (elapsed < self._duration)
+        self._rows = np.flatnonzero(is_inside & np.isfinite(run.link).any(axis=1))
         if len(self._rows) < INTERPOLATION_NODES:
             raise IdentificationError(
                 f"{run.source}: no positions of links while the motors move; look at the clocks of both"
