@@ -125,6 +125,8 @@ OTHER_SPRINGS = (0.5, 2.0)
 """Factors of the first start's stiffness that yield further starts."""
 MAX_STIFFNESS_RSE = 0.1
 """Relative standard error of a stiffness above which a search is repeated from other stiffnesses."""
+MIN_LEADING_GAIN = 2.0
+"""Gain of log-likelihood by which another solution must exceed the first one to replace it: two standard errors."""
 RIVAL_RMS_RATIO = 1.5
 """Ratio of the RMS residuals of another solution to those of the best one, in the geometric mean over the channels,
 below which the other solution may be the right one."""
@@ -171,6 +173,12 @@ def _rival(
     moved = shifted(runs, terms, start.shift)
     search = OutputError(layout, moved, terms)
     return SearchOutcome(start, search, moved, search.search_rival(start.values, best.solution.channels))
+
+
+def _leads(rival: SearchOutcome, best: SearchOutcome) -> bool:
+    """Return whether a rival is likelier than the best end so far by more than ends in one minimum differ."""
+    samples = np.mean([len(channel.samples) for channels in best.solution.channels for channel in channels])
+    return bool(samples * (best.solution.left - rival.solution.left) > MIN_LEADING_GAIN)
 
 
 def _converged(end: SearchOutcome) -> SearchOutcome:
@@ -342,7 +350,7 @@ class FlexibleJointIdentification:
                     )
                     ends.append(rival)
             leader = min(ends, key=lambda end: end.solution.left)
-            if leader is not best:
+            if _leads(leader, best):
                 best = _converged(leader) if poor else leader
                 ends = [best, *(end for end in ends if end is not leader)]
         return widen_for_rivals(self._result(layout, best, tuple(recording.source for recording in read)), best, ends)
