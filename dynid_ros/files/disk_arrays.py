@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from typing import IO
 from weakref import WeakSet
 
@@ -54,7 +54,7 @@ def new_array(*shape: int) -> NDArray:
     return np.ndarray(shape, dtype=float, buffer=mapped)
 
 
-@cache
+@lru_cache(maxsize=1)
 def _return_freed_memory() -> None:
     """Let large arrays leave memory with their last use: the C library of Linux keeps those below 32 MB."""
     with suppress(OSError, AttributeError):
