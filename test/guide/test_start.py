@@ -1,5 +1,6 @@
 """A person leads the simulated arm in a browser: from the URDF to an arm that floats, and STOP at any time."""
 
+import contextlib
 import re
 import shlex
 
@@ -8,6 +9,9 @@ from gravity_experiment import demo_recording
 from helpers.guide_page import GuidePage, chromium, running_guide
 
 from dynid_ros.cli import _parser
+from dynid_ros.files.share import share_path
+from dynid_ros.nodes.shared.child_process import NodeProcess, stop
+from dynid_ros.recording import Recording
 
 pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
@@ -20,6 +24,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 def browser():
     with chromium() as browser:
         yield browser
+
+
+JOINT_STATE_RATE = 250.0
 
 
 def use_robot(page):
@@ -43,16 +50,20 @@ def design(page):
     page.see("used of the limits")
 
 
+def record(page):
+    design(page)
+    page.step("4 Record")
+    page.press("Record and move")
+    page.see("Go on with step 5")
+
+
 @pytest.mark.parametrize("namespace", ["", "left"])
 def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace):
     options = ["--namespace", namespace] if namespace else []
     with running_guide(tmp_path, "--simulated", *options) as address:
         page = GuidePage(browser, address)
         use_robot(page)
-        design(page)
-        page.step("4 Record")
-        page.press("Record and move")
-        page.see("Go on with step 5")
+        record(page)
         page.step("5 Identify")
         page.press("Identify")
         page.see("gravity identified from")
@@ -79,6 +90,8 @@ def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace)
         page.see("Largest drift")
         page.page.wait_for_timeout(10_000)
         assert float(re.search(r"[\d.]+", page.see("Largest drift"))[0]) < 1.0
+        page.press("Hold again")
+        page.see("The position controller holds the arm")
         assert "ramps out" in page.stop()
         page.close()
     commands = typed_commands(tmp_path)
@@ -101,6 +114,60 @@ def test_stop_works_in_each_step_by_button_and_space(browser, tmp_path):
         page.see("the motion ended early|ended by STOP")
         assert "nothing to stop" in page.stop()
         page.close()
+
+
+def test_a_slow_motion_ends_by_stop(browser, tmp_path):
+    with running_guide(tmp_path, "--simulated") as address:
+        page = GuidePage(browser, address)
+        use_robot(page)
+        page.step("3 Motion")
+        page.press("Slow first")
+        page.step("4 Record")
+        page.see("State: (approaching|running)")
+        assert "at rest in" in page.stop()
+        page.step("3 Motion")
+        page.see("the motion ended early|ended by STOP")
+        page.close()
+
+
+def test_a_throttled_page_neither_slows_the_nodes_nor_stop(browser, tmp_path):
+    with running_guide(tmp_path, "--simulated") as address:
+        page = GuidePage(browser, address)
+        use_robot(page)
+        page.throttle()
+        record(page)
+        (bag,) = (tmp_path / "recordings").iterdir()
+        recording = Recording.read(bag)
+        assert recording.n_samples / recording.duration > 0.8 * JOINT_STATE_RATE
+        page.press("Record and move")
+        page.see("State: (approaching|running)")
+        assert "at rest in" in page.stop()
+        page.close()
+
+
+def test_two_arms_are_led_at_once(browser, tmp_path):
+    file = share_path("config/launch/guide_simulated.yaml")
+    values = {"robot_description": share_path("config/demo_arm.urdf"), "tip_link": "tool"}
+    with contextlib.ExitStack() as stack:
+        pages = []
+        for arm in ("left", "right"):
+            log = tmp_path / f"{arm}.log"
+            simulator = NodeProcess("simulator", values, log, namespace=f"/{arm}", files=[file])
+            stack.callback(stop, [simulator.popen])
+            options = ("--namespace", arm, "--params-file", str(file))
+            pages.append(GuidePage(browser, stack.enter_context(running_guide(tmp_path / arm, *options))))
+        for page in pages:
+            use_robot(page)
+            design(page)
+            page.step("4 Record")
+        for page in pages:
+            page.press("Record and move")
+        for page in pages:
+            page.see("State: (approaching|running)")
+        left, right = pages
+        assert "at rest in" in left.stop()
+        right.see("Go on with step 5")
+        left.see("the motion ended early|ended by STOP")
 
 
 def test_a_closed_page_lets_the_motion_go_on_and_a_second_one_watches(browser, tmp_path):

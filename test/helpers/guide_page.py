@@ -90,5 +90,13 @@ class GuidePage:
         self.page.evaluate("document.getElementById('answer').textContent = ''")
         return answer
 
+    def throttle(self):
+        """Give the page a twentieth of the processor, and a slow connection."""
+        session = self.page.context.new_cdp_session(self.page)
+        session.send("Emulation.setCPUThrottlingRate", {"rate": 20})
+        session.send("Network.enable")
+        limits = {"offline": False, "latency": 500, "downloadThroughput": 2e5, "uploadThroughput": 2e5}
+        session.send("Network.emulateNetworkConditions", limits)
+
     def close(self):
         self.page.close()
