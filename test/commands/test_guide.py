@@ -20,6 +20,8 @@ def test_a_recording_is_not_simulated(capsys, tmp_path):
 
 
 def test_viser_is_named_where_it_is_missing(capsys, tmp_path, monkeypatch):
+    for name in [each for each in sys.modules if each.startswith("dynid_ros.guide.")]:
+        monkeypatch.delitem(sys.modules, name)  # another test of this process has imported it
     monkeypatch.setitem(sys.modules, "viser", None)
     text = refused(capsys, "guide", "--urdf", URDF, "--tip", "tool", "--recording", tmp_path)
     assert "pip install viser yourdfpy" in text
