@@ -95,7 +95,7 @@ def test_columns_are_those_of_the_residuals(joint, coulomb, stiction):
     names = [*residuals.layout.names, *named, *(f"tone {k}" for k in range(residuals.size - len(named)))]
     changes = np.concatenate([2e-3 * np.maximum(np.abs(values), 0.1), np.full(residuals.size, 1e-5)])
     changes[[names.index("velocity"), names.index("clock_offset")]] = 1e-3, 1e-4
-    changes[[names.index(term) for term in STICTION]] = 0.2 * np.array(stiction) * (coulomb > 0)
+    changes[[names.index(term) for term in STICTION]] = 0.05 * np.array(stiction) * (coulomb > 0)
     assert columns.shape[2] == len(names)
     if not coulomb:
         changes[names.index(f"coulomb joint_{joint}")] = 0.0  # at its end: no friction is the least
