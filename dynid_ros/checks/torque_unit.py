@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,7 +161,7 @@ def _scale_gain(problem: TorqueProblem, scales: NDArray) -> float:
     error of the scaled torques, divided by the scales.
     """
     scaled = problem.equations.scaled(scales)
-    recorded = problem.equations.scaled(np.ones(len(scales)))
+    recorded = copy(problem.equations)
     recorded.floor = scaled.floor / scales
     return recorded.fit().misfit - scaled.fit().misfit
 

@@ -32,7 +32,7 @@ enum class Reason {
   interrupted
 };
 
-// What is said of a reason in a log.
+// Description of a reason, for the log.
 inline const char * describe(Reason reason)
 {
   switch (reason) {

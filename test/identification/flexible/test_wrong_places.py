@@ -18,8 +18,8 @@ def errors(result, truth):
 
 
 @pytest.mark.slow
-def test_a_camera_whose_clock_is_far_off_leads_to_no_wrong_place_unsaid(monkeypatch):
-    """One search alone may end there, with friction on the wrong side of the spring; the other starts avoid it."""
+def test_a_search_that_ends_in_a_wrong_place_says_so(monkeypatch):
+    """A camera clock that is far off may lead a single search there; the default starts avoid it."""
     experiment = draw(CAMERA_FAR_OFF, "mujoco")
     identification = FlexibleJointIdentification(experiment.robot)
     result = identification.fit(experiment.recording, links=experiment.links)
