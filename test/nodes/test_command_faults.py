@@ -3,6 +3,7 @@
 import re
 import time
 from contextlib import contextmanager
+from typing import Any
 
 import planar_arm
 import pytest
@@ -174,6 +175,15 @@ def test_of_two_compensations_one_may_command(arm, model_file):
         cli_args=["--ros-args", "-r", "joint_states:=/joint_states"],
         parameter_overrides=[Parameter(k, value=v) for k, v in (values | {"command_topic": EFFORTS}).items()],
     )
+    create_subscription = second.create_subscription
+
+    def subscribe_slowly(*args: Any, **options: Any) -> Any:
+        """Create a subscription whose first message comes before the caller has it."""
+        subscription = create_subscription(*args, **options)
+        time.sleep(0.05)
+        return subscription
+
+    second.create_subscription = subscribe_slowly
     threads = NodeThreads(second)
     try:
         second.trigger_configure()

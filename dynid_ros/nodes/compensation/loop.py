@@ -106,8 +106,9 @@ class CompensationLoop:
         self._foreign = 0
         self.began = ""
         self._setpoint_watch = SetpointWatch()
+        with self.lock:  # where another thread spins the node, a joint state may come before this assignment
+            self.states = JointStateInput(node, joint_names, self._on_joint_state)
         self._timer = steady_timer(node, LEAVE_PERIOD_S, self._leave)
-        self.states = JointStateInput(node, joint_names, self._on_joint_state)
 
     @locked
     def start(self, enable: bool) -> None:
@@ -324,6 +325,7 @@ class CompensationLoop:
                 self.compensator.drop(now, problem)
         self._command(self.compensator.watch(now))
 
+    @locked
     def _on_joint_state(self, message: JointState) -> None:
         self._act_on(self.states.waiting(message))
 
