@@ -122,3 +122,21 @@ def test_the_band_of_many_lines_is_that_of_their_spectrum():
 
 def test_noise_alone_has_no_lines():
     assert highest_line(np.random.default_rng(6).standard_normal((4000, 2)), 250.0) == 0.0
+
+
+def test_compared_frequencies_hold_the_motion_and_a_joint_at_rest_adds_none():
+    time = np.arange(0, 16.0, 0.004)
+    waves = np.sin(2 * np.pi * 1.03 * time) + 0.05 * np.sin(2 * np.pi * 5.1 * time)
+    moving = 0.5 * (np.sin(np.pi * time / 16) ** 2 * waves)[:, None]
+
+    def frequencies(position):
+        names = tuple(f"joint_{j}" for j in range(position.shape[1]))
+        recording = Recording(names, time, position, np.full_like(position, np.nan), position, link_position=position)
+        (run,) = runs(recording, time, position, same_clock=True)
+        return run.compared.bins / (run.step * len(run.time))
+
+    compared = frequencies(moving)
+    for line in (1.03, 5.1):
+        assert np.count_nonzero(np.abs(compared - line) < 0.3) >= 5
+    assert not np.any((compared > 5.9) & (compared < 10.0))
+    np.testing.assert_array_equal(frequencies(np.hstack([moving, np.zeros_like(moving)])), compared)

@@ -1,5 +1,7 @@
 """Which terms are taken for what a torsion is made of, from columns of which it really is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,3 +40,24 @@ def test_a_column_that_others_make_up_for_has_nothing_of_its_own(seed):
 
     assert 0.0 <= choice(("torque",), dependent).own_share(NAMES, 1, 0.0) < 1e-6
     assert choice(("torque",)).own_share(NAMES, 1, 0.0) == pytest.approx(1.0, abs=0.05)
+
+
+def test_coefficients_do_not_depend_on_the_size_of_columns():
+    sizes = np.array([1.0, 1e7, 1e-6, 1.0, 1e-9, 1.0, 1e4])
+    plain = choice(("torque", "stray"))
+    best = plain.best()
+    scaled = choice(("torque", "stray"), lambda waves: waves * sizes).completed(best)
+    for small, large in zip(plain.completed(best), scaled, strict=True):
+        np.testing.assert_allclose(large.coefficients * sizes, small.coefficients, rtol=1e-9, atol=1e-9)
+
+
+def test_a_column_of_zeros_has_no_coefficient():
+    def column_is_zero(waves):
+        return waves * [1, 1, 1, 1, 1, 1, 0]
+
+    parts = ("torque", "coulomb")
+    found = choice(parts, column_is_zero).best()[0]
+    assert np.isfinite(found.held_out_rms)
+    (found,) = choice(parts, column_is_zero).completed([replace(found, terms=NAMES)])
+    expected = [float(name in parts) for name in NAMES]
+    np.testing.assert_allclose(found.coefficients, expected, atol=0.01)

@@ -1,6 +1,6 @@
 """Torsion of simulated joints of known stiffness, and of a real arm with encoders on motors and links."""
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.spring_fit import Stiffness
 from dynid_ros.identification.flexible.torsion_choice import combine_recordings
 from dynid_ros.identification.flexible.torsion_identification import TorsionIdentification
-from dynid_ros.identification.flexible.torsion_prediction import MDEG
+from dynid_ros.identification.flexible.torsion_prediction import MDEG, TorsionModels
 from dynid_ros.identification.flexible.torsion_terms import torsion_cutoff
 from dynid_ros.recording import Recording
 
@@ -251,3 +251,16 @@ def test_a_slide_has_m_and_n(soft):
     text = result.summary() + result.validate(soft).table()
     assert "µm" in text
     assert not any(unit in text for unit in ("mdeg", "N m", "rad", "per turn"))
+
+
+@pytest.mark.parametrize("prismatic", [(), ("joint",)])
+def test_a_saved_model_is_read_as_it_was_fitted(rippled, prismatic):
+    fitted = TorsionIdentification().fit(rippled, prismatic=prismatic)
+    read = TorsionModels.of_document(fitted.document())
+    assert (read.joint_names, read.cutoff) == (fitted.joint_names, fitted.cutoff)
+    (model,) = read.joints.values()
+    saved = fitted.joints["joint"]
+    assert (model.name, model.fastest, model.zero) == (saved.name, saved.fastest, saved.zero)
+    assert model.display_unit == saved.display_unit
+    assert [ripple[:3] for ripple in map(astuple, model.ripples)] == [r[:3] for r in map(astuple, saved.ripples)]
+    np.testing.assert_allclose(read.predict(rippled), fitted.predict(rippled), rtol=0, atol=1e-12)

@@ -14,6 +14,7 @@ from dynid_ros.identification.links.friction_choice import (
     FrictionChoice,
     FrictionMenu,
     choose_friction,
+    falling_joints,
     friction_menus,
 )
 from dynid_ros.identification.links.link_identification import LinkIdentification
@@ -200,3 +201,13 @@ def test_next_to_no_friction_does_not_fall():
     drive = Drive(coulomb=0.0, viscous=0.0)
     found = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive, noise=1.0))
     assert not any("falls with speed" in remark for remark in found.remarks)
+
+
+def test_torque_falls_with_speed_also_where_no_dry_friction_is_modelled():
+    robot = wrong(chain())
+    drive = Drive(coulomb=0.0, viscous=np.array([1.0, -0.5, 1.0]))
+    equations = LinkEquations(SIGNALS, runs(chain(), drive, noise=0.05))
+    columns = LinkColumns(robot, [(JointFriction(coulomb=False),)] * 3)
+    problem = WeightedProblem(equations.factors(columns), columns.chosen(columns.first))
+    falling, _ = falling_joints(columns, problem, equations.motion, robot.parameters)
+    assert falling == (robot.joint_names[1],)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout
+from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal, output_error
 from dynid_ros.identification.servo.servo_runs import JointColumns, ServoRun
 from dynid_ros.recording.series import CommandPath
 from dynid_ros.signals import Motion
@@ -85,3 +85,39 @@ def test_derivatives_are_those_of_the_prediction():
     ]
     np.testing.assert_allclose(normal.matrices.sum(axis=0), np.array(columns) @ np.array(columns).T, rtol=1e-6)
     assert normal.counts.sum() == len(run.time)
+
+
+class LinearLoops:
+    """Joints whose positions are linear in their parameters.
+
+    Args:
+        columns: derivatives (N, p) of each joint's positions.
+        positions: (N,) of each joint.
+    """
+
+    def __init__(self, columns, positions):
+        self.columns = columns
+        self.positions = positions
+
+    def normals(self, values, steps):
+        found = []
+        for A, y, x in zip(self.columns, self.positions, values, strict=True):
+            residual = y - A @ x
+            squares = np.array([residual @ residual])
+            found.append(Normal((A.T @ A)[None], (A.T @ residual)[None], squares, np.array([len(y)])))
+        return found
+
+
+def test_nearly_parallel_columns_are_told_apart_as_far_as_noise_allows():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 5))
+    A[:, 4] = A[:, 3] + 4e-3 * A[:, 4]
+    truth = np.array([1.0, 2.0, 0.5, 30.0, -20.0])
+    noise = 1e-3 * rng.standard_normal(400)
+    columns = [A, A[:, :4]]
+    loops = LinearLoops(columns, [A @ truth + noise, A[:, :4] @ truth[:4] + noise])
+    values, _ = output_error(loops, [np.zeros(5), np.zeros(4)], [np.zeros(5), np.zeros(4)])
+    for of, found, position in zip(columns, values, loops.positions, strict=True):
+        exact = np.linalg.lstsq(of, position, rcond=None)[0]
+        errors = 1e-3 * np.sqrt(np.diag(np.linalg.inv(of.T @ of)))
+        assert (np.abs(found - exact) < 0.05 * errors).all()
