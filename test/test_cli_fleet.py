@@ -88,6 +88,8 @@ def test_a_missing_recording_does_not_hinder_the_others_and_what_is_done_is_not_
     lines = Path("out/table.csv").read_text().splitlines()
     assert lines[0] == "arm,run,identification,parameter,value,standard_error,z,outlier"
     assert lines[1].startswith("one,2026-01-01,links,base ")
+    done = "out/one/2026-01-01/experiment.yaml"
+    assert "files are the same" in run(capsys, "run", done, "--check")[1]
     # the recording comes, another one changes
     record(folder, "none.npz")
     record(folder, "run_2.npz", seed=7)

@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from dynid_ros.commands import identify
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_output, add_scheduler, scheduler_cluster
+from dynid_ros.commands.run import given_options
 from dynid_ros.errors import FleetError
 from dynid_ros.executors import Processes
 from dynid_ros.files import input_paths, locked_folder, protected, writable_folder
@@ -44,11 +46,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=partial(_fleet, _Options(type(parser))))
 
 
-def _fleet(parse: Callable[..., argparse.Namespace], options: argparse.Namespace) -> Answer:
+def _fleet(parse: "_Options", options: argparse.Namespace) -> Answer:
     if options.workers < 0:
         raise FleetError(f"--workers is {options.workers}; expected zero or more")
     output = options.output.absolute()
-    jobs = read_fleet(options.fleet, output, parse)
+    jobs = [replace(job, given=parse.given(job)) for job in read_fleet(options.fleet, output, parse)]
     inputs = {path for job in jobs for path in input_paths(vars(job.options))}
     with protected(inputs):
         writable_folder(output, *FLEET_FILES)
@@ -93,6 +95,10 @@ class _Options:
             name = unknown[0].lstrip("-").partition("=")[0].replace("-", "_")
             raise FleetError(f"unknown key '{name}'; expected recordings, or an option of `dynid identify {kind}`")
         return options
+
+    def given(self, job: FleetJob) -> dict[str, Any]:
+        """Return the options of a job that differ from their defaults."""
+        return given_options(self._parser(job.kind), job.options)
 
     def _parser(self, kind: str) -> Any:
         kinds = [name for name, known in KINDS.items() if known.purpose]

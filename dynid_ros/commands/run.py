@@ -12,8 +12,16 @@ from typing import Any
 
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import add_output, option_words
-from dynid_ros.files import input_paths
-from dynid_ros.jobs.run_file import RUN_FILE, RunFile, RunFileError, digest_of, digests, first_difference, read_run_file
+from dynid_ros.jobs.run_file import (
+    RUN_FILE,
+    RunFile,
+    RunFileError,
+    digest_of,
+    digests,
+    first_difference,
+    read_run_file,
+    write_run_file,
+)
 from dynid_ros.jobs.screen import Screen
 
 NOT_RECORDED = ("help", "json", "verbose", "parameters")
@@ -84,27 +92,23 @@ def save_run_file(make: MakeParser, command: str, options: argparse.Namespace, a
     Returns:
         The file; None: the command writes no results, or another file has this name, which stderr says.
     """
-    output = getattr(options, "output", None)
-    if output is None or not answer.files or command.split(maxsplit=1)[0] not in RECORDED_COMMANDS:
+    writes_results = command.partition(" ")[0] in RECORDED_COMMANDS and bool(answer.files)
+    if not writes_results or getattr(options, "output", None) is None:
         return None
-    path = output / RUN_FILE if output.is_dir() else output.with_name(f"{output.stem}.{RUN_FILE}")
-    given = {
-        action.dest: _plain(value)
-        for action in _parser(make, command)._actions
-        if action.dest not in NOT_RECORDED and (value := getattr(options, action.dest)) != action.default
-    }
-    described = RunFile(
-        command=command,
-        options=given,
-        folder=Path(os.path.relpath(Path.cwd(), path.parent)),
-        inputs=digests(input_paths(vars(options))),
-        results=digests(answer.files.values()),
-    )
     try:
-        return described.save(path)
+        return write_run_file(command, given_options(_parser(make, command), options), answer.files.values())
     except RunFileError as error:
         print(f"dynid: no run file was written: {error}", file=sys.stderr)
         return None
+
+
+def given_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of options that change a result and differ from their defaults."""
+    return {
+        action.dest: value
+        for action in parser._actions
+        if action.dest not in NOT_RECORDED and (value := getattr(options, action.dest)) != action.default
+    }
 
 
 def _parser(make: MakeParser, command: str) -> Any:
@@ -130,13 +134,6 @@ def _words(make: MakeParser, described: RunFile, path: Path) -> list[str]:
         return [word for name, value in given.items() for word in option_words(actions[name], value)]
     except (KeyError, ValueError) as error:
         raise RunFileError(f"{path}: unknown command or option {error}; run the command again by hand") from error
-
-
-def _plain(value: object) -> Any:
-    """Return a value of an option as plain data for YAML."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import datetime
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,14 @@ class FleetJob:
         run: date or name of the run, as written; empty if the arm has one run.
         kind: kind of identification.
         options: options of `dynid identify`, with its command.
+        given: the options that differ from their defaults.
     """
 
     arm: str
     run: str
     kind: str
     options: argparse.Namespace
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -21,6 +21,7 @@ from dynid_ros.executors import Calls
 from dynid_ros.files import input_paths, read_yaml, write_atomically
 from dynid_ros.fleet.fleet_file import JOB_FILE, FleetJob
 from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.jobs.run_file import RUN_FILE, RunFile, digests, plain_values
 from dynid_ros.jobs.screen import progress
 
 MAX_FILE_BYTES = 1_000_000
@@ -118,6 +119,7 @@ def do_job(job: FleetJob, inputs: str) -> JobOutcome:
         outcome = JobOutcome(job, "", tuple(document.get("missing", ())), tuple(document.get("warnings", ())))
         record = {"inputs": inputs, "missing": [*outcome.missing], "warnings": [*outcome.warnings]}
         write_atomically(new / JOB_FILE, yaml.safe_dump(record, sort_keys=False, allow_unicode=True))
+        _run_file(job, new, answer.files.values()).save(new / RUN_FILE)
         try:
             _replace(new, final)
         except OSError as error:
@@ -125,6 +127,13 @@ def do_job(job: FleetJob, inputs: str) -> JobOutcome:
         return outcome
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+def _run_file(job: FleetJob, new: Path, files: Iterable[Path]) -> RunFile:
+    """Return the run file of a job whose files are in a temporary folder; the paths of a fleet are absolute."""
+    results = {str(job.folder / Path(name).relative_to(new)): digest for name, digest in digests(files).items()}
+    inputs = digests(input_paths(vars(job.options)))
+    return RunFile(f"identify {job.kind}", plain_values(job.given), Path(), inputs, results)
 
 
 def _replace(new: Path, final: Path) -> None:

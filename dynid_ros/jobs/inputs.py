@@ -30,6 +30,16 @@ from dynid_ros.recording.effort import EffortConvention, at_delay
 
 DRIVE_GAINS = ("stiffness", "damping")
 
+ROBOT_OPTIONS = {
+    "base_link": "base",
+    "tip_link": "tip",
+    "srdf_file": "srdf",
+    "group": "group",
+    "held_joints": "hold",
+    "gravity": "gravity",
+    "payload": "payload",
+}
+"""Options that describe the arm by the parameters of nodes that do."""
 EVERY_NODE = "/**"
 NODE_PARAMETERS = "ros__parameters"
 PARAMETER_FILE_HEAD = "# Parameters of this arm for the launch files of dynid_ros (params_file), written by dynid\n"
@@ -243,16 +253,8 @@ def _number(text: str, what: str) -> float:
 
 def robot_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of the nodes that describe the arm as the options of a command do; None: not given."""
-    held = ",".join(options.hold)
-    return {
-        "base_link": options.base,
-        "tip_link": options.tip,
-        "srdf_file": options.srdf,
-        "group": options.group,
-        "held_joints": held or None,
-        "gravity": options.gravity,
-        "payload": list(options.payload) or None,
-    }
+    values = {name: getattr(options, option) for name, option in ROBOT_OPTIONS.items()}
+    return values | {"held_joints": ",".join(options.hold) or None, "payload": list(options.payload) or None}
 
 
 def update_parameter_file(path: Path, values: Mapping[str, Any], section: str = EVERY_NODE) -> Path:

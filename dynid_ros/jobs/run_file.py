@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -13,7 +14,7 @@ import yaml
 
 from dynid_ros import __version__
 from dynid_ros.errors import DynidError
-from dynid_ros.files import MEGABYTE, read_yaml, write_atomically
+from dynid_ros.files import MEGABYTE, input_paths, read_yaml, write_atomically
 
 RUN_FILE = "experiment.yaml"
 RUN_FORMAT = "dynid-experiment/1"
@@ -86,6 +87,24 @@ class RunFile:
                 )
 
 
+def write_run_file(command: str, options: Mapping[str, Any], results: Iterable[Path]) -> Path:
+    """Write the run file beside the results of a command: in the folder `output`, or beside a file of that name.
+
+    Args:
+        command: words of the command, such as "identify links".
+        options: values that were given, by the name of the option; paths are relative to the working directory.
+        results: written files.
+
+    Raises:
+        RunFileError: another file has the name of the run file.
+    """
+    output = Path(options["output"])
+    path = output / RUN_FILE if output.is_dir() else output.with_name(f"{output.stem}.{RUN_FILE}")
+    folder = Path(os.path.relpath(Path.cwd(), path.parent))
+    inputs = digests(input_paths(options))
+    return RunFile(command, plain_values(options), folder, inputs, digests(results)).save(path)
+
+
 def read_run_file(path: Path) -> RunFile:
     """Read a run file.
 
@@ -114,6 +133,15 @@ def read_run_file(path: Path) -> RunFile:
         results={str(name): digest for name, digest in content["results"].items()},
         version=content["version"],
     )
+
+
+def plain_values(value: Any) -> Any:
+    """Return values of options as plain data for YAML."""
+    if isinstance(value, Mapping):
+        return {name: plain_values(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(entry) for entry in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def digests(paths: Iterable[Path]) -> dict[str, str]:

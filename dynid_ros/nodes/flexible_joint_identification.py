@@ -7,6 +7,7 @@
 from typing import Any
 
 from dynid_ros.jobs.flexible_joints import choose_run, marker_links
+from dynid_ros.jobs.run import IdentificationRun
 from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
@@ -43,6 +44,12 @@ class FlexibleJointIdentificationNode(IdentificationNode):
         markers = marker_links([marker for marker in self.settings.markers if marker])
         self.kind, estimator = choose_run(self.robot, self._values(), markers=markers)
         return estimator
+
+    def _more_options(self, job: IdentificationRun) -> dict[str, Any]:
+        """Return the cameras, which the node uses without an option where no link positions are recorded."""
+        if not getattr(job.result, "cameras", ()):
+            return {}
+        return {"mocap": True, "markers": [marker for marker in self.settings.markers if marker]}
 
 
 def main() -> None:

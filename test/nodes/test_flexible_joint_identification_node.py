@@ -9,6 +9,7 @@ rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
 from bag_files import START, joint_state, write_bag  # noqa: E402
+from command_line import run  # noqa: E402
 from helpers.identification_bench import IdentificationBench  # noqa: E402
 
 from dynid_ros.demo.flexible_act import START_POSE as POSE  # noqa: E402
@@ -66,22 +67,28 @@ def as_bag(path, true):
     return write_bag(path, messages())
 
 
-def test_springs_from_the_links_of_another_topic(start, tmp_path):
+def test_springs_from_the_links_of_another_topic(start, tmp_path, capsys):
     bench = start(recording=as_bag(tmp_path / "bag", recording()), link_states_topic="/link_states")
     response = bench.identify()
     assert response.success, response.message
     found = bench.result()["flexible_joints"]["joint_1"]
     assert found["stiffness"] == pytest.approx(STIFFNESS, rel=0.02)
     assert found["motor_inertia"] == pytest.approx(MOTOR_INERTIA, rel=0.1)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "experiment.yaml",
+        "identified.yaml",
+        "report.html",
+    ]
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
-def test_torsion_alone(start, tmp_path):
+def test_torsion_alone(start, tmp_path, capsys):
     bag = as_bag(tmp_path / "bag", recording())
     bench = start(recording=bag, link_states_topic="/link_states", torsion=True)
     response = bench.identify()
     assert response.success, response.message
     assert "stiffness" in bench.result()["torsion"]["joint_1"]
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
 def test_repetitions_are_recordings_of_their_own(start, tmp_path):

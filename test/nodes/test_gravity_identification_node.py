@@ -4,6 +4,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
+from command_line import run  # noqa: E402
 from gravity_experiment import planned_recording  # noqa: E402
 from helpers.identification_bench import IdentificationBench  # noqa: E402
 
@@ -34,7 +35,7 @@ def fixture_start(tmp_path, keep):
     return start
 
 
-def test_result_is_latched_and_written(start, bag, tmp_path):
+def test_result_is_latched_and_written(start, bag, tmp_path, capsys):
     bench = start(recording=bag)
     response = bench.identify()
     assert response.success, response.message
@@ -42,6 +43,7 @@ def test_result_is_latched_and_written(start, bag, tmp_path):
     assert bench.result()["gravity"]["joint_2"]["observable"]
     assert (tmp_path / "out" / "identified.yaml").exists()
     assert (tmp_path / "out" / "report.html").exists()
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
 def test_joints_that_never_turned_are_no_success(start, tmp_path):

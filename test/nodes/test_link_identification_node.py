@@ -7,6 +7,7 @@ rclpy = pytest.importorskip("rclpy")
 import link_experiment as known  # noqa: E402
 import numpy as np  # noqa: E402
 import planar_arm  # noqa: E402
+from command_line import run  # noqa: E402
 from helpers.identification_bench import IdentificationBench  # noqa: E402
 from pinocchio_arm import PinocchioArm  # noqa: E402
 
@@ -45,7 +46,7 @@ def fixture_start(tmp_path, keep):
     return start
 
 
-def test_result_is_latched_and_written(start, bags, tmp_path):
+def test_result_is_latched_and_written(start, bags, tmp_path, capsys):
     bench = start(recording=bags[0], validation_recording=bags[1])
     response = bench.identify()
     assert response.success, response.message
@@ -58,8 +59,14 @@ def test_result_is_latched_and_written(start, bags, tmp_path):
     assert (document["warnings"], document["missing"]) == (0, [])
     assert document["source"]["recordings"] == [str(bags[0])]
     assert document["source"]["settings"]["prior_weight"] == 1.0
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
     assert document["friction"]["joint_2"]["coulomb"] == pytest.approx(known.COULOMB, rel=0.1)
-    assert sorted(path.name for path in out.iterdir()) == ["identified.urdf", "identified.yaml", "report.html"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "experiment.yaml",
+        "identified.urdf",
+        "identified.yaml",
+        "report.html",
+    ]
     arm = PinocchioArm((out / "identified.urdf").read_text(), ROBOT.joint_names, ROBOT.gravity)
     q, qd, qdd = np.random.default_rng(2).uniform(-1, 1, (3, 100, 3))
     found = np.array([arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)])
@@ -78,7 +85,11 @@ def test_a_recording_that_is_too_short_is_no_success(start, tmp_path):
     document = bench.result()
     assert "links" not in document
     assert any("base parameters are not determined" in one for one in document["missing"])
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["identified.yaml", "report.html"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "experiment.yaml",
+        "identified.yaml",
+        "report.html",
+    ]
 
 
 def test_recordings_are_chosen_while_the_node_runs(start, bags):

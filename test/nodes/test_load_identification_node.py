@@ -10,6 +10,7 @@ rclpy = pytest.importorskip("rclpy")
 
 import weighed_loads as known  # noqa: E402
 import wrench_experiments  # noqa: E402
+from command_line import run  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
 from helpers.identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
@@ -93,7 +94,7 @@ def fixture_start(tmp_path, files, monkeypatch, keep):
     return start
 
 
-def test_a_recording_is_weighed_and_told(start, files, tmp_path):
+def test_a_recording_is_weighed_and_told(start, files, tmp_path, capsys):
     bench = start(recording=files.loaded)
     response = bench.identify()
     assert response.success, response.message
@@ -108,6 +109,7 @@ def test_a_recording_is_weighed_and_told(start, files, tmp_path):
     inertia = [getattr(told.inertia, name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
     assert inertia == pytest.approx(document["load"]["inertia"])
     assert (tmp_path / "out" / "drivers" / "ur.script").exists()
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
 def test_rests_tell_no_inertia(start, files):
@@ -134,7 +136,7 @@ def test_what_is_not_decided_is_not_told(start, files):
     assert bench.node.load.mass is None
 
 
-def test_recordings_are_chosen_while_the_node_runs(start, files):
+def test_recordings_are_chosen_while_the_node_runs(start, files, tmp_path, capsys):
     bench = start(model_file="''")
     assert "No recording" in bench.identify().message
     bench.set_parameters(recording=str(files.loaded))
@@ -145,6 +147,7 @@ def test_recordings_are_chosen_while_the_node_runs(start, files):
     response = bench.identify()
     assert response.success, response.message
     assert bench.result()["load"]["mass"] == pytest.approx(MASS, rel=0.03)
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
 def test_a_wrist_sensor_needs_no_model_nor_convention(start, tmp_path):

@@ -4,6 +4,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy")
 
+from command_line import run  # noqa: E402
 from helpers.identification_bench import IdentificationBench  # noqa: E402
 from mit_arms import TWO, recorded, two  # noqa: E402
 from servo_arms import ONE, motion, one, record  # noqa: E402
@@ -13,7 +14,7 @@ from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: 
 from dynid_ros.nodes.servo_identification import ServoIdentificationNode  # noqa: E402
 
 
-def test_without_and_with_a_mass(tmp_path, keep):
+def test_without_and_with_a_mass(tmp_path, keep, capsys):
     arm = one(seed=8)
     told = motion(arm, 6.0, 50.0)
     plain, loaded = tmp_path / "plain.npz", tmp_path / "loaded.npz"
@@ -32,9 +33,10 @@ def test_without_and_with_a_mass(tmp_path, keep):
     found = bench.result()["servos"]["lift"]
     assert found["in_torque"]["gain"] > 10
     assert found == load_identified(tmp_path / "out" / "identified.yaml")["servos"]["lift"]
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
-def test_links_of_drives_in_mit_mode(tmp_path, keep):
+def test_links_of_drives_in_mit_mode(tmp_path, keep, capsys):
     arm = two(seed=3)
     recording = tmp_path / "run.npz"
     recorded(arm, 12.0).write_npz(recording)
@@ -51,3 +53,4 @@ def test_links_of_drives_in_mit_mode(tmp_path, keep):
     friction = bench.result()["friction"]
     for name, viscous in zip(friction, arm.per_joint("viscous"), strict=True):
         assert friction[name]["viscous"] == pytest.approx(viscous, rel=0.05)
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]

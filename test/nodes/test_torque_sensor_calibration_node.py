@@ -8,6 +8,7 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 
 import torque_sensor_bench as bench  # noqa: E402
+from command_line import run  # noqa: E402
 from helpers.identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
@@ -49,7 +50,7 @@ def fixture_model(tmp_path, truth):
     return GravityIdentification(bench.aslant_robot()).fit_samples(samples).save(tmp_path / "gravity.yaml")
 
 
-def test_calibration_with_a_mass(start, tmp_path, truth):
+def test_calibration_with_a_mass(start, tmp_path, truth, capsys):
     rng = np.random.default_rng(2)
     for name, loaded in (("plain", False), ("loaded", True)):
         bench.recording(truth, rng, loaded=loaded).write_npz(tmp_path / f"{name}.npz")
@@ -72,6 +73,7 @@ def test_calibration_with_a_mass(start, tmp_path, truth):
     gains = [found[joint]["gain"] for joint in bench.aslant_robot().joint_names]
     np.testing.assert_allclose(gains, truth.gain, rtol=0.02)
     assert (tmp_path / "out" / "report.html").exists()
+    assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
 def test_watch_raises_an_alarm_and_accepts(start, truth, model):

@@ -19,7 +19,7 @@ from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError, IdentificationError
-from dynid_ros.identification.servo.command_delay import with_estimated_delay
+from dynid_ros.identification.servo.command_delay import estimate_command_delay
 from dynid_ros.jobs.kinds import FITTED, KINDS
 from dynid_ros.jobs.run import IdentificationRun, run
 from dynid_ros.jobs.screen import MAX_REMARKS
@@ -27,10 +27,11 @@ from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, read_values, setting_arguments
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
 from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS, robot_model
+from dynid_ros.nodes.shared.run_options import READ_TOPICS, write_node_run
 from dynid_ros.nodes.shared.topics import LATCHED, brief_yaml
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
-from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
+from dynid_ros.recording.effort import IMPEDANCE, EffortConvention, at_delay
 
 RECORDING_PARAMETERS = (
     NodeParameter(
@@ -70,8 +71,6 @@ EFFORT_PARAMETERS = (
 )
 
 
-READ_TOPICS = ("joint_states_topic", "torque_topic", "command_topic", "link_states_topic")
-"""Topics of a bag, where a node has such a parameter."""
 PROGRESS_PERIOD_S = 1.0
 """Time between two messages on `~/state` and `~/progress` during an identification."""
 
@@ -127,7 +126,9 @@ class IdentificationNode(Node):
         self.convention = self._convention()
         self.robot = robot_model(self, self.settings)
         self.kind = kind
+        self._command = kind
         self.estimator = self._estimator()
+        self._table = tuple(parameters)
         self._adjustable = [parameter for parameter in parameters if parameter.adjustable]
         self.bag = ""
         self._outcome: tuple[bytes, str] = (OK, "no identification yet")
@@ -255,16 +256,40 @@ class IdentificationNode(Node):
         for role in KINDS[self.kind].roles:
             if role.name != FITTED.name:
                 paths[role.name] = list(filter(None, [getattr(chosen, role.parameter)]))
-        recordings = {role: self._with_delay([self._read(path) for path in some]) for role, some in paths.items()}
-        return run(self.kind, self.estimator, recordings, self.settings.output)
-
-    def _with_delay(self, recordings: list[Recording]) -> list[Recording]:
-        """Estimate the delay of commands where torques depend on it; poses do without."""
+        recordings = self._with_delay({role: [self._read(path) for path in some] for role, some in paths.items()})
+        job = run(self.kind, self.estimator, recordings, self.settings.output)
         try:
-            return with_estimated_delay(recordings, self.robot)
-        except IdentificationError as error:
+            write_node_run(
+                self._command,
+                self._table,
+                self.settings,
+                urdf=str(self.robot.urdf),
+                recordings=paths,
+                results=job.files.values(),
+                more=self._more_options(job),
+            )
+        except DynidError as error:  # the results are written
+            self.get_logger().warning(f"no run file was written: {error}")
+        return job
+
+    def _more_options(self, job: IdentificationRun) -> dict[str, Any]:  # noqa: ARG002 - for nodes with further options
+        """Return further options of `dynid identify` that repeat the run."""
+        return {}
+
+    def _with_delay(self, recordings: dict[str, list[Recording]]) -> dict[str, list[Recording]]:
+        """Return the recordings with the delay of the commands, estimated in the fitted ones if it is unknown."""
+        unknown = next((some for some in recordings.values() if any(part.delay_is_unknown for part in some)), None)
+        if unknown is None:
+            return recordings
+        try:
+            delay = estimate_command_delay([part.select(self.robot.joint_names) for part in unknown], self.robot)
+        except IdentificationError as error:  # poses need no delay
             self.get_logger().warning(str(error))
             return recordings
+        return {
+            role: [at_delay(part, delay) if part.delay_is_unknown else part for part in some]
+            for role, some in recordings.items()
+        }
 
     def _fitted(self, chosen: SimpleNamespace) -> list[str]:
         """Return the recordings to fit: the chosen ones, or the recorder's last bag."""
