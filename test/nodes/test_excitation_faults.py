@@ -450,6 +450,25 @@ def test_a_stop_of_an_arm_at_rest_replaces_what_the_controller_has(bench):
     assert bench.state == "idle"
 
 
+def test_repeated_stops_hold_a_sagging_arm_at_the_first_pose(bench):
+    bench = bench()
+    robot = bench.robot
+
+    def sag(message):
+        message.position = [position - 0.01 for position in message.position]
+
+    robot.spoil = sag
+    wait(lambda: bench.node.arm.doubt == "")
+    for _ in range(3):
+        assert "the controller was told to hold it there" in bench.call("stop").message
+    np.testing.assert_allclose(robot.state[0], np.array(START) - 0.01, atol=1e-6)
+    robot.state[0] += 0.2  # another node moves the arm
+    robot.spline = None
+    time.sleep(0.2)
+    bench.call("stop")
+    np.testing.assert_allclose(robot.state[0], np.array(START) + 0.18, atol=1e-6)
+
+
 def test_an_arm_at_rest_is_left_to_another_node_that_commands_it(bench):
     bench = bench()
     robot = bench.robot

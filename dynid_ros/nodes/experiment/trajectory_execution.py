@@ -36,6 +36,8 @@ STREAM_DETECTION_S = 0.3
 MIN_STREAMED_COMMANDS = 3
 MAX_CLOCK_DIFFERENCE_S = 0.1
 """Largest difference between stamps of joint states and this computer's clock for pieces with stamps."""
+MAX_SAG = 0.05
+"""Largest distance, rad (m), by which a position controller lets the arm sag below the pose that it is to hold."""
 REQUESTED = "on request"
 
 
@@ -90,6 +92,7 @@ class Arm:
         self._topic, self.action = interface(node, settings.command_topic, self._interface, settings.action_name)
         self._commands = self._topic
         self._taken = False
+        self._held: NDArray | None = None
 
     def adjust(self, settings: SimpleNamespace) -> None:
         """Change the thresholds at which a motion is stopped, also of a running motion; see `design.THRESHOLDS`.
@@ -253,8 +256,13 @@ class Arm:
         return f"{state}, and the controller was told to hold it there"
 
     def _publish_standstill(self, position: NDArray) -> Trajectory:
-        """Send the positions (n,) as a motion that rests there, and return it."""
-        resting = standstill(self._limits, position, MAX_REST_SPEED)
+        """Send a rest at the pose that the arm was told to hold, otherwise at its positions (n,), and return it.
+
+        A soft controller lets the arm sag, so each rest at the measured positions would lower it further.
+        """
+        if self._held is None:
+            self._held = position
+        resting = standstill(self._limits, self._held, MAX_REST_SPEED)
         self._commands.publish(trajectory_message(resting, self._controller_joints, 0.0))
         return resting
 
@@ -392,6 +400,7 @@ class Arm:
             stopped = self.stopping
             self.stopping = False
             self._motion = None
+            self._held = motion.trajectory.position[-1]
             self._release_soon()
             self._on_rest(stopped)
         elif self.stopping:
@@ -423,6 +432,8 @@ class Arm:
 
     def _check_state(self, position: NDArray, message: JointState) -> None:
         """Compare a joint state with the motion; raise a `DynidError` if the arm does not follow or strains."""
+        if self._motion is None and self._held is not None and np.abs(position - self._held).max() > MAX_SAG:
+            self._held = None  # another node, or a hand, has moved the arm
         if self._motion is None or self.stopping:
             return
         self._motion.check(position, self._time.now())
@@ -431,6 +442,7 @@ class Arm:
     def _follow(self, motion: Trajectory, start: float) -> None:
         """Supervise the arm along `motion`, which the controller has from `start`, s, on."""
         self._pieces = None
+        self._held = None
         self._watched_from = time.monotonic() + max(start - self._time.now(), 0.0)
         self._motion = MotionInProgress(motion, start, self._tracking_error_limit, self.states.stale_after)
         self._efforts.forget()
