@@ -12,20 +12,21 @@ import pytest
 
 from dynid_ros.files.share import share_path
 
-PATIENCE = 180_000  # ms; the browser draws in software, beside all nodes
+PATIENCE = 420_000  # ms; the browser draws in software, beside all nodes
 WEBGL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 QUICK = "/**/excitation:\n  ros__parameters: {acceleration_limits: [2.0], steps: 3, dwell: 0.4, count: 6}\n"
 
 
 @contextmanager
-def running_guide(output, *options):
-    """Run `dynid guide` and give the address of its page."""
+def running_guide(output, *options, quick=True):
+    """Run `dynid guide` and give the address of its page; `quick`: with short motions."""
     output.mkdir(parents=True, exist_ok=True)
-    quick = output / "quick.yaml"
-    quick.write_text(QUICK)
     urdf = str(share_path("config/demo_arm.urdf"))
     command = [sys.executable, "-m", "dynid_ros", "guide", "--urdf", urdf, "--tip", "tool", "--no-browser"]
-    command += ["--port", "0", "--output", str(output), "--params-file", str(quick), *options]
+    command += ["--port", "0", "--output", str(output), *options]
+    if quick:
+        (output / "quick.yaml").write_text(QUICK)
+        command += ["--params-file", str(output / "quick.yaml")]
     with (output / "guide.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as guide:
         try:
             yield _address(output / "guide.log", guide)
