@@ -191,12 +191,19 @@ class PlannedMotion:
 class AddedTorques:
     """Torques that prepare a motion: of the plan, and of a hand that is about to begin one.
 
+    Args:
+        joints: limits of the joints, and factors on the torque.
+        feedback: the desired pose, which may be the plan; receives how far friction of moving joints is compensated.
+        motion: velocities of the joints and delay of the loop.
+
     Attributes:
         plan: planned motion.
     """
 
-    def __init__(self, joints: JointSettings) -> None:
+    def __init__(self, joints: JointSettings, feedback: JointFeedback, motion: JointMotion) -> None:
         self.plan = PlannedMotion(joints)
+        self._feedback = feedback
+        self._motion = motion
         self._rest: RestFriction | None = None
 
     def planned(
@@ -204,10 +211,7 @@ class AddedTorques:
         time: float,
         position: Sequence[float],
         gravity: Sequence[float],
-        gravity_model: Callable[..., Sequence[float]] | None,
-        *,
-        feedback: JointFeedback,
-        motion: JointMotion,
+        motion_torque: PlannedTorque | None,
     ) -> list[float]:
         """Return the torque (n,) of the planned motion, N m (N).
 
@@ -215,25 +219,20 @@ class AddedTorques:
             time: s of the steady clock.
             position: (n,) rad (m).
             gravity: (n,) gravity torque, N m (N).
-            gravity_model: gravity torque in force, which may know the torque of motions; None: no motion is added.
-            feedback: the desired pose, which may be the plan.
-            motion: delay of the loop.
+            motion_torque: torque of motions with the load in force; None: unknown, or no motion may be added.
         """
         if self.plan.is_setpoint:
-            self.plan.report(time, feedback.desired, feedback.speed, [0.0] * len(gravity))
-        motion_torque = getattr(gravity_model, "motion", None)
-        return self.plan.torque(time, position, gravity, motion_torque, motion.command_delay)
+            self.plan.report(time, self._feedback.desired, self._feedback.speed, [0.0] * len(gravity))
+        return self.plan.torque(time, position, gravity, motion_torque, self._motion.command_delay)
 
     def at_rest(
         self,
         time: float,
         position: Sequence[float],
         gravity: Sequence[float],
-        gravity_model: Callable[..., Sequence[float]] | None,
+        payload_torque: Callable[[Sequence[float]], Sequence[float]] | None,
         joints: JointSettings,
         *,
-        feedback: JointFeedback,
-        motion: JointMotion,
         active: bool,
     ) -> list[float]:
         """Return the torque (n,) against friction of joints at rest, N m (N).
@@ -242,32 +241,30 @@ class AddedTorques:
             time: s of the steady clock.
             position: (n,) rad (m).
             gravity: (n,) gravity torque, which loads the gears, N m (N).
-            gravity_model: gravity torque in force, which may know a payload that can be removed.
+            payload_torque: gravity torque of a load that may be put down, from positions (n,); None: no such load.
             joints: settings in force.
-            feedback: receives how far friction of moving joints is compensated.
-            motion: velocities of the joints and delay of the loop.
             active: whether the torque may act; otherwise it begins anew later.
         """
         friction = joints.feedback.rest
         if friction is None or not active:
             self._rest = None
-            feedback.trust = [1.0] * len(position)
+            self._feedback.trust = [1.0] * len(position)
             return [0.0] * len(position)
         if self._rest is None:
             self._rest = RestFriction(len(position))
         brake = joints.brake
         still = [0.0] * len(position)
-        payload = getattr(gravity_model, "payload_torque", None)
+        velocity = self._motion.velocity
         torque = self._rest.torque(
             time,
             position,
-            motion.velocity,
-            friction.levels(motion.velocity, gravity),
+            velocity,
+            friction.levels(velocity, gravity),
             rates=joints.rate,
-            damping=[math.inf] * len(position) if brake is None else brake.damping(motion.delay),
-            planned=feedback.speed if joints.feedback.holds else still,
+            damping=[math.inf] * len(position) if brake is None else brake.damping(self._motion.delay),
+            planned=self._feedback.speed if joints.feedback.holds else still,
             friction_velocity=joints.feedback.friction_velocity,
-            payload=payload(position) if payload else still,
+            payload=payload_torque(position) if payload_torque else still,
         )
-        feedback.trust = self._rest.trust
+        self._feedback.trust = self._rest.trust
         return torque

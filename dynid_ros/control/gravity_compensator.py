@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dynid_ros.control.added_torques import AddedTorques
 from dynid_ros.control.compensator_settings import JointSettings, Timing
 from dynid_ros.control.descent import LOAD_CHANGE_S, ArmHold, Descent, TorqueRamp
+from dynid_ros.control.gravity_feedforward import LoadedGravity
 from dynid_ros.control.joint_feedback import JointFeedback
 from dynid_ros.control.joint_states import JointMotion, JointStateCheck
 from dynid_ros.control.motion_watch import BACK_PACE, MIN_BACK_SCALE, MotionWatch, Verdict, explain, pushes
@@ -65,10 +66,10 @@ class GravityCompensator:
         self.limited: tuple[str, ...] = ()
         self.joints = joints
         self.motion = JointMotion(len(joints.names))
-        self._added = AddedTorques(joints)
+        self._feedback = JointFeedback()
+        self._added = AddedTorques(joints, self._feedback, self.motion)
         self.plan = self._added.plan
         self._gravity = gravity
-        self._feedback = JointFeedback()
         self._timing = timing
         self._ramp = TorqueRamp(len(joints.names))
         self._held: list[float] | None = None  # torque that fades out independently of the pose
@@ -340,15 +341,14 @@ class GravityCompensator:
         if not all(map(math.isfinite, gravity)):
             self.fault(time, f"gravity torque {list(gravity)} is not finite at position {list(position)}")
             return self._fade(time)
-        model = self._gravity if self._enabled else None
-        planned = self._added.planned(time, position, gravity, model, feedback=self._feedback, motion=self.motion)
+        model = self._gravity if self._enabled and isinstance(self._gravity, LoadedGravity) else None
+        planned = self._added.planned(time, position, gravity, model.motion if model else None)
         if self.plan.moves:
             self._watch.end()
         self._look_at_motion(time)
         is_calm = self.state is State.ACTIVE and not self._watch.is_on
-        rest = self._added.at_rest(
-            time, position, gravity, model, self.joints, feedback=self._feedback, motion=self.motion, active=is_calm
-        )
+        payload_torque = model.payload_torque if model else None
+        rest = self._added.at_rest(time, position, gravity, payload_torque, self.joints, active=is_calm)
         target, self.limited = self.joints.clipped(gravity, feedback, planned, rest)
         return self._step(time, target)
 
