@@ -5,14 +5,13 @@ An example is the cost of simulated links with dry friction, which is uneven bec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.errors import IdentificationError
 from dynid_ros.progress import advance
 
 State = TypeVar("State")
@@ -35,7 +34,7 @@ class Minimum(Generic[State]):
 
     Attributes:
         values: Parameters (p,) with the smallest cost found.
-        state: State that `evaluate` returned for these parameters.
+        state: State of the evaluation at these parameters.
         iterations: Number of steps taken.
         gain: Decrease of the cost.
     """
@@ -46,30 +45,67 @@ class Minimum(Generic[State]):
     gain: float
 
 
+class Trial(NamedTuple):
+    """Parameters (p,) whose cost a search needs next, and the finished part of the search, 0 to 1."""
+
+    values: NDArray
+    progress: float
+
+
+Search = Generator[Trial, tuple[State, float], Minimum[State]]
+"""Search that yields trials, receives the state and the cost of each, and returns its minimum."""
+
+
 def minimize(
+    searches: Sequence[Search[State]], evaluate: Callable[[Sequence[NDArray]], Sequence[tuple[State, float]]]
+) -> list[Minimum[State]]:
+    """Return the minima of independent searches whose trials are evaluated together.
+
+    Args:
+        searches: See `search`.
+        evaluate: Returns the state and the cost of parameters (p,) for each search, in order; a search that has ended
+            repeats its minimum, whose outcome is ignored. A cost that is not finite rejects the step.
+    """
+    minima: dict[int, Minimum[State]] = {}
+    trials = [Trial(np.empty(0), 0.0)] * len(searches)
+    outcomes: Sequence[tuple[State, float] | None] = [None] * len(searches)
+    while True:
+        for k, (steps, outcome) in enumerate(zip(searches, outcomes, strict=True)):
+            if k in minima:
+                continue
+            try:
+                trials[k] = next(steps) if outcome is None else steps.send(outcome)
+            except StopIteration as end:
+                minima[k] = end.value
+                trials[k] = Trial(end.value.values, 1.0)
+        if len(minima) == len(searches):
+            return [minima[k] for k in range(len(searches))]
+        advance(min(trial.progress for trial in trials))
+        outcomes = evaluate([trial.values for trial in trials])
+
+
+def search(
     start: NDArray,
     state: State,
     cost: float,
     *,
     lower: NDArray,
     tolerance: float,
-    evaluate: Callable[[NDArray], tuple[State, float]],
     normal_equations: Callable[[NDArray, State], tuple[NDArray, NDArray]],
     accept: Callable[[], None] = lambda: None,
-) -> Minimum[State]:
-    """Minimize a cost: half the sum of squared whitened residuals, which is a negative log-likelihood.
+) -> Search[State]:
+    """Search the minimum of a cost: a negative log-likelihood, as half the sum of squared whitened residuals is one.
 
     The search ends when the predicted decrease is small, no trial step that predicts more reduces the cost, gains stay
     small, or after `MAX_ITERATIONS` steps.
 
     Args:
         start: Parameters (p,).
-        state: State at the start, as `evaluate` returns it.
+        state: State at the start.
         cost: Cost at the start.
         lower: Lower bounds (p,) of the parameters.
         tolerance: Predicted decrease of the cost below which no step is tried. With a decrease of x, the minimum is the
             root of 2 x standard errors away.
-        evaluate: Returns state and cost at parameters; if it raises `IdentificationError`, the step is rejected.
         normal_equations: Returns the information matrix (p, p) and the negative gradient (p,) of the cost at parameters
             and state.
         accept: Called after each step that is taken.
@@ -96,7 +132,7 @@ def minimize(
         # The predicted decrease falls by about the same factor in each step, so its logarithm measures the progress
         # from the largest one (0) to the tolerance (1).
         log_range = np.log(largest_promise / tolerance)
-        advance(float(np.log(largest_promise / promise) / log_range) if log_range > 0.0 else 0.0)
+        progress = float(np.log(largest_promise / promise) / log_range) if log_range > 0.0 else 0.0
         growth = DAMPING_FACTOR
         while True:
             step = _step(scaled, scale, gradient, damping, at_bound)
@@ -104,10 +140,7 @@ def minimize(
             if gradient @ step < tolerance:
                 return Minimum(values, state, iteration, first_cost - cost)
             trial = np.maximum(values + step, lower)
-            try:
-                trial_state, trial_cost = evaluate(trial)
-            except IdentificationError:
-                trial_cost = np.inf
+            trial_state, trial_cost = yield Trial(trial, progress)
             if trial_cost < cost:
                 break
             damping *= growth

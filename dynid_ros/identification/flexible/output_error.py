@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.damped_least_squares import minimize
+from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.damped_least_squares import minimize, search
 from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.flexible.flexible_parameters import LINK_TERMS, Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms
@@ -323,10 +324,13 @@ class OutputError:
             arm, *by_run = np.split(parameters, cuts)
             return arm, by_run
 
-        def evaluate(parameters: NDArray) -> tuple[list[list[Channel]], float]:
-            arm, by_run = split(parameters)
-            trial = self._channels(arm, by_run)
-            return trial, self._cost(by_run, trial, weights)
+        def evaluate(trials: Sequence[NDArray]) -> list[tuple[list[list[Channel]], float]]:
+            arm, by_run = split(trials[0])
+            try:
+                trial = self._channels(arm, by_run)
+            except IdentificationError:
+                return [(channels, np.inf)]
+            return [(trial, self._cost(by_run, trial, weights))]
 
         for run in self.residuals:
             run.renew()
@@ -335,16 +339,16 @@ class OutputError:
             for run in self.residuals:
                 run.keep()
 
-        end = minimize(
+        steps = search(
             np.concatenate([values, *own]),
             channels,
             self._cost(own, channels, weights),
             lower=np.concatenate([self._least_values(values), *(run.least for run in self.residuals)]),
             tolerance=tolerance,
-            evaluate=evaluate,
             normal_equations=lambda parameters, state: self._normal(split(parameters)[1], state, weights),
             accept=keep,
         )
+        (end,) = minimize([steps], evaluate)
         return *split(end.values), end.state, end.iterations, end.gain
 
     def _least_values(self, values: NDArray) -> NDArray:

@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.damped_least_squares import minimize, search
 from dynid_ros.estimation.jackknife import N_TIME_BLOCKS
-from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.servo.servo_runs import ServoRun
-from dynid_ros.progress import advance
 
 DELAY = "delay"
 VISCOUS = "viscous"
@@ -43,6 +42,8 @@ Effects of links nearly cancel in a joint that no weight loads: a derivative tha
 """
 DELAY_DIFFERENCE_S = 1e-7
 """Change of the delay for its derivative, s."""
+MIN_RMS = 1e-12
+"""Smallest RMS residual of a likelihood, rad or m: simulated positions may agree exactly."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,19 @@ class Normal:
     counts: NDArray
 
     @property
-    def cost(self) -> float:
-        """Sum of squares."""
-        return float(self.squares.sum())
-
-    @property
     def rms(self) -> float:
         """RMS residual, rad or m."""
-        return float(np.sqrt(self.cost / self.counts.sum()))
+        return float(np.sqrt(self.squares.sum() / self.counts.sum()))
+
+    @property
+    def cost(self) -> float:
+        """Negative log-likelihood of white residuals whose variance is estimated too."""
+        return float(self.counts.sum() * np.log(max(self.rms, MIN_RMS)))
+
+    def equations(self) -> tuple[NDArray, NDArray]:
+        """Return the information matrix (p, p) and the negative gradient (p,) of the cost."""
+        variance = max(self.rms, MIN_RMS) ** 2
+        return self.matrices.sum(axis=0) / variance, self.sides.sum(axis=0) / variance
 
 
 class ClosedLoops:
@@ -244,14 +250,8 @@ def _march(
         now[:] = q
 
 
-MAX_ITERATIONS = 30
-DAMPING = (1e-3, 10.0, 1e-7, 10.0)
-"""Damping of Levenberg and Marquardt: initial value, factor, smallest value, and value at which the search ends."""
-MIN_STEP_SE = 0.02
-"""Largest step, in standard errors, at which a search ends, …"""
-MIN_COST_DECREASE = 1e-3
-MAX_IDLE_STEPS = 2
-"""… and number of consecutive steps with a smaller decrease at which it ends: sticking joints make the cost uneven."""
+DECREASE_TOLERANCE = 1e-3
+"""Predicted decrease of the negative log-likelihood at which a search ends: 0.04 standard errors."""
 
 
 def output_error(
@@ -262,48 +262,24 @@ def output_error(
     Raises:
         IdentificationError: a simulation from the start does not stay finite.
     """
-    values = [each.copy() for each in start]
-    normals = loops.normals(values, steps)
+    normals = loops.normals(start, steps)
     if not all(np.isfinite(normal.cost) for normal in normals):
         raise IdentificationError(
             "the closed loop of the first estimate is unstable; record faster motion, at a higher rate"
         )
-    damping = np.full(len(values), DAMPING[0])
-    open_ = np.ones(len(values), dtype=bool)
-    idle, refused = np.zeros((2, len(values)), dtype=np.intp)
-    for iteration in range(MAX_ITERATIONS):
-        trials = []
-        for j, (own, normal) in enumerate(zip(values, normals, strict=True)):
-            step, size = _step(normal, damping[j])
-            open_[j] &= size > MIN_STEP_SE
-            trial = own + step if open_[j] else own.copy()
-            trial[:3] = np.maximum(trial[:3], 0.0)
-            trials.append(trial)
-        if not open_.any():
-            break
-        advance(iteration / MAX_ITERATIONS)
-        found = loops.normals(trials, steps)
-        for j in np.flatnonzero(open_).tolist():
-            better = found[j].cost < normals[j].cost
-            idle[j] = idle[j] + 1 if better and found[j].cost > (1 - MIN_COST_DECREASE) * normals[j].cost else 0
-            refused[j] = 0 if better else refused[j] + 1
-            if better:
-                values[j] = trials[j]
-                normals[j] = found[j]
-                damping[j] = max(damping[j] / DAMPING[1], DAMPING[2])
-            else:
-                damping[j] *= DAMPING[1] ** refused[j]
-            open_[j] = idle[j] < MAX_IDLE_STEPS and damping[j] < DAMPING[3]
-    return values, normals
-
-
-def _step(normal: Normal, damping: float) -> tuple[NDArray, float]:
-    """Return the damped step (p,) and its largest component in standard errors."""
-    matrix = normal.matrices.sum(axis=0)
-    side = normal.sides.sum(axis=0)
-    eigenvalues, axes, scale = scaled_eigh(matrix)
-    along = axes.T @ (side / scale)
-    moved = along / (np.maximum(eigenvalues, 0.0) + damping)
-    noise = max(normal.rms, 1e-12)
-    size = np.abs(along) / np.sqrt(np.maximum(eigenvalues, 1e-9)) / noise
-    return axes @ moved / scale, float(size[eigenvalues > 1e-9].max(initial=0.0))
+    searches = []
+    for values, normal in zip(start, normals, strict=True):
+        lower = np.full(len(values), -np.inf)
+        lower[:3] = 0.0
+        searches.append(
+            search(
+                values,
+                normal,
+                normal.cost,
+                lower=lower,
+                tolerance=DECREASE_TOLERANCE,
+                normal_equations=lambda _, residuals: residuals.equations(),
+            )
+        )
+    minima = minimize(searches, lambda trials: [(one, one.cost) for one in loops.normals(trials, steps)])
+    return [minimum.values for minimum in minima], [minimum.state for minimum in minima]
