@@ -23,7 +23,7 @@ from dynid_ros.identification import ServoIdentification
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from mit_arms import alex, g1, kinova, recorded, tiago
-from servo_arms import ServoArm, motion, record, so101, truth, viper
+from servo_arms import ServoArm, compared_poses, motion, record, so101, truth, viper
 
 MIT_ARMS = {"g1": g1, "kinova": kinova}
 ARMS = {"so101": so101, "viper": viper, "tiago": tiago, "alex": alex, **MIT_ARMS}
@@ -47,7 +47,8 @@ def errors(arm: ServoArm, mass: float, *, mit: bool, known_gains: bool) -> dict[
     if known_gains:
         settings = {name: arm.per_joint(name) for name in ("stiffness", "damping")}
     result = ServoIdentification(arm.robot, **settings).fit(plain, **more)
-    true, found = truth(arm, plain), defaultdict(list)
+    true = truth(arm, compared_poses(result))
+    found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     in_torque = bool(mass) or known_gains
     if known_gains:
         true["viscous"] = true["viscous"] - arm.per_joint("damping")

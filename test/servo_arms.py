@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pinocchio_arm import example_urdf
 
+from dynid_ros.identification.servo.servo_result import ServoResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_log_cholesky, log_cholesky, possible_prior, transformed
 from dynid_ros.model.payload import ball
@@ -193,10 +194,10 @@ def record(
         mujoco.mj_step(model, data)
     place[steps], speed[steps] = data.qpos[joints], data.qvel[joints]
     sampled = sampled[sampled < TIMESTEP * steps]
-    read, velocity = (
-        np.column_stack([np.interp(sampled, TIMESTEP * np.arange(steps + 1), column) for column in values.T])
-        for values in (place, speed)
-    )
+    # A step changes velocities first and positions by them: velocities belong to the middle of the step before.
+    times = TIMESTEP * np.arange(steps + 1)
+    read = np.column_stack([np.interp(sampled, times, column) for column in place.T])
+    velocity = np.column_stack([np.interp(sampled, times - TIMESTEP / 2, column) for column in speed.T])
     position = np.round(read / count) * count if count else read
     unknown = np.full(position.shape, np.nan)
     noisy = velocity + SPEED_NOISE * arm.rng.standard_normal(velocity.shape)
@@ -238,12 +239,17 @@ def compiled(arm: ServoArm, *, mass: float = 0.0, center: tuple[float, float, fl
     return spec.compile()
 
 
-def truth(arm: ServoArm, recording: Recording) -> dict[str, np.ndarray]:
-    """(n,) by label, in N m; inertia is the mean over the recorded poses.
+def compared_poses(result: ServoResult) -> np.ndarray:
+    """Return the poses (N, n) over which a result averages inertia; recordings begin with others, at rest."""
+    return np.concatenate([run.motion.position for run in result.loops.runs if not run.loaded])
+
+
+def truth(arm: ServoArm, poses: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the true values (n,) by label, in N m; inertia is the mean over poses (N, n).
 
     MuJoCo takes damping at the end of each of its steps, which acts as inertia: half a step of it.
     """
-    robot, q = arm.robot, recording.position
+    robot, q = arm.robot, poses
     viscous = arm.per_joint("viscous") + arm.per_joint("damping")
     armature = arm.per_joint("armature") + viscous * TIMESTEP / 2
     weightless = RobotModel(robot.chain, gravity=np.zeros(3))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from servo_arms import motion, one, record, slide, so101, truth
+from servo_arms import compared_poses, motion, one, record, slide, so101, truth
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import ServoIdentification
@@ -47,7 +47,7 @@ def close(joint, found, true, widest=4.0):
 def test_over_the_gain(arm, recording, tmp_path):
     result = ServoIdentification(arm.robot).fit(recording)
     joint = result.joints["lift"]
-    true = {name: values[0] for name, values in truth(arm, recording).items()}
+    true = {name: values[0] for name, values in truth(arm, recording.position).items()}
     over = {name: value / (1.0 if name == "delay" else true["gain"]) for name, value in true.items()}
     close(joint, joint.over_gain, over)
     assert abs(joint.over_gain["delay"][0] - true["delay"]) < 1e-3
@@ -68,7 +68,7 @@ def test_with_a_known_mass_in_newton_metres(arm, recording, heavy, tmp_path):
     identification = ServoIdentification(arm.robot, reference_mass=MASS, reference_center=CENTER)
     result = identification.fit(recording, with_mass=[heavy])
     joint = result.joints["lift"]
-    true = {name: values[0] for name, values in truth(arm, recording).items()}
+    true = {name: values[0] for name, values in truth(arm, recording.position).items()}
     close(joint, joint.in_torque, true)
     assert joint.in_torque["gain"][0] == pytest.approx(true["gain"], rel=0.02)
     assert joint.in_torque["coulomb"][0] == pytest.approx(true["coulomb"], rel=0.05)
@@ -96,7 +96,7 @@ def test_a_joint_that_stands_is_held(recording):
     result = ServoIdentification(arm.robot).fit(replace(whole, position=noisy))
     assert list(result.joints) == ["wrist_flex"]
     assert "shoulder_pan did not move" in result.summary()
-    true = truth(arm, whole)
+    true = truth(arm, whole.position)
     delay, error = result.joints["wrist_flex"].over_gain["delay"]
     assert abs(delay - true["delay"][3]) < max(4 * error, 1e-3)
 
@@ -122,7 +122,7 @@ def test_commands_between_which_a_servo_goes_straight_on(arm, told):
     recording = replace(record(arm, command, jitter=0.0), command=told)
     line = ServoIdentification(arm.robot, between_commands="line").fit(recording).joints["lift"]
     hold = ServoIdentification(arm.robot).fit(recording).joints["lift"]
-    true = truth(arm, recording)["delay"][0] + 0.001  # of commands that are held for 2 ms
+    true = truth(arm, recording.position)["delay"][0] + 0.001  # of commands that are held for 2 ms
     assert line.over_gain["delay"][0] == pytest.approx(true, abs=5e-4)
     assert hold.over_gain["delay"][0] == pytest.approx(true - 0.01, abs=2e-3)  # half the time between two
 
@@ -184,8 +184,9 @@ def test_intervals_of_a_whole_arm_hold():
     for seed in range(100, 104):
         arm = so101(seed)
         recording = record(arm, motion(arm, 12.0, 50.0))
-        true = truth(arm, recording)
-        for j, joint in enumerate(ServoIdentification(arm.robot).fit(recording).joints.values()):
+        result = ServoIdentification(arm.robot).fit(recording)
+        true = truth(arm, compared_poses(result))
+        for j, joint in enumerate(result.joints.values()):
             for label in ("delay", "inertia", "viscous", "coulomb"):
                 value, error = joint.over_gain[label]
                 right = true[label][j] / (1.0 if label == "delay" else true["gain"][j])
@@ -248,7 +249,7 @@ def test_known_gains_give_newton_metres(arm, recording):
     stiffness, damping = arm.per_joint("stiffness"), 0.1
     result = ServoIdentification(arm.robot, stiffness=stiffness, damping=[damping]).fit(recording)
     joint = result.joints["lift"]
-    true = {name: values[0] for name, values in truth(arm, recording).items()}
+    true = {name: values[0] for name, values in truth(arm, recording.position).items()}
     true["viscous"] -= damping
     assert joint.in_torque["gain"] == (pytest.approx(stiffness[0]), 0.0)
     for label, widest in (("delay", 0.005), ("inertia", 0.005), ("viscous", 0.005), ("coulomb", 0.02)):
