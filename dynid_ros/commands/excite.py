@@ -59,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Design a motion that shows the parameters of an arm, within limits and workspace; or, with "
         "--judge, say whether a motion is enough. Values per joint: one for all, one for each with commas between, or "
-        "joint=value,joint=value."
+        "joint=value,joint=value. Exit code 1: the motion is not enough."
     )
     add_robot(parser)
     method = parser.add_argument_group("method")
@@ -175,7 +175,7 @@ def _design(options: argparse.Namespace, robot: RobotModel, **settings: Any) -> 
         update_parameter_file(options.parameters, robot_parameters(options))
         written = update_parameter_file(options.parameters, _parameters(options, robot), "/**/excitation")
         screen = replace(screen, files=[*screen.files, written])
-    return Answer(screen, job.document(), files)
+    return Answer(screen, job.document(), files, code=0 if job.is_enough else 1)
 
 
 def _parameters(options: argparse.Namespace, robot: RobotModel) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
 
+import numpy as np
+
 from dynid_ros.excitation.fourier_search import Candidate, MotionSearch, SearchState
 from dynid_ros.executors import Calls, Processes
 from dynid_ros.progress import Cancelled, Watch, watching
@@ -17,6 +19,9 @@ from dynid_ros.progress import Cancelled, Watch, watching
 REPORT_PERIOD_S = 0.2
 MIN_GRACE_S = 5.0
 """Time for which the last slices are waited for when time is up; three times the longest slice where that is more."""
+
+MIN_SEARCH_ROUNDS = 6
+"""Rounds of one search that are run even if time is up, because random motions may be too small to be of use."""
 
 Progress = Callable[[float, Candidate], None]
 """Callback with the elapsed fraction of the time and the best motion so far; an exception that it raises ends it."""
@@ -69,7 +74,7 @@ def find_best_motion(
     Args:
         search: the problem.
         seconds: time for the search; 0: the random motions only. Where no random motion is feasible, the search from
-            them gets that time too.
+            them gets that time too. One search takes `MIN_SEARCH_ROUNDS` rounds, even if that needs more time.
         candidates: number of random motions drawn first, fewer if time is over and one is feasible; the best are the
             first starts.
         starts: largest number of starts; None: as many as time allows.
@@ -113,22 +118,39 @@ def find_best_motion(
         states = _run_here(search, queue, deadline, report)
     else:
         states = _run_in_processes(search, queue, deadline, report, workers)
-    numbers = set()
+    furthest: dict[int, SearchState] = {}
+
+    def keep(state: SearchState) -> None:
+        furthest[state.best.number] = state
+        result.starts = len(furthest)
+        result.offer(state.best, time.monotonic() - begin)
+        report()
+
     with closing(states):
         for state in states:
-            numbers.add(state.best.number)
-            result.starts = len(numbers)
-            result.offer(state.best, time.monotonic() - begin)
-            report()
+            keep(state)
+    # A busy or slow machine may have had no time for a single round.
+    last = max(furthest.values(), key=_rounds, default=None)
+    if last is None or _rounds(last) < MIN_SEARCH_ROUNDS:
+        with closing(_run_here(search, iter([last or ranked[0]]), np.inf, report)) as states:
+            for state in states:
+                keep(state)
+                if _rounds(state) >= MIN_SEARCH_ROUNDS:
+                    break
     return result
 
 
+def _rounds(state: SearchState) -> float:
+    """Return the number of rounds that a search has run; infinite: it has ended or begun again."""
+    return np.inf if state.has_ended or state.restarts else state.round_number
+
+
 def _run_here(
-    search: MotionSearch, starts: Iterator[Start], deadline: float, report: Callable[[], bool]
+    search: MotionSearch, starts: Iterator[Start | SearchState], deadline: float, report: Callable[[], bool]
 ) -> Generator[SearchState, None, None]:
     """Run one slice after the other."""
     for start in starts:
-        state: SearchState | Start = start
+        state = start
         while not (isinstance(state, SearchState) and state.has_ended):
             if time.monotonic() > deadline or not report():
                 return

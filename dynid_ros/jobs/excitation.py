@@ -58,6 +58,12 @@ class ExciteJob:
     files: tuple[Path, ...]
     hints: tuple[str, ...] = ()
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether the motion determines its parameters; true where recordings add to it, or where it is not judged."""
+        quality = self.design.quality
+        return quality is None or quality.enough or bool(self.design.recorded)
+
     def screen(self) -> Screen:
         """Return the plan and its verdict, the motion of each joint, and the limits of the checks."""
         design = self.design
@@ -67,7 +73,7 @@ class ExciteJob:
         verdict = [f"not judged: {design.not_judged}"]
         if quality is not None:
             enough, numbers, *_ = quality.summary().splitlines()
-            verdict = [enough, f"{prefix}: {numbers}"]
+            verdict = [f"by itself {enough}" if design.recorded else enough, f"{prefix}: {numbers}"]
         before = [f"recorded before: {', '.join(design.recorded)}; {design.before()}"] if design.recorded else []
         weak = [] if quality is None or quality.enough else [f"weak parameters and what would help: {self.files[-1]}"]
         warnings = [*(design.plan.warnings or ()), *self._warnings()]

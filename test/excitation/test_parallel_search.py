@@ -13,7 +13,7 @@ import pytest
 from dynid_ros.errors import WorkerError
 from dynid_ros.excitation import parallel_search
 from dynid_ros.excitation.fourier_search import Candidate, Iterate, SearchState
-from dynid_ros.excitation.parallel_search import MIN_GRACE_S, Enough, find_best_motion
+from dynid_ros.excitation.parallel_search import MIN_GRACE_S, MIN_SEARCH_ROUNDS, Enough, find_best_motion
 from dynid_ros.progress import advance
 
 # As a notebook or a script of five lines: no `if __name__ == "__main__":`.
@@ -134,7 +134,8 @@ class Slow(Ordered):
         return super().run_slice(state)
 
 
-def test_time_decides_whether_a_slice_begins_and_those_that_run_are_waited_for():
+def test_time_decides_whether_a_slice_begins_and_those_that_run_are_waited_for(monkeypatch):
+    monkeypatch.setattr(parallel_search, "MIN_SEARCH_ROUNDS", 0)
     Slow.begun.clear()
     begun = time.monotonic()
     outcome = find_best_motion(Slow(), seconds=0.5, starts=1, workers=2, executor=ThreadPoolExecutor(2))
@@ -160,3 +161,27 @@ class Cramped(Improving):
 def test_search_has_its_time_where_random_motions_used_it_up():
     outcome = find_best_motion(Cramped(), seconds=0.2, candidates=4, starts=1)
     assert outcome.best.is_feasible
+
+
+class Hasty(Improving):
+    """Draws random motions for longer than the time of the search, whose every round makes a motion better by 1."""
+
+    def candidate(self, number):
+        time.sleep(0.1)
+        return super().candidate(number)
+
+    def run_slice(self, state):
+        if not isinstance(state, SearchState):
+            return super().run_slice(state)
+        return SearchState(replace(state.best, value=state.best.value - 1.0), Iterate(None), state.round_number + 1)
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
+def test_one_search_has_its_first_rounds_however_short_the_time(executor):
+    outcome = find_best_motion(Hasty(), seconds=0.05, candidates=3, executor=executor)
+    assert (outcome.starts, outcome.best.value) == (1, 10.0 - MIN_SEARCH_ROUNDS)
+
+
+def test_a_search_without_time_keeps_its_random_motions():
+    outcome = find_best_motion(Hasty(), seconds=0.0)
+    assert (outcome.starts, outcome.best.value) == (0, 10.0)
