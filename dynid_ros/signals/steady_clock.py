@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from dynid_ros.signals.spectra import COUNT_TOLERANCE, true_runs
 
 NUMBERING_ROUNDS = 2
-"""Number of times that velocities are computed from the numbered clock."""
-PERIOD_SAMPLES = 20
-"""Number of samples over which the period is computed before the median."""
+"""Number of times that velocities, and the period that counts rests, are computed from the numbered clock."""
+PERIOD_SAMPLES = (20, 1000)
+"""Bounds of the number of moving samples through whose stamps a line shows the period."""
 REST_SAMPLES = (25, 1000)
 """Bounds of the number of samples before and after a rest whose mean shows its duration."""
 MAX_REST_ERROR = 0.15
 """Largest standard error of the duration of a rest, in periods: rounding fails at 0.5."""
+MAX_PLACING_JITTER = 0.4
+"""Largest noise of the stamps, in periods, with which they show the sample after which others were lost."""
 MIN_STAMPS = 5
 """Number of stamps in this mean where the recording begins or ends at rest."""
 MIN_MOVING_SAMPLES = 10
@@ -88,8 +90,13 @@ def moved_times(time: NDArray, position: NDArray) -> NDArray | None:
         counted = _lost_samples(moves, per_period)
     if counted is None:
         return None
-    number = _numbers(_lost_at_rest(time, *counted))
-    period, start = line_through(number, time)
+    lost, shown, sure = counted
+    period = _moving_period(time, _numbers(lost), shown)
+    lost = _correct_counts(time, lost, sure, period, MAX_PLACING_JITTER)
+    for _ in range(NUMBERING_ROUNDS):
+        lost = _correct_counts(time, lost, shown, period)
+        number = _numbers(lost)
+        period, start = line_through(number, time)
     clock = _follow_drift(time, start + period * number, period)
     return clock if np.all(np.diff(clock) > 0) else None
 
@@ -113,8 +120,11 @@ def _typical_moves(moves: NDArray, reach: int) -> NDArray:
     return (median[np.maximum(index - shift, 0)] + median[np.minimum(index + shift, len(moves) - 1)]) / 2
 
 
-def _lost_samples(moves: NDArray, per_period: NDArray) -> tuple[NDArray, NDArray] | None:
-    """Return the number (N - 1,) of samples lost in each step, and a mask of the steps whose motion shows it.
+def _lost_samples(moves: NDArray, per_period: NDArray) -> tuple[NDArray, NDArray, NDArray] | None:
+    """Return the number (N - 1,) of samples lost in each step, and masks of the steps whose motion shows it.
+
+    The second mask has the fast steps, where it is sure: at the ends of a move the velocity changes within a few
+    samples.
 
     Args:
         moves: (N - 1, n) moves of the joints, rad or m.
@@ -133,40 +143,67 @@ def _lost_samples(moves: NDArray, per_period: NDArray) -> tuple[NDArray, NDArray
     slower = fast & (power <= np.quantile(power[fast], SLOWER_SHARE))
     rounded = np.median((steps - np.round(steps))[slower] ** 2 * power[slower])
     counted = power > max(float(rounded) / MAX_COUNT_ERROR**2, MIN_COUNTED_POWER * float(np.mean(power)))
-    return np.where(counted, np.maximum(np.round(steps) - 1, 0), 0), counted
+    return np.where(counted, np.maximum(np.round(steps) - 1, 0), 0), counted, counted & fast
 
 
-def _lost_at_rest(time: NDArray, lost: NDArray, counted: NDArray) -> NDArray:
-    """Return the number (N - 1,) of samples lost in each step, at rest by the stamps around each rest.
+def _correct_counts(time: NDArray, lost: NDArray, sure: NDArray, period: float, max_jitter: float = np.inf) -> NDArray:
+    """Return the number (N - 1,) of samples lost in each step, by the stamps in slow steps and rests.
 
-    A rest of K samples takes K periods and those of the lost samples. The means of the stamps before and after it show
-    this time. Lost samples are assigned to the longest steps of the rest.
+    Slow steps and rests with K samples take K periods and those of the lost samples. The means of the stamps before
+    and after them show this time, and the stamps between them show where the samples were lost.
+
+    Args:
+        time: (N,) stamps, s.
+        lost: (N - 1,) numbers so far.
+        sure: (N - 1,) mask of the steps whose number stays.
+        period: period of the clock, s.
+        max_jitter: largest noise of the stamps, in periods, with which anything is corrected.
     """
-    number = _numbers(lost)
-    lag = min(PERIOD_SAMPLES, len(time) // 4)
-    seen = np.convolve(counted, np.ones(lag), "valid") == lag
-    periods = (time[lag:] - time[:-lag]) / (number[lag:] - number[:-lag])
-    period = float(np.median(periods[seen] if seen.any() else periods))
-    deviation = time - period * number
+    deviation = time - period * _numbers(lost)
     # Means over K stamps before and after a rest differ by noise of sqrt(2 / K) of the jitter.
     jitter = float(np.mean(np.abs(np.diff(deviation)))) * np.sqrt(np.pi) / 2
+    if jitter > max_jitter * period:
+        return lost
     length = int(np.clip(2 * (jitter / (MAX_REST_ERROR * period)) ** 2, *REST_SAMPLES))
-    moving = counted.copy()
-    for first, last in true_runs(counted):
+    moving = sure.copy()
+    for first, last in true_runs(sure):
         moving[first:last] = last - first >= MIN_MOVING_SAMPLES
     rests = true_runs(~moving)
     lost = lost.copy()
     for (first, last), following in zip(rests, [*rests[1:, 0], len(time)], strict=False):
+        deviation[first + 1 : last + 1] += period * np.cumsum(lost[first:last])
+        deviation[last + 1 :] += period * lost[first:last].sum()
+        lost[first:last] = 0
         before = np.mean(deviation[max(first - length, 0) : max(first + 1, MIN_STAMPS)])
         after = np.mean(deviation[min(last, len(time) - MIN_STAMPS) : min(last + length, following) + 1])
-        longest = np.diff(time[first : last + 1]) - period * lost[first:last]
-        found = max(round((after - before) / period), 0)
-        deviation[last:] -= period * found
-        for _ in range(found):
-            step = int(np.argmax(longest))
-            longest[step] -= period
-            lost[first + step] += 1
+        for _ in range(max(round((after - before) / period), 0)):
+            # The step after which a shift by one period lowers the sum of the squares most.
+            change = period * (period - 2 * (deviation[first + 1 : last + 1] - before))
+            step = first + int(np.argmin(np.cumsum(change[::-1])[::-1]))
+            deviation[step + 1 :] -= period
+            lost[step] += 1
     return lost
+
+
+def _moving_period(time: NDArray, number: NDArray, counted: NDArray) -> float:
+    """Return the period, s: the median slope of the stamps over moving stretches, weighted by its accuracy.
+
+    A rest of 2000 samples is counted right with a period that is off by 1e-4, so long stretches are needed.
+    """
+    shortest, longest = PERIOD_SAMPLES
+    slopes = []
+    weights = []
+    for first, last in true_runs(counted):
+        for part in np.array_split(np.arange(first, last + 1), int(np.ceil((last - first) / longest))):
+            if len(part) > shortest:
+                slopes.append(line_through(number[part], time[part])[0])
+                weights.append(len(part) ** 3)
+    if not slopes:
+        lag = min(shortest, len(time) // 4)
+        return float(np.median((time[lag:] - time[:-lag]) / (number[lag:] - number[:-lag])))
+    order = np.argsort(slopes)
+    share = np.cumsum(np.array(weights, dtype=float)[order])
+    return float(np.array(slopes)[order][np.searchsorted(share, share[-1] / 2)])
 
 
 def _follow_drift(time: NDArray, clock: NDArray, period: float) -> NDArray:

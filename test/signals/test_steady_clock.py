@@ -161,6 +161,25 @@ def test_losses_at_rest_are_counted_by_the_stamps(jitter):
     assert error(times.time, time) < 2e-3
 
 
+def poses(time, move, rest, n=6):
+    """Minimum-jerk moves between random poses, where the arm rests."""
+    rng = np.random.default_rng(3)
+    ends = np.cumsum(rng.uniform(-0.6, 0.6, (100, n)), axis=0)
+    s = np.clip((time % (move + rest) - rest) / move, 0.0, 1.0)[:, None]
+    k = (time // (move + rest)).astype(int)
+    position = ends[k] + (ends[k + 1] - ends[k]) * (10 * s**3 - 15 * s**4 + 6 * s**5)
+    return position + rng.normal(0, 2e-5, position.shape)
+
+
+@pytest.mark.parametrize(("move", "rest"), [(1.0, 1.5), (1.0, 4.0), (2.0, 0.6)])
+@pytest.mark.parametrize(("rate", "jitter"), [(100, 3e-4), (250, 1e-3), (500, 3e-4)])
+def test_rests_between_moves_tell_nothing_else_of_the_clock(rate, jitter, move, rest):
+    time, stamps = sampled(rate, 0.03, jitter, seed=6)
+    clock = moved_times(stamps, poses(time, move, rest))
+    assert np.std(stamps - clock) < 1.1 * jitter
+    assert error(clock, time) < 0.2 * jitter
+
+
 def test_few_late_stamps_among_even_ones():
     rng = np.random.default_rng(10)
     time, _ = sampled(100, 0.01, 0.0)
