@@ -20,9 +20,6 @@ REPORT_PERIOD_S = 0.2
 MIN_GRACE_S = 5.0
 """Time for which the last slices are waited for when time is up; three times the longest slice where that is more."""
 
-MIN_SEARCH_ROUNDS = 6
-"""Rounds of one search that are run even if time is up, because random motions may be too small to be of use."""
-
 Progress = Callable[[float, Candidate], None]
 """Callback with the elapsed fraction of the time and the best motion so far; an exception that it raises ends it."""
 Start = Candidate | int
@@ -74,7 +71,8 @@ def find_best_motion(
     Args:
         search: the problem.
         seconds: time for the search; 0: the random motions only. Where no random motion is feasible, the search from
-            them gets that time too. One search takes `MIN_SEARCH_ROUNDS` rounds, even if that needs more time.
+            them gets that time too. One search goes on until it has found a better motion than the random ones,
+            even if that needs more time.
         candidates: number of random motions drawn first, fewer if time is over and one is feasible; the best are the
             first starts.
         starts: largest number of starts; None: as many as time allows.
@@ -118,6 +116,7 @@ def find_best_motion(
         states = _run_here(search, queue, deadline, report)
     else:
         states = _run_in_processes(search, queue, deadline, report, workers)
+    drawn_best = result.best
     furthest: dict[int, SearchState] = {}
 
     def keep(state: SearchState) -> None:
@@ -129,20 +128,20 @@ def find_best_motion(
     with closing(states):
         for state in states:
             keep(state)
-    # A busy or slow machine may have had no time for a single round.
-    last = max(furthest.values(), key=_rounds, default=None)
-    if last is None or _rounds(last) < MIN_SEARCH_ROUNDS:
+    # Random motions may be too small to be of use, and a busy or slow machine may have had no time for more.
+    last = max(furthest.values(), key=_progress, default=None)
+    if result.best is drawn_best and (last is None or not last.has_ended):
         with closing(_run_here(search, iter([last or ranked[0]]), np.inf, report)) as states:
             for state in states:
                 keep(state)
-                if _rounds(state) >= MIN_SEARCH_ROUNDS:
+                if result.best is not drawn_best:
                     break
     return result
 
 
-def _rounds(state: SearchState) -> float:
-    """Return the number of rounds that a search has run; infinite: it has ended or begun again."""
-    return np.inf if state.has_ended or state.restarts else state.round_number
+def _progress(state: SearchState) -> tuple[bool, int, int]:
+    """Return a key for sorting: searches that have ended first, then by the number of rounds."""
+    return state.has_ended, state.restarts, state.round_number
 
 
 def _run_here(

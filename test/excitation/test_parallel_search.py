@@ -13,7 +13,7 @@ import pytest
 from dynid_ros.errors import WorkerError
 from dynid_ros.excitation import parallel_search
 from dynid_ros.excitation.fourier_search import Candidate, Iterate, SearchState
-from dynid_ros.excitation.parallel_search import MIN_GRACE_S, MIN_SEARCH_ROUNDS, Enough, find_best_motion
+from dynid_ros.excitation.parallel_search import MIN_GRACE_S, Enough, find_best_motion
 from dynid_ros.progress import advance
 
 # As a notebook or a script of five lines: no `if __name__ == "__main__":`.
@@ -131,11 +131,11 @@ class Slow(Ordered):
     def run_slice(self, state):
         self.begun.append(time.monotonic())
         time.sleep(0.2)
-        return super().run_slice(state)
+        reached = super().run_slice(state)
+        return replace(reached, best=replace(reached.best, value=reached.best.value - 1.0))
 
 
-def test_time_decides_whether_a_slice_begins_and_those_that_run_are_waited_for(monkeypatch):
-    monkeypatch.setattr(parallel_search, "MIN_SEARCH_ROUNDS", 0)
+def test_time_decides_whether_a_slice_begins_and_those_that_run_are_waited_for():
     Slow.begun.clear()
     begun = time.monotonic()
     outcome = find_best_motion(Slow(), seconds=0.5, starts=1, workers=2, executor=ThreadPoolExecutor(2))
@@ -164,7 +164,7 @@ def test_search_has_its_time_where_random_motions_used_it_up():
 
 
 class Hasty(Improving):
-    """Draws random motions for longer than the time of the search, whose every round makes a motion better by 1."""
+    """Draws random motions for longer than the time of the search; the third round finds the first better motion."""
 
     def candidate(self, number):
         time.sleep(0.1)
@@ -173,13 +173,20 @@ class Hasty(Improving):
     def run_slice(self, state):
         if not isinstance(state, SearchState):
             return super().run_slice(state)
-        return SearchState(replace(state.best, value=state.best.value - 1.0), Iterate(None), state.round_number + 1)
+        number = state.round_number + 1
+        best = replace(state.best, value=state.best.value - 1.0) if number > 2 else state.best
+        return SearchState(best, Iterate(None), number)
 
 
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
-def test_one_search_has_its_first_rounds_however_short_the_time(executor):
+def test_a_search_betters_its_random_motion_however_short_the_time(executor):
     outcome = find_best_motion(Hasty(), seconds=0.05, candidates=3, executor=executor)
-    assert (outcome.starts, outcome.best.value) == (1, 10.0 - MIN_SEARCH_ROUNDS)
+    assert (outcome.starts, outcome.best.value) == (1, 9.0)
+
+
+def test_a_search_that_never_betters_its_random_motion_ends():
+    outcome = find_best_motion(Ordered(), seconds=1e-9, candidates=1)
+    assert (outcome.starts, outcome.best.value) == (1, 10.0)
 
 
 def test_a_search_without_time_keeps_its_random_motions():
