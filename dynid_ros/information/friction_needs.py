@@ -15,8 +15,8 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_direction import dahl_direction
 from dynid_ros.model.friction_terms import FrictionTerm
 
-MIN_TURNS = 0.95
-"""Turns of a joint below which harmonics are indistinguishable from a line within the range."""
+MIN_HARMONIC_PERIODS = 0.95
+"""Periods of a harmonic below which it is indistinguishable from a line within the range."""
 MIN_SPRING_RANGE_RAD = 0.5
 MIN_SPRING_RANGE_M = 0.05
 MIN_COLUMN_REMAINDER = 0.05
@@ -73,8 +73,8 @@ NEEDS = {
     ),
     "spring": Need("a spring shows over a range of angles", "record a wider motion of it", {"spring": False}),
     "harmonics": Need(
-        "harmonics of its angle need a whole turn",
-        "record a motion over the whole turn, or leave them out (spring is what less shows)",
+        "a harmonic of its angle needs a whole period",
+        "record a motion over 2π / harmonic, or leave it out (spring is what less shows)",
         {"harmonics": ()},
     ),
     "sliding_length": Need(
@@ -148,7 +148,7 @@ def unseen_terms(
         ]
         for term in checked_terms[j]:
             slides = bool(robot.chain.prismatic[j])
-            finding = _range_finding(term, motion, slides=slides)
+            finding = _range_finding(joint, term, motion, slides=slides)
             if finding is None:
                 remainder = _column_remainder(joint, term, motion, load, has_own_gravity=bool(has_own_gravity[j]))
                 is_unseen = remainder < NEEDS[term].min_remainder
@@ -158,7 +158,12 @@ def unseen_terms(
     return unseen
 
 
-def _range_finding(term: str, motion: Sequence[Sequence[NDArray]], *, slides: bool) -> str | None:
+def shows_harmonic(harmonic: float, span: float) -> bool:
+    """Return whether positions over a range, rad, show a torque with a number of waves per turn."""
+    return span * harmonic >= MIN_HARMONIC_PERIODS * 2 * np.pi
+
+
+def _range_finding(joint: JointFriction, term: str, motion: Sequence[Sequence[NDArray]], *, slides: bool) -> str | None:
     """Describe the lack of range or of reversals in a joint's motion.
 
     Returns:
@@ -167,7 +172,9 @@ def _range_finding(term: str, motion: Sequence[Sequence[NDArray]], *, slides: bo
     position = np.concatenate([stretch[0] for stretch in motion])
     span = float(np.ptp(position))
     if term == "harmonics":
-        return f"it goes over {span:.3g} of 6.28 rad" if span < MIN_TURNS * 2 * np.pi else ""
+        lowest = min(joint.harmonics)
+        is_seen = shows_harmonic(lowest, span)
+        return "" if is_seen else f"it goes over {span:.3g} of {2 * np.pi / lowest:.3g} rad"
     if span <= MAX_STANDSTILL_RANGE:
         return ""
     if term == "spring" and span < (MIN_SPRING_RANGE_M if slides else MIN_SPRING_RANGE_RAD):

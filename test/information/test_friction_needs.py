@@ -49,6 +49,12 @@ def test_a_rich_motion_shows_all_but_harmonics_of_less_than_a_turn(stretches):
     assert found == [(name, "harmonics") for name, less in zip(robot.joint_names, short, strict=True) if less]
 
 
+def test_a_harmonic_needs_a_whole_wave():
+    quarter = of_joint(0.8 * np.sin(time()))
+    assert unseen(alone(harmonics=(4,)), quarter) == [("joint_1", "harmonics"), ("joint_3", "harmonics")]
+    assert ("joint_2", "harmonics") in unseen(alone(harmonics=(3, 4)), quarter)
+
+
 def test_memory_needs_reversals():
     steady = of_joint(0.3 * time() + 0.1 * np.sin(time()))
     assert unseen(alone(sliding_length=1e-3), steady) == [("joint_2", "sliding_length")]

@@ -13,7 +13,7 @@ from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.selection import ForwardSelection
 from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
-from dynid_ros.information.friction_needs import NEEDS, own_gravity, unseen_terms
+from dynid_ros.information.friction_needs import NEEDS, own_gravity, shows_harmonic, unseen_terms
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import IDENTIFIABLE
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -32,6 +32,8 @@ STRIBECK_FRACTIONS = (0.05, 0.15, 0.4)
 """Stribeck velocities as fractions of the RMS velocity: a grid, since the term is linear except for its velocity."""
 SATURATION_FRACTIONS = (2.0,)
 """Saturation velocities as fractions of the RMS velocity."""
+HARMONICS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+"""Waves per turn of a torque that depends on the joint's own angle: cables, eccentric gears, torque sensors."""
 PRIOR_WEIGHTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 """Weights of the nominal links that are tried; the best one serves all comparisons."""
 MIN_GAIN = 0.03
@@ -48,8 +50,8 @@ more."""
 MIN_GAIN_RARE = 1.0
 MIN_GAIN_SE_RARE = 3.0
 """Smallest gain for properties of few drives: joints that are driven together (the gains of a Stäubli TX40 are 1.9 to
-3.7, the smaller one of both joints of other arms up to 0.6), and torque that falls with speed (2.8 to 5.9, other arms
-up to 0.4)."""
+3.7, the smaller one of both joints of other arms up to 0.6), torque that falls with speed (2.8 to 5.9, other arms up to
+0.4), and harmonics of the joint's angle (two wrist joints of a KUKA LWR4 1.5 and 2.0, other arms up to 0.4)."""
 EQUAL_LOSS_TOLERANCE = 1e-6
 """Largest loss of a simpler model that predicts equally well: a term whose coefficient is zero gains only rounding."""
 MAX_PASSES = 2
@@ -99,19 +101,28 @@ class FrictionMenu:
     Attributes:
         first: simplest model.
         steps: alternatives of each property.
+        own_steps: alternatives of the properties that are never tried for all joints together.
     """
 
     first: JointFriction
     steps: tuple[tuple[dict, ...], ...]
+    own_steps: tuple[tuple[dict, ...], ...] = ()
 
     @classmethod
     def for_joint(
-        cls, speed: float, *, prismatic: bool = False, own_rotor: bool = True, own_angle: bool = True
+        cls,
+        speed: float,
+        span: float = 0.0,
+        *,
+        prismatic: bool = False,
+        own_rotor: bool = True,
+        own_angle: bool = True,
     ) -> FrictionMenu:
         """Return the menu of a joint.
 
         Args:
             speed: RMS velocity, rad/s or m/s.
+            span: range of the positions, rad or m.
             prismatic: whether the joint is prismatic.
             own_rotor: whether torques distinguish the rotor from links. If not, the rotor term always stays, or links
                 would take its inertia where they cannot have it.
@@ -134,13 +145,19 @@ class FrictionMenu:
         ]
         if own_angle:
             steps.append(_alternatives("spring", (False, True)))
-        return cls(replace(JointFriction(offset=True, rotor_inertia=True), **directions[0]), tuple(steps))
+        seen = [h for h in HARMONICS if shows_harmonic(h, span) and (own_angle or h > 1.0)] if not prismatic else []
+        own_steps = (_alternatives("harmonics", ((), *((h,) for h in seen))),) if seen else ()
+        return cls(replace(JointFriction(offset=True, rotor_inertia=True), **directions[0]), tuple(steps), own_steps)
+
+    def properties(self, *, alone: bool) -> tuple[tuple[dict, ...], ...]:
+        """Return the alternatives of each property that is tried for the joint alone, or for all joints together."""
+        return (*self.steps, *self.own_steps) if alone else self.steps
 
     @property
     def candidates(self) -> list[JointFriction]:
         """Models that contain all terms of all choices: each alternative with each model of the direction."""
         directions = [replace(self.first, **change) for change in self.steps[0]]
-        changes = [{}, *(change for step in self.steps[1:] for change in step)]
+        changes = [{}, *(change for step in self.properties(alone=True)[1:] for change in step)]
         return list(dict.fromkeys(replace(model, **change) for model in directions for change in changes))
 
 
@@ -152,20 +169,26 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def friction_menus(robot: RobotModel, speed: NDArray) -> list[FrictionMenu]:
-    """Return the menu of each joint, given the RMS velocities (n,), rad/s or m/s."""
+def friction_menus(robot: RobotModel, speed: NDArray, span: NDArray | float = 0.0) -> list[FrictionMenu]:
+    """Return the menu of each joint, given RMS velocities (n,), per s, and ranges of positions (n,), rad or m."""
     rotors = FrictionModel(JointFriction(coulomb=False, viscous=False, offset=True, rotor_inertia=True))
     base = robot.base_parameters(rotors)
     categories = dict(zip(base.names, base.categories, strict=True))
     return [
         FrictionMenu.for_joint(
             float(joint_speed),
+            float(joint_span),
             prismatic=bool(prismatic),
             own_rotor=categories[f"rotor_inertia {joint}"] == IDENTIFIABLE,
             own_angle=not bool(gravity),
         )
-        for joint, joint_speed, prismatic, gravity in zip(
-            robot.joint_names, speed, robot.chain.prismatic, own_gravity(robot), strict=True
+        for joint, joint_speed, joint_span, prismatic, gravity in zip(
+            robot.joint_names,
+            speed,
+            np.broadcast_to(span, robot.n_joints),
+            robot.chain.prismatic,
+            own_gravity(robot),
+            strict=True,
         )
     ]
 
@@ -337,29 +360,28 @@ class _FrictionSearch:
         for _ in range(MAX_PASSES):
             before = self.selection.model
             for group in groups:
-                for step in range(min(len(self._menus[j].steps) for j in group)):
-                    self._improve(group, step)
+                properties = [self._menus[j].properties(alone=len(group) == 1) for j in group]
+                for alternatives in zip(*properties, strict=False):  # some joints have no spring
+                    self._improve(group, alternatives)
             if self.selection.model == before:
                 break
 
-    def _improve(self, group: Sequence[int], step: int) -> None:
-        """Take the best alternative of one property for some joints together."""
+    def _improve(self, group: Sequence[int], alternatives: Sequence[Sequence[dict]]) -> None:
+        """Take the best alternative of one property for some joints together, given the alternatives of each joint."""
         joints = self.selection.model
-        numbers = []
+        changes = []
         models = []
-        for number in range(len(self._menus[group[0]].steps[step])):  # The menus of all joints are equally long here.
+        for change in zip(*alternatives, strict=True):
             changed = list(joints)
-            for j in group:
-                changed[j] = replace(joints[j], **self._menus[j].steps[step][number])
+            for j, of_joint in zip(group, change, strict=True):
+                changed[j] = replace(joints[j], **of_joint)
             if tuple(changed) != joints:
-                numbers.append(number)
+                changes.append(change[0])
                 models.append(tuple(changed))
         gains, taken = self.selection.try_models(models, lambda other, error: _required_gain(joints, other, error))
         if len(group) == 1:
-            alternatives = self._menus[group[0]].steps[step]
             self.tried[group[0]] |= {
-                _describe_change(alternatives[number]): float(gain[0])
-                for number, gain in zip(numbers, gains, strict=True)
+                _describe_change(change): float(gain[0]) for change, gain in zip(changes, gains, strict=True)
             }
         if taken is not None:
             for j in group:
@@ -377,6 +399,8 @@ def _required_gain(joints: Sequence[JointFriction], other: Sequence[JointFrictio
     saturating = sum(new.saturation_velocity is not None and old.saturation_velocity is None for old, new in pairs)
     if saturating:
         return max(saturating * MIN_GAIN_SATURATION, MIN_GAIN_SE_SATURATION * error)
+    if any(set(new.harmonics) - set(old.harmonics) for old, new in pairs):
+        return max(MIN_GAIN_RARE, MIN_GAIN_SE_RARE * error)
     has_new_spring = any(new.spring > old.spring for old, new in pairs)
     return max(MIN_GAIN, (MIN_GAIN_SE_SPRING if has_new_spring else MIN_GAIN_SE) * error)
 
@@ -388,5 +412,5 @@ def _complexity(friction: JointFriction) -> int:
 
 def _describe_change(change: dict) -> str:
     """Name the properties that a change adds or removes."""
-    added = [f"{name}={value}" for name, value in change.items() if value not in (0.0, None, False)]
+    added = [f"{name}={value}" for name, value in change.items() if value not in (0.0, None, False, ())]
     return ", ".join(added) or f"no {next(iter(change))}"

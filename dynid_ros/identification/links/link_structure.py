@@ -66,6 +66,11 @@ class LinkData:
     remarks: tuple[str, ...] = ()
     max_samples: int | None = None
 
+    @property
+    def spans(self) -> NDArray:
+        """Ranges (n,) of the positions of the arm's joints, rad or m; 0 where no recording has the joint."""
+        return np.array([np.ptp(self.ranges.get(joint, (0.0, 0.0))) for joint in self.robot.joint_names])
+
     def thinned(self, max_samples: int) -> LinkData:
         """Return the data with a part of the equations if there are many more than a limit per joint."""
         return replace(self, equations=self.equations.thinned(max_samples), max_samples=max_samples)
@@ -232,7 +237,7 @@ def choose_columns(
     Raises:
         IdentificationError: fewer samples than unknowns of one joint.
     """
-    menus = friction_menus(robot, data.equations.speed_rms) if isinstance(friction, str) else []
+    menus = friction_menus(robot, data.equations.speed_rms, data.spans) if isinstance(friction, str) else []
     if isinstance(friction, FrictionModel):
         columns = LinkColumns.of(robot, friction, turned_links)
     else:

@@ -31,7 +31,8 @@ def choice(robot, recordings, menus=None) -> FrictionChoice:
     """What is chosen for the recordings of an arm whose URDF is wrong."""
     nominal = wrong(robot)
     equations = LinkEquations(SIGNALS, recordings)
-    menus = menus or friction_menus(nominal, equations.speed_rms)
+    spans = np.ptp(np.concatenate([run.position for run in recordings]), axis=0)
+    menus = menus or friction_menus(nominal, equations.speed_rms, spans)
     columns = LinkColumns(nominal, [menu.candidates for menu in menus])
     factors = equations.factors(columns)
     _, noise = WeightedProblem(factors, columns.chosen(columns.first)).weighted()
@@ -85,6 +86,7 @@ def test_plain_friction_stays_plain(arm, seeds):
         found = choice(robot, runs(robot, matched(robot, seed, rotor=0.5), seed=seed))
         plain = {"coulomb", "viscous", "offset", "rotor_inertia"}
         needless += sum(bool(set(friction.terms) - plain or friction.sliding_length) for friction in found.joints)
+        assert not any(friction.harmonics for friction in found.joints)
     assert needless <= 0.1 * len(seeds) * robot.n_joints
 
 
@@ -113,6 +115,25 @@ def test_viscous_friction_that_saturates_is_found_and_its_velocity_shown():
         f"saturation_velocity={friction.saturation_velocity:g}" in remark
         for friction, remark in zip(found.joints, remarks, strict=True)
     )
+
+
+def test_menus_have_the_harmonics_that_a_motion_shows():
+    waves = {friction.harmonics for friction in FrictionMenu.for_joint(1.0, 2.0).candidates}
+    assert waves == {(), (3.0,), (4.0,), (5.0,), (6.0,)}, "2 rad are a whole wave of 3 in a turn, not of 2"
+    below_weight = FrictionMenu.for_joint(1.0, 7.0, own_angle=False).candidates
+    assert min(friction.harmonics for friction in below_weight if friction.harmonics) == (2.0,)
+    slide = FrictionMenu.for_joint(1.0, 7.0, prismatic=True).candidates
+    assert not any(friction.harmonics for friction in slide)
+
+
+def test_torque_that_waves_with_the_angle_is_found():
+    """As by the torque sensors of a KUKA LWR4, with three or four waves in a turn."""
+    robot = chain()
+    wavy = [
+        replace(run, torque=run.torque + np.array([0.0, 0.0, 1.0]) * np.cos(3.0 * run.position + 0.5))
+        for run in runs(robot, matched(robot, size=1.2), size=1.2)
+    ]
+    assert [friction.harmonics for friction in choice(robot, wavy).joints] == [(), (), (3.0,)]
 
 
 def test_rotors_that_torques_do_not_tell_from_links_have_no_choice():

@@ -114,7 +114,7 @@ class TestRefusals:
 def test_terms_that_the_motion_cannot_show_are_refused_with_the_one_that_would():
     recording = record(chain(), Fourier(3, size=0.6), Drive(), duration=8.0)
     with pytest.raises(
-        IdentificationError, match=r"joint_1: harmonics of its angle need a whole turn, and it goes over"
+        IdentificationError, match=r"joint_1: a harmonic of its angle needs a whole period, and it goes over"
     ):
         LinkIdentification(chain(), JointFriction(harmonics=(1,))).fit(recording)
     one_way = replace(recording, position=recording.position + 3.0 * recording.time[:, None] * [0, 1, 0])
