@@ -9,7 +9,6 @@ import numpy as np
 
 from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.motion_options import (
-    LIMIT_HELPS,
     add_limits,
     add_surroundings,
     option_name,
@@ -33,6 +32,7 @@ from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.experiments import (
     EXPERIMENT_KINDS,
     FLEXIBLE,
+    LIMIT_DEFAULTS,
     MAX_COUNTS,
     PRIOR,
     MotionSettings,
@@ -183,7 +183,7 @@ def _parameters(options: argparse.Namespace, robot: RobotModel) -> dict[str, Any
     if len(options.obstacles) > 1:
         raise TrajectoryError("--parameters takes one file of --obstacles, as the node does; join them")
     return {
-        **per_joint_values(options, robot, LIMIT_HELPS),
+        **per_joint_values(options, robot, LIMIT_DEFAULTS),
         "joint_limits_file": options.joint_limits,
         "obstacles_file": options.obstacles[0] if options.obstacles else None,
         "floor_height": options.floor_height,

@@ -10,7 +10,7 @@ from typing import Any
 
 from dynid_ros.commands import identify
 from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output, add_scheduler, scheduler_cluster
+from dynid_ros.commands.options import add_output, add_scheduler, option_words, scheduler_cluster
 from dynid_ros.commands.run import given_options
 from dynid_ros.errors import FleetError
 from dynid_ros.executors import Processes
@@ -89,7 +89,7 @@ class _Options:
         for key, value in values.items():
             if key in REFUSED_KEYS or not isinstance(key, str):
                 raise FleetError(f"unknown key '{key}'")
-            words += _words(parser, OPTION_NAMES.get(key, key), value)
+            words += _words(parser, OPTION_NAMES.get(key, key).replace("-", "_"), value)
         options, unknown = parser.parse_known_args(words)
         if unknown:
             name = unknown[0].lstrip("-").partition("=")[0].replace("-", "_")
@@ -112,15 +112,10 @@ class _Options:
 
 
 def _words(parser: argparse.ArgumentParser, key: str, value: Any) -> list[str]:
-    """Return a key and its value as on the command line; a list repeats its option, or gives it several values."""
-    option = f"--{key.replace('_', '-')}"
-    default = parser.get_default(key)
-    if isinstance(value, bool):
-        return [] if value is default else [option if value else option.replace("--", "--no-", 1)]
+    """Return a key and its value as on the command line; an unknown key stays, so that the parser refuses it."""
+    action = next((action for action in parser._actions if action.dest == key), None)
+    if action is None:
+        return [f"--{key}"]
     if isinstance(value, Mapping):
         value = [f"{name}={entry}" for name, entry in value.items()]
-    if not isinstance(value, list):
-        return [f"{option}={value}"]
-    if isinstance(default, list):
-        return [f"{option}={entry}" for entry in value]
-    return [option, *map(str, value)] if value else []
+    return [] if value == [] or (isinstance(value, bool) and value is action.default) else option_words(action, value)

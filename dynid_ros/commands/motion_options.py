@@ -7,26 +7,18 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from dynid_ros.commands.options import add_repeatable
-from dynid_ros.jobs.experiments import CLEARANCE, FLOOR_HEIGHT, surroundings
+from dynid_ros.jobs.experiments import CLEARANCE, FLOOR_HEIGHT, LIMIT_DEFAULTS, surroundings
 from dynid_ros.jobs.inputs import joint_values
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace
-
-LIMIT_HELPS = {
-    "acceleration_limits": "acceleration limits, rad/s^2 (m/s^2); 2 suits most (default: those of URDF 1.2, if any)",
-    "velocity_limits": "velocity limits, rad/s (m/s) (default: the URDF's)",
-    "position_lower": "lower position limits, rad (m) (default: the URDF's)",
-    "position_upper": "upper position limits, rad (m) (default: the URDF's)",
-    "jerk_limits": "jerk limits, rad/s^3 (m/s^3) (default: none)",
-    "torque_limits": "torque limits, N m (N) (default: the URDF's)",
-}
 
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """Declare the limits of the joints."""
     group = parser.add_argument_group("limits, per joint")
-    for name, what in LIMIT_HELPS.items():
-        group.add_argument(option_name(name), metavar="V", help=what)
+    for name, (unit, default) in LIMIT_DEFAULTS.items():
+        help_text = f"{name.replace('_', ' ')}, {unit} (default: {default})"
+        group.add_argument(option_name(name), metavar="V", help=help_text)
     group.add_argument(
         "--joint-limits",
         type=Path,
@@ -69,7 +61,9 @@ def add_surroundings(parser: argparse.ArgumentParser) -> None:
 
 def read_limits(options: argparse.Namespace, robot: RobotModel) -> MotionLimits:
     """Return the limits of the options, completed by those of the file and of the URDF."""
-    given = {name: value for name, value in per_joint_values(options, robot, LIMIT_HELPS).items() if value is not None}
+    given = {
+        name: value for name, value in per_joint_values(options, robot, LIMIT_DEFAULTS).items() if value is not None
+    }
     return MotionLimits.of(robot, **given, joint_limits=options.joint_limits)
 
 

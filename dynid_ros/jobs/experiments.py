@@ -119,6 +119,16 @@ def recorded_information(source: InformationSource, recordings: Sequence[Recordi
     return np.sum([source.over_time(segment.time, *segment.motion) for segment in segments], axis=0)
 
 
+LIMIT_DEFAULTS = {
+    "acceleration_limits": ("rad/s^2 (m/s^2)", "the URDF's (URDF 1.2), otherwise required; 2 suits most"),
+    "velocity_limits": ("rad/s (m/s)", "the URDF's"),
+    "position_lower": ("rad (m)", "the URDF's, and -pi for a continuous joint"),
+    "position_upper": ("rad (m)", "the URDF's, and pi for a continuous joint"),
+    "jerk_limits": ("rad/s^3 (m/s^3)", "none"),
+    "torque_limits": ("N m (N)", "the URDF's"),
+}
+"""Unit and default of each limit of `MotionLimits`."""
+
 # The workspace of an arm, from its URDF and from files of obstacles.
 
 FLOOR_HEIGHT = 0.0

@@ -18,8 +18,11 @@ from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
 from dynid_ros.excitation.parallel_search import Progress
 from dynid_ros.excitation.sequences import repeat_plan
 from dynid_ros.jobs.experiments import (
+    CLEARANCE,
     EXPERIMENT_KINDS,
     FLEXIBLE,
+    FLOOR_HEIGHT,
+    LIMIT_DEFAULTS,
     LIMIT_FRACTIONS,
     PRIOR,
     MotionSettings,
@@ -71,14 +74,7 @@ class Safety:
 
     def __init__(self, robot: RobotModel, settings: SimpleNamespace) -> None:
         self.limits = MotionLimits.of(
-            robot,
-            settings.acceleration_limits,
-            position_lower=settings.position_lower,
-            position_upper=settings.position_upper,
-            velocity_limits=settings.velocity_limits,
-            jerk_limits=settings.jerk_limits,
-            torque_limits=settings.torque_limits,
-            joint_limits=settings.joint_limits_file,
+            robot, joint_limits=settings.joint_limits_file, **{name: getattr(settings, name) for name in LIMIT_DEFAULTS}
         )
         bodies, self.warnings = _bodies(robot, settings)
         box = (np.array(settings.box_lower), np.array(settings.box_upper))
@@ -201,8 +197,8 @@ MOTION_PARAMETERS = tuple(
 )
 """Parameters that ~/design reads again."""
 WORKSPACE = (
-    NodeParameter("floor_height", 0.0, "lowest height of moving links above the base link's origin, m"),
-    NodeParameter("clearance", 0.05, "smallest distance between links, and to obstacles, m"),
+    NodeParameter("floor_height", FLOOR_HEIGHT, "lowest height of moving links above the base link's origin, m"),
+    NodeParameter("clearance", CLEARANCE, "smallest distance between links, and to obstacles, m"),
     NodeParameter("box_lower", [-math.inf] * 3, "lower corner of the box that contains the links, base frame, m"),
     NodeParameter("box_upper", [math.inf] * 3, "upper corner of that box, base frame, m"),
     NodeParameter("obstacles_file", "", "YAML list of boxes that the links avoid; empty: none"),
@@ -217,14 +213,10 @@ WORKSPACE = (
     NodeParameter("mesh_directories", [""], "folders of meshes; empty: that of the URDF, and ROS packages"),
 )
 LIMITS = (
-    NodeParameter(
-        "acceleration_limits", [math.nan], f"rad/s^2 (m/s^2); nan: the URDF's (URDF 1.2), otherwise required{PER_JOINT}"
+    *(
+        NodeParameter(name, [math.nan], f"{unit}; nan: {default}{PER_JOINT}")
+        for name, (unit, default) in LIMIT_DEFAULTS.items()
     ),
-    NodeParameter("velocity_limits", [math.nan], f"rad/s (m/s); nan: the URDF's{PER_JOINT}"),
-    NodeParameter("position_lower", [math.nan], f"rad (m); nan: the URDF's, and -pi for a continuous joint{PER_JOINT}"),
-    NodeParameter("position_upper", [math.nan], f"rad (m); nan: the URDF's, and pi for a continuous joint{PER_JOINT}"),
-    NodeParameter("jerk_limits", [math.nan], f"rad/s^3 (m/s^3); nan: none{PER_JOINT}"),
-    NodeParameter("torque_limits", [math.nan], f"N m (N); nan: the URDF's{PER_JOINT}"),
     NodeParameter("joint_limits_file", "", "joint_limits.yaml (MoveIt) for limits that are nan; empty: none"),
 )
 THRESHOLDS = tuple(
