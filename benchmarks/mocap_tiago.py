@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # known problems ar
 from hand_poses import TIAGO_CSV, TIAGO_URDF, distances, read_poses
 from real_recordings import MISSING
 
-from dynid_ros.mocap.marker_set import FITTED_NUMBERS_PER_MARKER, MarkerSet
+from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.mocap.registration import Registration, register
 from dynid_ros.model import RobotModel
 
@@ -36,7 +36,7 @@ def main() -> None:
     robot = RobotModel.from_urdf(options.urdf, tip=options.tip)
     motor, positions = read_poses(options.csv, robot)
     # The tracker keeps the distances of these markers exactly: it reports a fitted rigid body.
-    markers = MarkerSet.on_links(robot, [options.tip] * positions.shape[1], dof=FITTED_NUMBERS_PER_MARKER)
+    markers = MarkerSet.on_links(robot, [options.tip] * positions.shape[1], dof=6 / positions.shape[1])
     fit = register(robot, markers, motor, positions)
     print(fit.summary())
     show("fitted", distances(robot, fit, motor, positions))

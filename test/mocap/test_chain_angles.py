@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
 from dynid_ros.mocap.link_angles import chain_angles
-from dynid_ros.mocap.marker_set import FITTED_NUMBERS_PER_MARKER, MarkerSet, body_markers
+from dynid_ros.mocap.marker_set import MarkerSet, body_markers
 from dynid_ros.model import RobotModel
 
 
@@ -114,7 +114,7 @@ def test_bodies_measured_as_poses():
         points.append(fitted @ e.camera[:3, :3].T + e.camera[:3, 3])
         links += [robot.link_names[i]] * 3
     places = body_markers(np.zeros((1, 3)), np.array([[0, 0, 0, 1.0]]))[0]
-    markers = MarkerSet.on_links(robot, links, np.tile(places, (2, 1)), dof=FITTED_NUMBERS_PER_MARKER)
+    markers = MarkerSet.on_links(robot, links, np.tile(places, (2, 1)), dof=2.0)
     angles = chain_angles(robot, markers, np.concatenate(points, axis=1), e.camera, seed=e.motor)
     assert angles.noise == pytest.approx(SIGMA, rel=0.05)
     np.testing.assert_allclose(rms((angles.position - e.link) / angles.standard_errors), 1.0, atol=0.12)
@@ -142,7 +142,7 @@ def test_one_body_at_the_tip_tells_six_joints_but_not_its_own_noise():
     rng = np.random.default_rng(10)
     robot = ur10()
     e = experiment(rng, robot, frames=100, per_link=3, on=(5,))
-    markers = MarkerSet.on_links(robot, e.links, e.places, dof=FITTED_NUMBERS_PER_MARKER)
+    markers = MarkerSet.on_links(robot, e.links, e.places, dof=2.0)
     bent = np.abs(np.sin(e.link[:, [2, 4]])).min(axis=1) > 0.2  # singular poses would leave a number over
     measured = noisy(rng, e.positions)
     fitted = np.array([rigid(points, true) for points, true in zip(measured, e.positions, strict=True)])[bent]

@@ -6,7 +6,7 @@ from hand_poses import TIAGO_CSV, TIAGO_URDF, distances, read_poses
 from real_recordings import MISSING
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.marker_set import FITTED_NUMBERS_PER_MARKER, MarkerSet
+from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.mocap.registration import register
 from dynid_ros.model import RobotModel
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not TIAGO_CSV.is_file(), reason=MISSING)
 def tiago():
     robot = RobotModel.from_urdf(TIAGO_URDF, tip="arm_7_link")
     motor, positions = read_poses(TIAGO_CSV, robot)
-    return robot, MarkerSet.on_links(robot, ["arm_7_link"] * 3, dof=FITTED_NUMBERS_PER_MARKER), motor, positions
+    return robot, MarkerSet.on_links(robot, ["arm_7_link"] * 3, dof=2.0), motor, positions
 
 
 def rms(values):

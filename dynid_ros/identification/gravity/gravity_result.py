@@ -209,13 +209,6 @@ class GravityResult(Result):
         """Return the gravity torque (N, n) at positions (N, n); NaN if it depends on undetermined moments."""
         return self._evaluate(self._gravity_rows(q))
 
-    def predict_std(self, q: NDArray) -> NDArray:
-        """Return the standard error (N, n) of `predict`."""
-        rows = self._gravity_rows(q)
-        std = standard_errors_of(rows, self.covariance)
-        std[~self._is_determined(rows)] = np.nan
-        return std
-
     def predict_samples(self, samples: Samples) -> NDArray:
         """Return the sensor torque (M, n): gravity, offset, and friction if its direction is known.
 

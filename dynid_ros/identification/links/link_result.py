@@ -218,11 +218,6 @@ class LinkResult(Result):
         return KnownArm.of(self.model, self.base_parameters, ", ".join(self.sources))
 
     @property
-    def urdf_r_squared(self) -> NDArray:
-        """R² (n,) of the torque about zero by the links of the URDF with fitted friction."""
-        return 1 - (self.urdf_residual_rms / self.torque_rms) ** 2
-
-    @property
     def r_squared(self) -> NDArray:
         """R² (n,) of the torque about zero by the identified model."""
         return 1 - (self.residual_rms / self.torque_rms) ** 2

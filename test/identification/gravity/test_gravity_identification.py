@@ -8,6 +8,7 @@ from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.jackknife import LinearEstimate
+from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.gravity.gravity_problem import angle_groups
 from dynid_ros.identification.static_samples import Samples
@@ -166,7 +167,7 @@ def test_errors_of_predictions_are_their_scatter(sarcos):
         identification.fit_samples(make_samples(q, torque + rng.normal(0, 0.3, q.shape), direction)) for _ in range(24)
     ]
     scatter = np.std([result.predict(fresh) for result in results], axis=0)
-    said = np.mean([result.predict_std(fresh) for result in results], axis=0)
+    said = np.mean([standard_errors_of(result._gravity_rows(fresh), result.covariance) for result in results], axis=0)
     # All rows of a joint at one angle count once, which costs a sixth where their noise is independent.
     assert 0.95 < np.mean(said / scatter) < 1.3
 

@@ -291,7 +291,7 @@ def test_perturbing_what_no_torque_shows_changes_no_statement():
     ]
     first, second = (result.base_parameters for result in results)
     np.testing.assert_allclose(first.nominal, second.nominal, atol=1e-9)
-    np.testing.assert_allclose(results[0].urdf_r_squared, results[1].urdf_r_squared, atol=1e-9)
+    np.testing.assert_allclose(results[0].urdf_residual_rms, results[1].urdf_residual_rms, atol=1e-9)
     np.testing.assert_allclose(first.values, second.values, atol=1e-9)
 
 
