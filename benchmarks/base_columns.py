@@ -24,8 +24,7 @@ from scipy.linalg import qr
 from benchmarks.figaroh import ROBOTS
 from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import random_motion, regressor_blocks
-from dynid_ros.model.parameter_words import parameter_names
+from dynid_ros.model.base_parameters import parameter_names, random_motion, regressor_blocks
 
 PINNED: dict[str, str] = {
     "ur10": """

@@ -30,7 +30,7 @@ from benchmarks.controller_stack import FORWARD, START, TRAJECTORY, ControllerSt
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.nodes.shared.ros_domain import own_domain
+from dynid_ros.nodes.shared.process import own_domain
 from dynid_ros.simulation import demo_arm_urdf
 
 ROUTES = ("effort", "feedforward", "trajectory", "excitation")

@@ -18,7 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 
 FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
 START = [0.0, 0.5, 1.0, 0.0, 0.8, 0.0]

@@ -31,8 +31,7 @@ from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import compare
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.signals.driver_filter import AUTO, DriverFilter
-from dynid_ros.signals.driver_filter_choice import FILTER_KINDS
+from dynid_ros.signals.driver_filter import AUTO, FILTER_KINDS, DriverFilter
 
 REAL = {"ur10e": 1.5, "kuka_lwr4": 0.6, "franka_panda": 1.0, "staubli_tx40": 4.0}
 """Cut-off of the low-pass, Hz: about half the bandwidth of the motion."""

@@ -19,8 +19,7 @@ import numpy as np
 import pinocchio
 
 from dynid_ros.errors import ModelError
-from dynid_ros.export.c_header import c_header
-from dynid_ros.export.c_source import c_source
+from dynid_ros.export.c_source import c_header, c_source
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.flange import arm_from_urdf

@@ -26,7 +26,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy
 
 import numpy as np
 
-from dynid_ros.fleet.comparison import FALSE_ALARM, Entry, compare
+from dynid_ros.fleet.fleet_table import FALSE_ALARM, Entry, compare
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 import link_experiment

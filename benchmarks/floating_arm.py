@@ -33,7 +33,7 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 from dynid_ros.control import State, Timing
-from dynid_ros.nodes.shared.ros_domain import own_domain
+from dynid_ros.nodes.shared.process import own_domain
 from dynid_ros.nodes.shared.topics import LATCHED
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))

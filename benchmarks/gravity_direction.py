@@ -26,8 +26,8 @@ import numpy as np
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
-from dynid_ros.identified.gravity_direction import ESTIMATED, GravityDirection
-from dynid_ros.model.gravity_direction import angle_between, turned
+from dynid_ros.identified.gravity import ESTIMATED, GravityDirection
+from dynid_ros.model.gravity import angle_between, turned
 from dynid_ros.model.robot import STANDARD_GRAVITY
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))

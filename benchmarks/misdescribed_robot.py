@@ -11,8 +11,8 @@ from coverage_experiments import ENCODER, coloured_noise
 from live_load_experiments import friction
 
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import parameter_names
 from dynid_ros.model.inertia import from_log_cholesky, log_cholesky, possible_prior, transformed
-from dynid_ros.model.parameter_words import parameter_names
 from dynid_ros.model.urdf_export import urdf_with_inertias
 from dynid_ros.recording import Recording
 from dynid_ros.simulation.mujoco_model import strip

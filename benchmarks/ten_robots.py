@@ -53,8 +53,8 @@ from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification import LinkIdentification
+from dynid_ros.identified.identified_file import DOF
 from dynid_ros.identified.links import KnownArm
-from dynid_ros.identified.section import DOF
 from dynid_ros.jobs.load import LoadRun, read_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import arm_from_urdf

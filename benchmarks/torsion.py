@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # recordings are sh
 
 from torsion_recordings import KUKA, kuka_parts, kuka_recording
 
+from dynid_ros.identification.flexible.torsion_choice import MDEG
 from dynid_ros.identification.flexible.torsion_identification import TorsionIdentification
-from dynid_ros.identification.flexible.torsion_prediction import MDEG
 from dynid_ros.recording import Recording
 
 

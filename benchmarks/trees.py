@@ -28,8 +28,8 @@ import yaml
 from benchmarks.ten_robots import value_of
 from dynid_ros.control import load_gravity_torque
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import parameter_names
 from dynid_ros.model.inertia import from_log_cholesky, is_possible, log_cholesky, possible_prior
-from dynid_ros.model.parameter_words import parameter_names
 from dynid_ros.model.urdf_export import urdf_with_inertias
 from dynid_ros.recording import Recording
 

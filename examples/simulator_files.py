@@ -11,7 +11,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import demo_arm_urdf
 from dynid_ros.simulation.mjcf import mjcf_text

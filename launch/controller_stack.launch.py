@@ -12,7 +12,7 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
 from dynid_ros.nodes.shared.launch_description import Choice, describe_nodes, spawn_controllers
-from dynid_ros.nodes.shared.node_options import COMPENSATION_ROUTES
+from dynid_ros.nodes.shared.parameters import COMPENSATION_ROUTES
 
 SPAWN = DeclareLaunchArgument(
     "spawn",

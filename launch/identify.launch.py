@@ -12,7 +12,7 @@ Other parameters of the nodes than the arguments here are given in `params_file`
 from launch import LaunchDescription
 
 from dynid_ros.nodes.shared.launch_description import Choice, describe_nodes
-from dynid_ros.nodes.shared.node_options import IDENTIFICATIONS
+from dynid_ros.nodes.shared.parameters import IDENTIFICATIONS
 
 
 def generate_launch_description() -> LaunchDescription:

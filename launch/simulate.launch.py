@@ -10,7 +10,7 @@ from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch_ros.actions import Node
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.nodes.shared.launch_description import clock_of, describe_nodes, process_options
 
 ACTIVE, LOADED = ("joint_state_broadcaster", "joint_trajectory_controller"), ("forward_effort_controller",)

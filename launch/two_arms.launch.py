@@ -9,7 +9,7 @@ from launch import LaunchDescription
 from launch.actions import GroupAction, IncludeLaunchDescription
 from launch_ros.actions import PushRosNamespace
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.nodes.shared.launch_description import refuse_unknown
 
 IDENTIFY = {"tip_link": "tool", "effort_convention": "torque", "acceleration_limits": "2.0"}

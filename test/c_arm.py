@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid_ros.export.c_header import c_header
-from dynid_ros.export.c_source import c_source
+from dynid_ros.export.c_source import c_header, c_source
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction

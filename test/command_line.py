@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from dynid_ros.cli import _parser, main
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 
 URDF = str(share_path("config/demo_arm.urdf"))
 

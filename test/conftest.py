@@ -11,7 +11,7 @@ import pytest
 from collected_module import CollectedModule
 
 import dynid_ros.one_thread  # noqa: F401 - before any test imports numpy
-from dynid_ros.nodes.shared.ros_domain import own_domain
+from dynid_ros.nodes.shared.process import own_domain
 
 DOMAIN = ExitStack()
 """Of this process and its children, as long as it lives: each process of a parallel run has its own."""

@@ -8,7 +8,7 @@ from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf
-from dynid_ros.simulation.simulated_recording import measure, simulate
+from dynid_ros.simulation.replay import measure, simulate
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
 ROTORS = (0.8, 0.8, 0.4, 0.04, 0.04, 0.02)

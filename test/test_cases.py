@@ -18,8 +18,8 @@ from dynid_ros.export.export import export
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.mocap import SingleJoint
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import describe_parameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.parameter_words import describe_parameters
 
 CASES = Path(__file__).with_name("cases")
 

@@ -9,7 +9,7 @@ from command_line import URDF, run
 from gravity_experiment import planned_recording
 
 from dynid_ros.files import write_atomically
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.identified.identified_file import load_identified
 
 

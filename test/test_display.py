@@ -10,8 +10,8 @@ from dynid_ros.display import Displayed
 from dynid_ros.errors import DynidError, RecordingError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import describe_parameters
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.parameter_words import describe_parameters
 
 
 @pytest.fixture(name="path", scope="module")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import dynid_ros.checks
 from dynid_ros.checks.finding import RECORDING_CHECKS, CheckSettings, Finding
 from dynid_ros.checks.model_faults import check_model
-from dynid_ros.checks.moving_hand import check_hand
-from dynid_ros.checks.too_little_motion import check_motion
+from dynid_ros.checks.too_little_motion import check_hand, check_motion
 from dynid_ros.files.disk_arrays import release_pages
 from dynid_ros.recording.recording import Recording
 

@@ -14,7 +14,7 @@ from dynid_ros.checks.finding import COMPENSATED, DIRECTION, Explanation
 from dynid_ros.checks.jackknife import Jackknife
 from dynid_ros.checks.motion_samples import MAX_SAMPLES, motion_samples
 from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem
-from dynid_ros.model.gravity_direction import angle_between
+from dynid_ros.model.gravity import angle_between
 from dynid_ros.recording.recording import Recording
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from dynid_ros.files.disk_arrays import (
     row_blocks,
     stack_columns,
 )
-from dynid_ros.model.friction_direction import dahl_direction
+from dynid_ros.model.friction_terms import dahl_direction
 from dynid_ros.recording.recording import Recording, practically_zero
 from dynid_ros.recording.uniform_motion import resample_channels
 from dynid_ros.signals import LowPass, Resampled, choose_cutoff, filtered_motion

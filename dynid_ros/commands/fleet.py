@@ -15,8 +15,7 @@ from dynid_ros.commands.run import given_options
 from dynid_ros.errors import FleetError
 from dynid_ros.executors import Processes
 from dynid_ros.files import input_paths, locked_folder, protected, writable_folder
-from dynid_ros.fleet.fleet_file import FLEET_FILES, FleetJob, read_fleet
-from dynid_ros.fleet.fleet_run import run_jobs
+from dynid_ros.fleet.fleet_run import FLEET_FILES, FleetJob, read_fleet, run_jobs
 from dynid_ros.fleet.fleet_table import FleetTable
 from dynid_ros.jobs.kinds import KINDS
 from dynid_ros.jobs.screen import Screen

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import ControlError
 from dynid_ros.identified.links import KnownArm, LinkModel
 from dynid_ros.model.friction import OneSampleFriction
-from dynid_ros.model.friction_direction import dahl_step
+from dynid_ros.model.friction_terms import dahl_step
 from dynid_ros.model.generated_code import Lines, compiled, function_text, variable
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed

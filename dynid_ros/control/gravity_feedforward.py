@@ -15,11 +15,17 @@ from dynid_ros.control.joint_brake import JointBrake
 from dynid_ros.control.joint_feedback import IdentifiedFriction
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.flexible_joints import springs_of
+from dynid_ros.identified.friction import own_angle_torque
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, gravity_of, load_identified
-from dynid_ros.identified.joint_friction import own_angle_torque
+from dynid_ros.identified.identified_file import (
+    check_same_robot,
+    file_of,
+    gravity_of,
+    is_number,
+    load_identified,
+    mapping,
+)
 from dynid_ros.identified.load import carried_load
-from dynid_ros.identified.section import file_of, is_number, mapping
 from dynid_ros.identified.servos import servo_stiffness
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel

@@ -7,10 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dynid_ros.demo import gravity_act, links_act, load_act, torque_sensors_act
-from dynid_ros.demo.calls import require_simulation, spin_for
-from dynid_ros.demo.flexible_act import flexible_act
-from dynid_ros.demo.guiding_act import guiding_act
+from dynid_ros.demo import floating_acts, motion_acts, sensor_acts
+from dynid_ros.demo.arm import require_simulation, spin_for
 from dynid_ros.demo.page import Act, write_demo_report
 from dynid_ros.demo.stage import START_TIMEOUT_S, Stage
 from dynid_ros.errors import DynidError
@@ -42,14 +40,12 @@ class ActPlan:
 GRAVITY_FILE = {"gravity/identified.yaml": "gravity"}
 LINKS_FILE = {"links/identified.yaml": "links"}
 ACTS = {
-    "gravity": ActPlan(gravity_act.gravity_act, 4, motions=[gravity_act.GRAVITY_MOTION]),
-    "hand_guiding": ActPlan(guiding_act, 1, GRAVITY_FILE),
-    "links": ActPlan(links_act.links_act, 2, motions=links_act.LINKS_MOTIONS),
-    "load": ActPlan(load_act.load_act, 5, GRAVITY_FILE | LINKS_FILE, [load_act.LOAD_MOTION]),
-    "torque_sensors": ActPlan(
-        torque_sensors_act.torque_sensor_act, 2, GRAVITY_FILE, [torque_sensors_act.SENSORS_MOTION]
-    ),
-    "flexible_joint": ActPlan(flexible_act, 2, is_separate=True),
+    "gravity": ActPlan(floating_acts.gravity_act, 4, motions=[floating_acts.GRAVITY_MOTION]),
+    "hand_guiding": ActPlan(floating_acts.guiding_act, 1, GRAVITY_FILE),
+    "links": ActPlan(motion_acts.links_act, 2, motions=motion_acts.LINKS_MOTIONS),
+    "load": ActPlan(motion_acts.load_act, 5, GRAVITY_FILE | LINKS_FILE, [motion_acts.LOAD_MOTION]),
+    "torque_sensors": ActPlan(sensor_acts.torque_sensor_act, 2, GRAVITY_FILE, [sensor_acts.SENSORS_MOTION]),
+    "flexible_joint": ActPlan(sensor_acts.flexible_act, 2, is_separate=True),
 }
 PARAMETERS = (
     *ROBOT_PARAMETERS,

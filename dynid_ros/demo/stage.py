@@ -14,13 +14,11 @@ from rclpy.wait_for_message import wait_for_message
 from std_msgs.msg import Float32, String
 from tqdm import tqdm
 
-from dynid_ros.demo.arm import DemoArm
-from dynid_ros.demo.calls import spin_until
+from dynid_ros.demo.arm import DemoArm, spin_until
 from dynid_ros.demo.page import Act
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.child_process import NodeProcess, running
+from dynid_ros.nodes.shared.child_process import NodeProcess, ServiceCaller, running
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
-from dynid_ros.nodes.shared.service_caller import ServiceCaller
 from dynid_ros.nodes.shared.topics import LATCHED
 
 TRUTH_TOPIC = "/simulator/true_parameters"

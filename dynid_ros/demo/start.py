@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.interrupts import INTERRUPTED
 from dynid_ros.nodes import import_nodes
 from dynid_ros.nodes.shared.child_process import NodeProcess, ignore_interrupts, prepare_parent, stop
-from dynid_ros.nodes.shared.ros_domain import alone
+from dynid_ros.nodes.shared.process import alone
 
 POLL_PERIOD_S = 0.1
 NODES = ("simulator", "excitation", "recorder", "gravity_identification", "gravity_compensation", "link_identification")

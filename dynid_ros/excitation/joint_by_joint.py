@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import DOWN, UP, Dwell, Experiment, Plan, format_range, require
-from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.sinusoids import sinusoid, widest_swing
+from dynid_ros.trajectories.connection import Connection, sinusoid, widest_swing
 from dynid_ros.trajectories.trajectory import PEAK_VELOCITY, Trajectory
 
 SINUSOID = "sinusoid"

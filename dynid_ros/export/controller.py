@@ -9,11 +9,9 @@ from xml.sax.saxutils import escape
 
 from dynid_ros import __version__
 from dynid_ros.errors import ModelError
-from dynid_ros.export.c_header import c_header
-from dynid_ros.export.c_source import c_source
+from dynid_ros.export.c_source import c_header, c_source
 from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm
-from dynid_ros.export.motion import Motion
+from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.files import comment_text, write_atomically
 
 TEMPLATES = Path(__file__).with_name("controller_package")

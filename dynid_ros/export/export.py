@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dynid_ros.errors import ModelError
-from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.export.gravity_links import with_servo_rotors
-from dynid_ros.export.motion import Motion
 from dynid_ros.files import writable_file
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
@@ -20,7 +19,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 
 TARGETS = {
-    "c": "c_files",
+    "c": "c_source",
     "controller": "controller",
     "urdf": "exported_urdf",
     "mjcf": "mjcf_file",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.export.gravity_links import link_parameters
 from dynid_ros.export.held_friction import HeldFriction
-from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 from dynid_ros.model.urdf_export import replace_dynamics, urdf_with_inertias
 

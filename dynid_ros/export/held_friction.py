@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from dynid_ros.export.exported_arm import ExportedArm
-from dynid_ros.export.motion import Motion
+from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.model.friction_terms import COUPLING_TERMS, JointFriction
 
 _ALIKE = ("coulomb", "viscous", "stribeck", "load", "coupling_coulomb", "coupling_viscous")

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.export.exported_urdf import exported_urdf
 from dynid_ros.export.held_friction import BRISTLE, POLYNOMIAL, HeldFriction
-from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 from dynid_ros.model.urdf_export import with_possible_hand
 from dynid_ros.simulation.mjcf import (

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm
+from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.export.exported_urdf import exported_urdf
 from dynid_ros.export.held_friction import HeldFriction
-from dynid_ros.export.motion import Motion
 from dynid_ros.files import write_atomically
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.urdf import Joint, Link, pose, roll_pitch_yaw

@@ -8,15 +8,17 @@ if TYPE_CHECKING:
     from dynid_ros.files.atomic import (
         all_or_none,
         atomic_file,
+        input_paths,
+        locked_folder,
+        paths_in,
+        protected,
         remove,
         writable_file,
         writable_folder,
         write_atomically,
     )
     from dynid_ros.files.bounded import MEGABYTE, read_bytes, read_text, require_file
-    from dynid_ros.files.names import comment_text, csv_line, require_name, yaml_text
-    from dynid_ros.files.plain_yaml import parse_yaml, read_yaml
-    from dynid_ros.files.protection import input_paths, locked_folder, paths_in, protected
+    from dynid_ros.files.plain_yaml import comment_text, csv_line, parse_yaml, read_yaml, require_name, yaml_text
 
 __all__ = [
     "MEGABYTE",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.node_options import COMPENSATION_ROUTES, IDENTIFICATIONS
+from dynid_ros.nodes.shared.parameters import COMPENSATION_ROUTES, IDENTIFICATIONS
 from dynid_ros.recording.effort import EFFORT_KINDS, IMPEDANCE
 
 COMPENSATION_NODE = "gravity_compensation"

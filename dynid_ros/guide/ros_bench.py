@@ -23,9 +23,8 @@ from std_msgs.msg import Float32, String
 
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.answers import COMPENSATION_NODE, EXPERIMENTS_BY_NODE
-from dynid_ros.nodes.shared.arm_topics import JointOrder, newest_states
-from dynid_ros.nodes.shared.child_process import NodeProcesses
-from dynid_ros.nodes.shared.service_caller import ServiceCaller
+from dynid_ros.nodes.shared.child_process import NodeProcesses, ServiceCaller
+from dynid_ros.nodes.shared.robot_description import JointOrder, newest_states
 from dynid_ros.nodes.shared.topics import LATCHED, UnservedGroup, node_of, waiting_messages
 
 STATE_TOPICS = [f"{node}/state" for node in ("excitation", COMPENSATION_NODE, *EXPERIMENTS_BY_NODE)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from viser import ClientHandle, GuiEvent, ViserServer
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.guide import model_steps
 from dynid_ros.guide.actions import OfflineBench
 from dynid_ros.guide.answers import Answers
@@ -19,7 +19,7 @@ from dynid_ros.guide.panel import Panel, Text, plain_markdown
 from dynid_ros.guide.scene import Scene
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.child_process import ignore_interrupts, prepare_parent
-from dynid_ros.nodes.shared.ros_domain import alone
+from dynid_ros.nodes.shared.process import alone
 
 REFRESH_PERIOD_S = 0.1
 UNWATCHED_PERIOD_S = 0.5

@@ -19,12 +19,12 @@ from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks, joint_samples
-from dynid_ros.model.friction_direction import Memory
+from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals
 from dynid_ros.signals import LowPass, Motion
-from dynid_ros.signals.driver_filter_choice import Passage
+from dynid_ros.signals.driver_filter import Passage
 from dynid_ros.signals.spectra import COUNT_TOLERANCE
 
 

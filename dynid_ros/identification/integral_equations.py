@@ -10,7 +10,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, LinkEquations
 from dynid_ros.model import FrictionModel, RobotModel
 from dynid_ros.model.arrays import BLOCK, joint_samples
-from dynid_ros.model.friction_direction import Memory
+from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.link_columns import LinkColumns
 
 # Torques integrated over windows, which need no acceleration (Atkeson, An and Hollerbach 1986, section 4.1.2).

@@ -18,12 +18,12 @@ from dynid_ros.estimation.rank import half_inverse
 from dynid_ros.identification.physical_consistency import solve_consistent
 from dynid_ros.identification.result import Result
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, TURN, WRENCH_UNITS
+from dynid_ros.identified.identified_file import as_number
 from dynid_ros.identified.load import load_section
-from dynid_ros.identified.section import as_number
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import ball
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, skew, transformed
-from dynid_ros.model.payload import ball
 from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
 
 LEVEL_OF_NEGATIVE_MASS = 0.99

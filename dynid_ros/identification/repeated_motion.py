@@ -25,7 +25,7 @@ from scipy.interpolate import CubicSpline
 
 from dynid_ros.identification.equations import compare
 from dynid_ros.identified.links import LinkModel
-from dynid_ros.identified.repeatability import MIN_FLOOR_DOF, Repeatability
+from dynid_ros.identified.validation import MIN_FLOOR_DOF, Repeatability
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording import Recording

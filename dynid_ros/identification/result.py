@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from dynid_ros.display import Plotted, percent
 from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, interval
-from dynid_ros.identified.identified_file import new_document, save_identified
-from dynid_ros.identified.repeatability import REPEATABILITY_KEY
-from dynid_ros.identified.section import DOF, as_number
-from dynid_ros.model.parameter_words import parameter_table
+from dynid_ros.identified.identified_file import DOF, as_number, new_document, save_identified
+from dynid_ros.identified.validation import REPEATABILITY_KEY
+from dynid_ros.model.base_parameters import parameter_table
 
 if TYPE_CHECKING:
-    from dynid_ros.identified.gravity_direction import GravityDirection
-    from dynid_ros.identified.repeatability import Repeatability
-    from dynid_ros.identified.validation import Validation
+    from dynid_ros.identified.gravity import GravityDirection
+    from dynid_ros.identified.validation import Repeatability, Validation
     from dynid_ros.model import RobotModel
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.checks.wrench_sensor import WRENCH_AXES
+from dynid_ros.checks.channels import WRENCH_AXES
 from dynid_ros.errors import IdentificationError
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.identified_file import check_same_robot
-from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, file_of
+from dynid_ros.identified.identified_file import DOF, Section, as_number, as_numbers, check_same_robot, file_of
 from dynid_ros.model.robot import RobotModel
 
 LINK_FRICTION_KEYS = {"coulomb": "link_coulomb", "viscous": "link_viscous"}

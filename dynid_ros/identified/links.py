@@ -14,15 +14,22 @@ from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.files.disk_arrays import new_array, row_blocks
 from dynid_ros.identified.friction import friction_model
-from dynid_ros.identified.identified_file import check_same_robot
-from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, file_of, is_numbers
+from dynid_ros.identified.identified_file import (
+    DOF,
+    Section,
+    as_number,
+    as_numbers,
+    check_same_robot,
+    file_of,
+    is_numbers,
+)
 from dynid_ros.identified.validation import read_validations
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
+from dynid_ros.model.base_parameters import parameter_names
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.link_columns import LinkColumns
-from dynid_ros.model.parameter_words import parameter_names
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals.driver_filter import NONE, driver_filter

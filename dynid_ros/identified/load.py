@@ -9,8 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.identified_file import check_same_robot
-from dynid_ros.identified.section import DOF, Section, as_number, as_numbers, dof_of, file_of, is_number, is_numbers
+from dynid_ros.identified.identified_file import (
+    DOF,
+    Section,
+    as_number,
+    as_numbers,
+    check_same_robot,
+    dof_of,
+    file_of,
+    is_number,
+    is_numbers,
+)
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC
 
 if TYPE_CHECKING:

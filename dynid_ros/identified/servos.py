@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dynid_ros.identified.section import DOF, as_number, is_number
+from dynid_ros.identified.identified_file import DOF, as_number, is_number
 
 Estimates = Mapping[str, tuple[float, float]]
 """Value and standard error by label; NaN where undetermined."""

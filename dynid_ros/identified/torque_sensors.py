@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.identified.identified_file import check_same_robot
-from dynid_ros.identified.section import DOF, Section, as_number, is_number
+from dynid_ros.identified.identified_file import DOF, Section, as_number, check_same_robot, is_number
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 

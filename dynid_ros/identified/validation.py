@@ -1,13 +1,200 @@
-"""Section `validation` of `identified.yaml`: agreement of predicted torque with held-out torque."""
+"""Sections `validation` and `repeatability`: agreement with held-out torque, and torque of repeated motions."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, fdtri
 
+from dynid_ros.display import percent, text_table
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.section import Section, as_number, file_of
+from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL
+from dynid_ros.identified.identified_file import Section, as_number, file_of
+
+REPEATABILITY_KEY = "repeatability"
+MIN_FLOOR_DOF = 4.0
+"""Fewest degrees of freedom of a floor that is reported: its 95 % interval then ends at 2.9 times the value."""
+MAX_DRIFT_SHARE = 0.5
+"""Share of the squared difference above which a change of offset and friction, as by warming, is named."""
+
+
+MIN_REST_PERCENT = 1e-4
+"""Smallest rest of a share to 100 % that is printed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repeatability:
+    """Difference of torque between runs of the same motion, by joint, after the low-pass of the equations.
+
+    Attributes:
+        recordings: names of the recordings that hold the runs.
+        seconds: duration of the motion that has a repetition, s.
+        joint_names: n.
+        units: (n,) unit of the torques, "N m" or "N".
+        floor: (n,) RMS of one run about the mean of all runs: the RMS difference of two runs over √2; NaN: too few
+            independent samples.
+        dof: (n,) degrees of freedom of the squared floor.
+        explainable: (n,) share of the variance of the torque that a perfect model explains, 0 to 1.
+        residual: (n,) RMS residual of the model on the same samples; NaN: there is no model.
+        drift: (n,) share of the squared difference that is a change of offset, dry and viscous friction between runs.
+    """
+
+    recordings: tuple[str, ...]
+    seconds: float
+    joint_names: tuple[str, ...]
+    units: tuple[str, ...]
+    floor: NDArray
+    dof: NDArray
+    explainable: NDArray
+    residual: NDArray
+    drift: NDArray
+
+    @property
+    def ratio(self) -> NDArray:
+        """Model's residual as a multiple of the floor, by joint (n,)."""
+        return self.residual / self.floor
+
+    @property
+    def total_ratio(self) -> float:
+        """Sum of the residuals over the sum of the floors of all joints that have both, in the most common unit."""
+        return float(self._sum(self.residual) / self._sum(self.floor)) if self._counted.any() else float("nan")
+
+    @property
+    def total_interval(self) -> tuple[float, float]:
+        """95 % interval of `total_ratio`.
+
+        The errors of the floors are independent between joints. The residual is taken to be as uncertain as the floor,
+        so the square of the ratio has Fisher's F distribution.
+        """
+        chosen = self._counted
+        squared_error = np.sum((self.floor[chosen] ** 2) / (2 * self.dof[chosen]))
+        dof = self._sum(self.floor) ** 2 / (2 * squared_error)
+        factor = float(np.sqrt(fdtri(dof, dof, (1 + CONFIDENCE_LEVEL) / 2)))
+        return self.total_ratio / factor, self.total_ratio * factor
+
+    @property
+    def _counted(self) -> NDArray:
+        unit = max(sorted(set(self.units)), key=self.units.count)
+        return np.isfinite(self.ratio) & (np.array(self.units) == unit)
+
+    def _sum(self, values: NDArray) -> float:
+        return float(values[self._counted].sum())
+
+    def sentences(self) -> list[str]:
+        """Return the result in one or two sentences; empty where there is too little to tell."""
+        if not np.isfinite(self.floor).any():
+            return []
+        names = ", ".join(Path(name).stem for name in dict.fromkeys(self.recordings))
+        lines = [f"{names}: {self.seconds:.0f} s of motion are repeated"]
+        if not np.isfinite(self.total_ratio):
+            least = _percent_or_dash(np.nanmin(self.explainable))
+            lines[0] += f"; a perfect model explains at least {least} of the variance of the torque of each joint"
+        else:
+            low, high = self.total_interval
+            lines[0] += f"; the residual is {self.total_ratio:.2f} times the floor of one run ({low:.2f} to {high:.2f})"
+        with np.errstate(invalid="ignore"):
+            drifting = [
+                name for name, share in zip(self.joint_names, self.drift, strict=True) if share > MAX_DRIFT_SHARE
+            ]
+        if drifting:
+            lines.append(
+                f"most of the difference between the runs of {', '.join(drifting)} is a change of offset or friction, "
+                "as by warming: let the arm warm up before recording"
+            )
+        return lines
+
+    def cells(self) -> dict[tuple[str, str], list[str]]:
+        """Return the columns of a table by joint, by heading and unit."""
+        bounds = floor_interval(self.floor, self.dof)
+        unit = "/".join(dict.fromkeys(self.units))
+        shown: dict[tuple[str, str], list[str]] = {
+            ("Floor", f"RMS, {unit}"): [_number(value) for value in self.floor],
+            ("95 %", unit): [f"{_number(low)} to {_number(high)}" if np.isfinite(low) else "–" for low, high in bounds],
+            ("Explainable", "of the variance"): [_percent_or_dash(value) for value in self.explainable],
+            ("Drift", "of the difference²"): [_percent_or_dash(value) for value in self.drift],
+        }
+        if np.isfinite(self.residual).any():
+            shown["Residual", f"RMS, {unit}"] = [_number(value) for value in self.residual]
+            shown["Residual", "over the floor"] = [_number(value) for value in self.ratio]
+        return shown
+
+    def table(self) -> list[str]:
+        """Return the lines of a table for a terminal, heads first."""
+        columns = self.cells()
+        heads = [f"{name.lower()} [{unit.removeprefix('RMS, ').removeprefix('of the ')}]" for name, unit in columns]
+        return text_table(("joint", *heads), list(zip(self.joint_names, *columns.values(), strict=True)))
+
+    def document(self) -> dict:
+        """Return the section of `identified.yaml`."""
+        bounds = floor_interval(self.floor, self.dof)
+        entries = {}
+        for i, joint in enumerate(self.joint_names):
+            entries[joint] = {
+                "unit": self.units[i],
+                "floor": as_number(self.floor[i]),
+                "floor_interval": [as_number(value) for value in bounds[i]],
+                "degrees_of_freedom": as_number(self.dof[i]),
+                "explainable": as_number(self.explainable[i]),
+                "drift": as_number(self.drift[i]),
+                "residual": as_number(self.residual[i]),
+                "ratio": as_number(self.ratio[i]),
+            }
+        total: dict = {"ratio": as_number(self.total_ratio)}
+        if np.isfinite(self.total_ratio):
+            total["ratio_interval"] = [as_number(value) for value in self.total_interval]
+        return {"recordings": list(self.recordings), "seconds": float(self.seconds), **total, "joints": entries}
+
+
+def read_repeatability(document: Mapping, joint_names: Sequence[str]) -> Repeatability | None:
+    """Return the section of a document; None where it has none."""
+    if document.get(REPEATABILITY_KEY) is None:
+        return None
+    section = Section.optional(document, REPEATABILITY_KEY)
+    entries = section.child("joints")
+    joints = [entries.child(joint) for joint in joint_names]
+    columns = {
+        key: np.array([joint.number_or_nan(key) for joint in joints])
+        for key in ("floor", "degrees_of_freedom", "explainable", "drift", "residual")
+    }
+    names = section.get("recordings")
+    if not isinstance(names, list):
+        raise section.error(f"recordings is {names!r}, expected a list of names in {file_of(document)}")
+    return Repeatability(
+        recordings=tuple(map(str, names)),
+        seconds=section.number_or_nan("seconds"),
+        joint_names=tuple(joint_names),
+        units=tuple(str(joint.get("unit", "N m")) for joint in joints),
+        floor=columns["floor"],
+        dof=columns["degrees_of_freedom"],
+        explainable=columns["explainable"],
+        residual=columns["residual"],
+        drift=columns["drift"],
+    )
+
+
+def floor_interval(floor: NDArray, dof: NDArray) -> NDArray:
+    """Return lower and upper ends (n, 2) of the floors by the χ² distribution of their squares."""
+    tail = (1 - CONFIDENCE_LEVEL) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.stack([floor * np.sqrt(dof / chdtri(dof, tail)), floor * np.sqrt(dof / chdtri(dof, 1 - tail))], -1)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if np.isfinite(value) else "–"
+
+
+def _percent_or_dash(value: float) -> str:
+    """Return a share in percent; near 100 % with two digits of the rest."""
+    if not np.isfinite(value):
+        return "–"
+    rest = max(100 * (1 - value), MIN_REST_PERCENT)
+    return percent(value) if rest > 1 else f"{100 * value:.{1 - math.floor(math.log10(rest))}f} %"
+
 
 ROUNDING_SPREAD = 1e-9
 """Standard deviation of a torque, relative to its RMS, below which the torque is constant up to rounding."""

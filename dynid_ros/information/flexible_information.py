@@ -12,8 +12,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
 from dynid_ros.information.torque_information import SMOOTHING_FRACTION, MotionWithJerk, Rows, checked_noise
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import BaseParameters, random_motion
-from dynid_ros.model.parameter_words import parameter_names
+from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.trajectories.limits import per_joint
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import random_motion
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.friction_direction import dahl_direction
-from dynid_ros.model.friction_terms import FrictionTerm
+from dynid_ros.model.friction_terms import FrictionTerm, dahl_direction
 
 MIN_HARMONIC_PERIODS = 0.95
 """Periods of a harmonic below which it is indistinguishable from a line within the range."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.estimation.identifiability import Identifiability
+from dynid_ros.estimation.rank import Identifiability
 from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.torque_information import GRAVITY, TorqueColumns
 from dynid_ros.trajectories.limits import MotionLimits

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.estimation.identifiability import Identifiability
-from dynid_ros.identified.section import as_number, as_numbers
+from dynid_ros.estimation.rank import Identifiability
+from dynid_ros.identified.identified_file import as_number, as_numbers
 from dynid_ros.information.helpful_motions import HelpfulMotion, HelpfulMotionSearch
 from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.torque_information import LINKS, TorqueColumns, checked_noise

@@ -10,10 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import BLOCK, blocks
-from dynid_ros.model.base_parameters import UNIDENTIFIABLE, BaseParameters, random_motion
+from dynid_ros.model.base_parameters import (
+    UNIDENTIFIABLE,
+    BaseParameters,
+    describe_parameters,
+    parameter_names,
+    random_motion,
+)
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
-from dynid_ros.model.parameter_words import describe_parameters, parameter_names
 from dynid_ros.model.regressor import RegressorRows
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.trajectories.limits import per_joint

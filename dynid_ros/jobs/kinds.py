@@ -182,7 +182,7 @@ KINDS = {
     "torque-sensors": Kind(
         "gains and offsets of the joints' torque sensors, by gravity",
         "calibrating",
-        "dynid_ros.jobs.torque_sensors:CalibrationRun",
+        "dynid_ros.nodes.torque_sensor_calibration:CalibrationRun",
         "dynid_ros.report.torque_sensors:write_result_report",
         settings_from=("dynid_ros.identification.torque_sensors.torque_sensor_calibration:TorqueSensorCalibration",),
         roles=(FITTED._replace(required=False), WITH_MASS, VALIDATED),

@@ -13,15 +13,13 @@ from dynid_ros.errors import DynidError, IdentificationError, IdentifiedFileErro
 from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.files.disk_arrays import new_array, row_blocks
 from dynid_ros.identification.equations import validate
-from dynid_ros.identification.flexible.torsion_prediction import TorsionModels, TorsionValidation
+from dynid_ros.identification.flexible.torsion_choice import TorsionModels, TorsionValidation
 from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.identified_file import file_of, load_identified
 from dynid_ros.identified.links import LinkModel, link_model
-from dynid_ros.identified.repeatability import REPEATABILITY_KEY, Repeatability
-from dynid_ros.identified.section import file_of
-from dynid_ros.identified.validation import Validation, validate_torque
+from dynid_ros.identified.validation import REPEATABILITY_KEY, Repeatability, Validation, validate_torque
 from dynid_ros.jobs.inputs import checked
 from dynid_ros.jobs.screen import Screen, progress
 from dynid_ros.model import RobotModel

@@ -22,7 +22,7 @@ BODY_RADIUS = 0.1
 rotation count as for real markers."""
 
 FREE = 3.0
-"""Independent numbers per marker; K markers of a rigid body that the tracker has fitted have 6 / K, as a pose has six."""
+"""Independent numbers per marker; K markers of a rigid body that the tracker has fitted have 6 / K."""
 
 FITTED_BODY_STD_M = 1e-5
 """Standard deviation of a distance, m, below which two markers come from one pose of a tracker: single markers are

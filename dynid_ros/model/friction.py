@@ -10,8 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.chain import ArmModel
-from dynid_ros.model.friction_direction import FrictionDirection, Memory, MemoryKey, SlidingMemory
-from dynid_ros.model.friction_terms import FrictionTerm, JointFriction, coupling_parts
+from dynid_ros.model.friction_terms import (
+    FrictionDirection,
+    FrictionTerm,
+    JointFriction,
+    Memory,
+    MemoryKey,
+    SlidingMemory,
+    coupling_parts,
+)
 from dynid_ros.model.generated_code import compiled
 
 COULOMB_AND_VISCOUS = JointFriction()

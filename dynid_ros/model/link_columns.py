@@ -12,13 +12,24 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.estimation.rank import ROUNDING_COLUMN
 from dynid_ros.model.arrays import blocks
-from dynid_ros.model.base_parameters import DEPENDENCE_TOLERANCE, BaseParameters, random_motion, regressor_blocks
+from dynid_ros.model.base_parameters import (
+    DEPENDENCE_TOLERANCE,
+    BaseParameters,
+    parameter_names,
+    random_motion,
+    regressor_blocks,
+)
 from dynid_ros.model.friction import FrictionModel, OwnedTerms, friction_columns
-from dynid_ros.model.friction_direction import Memory, SlidingMemory
-from dynid_ros.model.friction_terms import TERM_KINDS, FrictionTerm, JointFriction, coupling_parts
-from dynid_ros.model.gravity_direction import turn_axes
+from dynid_ros.model.friction_terms import (
+    TERM_KINDS,
+    FrictionTerm,
+    JointFriction,
+    Memory,
+    SlidingMemory,
+    coupling_parts,
+)
+from dynid_ros.model.gravity import turn_axes
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
-from dynid_ros.model.parameter_words import parameter_names
 from dynid_ros.model.regressor import RegressorRows
 from dynid_ros.model.robot import RobotModel
 

@@ -19,11 +19,19 @@ from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.model.link_tree import held_positions
-from dynid_ros.nodes.shared.arm_topics import LOAD_TOPIC, JointOrder, LoadListener, TorqueSamples, newest_states
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description, with_group_ends
+from dynid_ros.nodes.shared.robot_description import (
+    LOAD_TOPIC,
+    ROBOT_PARAMETERS,
+    JointOrder,
+    LoadListener,
+    TorqueSamples,
+    newest_states,
+    robot_description,
+    with_group_ends,
+)
 from dynid_ros.recording.effort import EffortConvention
 
 PARAMETERS = (

@@ -28,11 +28,17 @@ from visualization_msgs.msg import Marker, MarkerArray
 from dynid_ros.control import CarriedLoad
 from dynid_ros.control.gravity_view import GravityPicture, GravityView
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared.arm_topics import LOAD_TOPIC, JointOrder, LoadListener
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare
 from dynid_ros.nodes.shared.process import run, steady_timer
-from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS, robot_description, with_group_ends
+from dynid_ros.nodes.shared.robot_description import (
+    LOAD_TOPIC,
+    ROBOT_PARAMETERS,
+    JointOrder,
+    LoadListener,
+    robot_description,
+    with_group_ends,
+)
 from dynid_ros.nodes.shared.topics import RawSubscription
 from dynid_ros.report.drawing import DARK, LIGHT
 

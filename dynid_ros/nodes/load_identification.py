@@ -30,12 +30,11 @@ from dynid_ros.identification.online.online_identification import OnlineIdentifi
 from dynid_ros.jobs.kinds import KINDS
 from dynid_ros.jobs.load import read_arm
 from dynid_ros.jobs.run import IdentificationRun
-from dynid_ros.nodes.shared.arm_topics import TorqueSamples
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run, steady_timer
-from dynid_ros.nodes.shared.robot_description import NO_PAYLOAD
+from dynid_ros.nodes.shared.robot_description import NO_PAYLOAD, TorqueSamples
 from dynid_ros.nodes.shared.topics import LATCHED, RawSubscription
 from dynid_ros.recording.effort import GRAVITY_COMPENSATED, EffortConvention
 

@@ -8,7 +8,8 @@ estimates the reference.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,19 +22,79 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError
+from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import SampleStream, TorqueSensorObserver
+from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
+from dynid_ros.identified.gravity import KnownGravity
+from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.kinds import KINDS
-from dynid_ros.jobs.torque_sensors import read_gravity
-from dynid_ros.nodes.shared.arm_topics import TorqueSamples
+from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status, silence
 from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.parameters import NodeParameter, parameters_of, setting_arguments
 from dynid_ros.nodes.shared.process import answer, run, steady_timer
+from dynid_ros.nodes.shared.robot_description import TorqueSamples
 from dynid_ros.nodes.shared.topics import brief_yaml
+from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 from dynid_ros.settings import settings_of
+
+
+def read_gravity(path: Path, robot: RobotModel) -> tuple[KnownGravity, dict]:
+    """Read gravity parameters of an `identified.yaml` with their uncertainty, and the content of the file.
+
+    Raises:
+        IdentifiedFileError: unreadable, of another robot, or without gravity parameters of all joints.
+    """
+    document = load_identified(path)
+    check_same_robot(document, robot)
+    return KnownGravity.of_document(document, robot), document
+
+
+@dataclass
+class CalibrationRun:
+    """Estimator of torque-sensor gains and offsets for `run`.
+
+    Attributes:
+        robot: the arm.
+        calibration: settings of the fit, with the gravity that is known.
+        arm: content of the `identified.yaml` that the sensors are added to; None: the file holds the sensors alone.
+    """
+
+    robot: RobotModel
+    calibration: TorqueSensorCalibration
+    arm: dict | None = None
+
+    @classmethod
+    def build(
+        cls,
+        robot: RobotModel,
+        values: Mapping[str, Any],
+        *,
+        model: Path | None = None,
+        known_masses: bool = False,
+        currents: bool = False,
+    ) -> CalibrationRun:
+        """Return the estimator with values of the settings of `TorqueSensorCalibration`.
+
+        Args:
+            robot: the arm.
+            values: values by name.
+            model: `identified.yaml` with known gravity parameters.
+            known_masses: take the gravity parameters of the URDF as known.
+            currents: the readings are motor currents, whose gains are the motors' torque constants at the joints.
+        """
+        gravity, arm = (None, None) if model is None else read_gravity(model, robot)
+        if known_masses:
+            gravity = KnownGravity.of_urdf(robot)
+        return cls(robot, TorqueSensorCalibration(robot, gravity=gravity, currents=currents, **values), arm)
+
+    def fit(self, recordings: Sequence[Recording], with_mass: Sequence[Recording] = ()) -> TorqueSensorResult:
+        """Calibrate from dwells without and with the reference mass."""
+        return replace(self.calibration.fit(recordings, with_mass), arm=self.arm)
+
 
 MAX_REPORTED_VALUE = 1e5
 """Largest gain, offset or standard deviation that is determined well enough to be reported."""

@@ -15,8 +15,8 @@ from dynid_ros.files.disk_arrays import column_ranges, new_array, row_blocks, st
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import MOVED, practically_zero
 from dynid_ros.signals import LowPass, Motion, Resampled, choose_cutoff, filtered_motion, resample
-from dynid_ros.signals.derivatives import STENCIL
 from dynid_ros.signals.driver_filter import DriverFilter
+from dynid_ros.signals.low_pass import STENCIL
 from dynid_ros.signals.resampling import SampleTimes, Segment, judged_times, spline_at, used_times
 
 MIN_START_FRACTION = 0.01

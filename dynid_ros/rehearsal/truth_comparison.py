@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.gravity import IdentifiedGravity
+from dynid_ros.identified.identified_file import dof_of
 from dynid_ros.identified.links import KnownArm
-from dynid_ros.identified.section import dof_of
-from dynid_ros.model.parameter_words import describe_parameters
+from dynid_ros.model.base_parameters import describe_parameters
 from dynid_ros.report.comparison import Comparison
 from dynid_ros.report.formats import joint_units
 from dynid_ros.report.link_parameters import read_base_parameters

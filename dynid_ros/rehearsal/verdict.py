@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from dynid_ros.display import as_fine_as, percent, text_table
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.identified_file import as_number, load_identified
 from dynid_ros.identified.links import known_arm
-from dynid_ros.identified.section import as_number
 from dynid_ros.jobs.screen import Screen
 from dynid_ros.rehearsal.experiment import RehearsedExperiment
 from dynid_ros.rehearsal.truth_comparison import compare_base_parameters, compare_gravity, compare_load

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR
-from dynid_ros.identified.section import file_of
+from dynid_ros.identified.identified_file import file_of
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import LINK_PARAMETERS
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
-from dynid_ros.model.parameter_words import LINK_PARAMETERS
 from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, svg
 from dynid_ros.report.formats import as_fine_as, brief, counted, fixed, listed, percent, plus_minus, significant
 from dynid_ros.report.page import Cell, Figures, Folded, Legend, Plot, Section, Table

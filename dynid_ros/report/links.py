@@ -31,7 +31,6 @@ from dynid_ros.report.formats import (
     significant,
     with_unit,
 )
-from dynid_ros.report.friction import friction_section
 from dynid_ros.report.gravity import gravity_part
 from dynid_ros.report.link_parameters import (
     BaseParameter,
@@ -47,6 +46,7 @@ from dynid_ros.report.link_quality import (
     LinkQuality,
     ResidualCorrelation,
     TorqueComparison,
+    friction_section,
     mean_r2,
     validate_comparisons,
 )

@@ -20,7 +20,7 @@ from dynid_ros.identification.load.driver_settings import driver_settings
 from dynid_ros.identification.load.load_fit import LoadColumns
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, WRENCH_UNITS
-from dynid_ros.identified.section import dof_of, file_of, mapping
+from dynid_ros.identified.identified_file import dof_of, file_of, mapping
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC, central_moments
 from dynid_ros.report.drawing import LIGHT, plot_area, spread_indices, svg
 from dynid_ros.report.formats import (

@@ -10,12 +10,11 @@ import numpy as np
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.repeatability import read_repeatability
-from dynid_ros.identified.section import dof_of, file_of, is_number, mapping
-from dynid_ros.identified.validation import Validation, read_validations
+from dynid_ros.identified.gravity import GravityDirection
+from dynid_ros.identified.identified_file import dof_of, file_of, is_number, mapping
+from dynid_ros.identified.validation import Validation, read_repeatability, read_validations
 from dynid_ros.model import RobotModel
-from dynid_ros.model.parameter_words import prismatic_unit
+from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.report.formats import (
     PRISMATIC,
     REVOLUTE,

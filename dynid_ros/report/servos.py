@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid_ros.identification.servo.servo_result import SERVO_UNITS, ServoResult
-from dynid_ros.identified.section import DOF
+from dynid_ros.identified.identified_file import DOF
 from dynid_ros.identified.servos import IN_TORQUE_KEY
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid_ros.identification.flexible.torsion_choice import DISPLAY_UNITS
 from dynid_ros.identification.flexible.torsion_identification import TorsionResult
-from dynid_ros.identification.flexible.torsion_prediction import DISPLAY_UNITS
 from dynid_ros.recording import Recording
 from dynid_ros.report.drawing import spread_indices
 from dynid_ros.report.formats import listed, percent, plus_minus, significant, with_unit

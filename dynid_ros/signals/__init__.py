@@ -6,15 +6,17 @@ from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
     from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
-    from dynid_ros.signals.derivatives import (
+    from dynid_ros.signals.lag import TimeLag, time_lag
+    from dynid_ros.signals.low_pass import (
+        Cutoff,
+        LowPass,
         Motion,
         central_differences,
+        choose_cutoff,
         differentiate,
         filtered_motion,
         five_point_derivative,
     )
-    from dynid_ros.signals.lag import TimeLag, time_lag
-    from dynid_ros.signals.low_pass import Cutoff, LowPass, choose_cutoff
     from dynid_ros.signals.periodic import FourierSeries, base_frequency
     from dynid_ros.signals.resampling import (
         GapSpline,

@@ -11,13 +11,14 @@ from scipy.interpolate import CubicSpline
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import new_array, overlapping_blocks, row_blocks, take_rows
 from dynid_ros.signals.spectra import COUNT_TOLERANCE, true_runs
-from dynid_ros.signals.stamp_noise import (
+from dynid_ros.signals.steady_clock import (
     acceleration_noise,
     is_bunched,
+    line_through,
+    moved_times,
     smoothing_ratio,
     stamp_noise,
 )
-from dynid_ros.signals.steady_clock import line_through, moved_times
 
 MIN_BRIDGED_STEPS = 3
 """Number of steps that are always bridged."""

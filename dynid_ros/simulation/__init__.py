@@ -10,13 +10,17 @@ if TYPE_CHECKING:
     from dynid_ros.simulation.controlled_arm import ControlledArm
     from dynid_ros.simulation.descriptions import demo_arm_urdf, misjudged_urdf
     from dynid_ros.simulation.drives import Drives, Springs
-    from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
     from dynid_ros.simulation.joint_friction import KnownFriction
+    from dynid_ros.simulation.replay import measure, record, simulate
     from dynid_ros.simulation.sensors import Sensors, WrenchSensor
-    from dynid_ros.simulation.simulated_recording import measure, record, simulate
     from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
     from dynid_ros.simulation.trajectory_points import TrajectoryPoints
-    from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
+    from dynid_ros.simulation.trajectory_settings import (
+        ArmHardware,
+        CommandInterfaces,
+        GoalTolerances,
+        TrajectorySettings,
+    )
     from dynid_ros.simulation.truth import ArmTruth
     from dynid_ros.simulation.truth_tables import tabled_arm, truth_table
 

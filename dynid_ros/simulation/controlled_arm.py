@@ -8,9 +8,8 @@ import numpy as np
 
 from dynid_ros.errors import DynidError
 from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.hardware import ArmHardware, CommandInterfaces
 from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
-from dynid_ros.simulation.trajectory_settings import TrajectorySettings
+from dynid_ros.simulation.trajectory_settings import ArmHardware, CommandInterfaces, TrajectorySettings
 
 TRAJECTORY = "trajectory controller"
 FORWARD = "effort controller"

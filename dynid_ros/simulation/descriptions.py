@@ -6,7 +6,7 @@ from collections.abc import Collection
 import numpy as np
 
 from dynid_ros.errors import ModelError
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_log_cholesky, is_possible, log_cholesky
 from dynid_ros.model.urdf_export import urdf_with_inertias

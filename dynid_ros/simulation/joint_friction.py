@@ -14,7 +14,7 @@ from dynid_ros.identified.friction import friction_model
 from dynid_ros.identified.identified_file import check_same_robot, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, OneSampleFriction
-from dynid_ros.model.friction_direction import dahl_step
+from dynid_ros.model.friction_terms import dahl_step
 
 SLOW = 1e-6
 """Velocity (rad/s or m/s) at which the slope of viscous friction at rest is evaluated."""

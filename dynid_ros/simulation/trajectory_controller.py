@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.hardware import CommandInterfaces
 from dynid_ros.simulation.trajectory_points import JointSpline, TrajectoryPoints, check_limits, from_state
-from dynid_ros.simulation.trajectory_settings import GoalTolerances, TrajectorySettings
+from dynid_ros.simulation.trajectory_settings import CommandInterfaces, GoalTolerances, TrajectorySettings
 
 
 class ForwardController:

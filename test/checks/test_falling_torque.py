@@ -6,7 +6,7 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.checks.falling_torque import explains_more, falling_joints
+from dynid_ros.checks.drift import explains_more, falling_joints
 from dynid_ros.checks.finding import Explanation
 from dynid_ros.checks.motion_samples import motion_samples
 from dynid_ros.checks.torque_model import TorqueModel, TorqueProblem

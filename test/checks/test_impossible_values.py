@@ -5,7 +5,7 @@ import planar_arm
 import pytest
 
 from dynid_ros.checks.finding import CheckSettings
-from dynid_ros.checks.impossible_values import check_values
+from dynid_ros.checks.torque_unit import check_values
 from dynid_ros.model import RobotModel
 from dynid_ros.model.chain import JointLimits
 from dynid_ros.recording import Recording

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid_ros.checks.wrench_sensor import check_wrench, require_sound
+from dynid_ros.checks.channels import check_wrench, require_sound
 from dynid_ros.errors import RecordingError
 from dynid_ros.recording import Recording, WrenchSeries
 

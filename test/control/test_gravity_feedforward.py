@@ -13,7 +13,7 @@ from pinocchio_arm import example_urdf
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, Timing, load_gravity_torque
 from dynid_ros.control.gravity_feedforward import LoadFrames
 from dynid_ros.errors import ControlError, IdentifiedFileError, ModelError
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 

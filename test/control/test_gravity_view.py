@@ -11,7 +11,7 @@ from pinocchio_arm import PinocchioArm
 from dynid_ros.control import CarriedLoad
 from dynid_ros.control.gravity_view import GravityView
 from dynid_ros.errors import ControlError
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.model import RobotModel
 
 URDF = share_path("config/demo_arm.urdf").read_text()

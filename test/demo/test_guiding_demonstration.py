@@ -6,8 +6,7 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.demo.guiding_act import GuidedMotion, judge_guiding
-from dynid_ros.demo.hand import link_origins
+from dynid_ros.demo.floating_acts import GuidedMotion, judge_guiding, link_origins
 from dynid_ros.model import RobotModel
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())

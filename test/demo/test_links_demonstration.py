@@ -7,7 +7,7 @@ import numpy as np
 import planar_arm
 import pytest
 
-from dynid_ros.demo.links_act import judge_links
+from dynid_ros.demo.motion_acts import judge_links
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identified.identified_file import load_identified

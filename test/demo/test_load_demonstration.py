@@ -7,7 +7,7 @@ import numpy as np
 import online_experiment
 import pytest
 
-from dynid_ros.demo.load_act import LoadRun, judge_load
+from dynid_ros.demo.motion_acts import LoadRun, judge_load
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import FourierExcitation
 from dynid_ros.identification import LoadIdentification

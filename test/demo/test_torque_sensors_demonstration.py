@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid_ros.demo.torque_sensors_act import judge_torque_sensors
+from dynid_ros.demo.sensor_acts import judge_torque_sensors
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.identification import TorqueSensorCalibration
 from dynid_ros.identified.gravity import KnownGravity

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dynid_ros.estimation.selection import ForwardSelection
+from dynid_ros.estimation.cross_validation import ForwardSelection
 
 
 class Folds:

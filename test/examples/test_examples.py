@@ -13,8 +13,7 @@ import pytest
 from bag_files import START, joint_state, write_bag
 from c_arm import arm_of
 
-from dynid_ros.export.c_header import c_header
-from dynid_ros.export.c_source import c_source
+from dynid_ros.export.c_source import c_header, c_source
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass, transformed
 

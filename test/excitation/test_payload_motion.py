@@ -12,8 +12,7 @@ from pinocchio_arm import PinocchioArm
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import TrajectoryError
-from dynid_ros.excitation.payload_motion import PayloadMotion
-from dynid_ros.excitation.tool_rotation import ToolRotation
+from dynid_ros.excitation.payload_motion import PayloadMotion, ToolRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits, check_start
 

@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.experiment import Experiment
-from dynid_ros.excitation.tool_rotation import ToolRotation, stretch_time, wrist_joints
+from dynid_ros.excitation.payload_motion import ToolRotation, stretch_time, wrist_joints
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, check_limits
 

@@ -11,8 +11,7 @@ from c_arm import COMPILERS, STRICT, CArm, arm_of
 from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_tree_urdf, random_urdf
 
-from dynid_ros.export.c_header import c_header, c_identifier
-from dynid_ros.export.c_source import c_source
+from dynid_ros.export.c_source import c_header, c_identifier, c_source
 from dynid_ros.export.exported_arm import ExportedLoad
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel

@@ -15,8 +15,7 @@ from pinocchio_arm import example_urdf
 
 from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, LoadedGravity, State, Timing
 from dynid_ros.errors import ControlError
-from dynid_ros.export.c_header import c_header
-from dynid_ros.export.c_source import c_source
+from dynid_ros.export.c_source import c_header, c_source
 from dynid_ros.export.controller import TEMPLATES
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel

@@ -5,11 +5,11 @@ import planar_arm
 import pytest
 from c_arm import arm_of
 
+from dynid_ros.export.exported_arm import Motion
 from dynid_ros.export.held_friction import BRISTLE, POLYNOMIAL, HeldFriction
-from dynid_ros.export.motion import Motion
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.friction_direction import dahl_direction
+from dynid_ros.model.friction_terms import dahl_direction
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
 MOTION = Motion.sinusoids(ROBOT)

@@ -14,9 +14,9 @@ from random_chains import TIP, random_urdf
 from dynid_ros.errors import ModelError
 from dynid_ros.export import mjcf_file
 from dynid_ros.export.export import export
+from dynid_ros.export.exported_arm import Motion
 from dynid_ros.export.exported_urdf import exported_urdf
 from dynid_ros.export.held_friction import HeldFriction
-from dynid_ros.export.motion import Motion
 from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction

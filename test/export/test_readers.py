@@ -7,7 +7,7 @@ from exported_arms import ARMS, identified
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.export import exported_urdf
-from dynid_ros.export.motion import Motion
+from dynid_ros.export.exported_arm import Motion
 from dynid_ros.model import GravityModel
 
 

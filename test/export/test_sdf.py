@@ -10,7 +10,7 @@ from pinocchio_arm import example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.export import sdf
-from dynid_ros.export.motion import Motion
+from dynid_ros.export.exported_arm import Motion
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import from_center_of_mass, transformed

@@ -16,12 +16,12 @@ from dynid_ros.files import (
     writable_folder,
     write_atomically,
 )
-from dynid_ros.files.protection import lock, locked_folder
+from dynid_ros.files.atomic import lock, locked_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from dynid_ros.files.protection import locked_folder
+from dynid_ros.files.atomic import locked_folder
 with locked_folder(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.readline()

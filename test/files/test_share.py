@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +28,7 @@ def test_prefix(tmp_path, site_packages):
     share = tmp_path / "share" / "dynid_ros"
     (share / "config").mkdir(parents=True)
     shutil.copy(ROOT / "package.xml", share)
-    code = "from dynid_ros.files.share import share_path; print(share_path('config'))"
+    code = "from dynid_ros.files.bounded import share_path; print(share_path('config'))"
     found = subprocess.run([sys.executable, "-c", code], cwd=package.parent, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()) == share / "config"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.fleet.comparison import Entry, compare, drifts
+from dynid_ros.fleet.fleet_table import Entry, compare, drifts
 
 SPREAD = 0.3
 

@@ -25,9 +25,12 @@ from sensor_msgs.msg import JointState  # noqa: E402
 
 from dynid_ros.identified.torque_sensors import TorqueSensors  # noqa: E402
 from dynid_ros.nodes.external_torque import external_torque_of  # noqa: E402
-from dynid_ros.nodes.shared.arm_topics import JointOrder, TorqueSamples  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import checked_description  # noqa: E402
+from dynid_ros.nodes.shared.robot_description import (  # noqa: E402
+    JointOrder,
+    TorqueSamples,
+    checked_description,
+)
 
 NAMES = list(planar_arm.JOINTS)
 ROBOT = arms.robot()

@@ -17,19 +17,19 @@ from fuzzing.yaml_text import yaml_text
 
 from dynid_ros.collision import read_obstacles
 from dynid_ros.collision.shapes import read_triangles
+from dynid_ros.commands.report import report_file
 from dynid_ros.control import IdentifiedFriction, load_gravity_torque
 from dynid_ros.control.gravity_view import GravityView
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.excitation.given_motion import read_motion
+from dynid_ros.excitation.sequences import read_motion
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import TorqueSensorObserver
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.experiments import flexible_prior
 from dynid_ros.jobs.load import read_arm, read_tare
-from dynid_ros.jobs.report import report_file
-from dynid_ros.jobs.torque_sensors import read_gravity
 from dynid_ros.model import RobotModel
+from dynid_ros.nodes.torque_sensor_calibration import read_gravity
 from dynid_ros.trajectories import MotionLimits, Trajectory
 from dynid_ros.trajectories.fourier import FourierSeries
 from dynid_ros.trajectories.limits import check_limits

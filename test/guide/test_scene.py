@@ -7,7 +7,7 @@ viser = pytest.importorskip("viser")
 pytest.importorskip("yourdfpy")
 
 from dynid_ros.collision.obstacles import Obstacle  # noqa: E402
-from dynid_ros.files.share import share_path  # noqa: E402
+from dynid_ros.files.bounded import share_path  # noqa: E402
 from dynid_ros.guide.scene import Scene  # noqa: E402
 from dynid_ros.model.flange import arm_from_urdf  # noqa: E402
 

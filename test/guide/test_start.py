@@ -10,7 +10,7 @@ from gravity_experiment import demo_recording
 from helpers.guide_page import GuidePage, chromium, running_guide
 
 from dynid_ros.cli import _parser
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.nodes.shared.child_process import NodeProcess, stop
 from dynid_ros.recording import Recording
 

@@ -10,7 +10,7 @@ pytest.importorskip("rclpy")
 pytest.importorskip("yourdfpy")
 viser = pytest.importorskip("viser")
 
-from dynid_ros.files.share import share_path  # noqa: E402
+from dynid_ros.files.bounded import share_path  # noqa: E402
 from dynid_ros.guide.answers import Answers  # noqa: E402
 from dynid_ros.guide.context import Context  # noqa: E402
 from dynid_ros.guide.gate import Gate, serve_page  # noqa: E402

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 
 PATIENCE = 420_000  # ms; the browser draws in software, beside all nodes
 WEBGL = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]

@@ -13,7 +13,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.nodes.shared.service_caller import ServiceCaller
+from dynid_ros.nodes.shared.child_process import ServiceCaller
 from dynid_ros.nodes.shared.topics import LATCHED
 
 

@@ -13,8 +13,7 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals import LowPass
-from dynid_ros.signals.driver_filter import DriverFilter
-from dynid_ros.signals.driver_filter_choice import Passage
+from dynid_ros.signals.driver_filter import DriverFilter, Passage
 
 # Samples as equations: any number in flat memory, and nothing that is not a number.
 

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 
 from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.identified.links import LinkModel
-from dynid_ros.identified.repeatability import floor_interval, read_repeatability
+from dynid_ros.identified.validation import floor_interval, read_repeatability
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.gravity_direction import IMU, GravityDirection
+from dynid_ros.identified.gravity import IMU, GravityDirection
 from dynid_ros.identified.identified_file import estimated_gravity
-from dynid_ros.model.gravity_direction import turn_axes
+from dynid_ros.model.gravity import turn_axes
 
 GRAVITY = (0.98, -0.49, -9.745)
 GIVEN = (0.0, 0.0, -float(np.linalg.norm(GRAVITY)))

@@ -9,8 +9,7 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import check_same_robot, load_identified, save_identified
-from dynid_ros.identified.section import DOF, dof_of
+from dynid_ros.identified.identified_file import DOF, check_same_robot, dof_of, load_identified, save_identified
 from dynid_ros.model import GravityModel, RobotModel
 
 

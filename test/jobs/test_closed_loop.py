@@ -15,7 +15,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass
 from dynid_ros.model.urdf_export import urdf_with_inertias
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm
-from dynid_ros.simulation.simulated_recording import measure, simulate
+from dynid_ros.simulation.replay import measure, simulate
 from dynid_ros.trajectories import Trajectory
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from gravity_experiment import demo_recording, demo_robot, planned_recording
 
 from dynid_ros.demo.drop_test import DropTest
-from dynid_ros.demo.gravity_act import judge_gravity
+from dynid_ros.demo.floating_acts import judge_gravity
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identified.gravity import gravity_moments

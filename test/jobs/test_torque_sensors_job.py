@@ -12,13 +12,13 @@ from pictures import unrendered
 
 from dynid_ros.cli import main
 from dynid_ros.errors import IdentifiedFileError, RecordingError
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.identified.identified_file import load_identified, save_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.run import run as run_job
-from dynid_ros.jobs.torque_sensors import read_gravity
+from dynid_ros.nodes.torque_sensor_calibration import read_gravity
 
 GRAVITY = [str(g) for g in bench.GRAVITY]
 URDF = ["--urdf", str(share_path("config/demo_arm.urdf")), "--gravity", *GRAVITY]

@@ -13,7 +13,7 @@ from real_recordings import DATA, MISSING
 from torsion_recordings import KUKA, flexible_joint, kuka_parts, kuka_recording
 
 from dynid_ros.identification.flexible import TorsionIdentification
-from dynid_ros.identification.flexible.torsion_prediction import TorsionModels
+from dynid_ros.identification.flexible.torsion_choice import TorsionModels
 from dynid_ros.identified.identified_file import load_identified
 
 FIGURES = ("torsion_rms", "residual_rms", "offset", "centred_residual_rms", "plain_residual_rms")

@@ -15,7 +15,7 @@ rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
 from benchmarks.controller_stack import TRAJECTORY, ControllerStack, missing_packages
-from dynid_ros.nodes.shared.ros_domain import own_domain
+from dynid_ros.nodes.shared.process import own_domain
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "controllers.md").read_text(encoding="utf-8")

@@ -115,7 +115,7 @@ def test_the_commands_lead_the_simulated_arm_to_floating(tmp_path, monkeypatch):
         pytest.skip("ros2cli is not installed")
     from sensor_msgs.msg import JointState  # noqa: PLC0415 - with rclpy
 
-    from dynid_ros.nodes.shared.ros_domain import own_domain  # noqa: PLC0415
+    from dynid_ros.nodes.shared.process import own_domain  # noqa: PLC0415
 
     (text,) = blocks(REHEARSAL, "yaml")
     for old, new in QUICK.items():

@@ -30,8 +30,8 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from benchmarks.controller_stack import CALM, FORWARD, LATCHED, START, TRAJECTORY, missing_packages
-from dynid_ros.files.share import share_path
-from dynid_ros.nodes.shared.ros_domain import own_domain
+from dynid_ros.files.bounded import share_path
+from dynid_ros.nodes.shared.process import own_domain
 
 EPOCH = 1000.0
 """s, of a clock that is not the computer's."""

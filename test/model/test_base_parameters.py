@@ -11,8 +11,7 @@ from random_chains import TIP, random_urdf
 from dynid_ros.errors import ModelError
 from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.model import BaseParameters, FrictionModel, GravityModel, JointFriction, RobotModel
-from dynid_ros.model.base_parameters import random_motion, regressor_blocks
-from dynid_ros.model.parameter_words import parameter_names
+from dynid_ros.model.base_parameters import parameter_names, random_motion, regressor_blocks
 
 FULL_FRICTION = FrictionModel(JointFriction(offset=True, rotor_inertia=True))
 

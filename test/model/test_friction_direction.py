@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import FrictionModel, JointFriction
-from dynid_ros.model.friction_direction import FrictionDirection, SlidingMemory, dahl_direction
+from dynid_ros.model.friction_terms import FrictionDirection, SlidingMemory, dahl_direction
 
 TIME = np.linspace(0.0, 10.0, 4001)
 

@@ -10,7 +10,7 @@ from paper_arms import (
 )
 
 from dynid_ros.model import BaseParameters
-from dynid_ros.model.parameter_words import parameter_names
+from dynid_ros.model.base_parameters import parameter_names
 
 PAPER_CYLINDRICAL = "mcz1 m1 Ixx1 Iyy1 Izz1 mcz2 m2 Ixx2 Iyy2 Izz2 mcz3 m3 Ixx3 Iyy3 Izz3"
 

@@ -9,7 +9,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.links.friction_choice import FrictionMenu
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.gravity_direction import turn_axes, turned
+from dynid_ros.model.gravity import turn_axes, turned
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.simulation.descriptions import demo_arm_urdf
 

@@ -6,8 +6,8 @@ from pinocchio_arm import PinocchioArm, example_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import payload_parameters, with_payload
 from dynid_ros.model.inertia import from_center_of_mass, is_possible
-from dynid_ros.model.payload import payload_parameters, with_payload
 
 URDF = example_urdf("ur_description/urdf/ur5_robot.urdf")
 BODY = (1.5, 0.02, -0.03, 0.1, 0.004, 1e-4, -2e-4, 0.005, 3e-4, 0.003)

@@ -5,8 +5,8 @@ import pytest
 from paper_arms import cmu_arm, cylindrical_robot
 from random_chains import TIP, random_urdf
 
+from dynid_ros.identification.online.online_equations import RegressorSums
 from dynid_ros.model import RobotModel
-from dynid_ros.model.regressor_sums import RegressorSums
 
 
 def _features(sums: RegressorSums, motion: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import ModelError
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import BLOCK
 from dynid_ros.model.robot import locked

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 import planar_arm
 import pytest
 
-from dynid_ros.nodes.shared.ros_domain import own_domain
+from dynid_ros.nodes.shared.process import own_domain
 
 
 @pytest.fixture

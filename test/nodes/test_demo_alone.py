@@ -11,9 +11,9 @@ rclpy = pytest.importorskip("rclpy")
 from helpers.waiting import START_TIME, wait  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
-from dynid_ros.demo.calls import require_simulation  # noqa: E402
+from dynid_ros.demo.arm import require_simulation  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.shared.ros_domain import alone, own_domain  # noqa: E402
+from dynid_ros.nodes.shared.process import alone, own_domain  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

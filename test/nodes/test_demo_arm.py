@@ -10,8 +10,8 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.demo import arm as demo_arm
+from dynid_ros.nodes.shared.child_process import ServiceCaller
 from dynid_ros.nodes.shared.robot_description import ROBOT_PARAMETERS
-from dynid_ros.nodes.shared.service_caller import ServiceCaller
 
 DELAY_S = 0.6
 """Delay of the arm's clock behind the computer's, s: longer than `REST_TIME_S`."""

@@ -25,9 +25,9 @@ from std_srvs.srv import Trigger  # noqa: E402
 from test_house import nodes  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.files.share import share_path  # noqa: E402
+from dynid_ros.files.bounded import share_path  # noqa: E402
 from dynid_ros.nodes import module_of  # noqa: E402
-from dynid_ros.nodes.compensation.ros2_control import ForwardedEffort  # noqa: E402
+from dynid_ros.nodes.compensation.controller_state import ForwardedEffort  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import STATUS_PERIOD_S, Diagnostics  # noqa: E402
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR

@@ -35,7 +35,7 @@ from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
 from dynid_ros.nodes.experiment.design import Safety  # noqa: E402
-from dynid_ros.nodes.experiment.motion_pieces import trajectory_message  # noqa: E402
+from dynid_ros.nodes.experiment.trajectory_action import trajectory_message  # noqa: E402
 from dynid_ros.nodes.shared.topics import DDS_LEASE_S  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import Trajectory, move  # noqa: E402

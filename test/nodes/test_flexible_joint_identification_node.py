@@ -12,7 +12,7 @@ from bag_files import START, joint_state, write_bag  # noqa: E402
 from command_line import run  # noqa: E402
 from helpers.identification_bench import IdentificationBench  # noqa: E402
 
-from dynid_ros.demo.flexible_act import START_POSE as POSE  # noqa: E402
+from dynid_ros.demo.sensor_acts import START_POSE as POSE  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402

@@ -9,7 +9,7 @@ from gravity_experiment import planned_recording  # noqa: E402
 from helpers.identification_bench import IdentificationBench  # noqa: E402
 
 from dynid_ros.errors import DynidError, RecordingError  # noqa: E402
-from dynid_ros.files.share import share_path  # noqa: E402
+from dynid_ros.files.bounded import share_path  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
 
 

@@ -20,7 +20,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.files.share import share_path  # noqa: E402
+from dynid_ros.files.bounded import share_path  # noqa: E402
 from dynid_ros.nodes.gravity_markers import FULL_ARC_RAD, MIN_SHOWN_FRACTION, PICTURE_LIFETIME_S, GravityMarkers  # noqa: E402
 
 URDF = share_path("config/demo_arm.urdf").read_text()

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 import pytest
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.shared import ros_domain as domains
-from dynid_ros.nodes.shared.ros_domain import claim, own_domain
+from dynid_ros.nodes.shared import process as domains
+from dynid_ros.nodes.shared.process import claim, own_domain
 
 OTHER = """
-from dynid_ros.nodes.shared.ros_domain import own_domain
+from dynid_ros.nodes.shared.process import own_domain
 with own_domain() as domain:
     print(domain, flush=True)
     input()

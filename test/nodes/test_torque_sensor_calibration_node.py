@@ -14,7 +14,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.files.share import share_path  # noqa: E402
+from dynid_ros.files.bounded import share_path  # noqa: E402
 from dynid_ros.identification import GravityIdentification  # noqa: E402
 from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
 

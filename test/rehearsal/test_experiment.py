@@ -17,9 +17,8 @@ from benchmarks.ten_robots import value_of
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.equations import validate
 from dynid_ros.identified.gravity import IdentifiedGravity
-from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.identified.identified_file import DOF, load_identified
 from dynid_ros.identified.links import link_model
-from dynid_ros.identified.section import DOF
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.recording import Recording

@@ -10,9 +10,9 @@ from gravity_experiment import demo_robot, planned_recording
 from html_page import Page
 from scipy.stats import t
 
+from dynid_ros.commands.report import report_file
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identified.identified_file import load_identified
-from dynid_ros.jobs.report import report_file
 from dynid_ros.jobs.run import run
 from dynid_ros.report.formats import as_fine_as
 

@@ -11,7 +11,7 @@ from dynid_ros.signals import (
     filtered_motion,
     five_point_derivative,
 )
-from dynid_ros.signals.derivatives import differentiate_at
+from dynid_ros.signals.low_pass import differentiate_at
 
 # Khosla & Kanade (1987), section 5.1; the numbers are closed forms of their difference equation.
 

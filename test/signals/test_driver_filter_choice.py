@@ -8,8 +8,7 @@ import pytest
 
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import NormalEquations
-from dynid_ros.signals.driver_filter import DriverFilter
-from dynid_ros.signals.driver_filter_choice import Passage, choose_driver_filter
+from dynid_ros.signals.driver_filter import DriverFilter, Passage, choose_driver_filter
 
 RATE = 50.0
 N_JOINTS = 3

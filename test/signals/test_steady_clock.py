@@ -5,8 +5,7 @@ import pytest
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals import fresh_times, sample_times
-from dynid_ros.signals.stamp_noise import stamp_noise
-from dynid_ros.signals.steady_clock import moved_times
+from dynid_ros.signals.steady_clock import moved_times, stamp_noise
 
 SPEEDS = 2 * np.pi * np.array([0.1, 0.17, 0.23, 0.31])
 

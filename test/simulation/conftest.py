@@ -1,7 +1,7 @@
 import pendulum as pendulum_model
 import pytest
 
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.model import RobotModel
 
 

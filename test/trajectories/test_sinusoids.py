@@ -5,7 +5,7 @@ import pytest
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.trajectories import MotionLimits, check_limits
-from dynid_ros.trajectories.sinusoids import sinusoid, swing, widest_swing
+from dynid_ros.trajectories.connection import sinusoid, swing, widest_swing
 
 JOINTS = ("a", "b")
 POSE = np.array([0.3, -0.2])

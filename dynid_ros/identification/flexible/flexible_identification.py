@@ -17,18 +17,20 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout, resonances, rigid_sums
 from dynid_ros.identification.flexible.flexible_prediction import concatenate, predict_run
 from dynid_ros.identification.flexible.flexible_result import FlexibleResult, RunFound, measured
-from dynid_ros.identification.flexible.motor_friction import (
-    USUAL_TERMS,
-    SearchOutcome,
-    extended,
-    torque_ripples,
-    with_motor_friction,
-)
 from dynid_ros.identification.flexible.output_error import OutputError, Solution
 from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, N_RUN_VALUES, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, check_links, runs
 from dynid_ros.identification.flexible.spring_fit import fit_spring
-from dynid_ros.identification.flexible.starting_values import Start, shifted, starts
+from dynid_ros.identification.flexible.starting_values import (
+    USUAL_TERMS,
+    SearchOutcome,
+    Start,
+    extended,
+    shifted,
+    starts,
+    torque_ripples,
+    with_motor_friction,
+)
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, Spring

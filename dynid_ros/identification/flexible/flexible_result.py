@@ -17,12 +17,12 @@ from dynid_ros.identification.flexible.flexible_prediction import FlexiblePredic
 from dynid_ros.identification.flexible.spring_fit import SpringFit, fit_spring, white_noise
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identified.flexible_joints import LINK_FRICTION_KEYS, flexible_joint_entry
+from dynid_ros.identified.identified_file import as_number
 from dynid_ros.identified.links import base_parameters_section
-from dynid_ros.identified.section import as_number
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.mocap.link_angles import LinkAngles
 from dynid_ros.model import RobotModel
-from dynid_ros.model.parameter_words import prismatic_unit
+from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.model.spring import SPRINGS
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import RecordingLike, read_all

@@ -23,7 +23,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.regressor_gradient import DifferentiableRegressor
 from dynid_ros.progress import advance
-from dynid_ros.signals.derivatives import STENCIL
+from dynid_ros.signals.low_pass import STENCIL
 from dynid_ros.signals.spectra import derivative_weights
 
 # Derivatives in time as banded matrices over seven samples, of sixth order like `central_differences`.

@@ -15,12 +15,13 @@ from dynid_ros.identification.flexible.spring_fit import Stiffness, white_noise
 from dynid_ros.identification.flexible.torsion_choice import (
     TermChoice,
     TermSet,
+    TorsionModel,
+    TorsionModels,
     TorsionRows,
     average_coefficients,
     combine_recordings,
     torsion_stiffness,
 )
-from dynid_ros.identification.flexible.torsion_prediction import TorsionModel, TorsionModels
 from dynid_ros.identification.flexible.torsion_terms import (
     Ripple,
     TorsionRun,
@@ -33,8 +34,7 @@ from dynid_ros.identification.flexible.torsion_terms import (
 )
 from dynid_ros.identification.result import Result
 from dynid_ros.identified.flexible_joints import torsion_entry
-from dynid_ros.identified.identified_file import RecordedJoints
-from dynid_ros.identified.section import DOF
+from dynid_ros.identified.identified_file import DOF, RecordedJoints
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all
 from dynid_ros.signals.spectra import COUNT_TOLERANCE

@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.estimation.jackknife import Jackknife, time_blocks
-from dynid_ros.model.parameter_words import prismatic_unit
+from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import resample_channels
 from dynid_ros.signals import LowPass, choose_cutoff, filtered_motion

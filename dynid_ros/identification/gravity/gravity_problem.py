@@ -20,8 +20,7 @@ from dynid_ros.identification.gravity.gravity_result import (
 from dynid_ros.identification.gravity_direction import turn_information, turn_torques
 from dynid_ros.identification.static_samples import HOLD_TOLERANCE, Approaches, Samples, rotations
 from dynid_ros.model import RobotModel
-from dynid_ros.model.gravity import GravityModel
-from dynid_ros.model.gravity_direction import turn_axes
+from dynid_ros.model.gravity import GravityModel, turn_axes
 
 if TYPE_CHECKING:
     from dynid_ros.identification.gravity.gravity_identification import GravityIdentification

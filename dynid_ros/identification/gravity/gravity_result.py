@@ -14,14 +14,12 @@ from dynid_ros.estimation.rank import within
 from dynid_ros.identification.gravity_direction import turn_torques
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.static_samples import SampleRules, Samples, extract_samples
-from dynid_ros.identified.gravity import gravity_section
-from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
-from dynid_ros.identified.repeatability import Repeatability
-from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
+from dynid_ros.identified.friction import DIRECTIONS, joint_friction_entry
+from dynid_ros.identified.gravity import GravityDirection, gravity_section
+from dynid_ros.identified.validation import Repeatability, Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
+from dynid_ros.model.base_parameters import parameter_table
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.model.parameter_words import parameter_table
 from dynid_ros.recording.recording import Recordings, read_all
 
 MAX_INFLATION = 30.0

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.cross_validation import FoldGrams
+from dynid_ros.estimation.cross_validation import FoldGrams, ForwardSelection
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.estimation.selection import ForwardSelection
 from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
 from dynid_ros.information.friction_needs import NEEDS, own_gravity, shows_harmonic, unseen_terms
 from dynid_ros.model import RobotModel

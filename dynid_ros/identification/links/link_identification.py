@@ -21,8 +21,6 @@ from dynid_ros.identification.gravity_direction import (
     require_determined,
     turn_information,
 )
-from dynid_ros.identification.links.coupling_choice import choose_coupling
-from dynid_ros.identification.links.filter_choice import choose_with_filter
 from dynid_ros.identification.links.friction_choice import refuse_unseen
 from dynid_ros.identification.links.link_estimators import (
     ERROR_KINDS,
@@ -42,12 +40,13 @@ from dynid_ros.identification.links.link_structure import (
     prepare_data,
 )
 from dynid_ros.identification.links.load_step import require_one_load
-from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU
+from dynid_ros.identification.links.structure_choice import choose_coupling, choose_with_filter
+from dynid_ros.identified.gravity import ESTIMATED, GIVEN, IMU
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.friction_terms import FRICTION_TERMS, friction_terms
-from dynid_ros.model.gravity_direction import angle_between
+from dynid_ros.model.gravity import angle_between
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.recording import Recordings
 from dynid_ros.recording.uniform_motion import MIN_CUTOFF_HZ, MOTION_CUTOFF_RATIO, LinkSignals

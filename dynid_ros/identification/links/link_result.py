@@ -18,9 +18,8 @@ from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identified.friction import format_of, friction_section
-from dynid_ros.identified.gravity import gravity_section
-from dynid_ros.identified.gravity_direction import GravityDirection
-from dynid_ros.identified.identified_file import FORMATS
+from dynid_ros.identified.gravity import GravityDirection, gravity_section
+from dynid_ros.identified.identified_file import FORMATS, as_numbers
 from dynid_ros.identified.links import (
     MIN_HIDDEN_PART,
     RESIDUALS_KEY,
@@ -30,16 +29,13 @@ from dynid_ros.identified.links import (
     links_section,
     signals_section,
 )
-from dynid_ros.identified.repeatability import Repeatability
-from dynid_ros.identified.section import as_numbers
-from dynid_ros.identified.validation import Validation
+from dynid_ros.identified.validation import Repeatability, Validation
 from dynid_ros.model import RobotModel
-from dynid_ros.model.base_parameters import LINK_PARAMETER_NAME, BaseParameters
+from dynid_ros.model.base_parameters import LINK_PARAMETER_NAME, BaseParameters, parameter_table
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, is_possible
 from dynid_ros.model.link_columns import LinkColumns
-from dynid_ros.model.parameter_words import parameter_table
 from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 from dynid_ros.recording.recording import RecordingLike, read_all
 

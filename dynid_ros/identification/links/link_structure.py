@@ -2,7 +2,7 @@
 
 The structure consists of the joints that share a motor, the direction of gravity and the friction terms of each joint.
 The choices are made in this order, each by how well it predicts held-out samples or explains the torques. The low-pass
-filter of the driver is chosen together with the whole structure, see `filter_choice`.
+filter of the driver is chosen together with the whole structure, see `structure_choice`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynid_ros.identification.links.friction_choice import (
     falling_joints,
     friction_menus,
 )
-from dynid_ros.identified.gravity_direction import GravityDirection
+from dynid_ros.identified.gravity import GravityDirection
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
@@ -102,7 +102,7 @@ def prepare_data(
         recordings: recordings or their files.
         form: key of `EQUATIONS`.
         cutoffs: cutoff frequencies of the equations and of the positions, Hz; None: chosen from the motion.
-        torque_filter: filter that the driver applied to the torques; "auto" (see `filter_choice`) or None: no filter.
+        torque_filter: filter that the driver applied to the torques; "auto": chosen; None: no filter.
 
     Raises:
         RecordingError: a joint of the arm is missing in a recording.

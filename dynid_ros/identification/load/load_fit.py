@@ -1,9 +1,10 @@
-"""Least squares for a load, whatever measures it: joint torques or a wrist sensor."""
+"""Least squares for a load, whatever measures it, and its equations from joint torques."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +18,200 @@ from dynid_ros.estimation.least_squares import MIN_GROUP_DOF, LeastSquaresFit, s
 from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
 from dynid_ros.estimation.rank import without_rounding
 from dynid_ros.identification.change_point import require_steady
-from dynid_ros.identification.equations import Equations
+from dynid_ros.identification.equations import EquationBlock, Equations, LinkEquations, kept_rows
+from dynid_ros.identification.presliding import STANDSTILL_SPEED, Presliding, looseness, stiction
+from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
+from dynid_ros.identified.links import KnownArm
+from dynid_ros.model.friction_terms import Memory
+from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
+from dynid_ros.model.regressor import RegressorRows
+from dynid_ros.recording import Recording
+from dynid_ros.recording.uniform_motion import LinkSegment
+from dynid_ros.signals import LowPass
+
+# Columns of the equations of a load: its ten parameters, what changes in the joints, and those of the arm.
+
+
+CHANGING_TERMS = ("offset", "coulomb", "viscous")
+N_TERMS_AT_REST = 2
+"""Number of these, the first, that act at rest."""
+
+
+class TorqueLoadColumns:
+    """Columns of the difference between the torques of an arm with a load and those of the arm alone.
+
+    Friction changes with the load and from day to day. So each joint has an offset, Coulomb and viscous friction that
+    add to those of the arm's model.
+
+    Args:
+        arm: the arm alone.
+        static: whether samples are dwells, in which inertia and viscous friction do not act.
+
+    Attributes:
+        size: number of columns: load, changes in the joints, arm.
+        own: (k,) fitted columns: load and changes.
+        of_arm: (a,) columns in the order of the arm's covariance; empty if the arm has none.
+        of_joint: for each joint the columns that its torque can depend on.
+        names: (k,) names of the fitted columns.
+    """
+
+    def __init__(self, arm: KnownArm, *, static: bool = False):
+        robot = arm.model.robot
+        n = robot.n_joints
+        self._load = np.arange(STATIC if static else PARAMETERS_PER_LINK)
+        self._changes = CHANGING_TERMS[:N_TERMS_AT_REST] if static else CHANGING_TERMS
+        last = np.arange(robot.parameters.size)[robot.tip_columns]
+        self._links = RegressorRows(robot.chain, robot.gravity, last)
+        self._to_link = transformed(np.eye(PARAMETERS_PER_LINK), robot.tip_offset).T[:, self._load]
+        self._friction = arm.model.friction
+        self._arm = None if arm.covariance is None else arm.columns
+        changes = len(self._load) + np.arange(len(self._changes) * n).reshape(n, -1)
+        self.own = np.arange(len(self._load) + changes.size)
+        self.names = (
+            *(LOAD_NAMES[i] for i in self._load),
+            *(f"{term} {joint}" for joint in robot.joint_names for term in self._changes),
+        )
+        beyond = self.own.size
+        self.of_arm = np.array([], dtype=int) if self._arm is None else beyond + arm.decided_columns
+        self.size = beyond + (0 if self._arm is None else self._arm.size)
+        of_arm = [self.of_arm] * n if self._arm is None else [beyond + columns for columns in self._arm.of_joint]
+        self.of_joint = [np.concatenate([self._load, changes[j], of_arm[j]]).astype(int) for j in range(n)]
+
+    def memory(self, q: NDArray) -> Memory:
+        """Return the directions (N,) of joints whose friction has a memory, along consecutive positions (N, n)."""
+        return self._friction.memory(q)
+
+    def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None) -> list[NDArray]:
+        """Return for each joint the matrix (N, k_j) from its columns to its torque; `memory` is that of the samples."""
+        memory = self.memory(q) if memory is None else memory
+        directions = [
+            joint.direction_model.evaluate(qd[:, j], q[:, j], memory.get(((j,), joint.sliding_length)))
+            for j, joint in enumerate(self._friction.per_joint(q.shape[1]))
+        ]
+        return self._rows((q, qd, qdd), np.stack([np.ones_like(qd), np.transpose(directions), qd]), memory)
+
+    def rest_rows(self, q: NDArray, direction: NDArray) -> list[NDArray]:
+        """Return the matrices of `rows` for dwells, given the direction (N, n) of dry friction before them."""
+        still = np.zeros_like(q)
+        none = {key: np.zeros(len(q)) for key in self.memory(q)}
+        return self._rows((q, still, still), np.stack([np.ones_like(q), direction]), none)
+
+    def _rows(self, motion: tuple[NDArray, NDArray, NDArray], changes: NDArray, memory: Memory) -> list[NDArray]:
+        n_samples, n = motion[0].shape
+        matrix = np.zeros((n, PARAMETERS_PER_LINK, n_samples))
+        self._links.fill(matrix, *motion)
+        arm = [np.empty((n_samples, 0))] * n if self._arm is None else self._arm.rows(*motion, memory)
+        return [np.column_stack([matrix[j].T @ self._to_link, changes[:, :, j].T, arm[j]]) for j in range(n)]
+
+
+MIN_STANDSTILL_SHARE = 0.05
+"""Share of time with all joints at standstill from which a motion counts as one with dwells; the standstill at its
+beginning and end is less."""
+MIN_HELD_SHARE = 0.5
+"""Share of the time for which a joint stands that is held."""
+MIN_EFFECTIVE_SAMPLES = 10.0
+"""Samples of a joint, by weight, below which it does not show how large its noise is."""
+
+
+class LoadEquations(LinkEquations[TorqueLoadColumns]):
+    """Equations of motion: torque less the arm's own, and every column, low-passed as the arm's identification does."""
+
+    def __init__(self, arm: KnownArm, recordings: Sequence[Recording]):
+        super().__init__(arm.model.signals, recordings)
+        self.segments = [
+            replace(part, torque=part.torque - self.signals.reported(arm.model.predict(*part.motion), part.rate))
+            for part in self.segments
+        ]
+        self._stiction = stiction(arm.model)
+        self._weights: list[NDArray] | None = None
+
+    def loosened(self, noise: NDArray) -> LoadEquations:
+        """Return equations with less weight where a joint's friction is unknown: at standstill and while it starts.
+
+        Stiction counts as noise there, and a whole standstill as one sample. A joint is left out if this leaves too few
+        samples to estimate its noise. A motion without dwells keeps its weights: its friction reverses in the way that
+        the identification of the arm has seen.
+        """
+        stands = np.concatenate([np.abs(part.motion.velocity) < STANDSTILL_SPEED for part in self.segments])
+        if np.mean(stands.all(axis=1)) < MIN_STANDSTILL_SHARE and stands.mean(axis=0).max() < MIN_HELD_SHARE:
+            return self
+        weights = []
+        for part, low_pass in self._filtered():
+            unknown = Presliding().unknown(part.motion.position, part.motion.velocity).astype(float)
+            shares = low_pass.filter(unknown)[kept_rows(part, low_pass)]
+            rests = np.zeros(len(noise))
+            found = np.empty_like(shares)
+            for k, share in enumerate(np.clip(shares, 0.0, 1.0)):
+                loose, rests = looseness(share, rests, self._stiction / noise)
+                found[k] = 1.0 / loose
+            weights.append(found)
+        worth = sum(np.sum(own**2, axis=0) for own in weights)
+        shown = worth >= MIN_EFFECTIVE_SAMPLES
+        other = copy(self)
+        other._weights = [np.where(shown, own, 0.0) for own in weights]
+        other.share = np.where(shown, worth / self.n_samples, 0.0)
+        return other
+
+    def _block(
+        self,
+        columns: TorqueLoadColumns,
+        recording: int,
+        part: LinkSegment,
+        low_pass: LowPass,
+        kept: NDArray,
+        *,
+        memory: Memory,
+    ) -> EquationBlock:
+        block = super()._block(columns, recording, part, low_pass, kept, memory=memory)
+        if self._weights is None:
+            return block
+        number = next(k for k, other in enumerate(self.segments) if other is part)
+        first = np.arange(len(part.time))[kept_rows(part, low_pass)]
+        weights = self._weights[number][np.searchsorted(first, kept)]
+        rows = [matrix * own[:, None] for matrix, own in zip(block.rows, weights.T, strict=True)]
+        return replace(block, rows=rows, torque=block.torque * weights)
+
+
+class StaticLoadEquations(Equations[TorqueLoadColumns]):
+    """Equations of dwells: their mean torques less the arm's gravity torque and offsets.
+
+    Attributes:
+        samples: one for each rest.
+
+    Raises:
+        IdentificationError: no joint rests long enough.
+    """
+
+    def __init__(self, arm: KnownArm, recordings: Sequence[Recording], rules: SampleRules):
+        parts = [static_samples(recording, rules) for recording in recordings]
+        self.samples = Samples.join(parts)
+        if not len(self.samples):
+            raise IdentificationError(
+                f"{', '.join(recording.source for recording in recordings)}: no rest of at least "
+                f"{rules.minimum_dwell:g} s; record poses with dwells, or identify from motion"
+            )
+        self._arm = arm
+        self.sizes = [len(part) for part in parts]
+        self.spans = [(recording.time[0], recording.time[-1]) for recording in recordings]
+
+    def blocks(self, columns: TorqueLoadColumns) -> Iterator[EquationBlock]:
+        """Yield all equations."""
+        for recording, size in enumerate(self.sizes):
+            if size:
+                yield self._block(columns, recording)
+
+    def _block(self, columns: TorqueLoadColumns, recording: int) -> EquationBlock:
+        own = self.samples.part == recording
+        position, torque, direction = (
+            values[own] for values in (self.samples.position, self.samples.torque, self.samples.direction)
+        )
+        still = np.zeros_like(position)
+        rows = columns.rest_rows(position, direction)
+        time = self.samples.time[own]
+        # Each dwell stands alone: the direction of dry friction before it is a column.
+        torque = torque - self._arm.model.predict(position, still, still, range(len(position)))
+        return EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)
+
 
 # Problem and result of the fit of a load.
 

@@ -14,17 +14,22 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identification.links.link_identification import LinkIdentification
 from dynid_ros.identification.links.link_result import LinkResult
-from dynid_ros.identification.load.load_fit import LoadProblem, fit_load
-from dynid_ros.identification.load.torque_equations import LoadEquations, StaticLoadEquations, TorqueLoadColumns
+from dynid_ros.identification.load.load_fit import (
+    LoadEquations,
+    LoadProblem,
+    StaticLoadEquations,
+    TorqueLoadColumns,
+    fit_load,
+)
 from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identification.wrench_frame import SENSOR_AXES
 from dynid_ros.identified.links import KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
+from dynid_ros.model.flange import payload_parameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import LOAD_NAMES
-from dynid_ros.model.payload import payload_parameters
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import RecordingLike, Recordings, read_all
 from dynid_ros.recording.uniform_motion import LinkSignals

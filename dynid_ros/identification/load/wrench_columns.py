@@ -14,7 +14,7 @@ from dynid_ros.estimation.rank import column_norms
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, TURN
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, transformed
-from dynid_ros.signals.derivatives import Motion, central_differences
+from dynid_ros.signals.low_pass import Motion, central_differences
 
 # Gains of a sensor's axes. All axes measure one mass and one centre, so gains that differ between axes leave residuals
 # that would be mistaken for inertia. Readings are Y x + bias + γ Y x with relative errors γ of the gains from a normal

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 from scipy.stats import f as fisher
 
-from dynid_ros.checks.wrench_sensor import require_sound
+from dynid_ros.checks.channels import require_sound
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.load.wrench_columns import Deflections, Gains, WrenchColumns, estimated_gains

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.recursive_least_squares import EstimateWalk, SquareRootInformation
-from dynid_ros.identification.online.kinds import KindSums
 from dynid_ros.identification.online.load_change import LoadChange, LoadChangeDetector
 from dynid_ros.identification.online.online_equations import (
     CHANGING_FRICTION,
@@ -20,7 +19,7 @@ from dynid_ros.identification.online.online_equations import (
     LoadRows,
     RowFilter,
 )
-from dynid_ros.identification.online.online_estimate import OnlineEstimate, online_estimate, systematic_errors
+from dynid_ros.identification.online.online_estimate import KindSums, OnlineEstimate, online_estimate, systematic_errors
 from dynid_ros.identification.presliding import looseness
 from dynid_ros.identified.links import Identified, KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dynid_ros.display import text_table
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width
-from dynid_ros.estimation.identifiability import Identifiability
 from dynid_ros.estimation.jackknife import jackknife_covariance, left_out_steps
+from dynid_ros.estimation.rank import Identifiability
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal
 from dynid_ros.identification.servo.servo_gravity import servo_gravity_section
@@ -25,11 +25,11 @@ from dynid_ros.identification.servo.servo_runs import (
     servo_runs,
     with_known_gains,
 )
-from dynid_ros.identified.section import DOF, as_number
+from dynid_ros.identified.identified_file import DOF, as_number
 from dynid_ros.identified.servos import DAMPING_KEY, IN_TORQUE_KEY, servo_entry
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.model.parameter_words import prismatic_unit
+from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.recording import Recording
 
 SERVO_UNITS = {

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
-from dynid_ros.model.base_parameters import BaseParameters, random_motion
-from dynid_ros.model.parameter_words import parameter_names
+from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
 from dynid_ros.model.robot import locked
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import equivalent_positions

@@ -23,7 +23,7 @@ from dynid_ros.identification.torque_sensors.torque_sensor_fit import (
 )
 from dynid_ros.identification.torque_sensors.torque_sensor_model import CENTER, TorqueSensorModel
 from dynid_ros.identified.gravity import KnownGravity
-from dynid_ros.identified.section import DOF, as_numbers
+from dynid_ros.identified.identified_file import DOF, as_numbers
 from dynid_ros.identified.torque_sensors import DEFAULTS, TorqueSensors, torque_sensor_entry
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel

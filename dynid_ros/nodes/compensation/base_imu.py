@@ -11,12 +11,11 @@ from sensor_msgs.msg import Imu
 
 from dynid_ros.control import BaseGravity, BaseRules, LoadedGravity
 from dynid_ros.errors import ControlError, ModelError
-from dynid_ros.model.gravity import GravityModel
-from dynid_ros.model.gravity_direction import mount_rotation
+from dynid_ros.model.gravity import GravityModel, mount_rotation
 from dynid_ros.model.urdf import Origin, pose
 from dynid_ros.nodes.compensation.inputs import QUEUE_DEPTH
-from dynid_ros.nodes.shared.arm_topics import Listener, nanoseconds, newest_states
 from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.shared.robot_description import Listener, nanoseconds, newest_states
 
 MOUNTING_BY_URDF = [math.nan] * 3
 IMU_PARAMETERS = (

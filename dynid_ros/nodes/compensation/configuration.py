@@ -32,15 +32,14 @@ from dynid_ros.errors import ControlError
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.compensation.base_imu import IMU_PARAMETERS, CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.controller_state import ControllerPlan
+from dynid_ros.nodes.compensation.controller_state import ROUTES, ControllerPlan, EffortCommands
 from dynid_ros.nodes.compensation.inputs import CompensationLinks, CompensationLoad, CompensationSetpoint, ReadModel
 from dynid_ros.nodes.compensation.loop import CompensationLoop
-from dynid_ros.nodes.compensation.ros2_control import ROUTES, EffortCommands
-from dynid_ros.nodes.shared.arm_topics import LOAD_TOPIC
 from dynid_ros.nodes.shared.controllers import ControllerAnswer
 from dynid_ros.nodes.shared.diagnostics import robot_name
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.robot_description import (
+    LOAD_TOPIC,
     ROBOT_PARAMETERS,
     checked_description,
     robot_description,

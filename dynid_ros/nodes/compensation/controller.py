@@ -9,8 +9,7 @@ from rclpy.node import Node
 from dynid_ros.control import JointSettings, MeasuredEffort
 from dynid_ros.control.model_change import acting_scale
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.compensation.controller_state import ControllerOutput
-from dynid_ros.nodes.compensation.ros2_control import ROUTES, ForwardedEffort, TrajectoryEffort
+from dynid_ros.nodes.compensation.controller_state import ROUTES, ControllerOutput, ForwardedEffort, TrajectoryEffort
 from dynid_ros.nodes.shared.controllers import (
     ACCEPTED_GOAL,
     ACTIVATED,

@@ -27,7 +27,7 @@ from dynid_ros.control import (
     ModelChange,
 )
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.nodes.shared.arm_topics import JointOrder, Listener, LoadListener, nanoseconds, newest_states
+from dynid_ros.nodes.shared.robot_description import JointOrder, Listener, LoadListener, nanoseconds, newest_states
 from dynid_ros.nodes.shared.topics import LATCHED
 
 

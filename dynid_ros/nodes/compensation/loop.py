@@ -14,7 +14,7 @@ from dynid_ros.control.servo_offset import SetpointWatch
 from dynid_ros.errors import ControlError, DynidError
 from dynid_ros.nodes.compensation.base_imu import CompensationImu
 from dynid_ros.nodes.compensation.controller import CompensationController
-from dynid_ros.nodes.compensation.controller_state import ControllerPlan
+from dynid_ros.nodes.compensation.controller_state import ControllerPlan, EffortCommands
 from dynid_ros.nodes.compensation.inputs import (
     CompensationLinks,
     CompensationLoad,
@@ -22,7 +22,6 @@ from dynid_ros.nodes.compensation.inputs import (
     JointStateInput,
     ReadModel,
 )
-from dynid_ros.nodes.compensation.ros2_control import EffortCommands
 from dynid_ros.nodes.shared.process import locked, steady_timer
 from dynid_ros.nodes.shared.topics import publishers_of
 

@@ -14,11 +14,26 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.experiment.arm_states import MAX_REST_SPEED, ArmStates, describe_speeds, optional_values
+from dynid_ros.nodes.experiment.arm_states import (
+    MAX_REST_SPEED,
+    ArmStates,
+    EffortWatch,
+    MotionController,
+    MotionTime,
+    describe_speeds,
+    optional_values,
+)
 from dynid_ros.nodes.experiment.design import controller_joints
-from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, Load, MotionPieces, trajectory_message
-from dynid_ros.nodes.experiment.trajectory_action import ACTION, REPLACEMENT_TIMEOUT_S, TrajectoryAction, interface
-from dynid_ros.nodes.experiment.watch import EffortWatch, MotionController, MotionTime
+from dynid_ros.nodes.experiment.trajectory_action import (
+    ACTION,
+    LEAD_S,
+    REPLACEMENT_TIMEOUT_S,
+    Load,
+    MotionPieces,
+    TrajectoryAction,
+    interface,
+    trajectory_message,
+)
 from dynid_ros.nodes.shared.topics import UnservedGroup, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.execution import coast, standstill

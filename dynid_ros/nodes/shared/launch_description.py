@@ -25,11 +25,10 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from dynid_ros.errors import DynidError
-from dynid_ros.files.share import share_path
+from dynid_ros.files.bounded import share_path
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.nodes import NAMES, module_of
-from dynid_ros.nodes.shared.node_options import Option
-from dynid_ros.nodes.shared.parameters import NodeParameter, coerce_type
+from dynid_ros.nodes.shared.parameters import NodeParameter, Option, coerce_type
 
 ARGUMENTS = (
     "robot_description",

@@ -4,6 +4,8 @@
 in no wheel, because settings are declared once, in the estimators, for `dynid` as well, because its validators see one
 parameter and not the state of the arm, and because it ignores misspelt names in a parameter file,
 as rclpy does.
+
+Parameters of nodes that ROS names in text: "true" is the text of a boolean in a launch file.
 """
 
 import difflib
@@ -12,7 +14,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,6 +25,52 @@ from rclpy.parameter import Parameter
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.shared.topics import require_topic
 from dynid_ros.settings import Setting, values_of
+
+
+@dataclass(frozen=True)
+class Option:
+    """Node that may be started, with parameters that belong to the choice.
+
+    Attributes:
+        node: name of the node.
+        defaults: parameters of all nodes of the choice that a parameter file overrides.
+        fixed: parameters that override a parameter file.
+    """
+
+    node: str
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, str] = field(default_factory=dict)
+
+
+_ALL_JOINTS = {"motion": "fourier"}
+_LOAD = {"motion": "fourier", "target": "load"}
+IDENTIFICATIONS = {
+    "gravity": Option("gravity_identification"),
+    "links": Option("link_identification", _ALL_JOINTS),
+    "flexible_joints": Option("flexible_joint_identification", _ALL_JOINTS),
+    "torque_sensors": Option("torque_sensor_calibration"),
+    "load": Option("load_identification", _LOAD),
+    "live_load": Option("load_identification", _LOAD | {"live": "true"}),
+}
+"""Node of each identification, with the motion that it needs; the default is a motion of one joint after the other."""
+
+_FORWARDED = {"output": "effort", "controller": "forward_effort_controller"}
+# The position controller holds the arm, so a torque that a killed process left does not matter. Effort in joint_states
+# is the sum of both controllers.
+_WITH_POSITION_CONTROLLER = {"position_controller": "", "assume_no_effort": "true"}
+COMPENSATION_ROUTES = {
+    "effort": Option("gravity_compensation", fixed=_FORWARDED),
+    "feedforward": Option("gravity_compensation", fixed=_FORWARDED | _WITH_POSITION_CONTROLLER),
+    "trajectory": Option(
+        "gravity_compensation", fixed={"output": "trajectory", "controller": "joint_trajectory_controller"}
+    ),
+    "position": Option(
+        "gravity_compensation", fixed={"output": "position", "controller": "forward_position_controller"}
+    ),
+}
+"""Routes of the torque to the arm: a torque controller alone, a torque controller with a position controller,
+trajectories, or offsets of set-points (docs/controllers.md)."""
+
 
 TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
@@ -240,7 +288,7 @@ def _check_names(node: Node, table: Mapping[str, NodeParameter]) -> None:
     overrides = getattr(node, "_parameter_overrides", {})
     unknown = {name for name in overrides if not node.has_parameter(name)} - table.keys()
     if unknown:
-        from dynid_ros.files.share import share_path  # noqa: PLC0415 - rarely needed
+        from dynid_ros.files.bounded import share_path  # noqa: PLC0415 - rarely needed
     for name in sorted(name for name in unknown if not name.startswith("qos_overrides.")):
         entry = re.compile(rf"^ +{re.escape(name)}:", re.MULTILINE)
         if not any(entry.search(file.read_text(encoding="utf-8")) for file in share_path("config").glob("*.yaml")):

@@ -16,9 +16,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.shared.arm_topics import nanoseconds
 from dynid_ros.nodes.shared.controllers import ControllerView
 from dynid_ros.nodes.shared.process import answer
+from dynid_ros.nodes.shared.robot_description import nanoseconds
 from dynid_ros.nodes.simulated_arm.controller_node import (
     CHANGEABLE_SETTINGS,
     GOAL_PARAMETERS,

@@ -15,7 +15,7 @@ from dynid_ros.identification.flexible.friction_directions import STICTION
 from dynid_ros.identification.flexible.link_response import Differences, LinkResponse
 from dynid_ros.model import RobotModel
 from dynid_ros.model.spring import SPRINGS, LinearSpring
-from dynid_ros.signals.derivatives import central_differences
+from dynid_ros.signals.low_pass import central_differences
 
 # Banded derivatives beside polynomials, and beside the same differences by Savitzky and Golay.
 

@@ -9,9 +9,8 @@ from torsion_recordings import KUKA, flexible_joint, kuka_parts, kuka_recording
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible.spring_fit import Stiffness
-from dynid_ros.identification.flexible.torsion_choice import combine_recordings
+from dynid_ros.identification.flexible.torsion_choice import MDEG, TorsionModels, combine_recordings
 from dynid_ros.identification.flexible.torsion_identification import TorsionIdentification
-from dynid_ros.identification.flexible.torsion_prediction import MDEG, TorsionModels
 from dynid_ros.identification.flexible.torsion_terms import torsion_cutoff
 from dynid_ros.recording import Recording
 

@@ -13,7 +13,7 @@ from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.gravity.gravity_problem import angle_groups
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.model.gravity_direction import turned
+from dynid_ros.model.gravity import turned
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
 from dynid_ros.simulation.descriptions import demo_arm_urdf

@@ -6,7 +6,7 @@ from link_problems import Drive, chain, coupled, run, ur10, wrong
 
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import LinkEquations
-from dynid_ros.identification.links.coupling_choice import choose_coupling
+from dynid_ros.identification.links.structure_choice import choose_coupling
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording.uniform_motion import LinkSignals
 

@@ -9,9 +9,9 @@ import pytest
 from dynid_ros.estimation.least_squares import fit_with_prior, triangular_factor
 from dynid_ros.estimation.robust import solve_robust
 from dynid_ros.identification.integral_equations import integral_blocks
-from dynid_ros.identification.links.sequential import sequential
+from dynid_ros.identification.links.link_estimators import sequential
 from dynid_ros.model import FrictionModel, JointFriction, RobotModel
-from dynid_ros.model.parameter_words import parameter_names
+from dynid_ros.model.base_parameters import parameter_names
 from dynid_ros.signals import LowPass, central_differences, filtered_motion, resample, sample_times
 
 pytestmark = pytest.mark.skipif("DYNID_DATA" not in os.environ, reason="no real recordings: DYNID_DATA is not set")

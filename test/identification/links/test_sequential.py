@@ -16,9 +16,9 @@ from paper_arms import (
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import fit_with_prior
-from dynid_ros.identification.links.sequential import SequentialFit, sequential
+from dynid_ros.identification.links.link_estimators import SequentialFit, sequential
 from dynid_ros.model import BaseParameters, FrictionModel, JointFriction
-from dynid_ros.model.parameter_words import parameter_names
+from dynid_ros.model.base_parameters import parameter_names
 
 
 def equations(robot, motions, truth) -> list[np.ndarray]:

@@ -9,8 +9,8 @@ from load_experiments import LoadConditions, draw
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
+from dynid_ros.model.flange import with_payload
 from dynid_ros.model.inertia import from_center_of_mass
-from dynid_ros.model.payload import with_payload
 
 MASS, CENTER = 3.0, np.array([0.02, -0.01, 0.08])
 LOAD = from_center_of_mass(MASS, CENTER, np.diag([0.012, 0.011, 0.006]))

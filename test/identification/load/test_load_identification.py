@@ -12,7 +12,7 @@ from load_experiments import LoadConditions, draw, draw_load, draw_rests
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
-from dynid_ros.identification.load.torque_equations import LoadEquations
+from dynid_ros.identification.load.load_fit import LoadEquations
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import KnownArm, LinkModel, known_arm
 from dynid_ros.model import RobotModel

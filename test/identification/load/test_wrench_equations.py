@@ -18,7 +18,7 @@ from dynid_ros.model.inertia import transformed
 from dynid_ros.model.rigid_body import LoadBody
 from dynid_ros.recording import Recording, WrenchSeries
 from dynid_ros.simulation import Sensors, SimulatedArm, WrenchSensor
-from dynid_ros.simulation.simulated_recording import record
+from dynid_ros.simulation.replay import record
 from dynid_ros.trajectories.trajectory import Trajectory, move
 
 EXACT = Sensor(rate=250.0, noise=(0.0, 0.0), gain_error=0.0, turn=0.0, lag=0.0, step=(0.0, 0.0))

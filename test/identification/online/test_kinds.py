@@ -5,7 +5,7 @@ import pytest
 
 from dynid_ros.estimation.recursive_least_squares import SquareRootInformation
 from dynid_ros.identification.equations import MAX_KINDS
-from dynid_ros.identification.online.kinds import N_SMALL_KINDS, KindSums
+from dynid_ros.identification.online.online_estimate import N_SMALL_KINDS, KindSums
 
 
 def _experiment(samples: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

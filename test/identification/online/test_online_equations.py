@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification.online.online_equations import CausalMotion, RowFilter
-from dynid_ros.signals.derivatives import five_point_derivative
+from dynid_ros.signals.low_pass import five_point_derivative
 
 # Motion from positions as they come: all of one instant.
 

@@ -9,7 +9,7 @@ pytest.importorskip("rclpy")
 from rclpy.time import Time
 
 from dynid_ros.model import RobotModel
-from dynid_ros.nodes.experiment.motion_pieces import (
+from dynid_ros.nodes.experiment.trajectory_action import (
     BLENDED,
     BLENDED_ON_ARRIVAL,
     PASSED_OVER,

@@ -17,7 +17,7 @@ from rclpy.task import Future  # noqa: E402
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_action  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
-from dynid_ros.nodes.experiment.motion_pieces import trajectory_message  # noqa: E402
+from dynid_ros.nodes.experiment.trajectory_action import trajectory_message  # noqa: E402
 from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX  # noqa: E402
 from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402

@@ -17,7 +17,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
-from dynid_ros.nodes.experiment.motion_pieces import LEAD_S, PIECE_PERIOD_S  # noqa: E402
+from dynid_ros.nodes.experiment.trajectory_action import LEAD_S, PIECE_PERIOD_S  # noqa: E402
 from dynid_ros.nodes.experiment.trajectory_execution import Arm  # noqa: E402
 from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
 from dynid_ros.trajectories import MotionLimits, Trajectory, move  # noqa: E402

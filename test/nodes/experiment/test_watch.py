@@ -13,8 +13,13 @@ from sensor_msgs.msg import JointState  # noqa: E402
 
 from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.experiment.arm_states import describe_speeds, optional_values  # noqa: E402
-from dynid_ros.nodes.experiment.watch import MAX_CLOCK_STEP_S, EffortWatch, MotionTime  # noqa: E402
+from dynid_ros.nodes.experiment.arm_states import (  # noqa: E402  # noqa: E402
+    MAX_CLOCK_STEP_S,
+    EffortWatch,
+    MotionTime,
+    describe_speeds,
+    optional_values,
+)
 from dynid_ros.trajectories import MotionLimits  # noqa: E402
 
 LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])
