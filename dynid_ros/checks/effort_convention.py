@@ -370,13 +370,7 @@ class _Arrangements:
 
 
 def _gains(given: TorqueTerms, changed: TorqueTerms, choice: _Choice) -> dict[str, float]:
-    """Return the gains of changing torques, positions and both, over the terms as recorded.
-
-    Args:
-        given: terms with the positions as recorded.
-        changed: terms with the positions of the choice.
-        choice: arrangement of the channels.
-    """
+    """Return the gains of changing torques, positions and both, over the terms as recorded."""
     fits = {"position": changed.fit}
     if "torque" in choice.texts:
         fits["torque"] = given.equations.fit(choice.order, choice.factors)

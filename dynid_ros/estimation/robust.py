@@ -106,9 +106,6 @@ def solve_robust(blocks: Blocks) -> RobustFit:
 
     The noise of a joint is 1.4826 times the median magnitude of its residuals, estimated after every pass. Undetermined
     parts have minimum norm in columns of unit norm.
-
-    Args:
-        blocks: function that is called for every pass.
     """
     solution: NDArray | None = None
     noise: NDArray | None = None

@@ -88,12 +88,7 @@ class GivenMotion(Experiment):
 
 
 def read_motion(path: Path, periods: int) -> Trajectory:
-    """Read a motion of either format.
-
-    Args:
-        path: the file.
-        periods: repetitions of the period of a Fourier motion.
-    """
+    """Read a motion of either format."""
     try:
         text = read_text(path, MAX_FILE_BYTES)
     except OSError as error:

@@ -105,12 +105,7 @@ def c_identifier(name: str) -> str:
 
 
 def c_header(arm: ExportedArm, prefix: str) -> str:
-    """Return the text of the header: limits, names and declarations.
-
-    Args:
-        arm: exported arm.
-        prefix: of all names, a C identifier.
-    """
+    """Return the text of the header: limits, names and declarations."""
     robot = arm.robot
     limits = arm.robot.limits
     load = arm.load

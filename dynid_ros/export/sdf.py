@@ -46,13 +46,7 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
 
 
 def sdf_text(arm: ExportedArm, urdf: str, friction: HeldFriction) -> tuple[str, list[str]]:
-    """Text of the model, and links that are not in it.
-
-    Args:
-        arm: names of its joints.
-        urdf: with its links.
-        friction: of its joints.
-    """
+    """Text of the model, and links that are not in it."""
     tree = LinkTree(urdf, "URDF")
     places = {joint: i for i, joint in enumerate(arm.robot.joint_names)}
     model = ET.Element("model", name=tree.name)

@@ -83,11 +83,6 @@ MAX_HELD_TRAVEL = {"revolute": float(np.deg2rad(1.0)), "prismatic": 1e-3}
 def single_joint(robot: RobotModel, joint: str, recordings: Sequence[Recording]) -> RobotModel:
     """Return the arm with all joints but one held at their mean recorded positions.
 
-    Args:
-        robot: the arm.
-        joint: joint that moves.
-        recordings: recordings with all joints of the arm.
-
     Raises:
         ModelError: the arm has no such joint.
         RecordingError: a joint is missing, or a joint moves that should be held.

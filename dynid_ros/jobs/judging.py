@@ -91,11 +91,6 @@ def unseen_friction(
 ) -> list[str]:
     """Return the friction terms that a motion cannot show, of the given ones or of all that a choice would try.
 
-    Args:
-        robot: the arm.
-        source: recordings, a planned trajectory, or the file of a trajectory.
-        friction: friction terms of all joints.
-
     Returns:
         Sentences with the terms and the motions that would show them.
 

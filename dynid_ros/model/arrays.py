@@ -36,10 +36,6 @@ def blocks(n_samples: int) -> Iterator[slice]:
 def joint_samples(joint_names: Sequence[str], **arrays: ArrayLike) -> list[np.ndarray]:
     """Return arrays of one row per sample and one column per joint, as floats.
 
-    Args:
-        joint_names: names of the n joints.
-        arrays: arrays by their names in errors.
-
     Raises:
         ModelError: an array is not (N, n), with the same N for all.
     """

@@ -15,10 +15,6 @@ MAX_FILE_BYTES = 50 * MEGABYTE
 def read_srdf(path: str | Path, robot_name: str) -> ET.Element:
     """Return the root element of the SRDF of a robot.
 
-    Args:
-        path: the SRDF.
-        robot_name: name of the robot in its URDF.
-
     Raises:
         ModelError: the file cannot be read, is no SRDF, or belongs to another robot.
     """

@@ -25,12 +25,7 @@ def module_of(node: str) -> str:
 
 
 def import_nodes(names: Iterable[str], what: str) -> None:
-    """Import the modules of nodes; the wheels of ROS find their libraries below the prefix of Python.
-
-    Args:
-        names: names of the nodes.
-        what: user of the nodes, for the message.
-    """
+    """Import the modules of nodes; the wheels of ROS find their libraries below the prefix of Python."""
     os.environ.setdefault("AMENT_PREFIX_PATH", sys.prefix)
     for name in names:
         try:

@@ -89,11 +89,7 @@ def read_lerobot(dataset: str | Path, episode: int, *, degrees: bool = False) ->
 
 
 def _columns(names: Any) -> dict[str, dict[str, int]]:
-    """Return the column of each joint by quantity, from names such as `elbow`, `elbow.pos` or `elbow.torque`.
-
-    Args:
-        names: list of names, or dictionary with such a list.
-    """
+    """Return the column of each joint by quantity, from names such as `elbow`, `elbow.pos` or `elbow.torque`."""
     if isinstance(names, dict):
         names = next(iter(names.values()), [])
     columns: dict[str, dict[str, int]] = {}

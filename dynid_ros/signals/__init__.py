@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         choose_cutoff,
         differentiate,
         filtered_motion,
-        five_point_derivative,
     )
     from dynid_ros.signals.periodic import FourierSeries, base_frequency
     from dynid_ros.signals.resampling import (
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
         Resampled,
         SampleTimes,
         Segment,
-        fresh_times,
         resample,
         sample_times,
         stale_rows,
@@ -46,8 +44,6 @@ __all__ = [
     "choose_cutoff",
     "differentiate",
     "filtered_motion",
-    "five_point_derivative",
-    "fresh_times",
     "resample",
     "sample_times",
     "stale_rows",

@@ -325,42 +325,6 @@ def _passing(band: float, rate: float, order: int) -> float:
     return float(np.arctan(warped) / np.pi * rate)
 
 
-WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
-"""Weights of five samples, oldest first, in the slope of their parabola at the middle one, per step."""
-CAUSAL_DELAY_SAMPLES = 2
-"""Lag of the causal form, in samples."""
-
-
-def five_point_derivative(values: ArrayLike, step: float, *, causal: bool = False) -> NDArray:
-    """Return the slope of the least-squares parabola through five samples (Khosla & Kanade 1987, section 5.1).
-
-    It is exact for quadratics; for a cubic c t³ the error is (17/5) c T². Noise of standard deviation σ becomes
-    √10 σ / (10 T). The gain at ω is (4 sin 2ωT + 2 sin ωT) / (10 ωT), so velocities at 2 ms are accurate up to 10 Hz.
-
-    Args:
-        values: (N, ...) samples along the first axis, N >= 5.
-        step: time T between samples, s.
-        causal: whether each result is the derivative two samples earlier, as on-line; the first four are NaN.
-            Otherwise there is no delay, and the outermost parabolas give the two derivatives at each end.
-
-    Returns:
-        (N, ...) per second.
-
-    Raises:
-        RecordingError: fewer than five samples.
-    """
-    values = np.asarray(values, dtype=float)
-    if len(values) < WEIGHTS.size:
-        raise RecordingError(f"a 5-point derivative needs 5 samples, there are {len(values)}: record longer")
-    if not causal:
-        return local_derivative(values, WEIGHTS.size, 2, 1, step)
-    derivative = np.full_like(values, np.nan)
-    derivative[2 * CAUSAL_DELAY_SAMPLES :] = local_derivative(values, WEIGHTS.size, 2, 1, step)[
-        CAUSAL_DELAY_SAMPLES:-CAUSAL_DELAY_SAMPLES
-    ]
-    return derivative
-
-
 STENCIL = 7
 """Number of samples in a central difference."""
 

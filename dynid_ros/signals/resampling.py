@@ -411,29 +411,16 @@ def _even_times(time: NDArray, position: NDArray, held: bool) -> SampleTimes:
     return SampleTimes(time, False, f"a steady clock makes the positions {ratio:.2g} times smoother only: stamps kept")
 
 
-def fresh_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tuple[NDArray, NDArray]:
+def used_times(time: NDArray, chosen: SampleTimes, fresh: NDArray) -> tuple[NDArray, NDArray]:
     """Return the times of the rows, and the rows that are samples instead of repetitions by a logger.
 
-    A logger that holds the robot's last message on its own clock repeats a row where it runs ahead, and stamps others
-    up to a step late. Without the repeated rows, a steady clock may fit the rest (`sample_times`).
-
     Args:
-        time: (N,) strictly increasing stamps, s, N >= 5.
-        position: (N, n) positions.
-        values: (N, m) all logged channels, without NaN.
+        time: (N,) strictly increasing stamps, s.
+        chosen: times of the samples, by `judged_times`.
+        fresh: mask (N,) of the samples.
 
     Returns:
         Times (N,), s, where a repeated row has the time of its sample if the clock is steady; mask (N,) of the samples.
-
-    Raises:
-        RecordingError: fewer than five samples, time does not increase, or noise of the stamps spoils the motion.
-    """
-    time = np.asarray(time, dtype=float)
-    return used_times(time, *judged_times(time, position, values))
-
-
-def used_times(time: NDArray, chosen: SampleTimes, fresh: NDArray) -> tuple[NDArray, NDArray]:
-    """Return what `fresh_times` does, given the stamps (N,) and their judgement by `judged_times`.
 
     Raises:
         RecordingError: noise of the stamps spoils the motion.
@@ -444,7 +431,11 @@ def used_times(time: NDArray, chosen: SampleTimes, fresh: NDArray) -> tuple[NDAr
 
 
 def judged_times(time: ArrayLike, position: ArrayLike, values: ArrayLike) -> tuple[SampleTimes, NDArray]:
-    """Return the times of the rows that are samples, and which rows (N,) are; see `fresh_times`."""
+    """Return the times of the rows that are samples, and which rows (N,) are.
+
+    A logger that holds the robot's last message on its own clock repeats a row where it runs ahead, and stamps others
+    up to a step late. Without the repeated rows, a steady clock may fit the rest (`sample_times`).
+    """
     time = np.asarray(time, dtype=float)
     position = np.asarray(position, dtype=float)
     fresh = ~stale_rows(position, values)

@@ -6,7 +6,7 @@ from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
     from dynid_ros.simulation.arm import SimulatedArm
-    from dynid_ros.simulation.camera import Camera, CameraView, body_poses, filmed, marker_poses, scattered_markers
+    from dynid_ros.simulation.camera import Camera, CameraView, body_poses, marker_poses, scattered_markers
     from dynid_ros.simulation.controlled_arm import ControlledArm
     from dynid_ros.simulation.descriptions import demo_arm_urdf, misjudged_urdf
     from dynid_ros.simulation.drives import Drives, Springs
@@ -44,7 +44,6 @@ __all__ = [
     "WrenchSensor",
     "body_poses",
     "demo_arm_urdf",
-    "filmed",
     "marker_poses",
     "measure",
     "misjudged_urdf",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,6 @@ from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import PoseSeries
-from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.truth import ArmTruth
 
 MAX_DURATION_S = 1e8
@@ -163,41 +162,6 @@ class CameraView:
 
 FRAME = "camera"
 MIN_BODY_MARKERS = 3
-
-
-def filmed(
-    recording: Recording,
-    true: Recording,
-    arm: SimulatedArm,
-    camera: Camera,
-    markers: MarkerSet,
-    *,
-    rng: np.random.Generator,
-    markers_topic: str = "/markers",
-    bodies_prefix: str = "",
-) -> Recording:
-    """Return `recording` with the film of a camera, on the camera's clock.
-
-    Args:
-        recording: readings of the joints' sensors.
-        true: the motion, with the positions of the links.
-        arm: the arm that moved.
-        camera: camera system.
-        markers: on the arm's links.
-        rng: draws all errors.
-        markers_topic: of the markers; empty: without them.
-        bodies_prefix: rigid bodies are on "<bodies_prefix>/<link>/pose"; empty: without them.
-
-    Raises:
-        DynidError: `true` lacks the links' positions.
-    """
-    stamps, seen = camera.film(true, arm.truth, markers, rng)
-    poses = dict(recording.poses)
-    if markers_topic:
-        poses |= marker_poses(stamps, seen, markers_topic)
-    if bodies_prefix:
-        poses |= body_poses(stamps, seen, markers, arm.robot, bodies_prefix)
-    return replace(recording, poses=poses)
 
 
 def body_pose(seen: NDArray, places: NDArray) -> tuple[NDArray, NDArray]:

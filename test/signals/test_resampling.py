@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals import GapSpline, fresh_times, resample, sample_times, stale_rows
+from dynid_ros.signals import GapSpline, resample, sample_times, stale_rows
+from dynid_ros.signals.resampling import judged_times, used_times
 
 TIME = np.arange(0, 4, 1 / 250)
 
@@ -223,7 +224,7 @@ def test_a_logger_that_holds_the_last_message_is_undone(robot, logger):
     time = logger * np.arange(len(held))
     true = robot * held
     position = np.column_stack([np.sin(3 * true), np.cos(2 * true)])
-    found, fresh = fresh_times(time, position, position)
+    found, fresh = used_times(time, *judged_times(time, position, position))
     np.testing.assert_array_equal(fresh, np.diff(held, prepend=-1) > 0)
     late = found - true
     assert np.ptp(time - true) > 0.9 * logger
@@ -236,7 +237,7 @@ def test_rows_that_repeat_because_a_message_was_lost_keep_their_stamps():
     position = np.column_stack([np.sin(3 * time), np.cos(2 * time)])
     for row in (100, 230, 300):
         position[row] = position[row - 1]
-    found, fresh = fresh_times(time, position, position)
+    found, fresh = used_times(time, *judged_times(time, position, position))
     assert list(np.flatnonzero(~fresh)) == [100, 230, 300]
     np.testing.assert_array_equal(found, time)
 

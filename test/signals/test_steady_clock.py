@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.signals import fresh_times, sample_times
+from dynid_ros.signals import sample_times
+from dynid_ros.signals.resampling import judged_times, used_times
 from dynid_ros.signals.steady_clock import moved_times, stamp_noise
 
 SPEEDS = 2 * np.pi * np.array([0.1, 0.17, 0.23, 0.31])
@@ -94,7 +95,7 @@ def test_noisy_stamps_of_uneven_sampling_are_refused_by_their_clock():
     time = np.cumsum(rng.uniform(0.002, 0.006, 5000))
     stamps = np.sort(time + rng.normal(0, 2e-3, len(time)))
     with pytest.raises(RecordingError, match=r"the clock of its time stamps is wrong by about .* ms"):
-        fresh_times(stamps, positions(time), positions(time))
+        used_times(stamps, *judged_times(stamps, positions(time), positions(time)))
 
 
 def stepped(time, seed):

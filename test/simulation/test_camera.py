@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from dynid_ros.errors import DynidError
 from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.recording import Recording
-from dynid_ros.simulation import Camera, CameraView, SimulatedArm, body_poses, filmed, marker_poses, scattered_markers
+from dynid_ros.simulation import Camera, CameraView, SimulatedArm, body_poses, marker_poses, scattered_markers
 from dynid_ros.simulation.camera import body_pose
 
 
@@ -143,18 +143,21 @@ def test_a_film_shows_the_links_at_the_time_of_each_frame(arm, true):
 
 def test_without_the_links_there_is_no_film(arm, true):
     with pytest.raises(DynidError, match="no positions of the links"):
-        filmed(true, replace(true, link_position=None), arm, Camera(), MarkerSet.on_links(arm.robot, ["link_1"]),
-               rng=np.random.default_rng(0))  # fmt: skip
+        Camera().film(
+            replace(true, link_position=None),
+            arm.truth,
+            MarkerSet.on_links(arm.robot, ["link_1"]),
+            np.random.default_rng(0),
+        )
 
 
 def test_a_recording_holds_markers_and_bodies_as_a_bag_would(arm, true, demo_robot):
     markers = MarkerSet.on_links(demo_robot, ["link_2"] * 4 + ["link_5"] * 3, np.vstack([PLACES, PLACES[:3]]))
     camera = Camera(rate=50.0, base=pose([0.1, 0.2, 0.3], [1.0, 0.0, 0.5]), noise=1e-5, occlusion=0.1)
-    recording = filmed(
-        true, true, arm, camera, markers, rng=np.random.default_rng(2), markers_topic="/m", bodies_prefix="/mocap"
-    )
-    assert set(recording.poses) == {*(f"/m[{i}]" for i in range(7)), "/mocap/link_2/pose", "/mocap/link_5/pose"}
-    body, marker = recording.poses["/mocap/link_5/pose"], recording.poses["/m[4]"]
+    stamps, seen = camera.film(true, arm.truth, markers, np.random.default_rng(2))
+    poses = marker_poses(stamps, seen, "/m") | body_poses(stamps, seen, markers, arm.robot, "/mocap")
+    assert set(poses) == {*(f"/m[{i}]" for i in range(7)), "/mocap/link_2/pose", "/mocap/link_5/pose"}
+    body, marker = poses["/mocap/link_5/pose"], poses["/m[4]"]
     assert body.time == pytest.approx(true.time[::5])
     links = demo_robot.forward_kinematics(true.link_position[::5])
     for k in np.flatnonzero(np.isfinite(body.position).all(axis=1))[::10]:

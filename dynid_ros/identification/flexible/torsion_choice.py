@@ -441,10 +441,6 @@ def combine_recordings(together: Stiffness, alone: Mapping[str, Stiffness]) -> S
 
     The mean is needed because a recording with little information can spoil the fit to all recordings. If the
     recordings contradict each other, the stiffness stays undetermined: the intervals do not cover the real errors.
-
-    Args:
-        together: Stiffness from one fit to all recordings.
-        alone: Stiffness from each recording, by name of the recording.
     """
     bounded = {name: one for name, one in alone.items() if math.isfinite(sum(map(abs, one.compliance_interval)))}
     if together.determined or not any(one.determined for one in bounded.values()):

@@ -77,10 +77,6 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
     Each step adds the best pair, as long as it predicts the torques of both joints much better on held-out samples. A
     wrong URDF does not look like coupling: the links transmit no friction from one joint to the torque of another.
 
-    Args:
-        robot: model of the arm.
-        equations: torque equations of all recordings.
-
     Returns:
         The pairs; none if the recordings are too short to hold out samples.
     """
@@ -146,12 +142,7 @@ MAX_PASSAGES = 12
 
 
 def choose_with_filter(structure: LinkStructure, choose: Callable[[LinkData], LinkStructure]) -> LinkStructure:
-    """Return the structure with the filter of the driver that held-out samples support, or the given structure.
-
-    Args:
-        structure: structure chosen without a filter.
-        choose: function that chooses the structure for data with a filter.
-    """
+    """Return the structure with the filter of the driver that held-out samples support, or the given structure."""
     data = structure.data
     recordings = [recording.select(structure.robot.joint_names) for recording in data.recordings]
     screened = screen_low_pass(structure.robot, recordings)

@@ -28,7 +28,6 @@ from dynid_ros.model.generated_code import Lines, compiled, constants, function_
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.recursion import frame_lines, motion_lines
 from dynid_ros.model.regressor import N_FEATURES, WRENCH_TENSOR
-from dynid_ros.signals.low_pass import CAUSAL_DELAY_SAMPLES, WEIGHTS
 
 PER_LINK = N_FEATURES + 12
 """Numbers per link and sample: features of the wrench, rotation and origin of the joint frame."""
@@ -202,6 +201,10 @@ class RowFilter:
 # two samples late each. Velocity, position and torque wait for the acceleration, so all are of four samples ago.
 
 
+WEIGHTS = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / 10
+"""Weights of five samples, oldest first, in the slope of their parabola at the middle one, per step."""
+CAUSAL_DELAY_SAMPLES = 2
+"""Lag of the causal form, in samples."""
 _SLOPES = np.stack([np.pad(WEIGHTS, CAUSAL_DELAY_SAMPLES), np.convolve(WEIGHTS, WEIGHTS)])
 """First and second derivative in the middle of nine positions, per step: the slope, and the slope of slopes."""
 

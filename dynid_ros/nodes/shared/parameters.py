@@ -141,12 +141,7 @@ class NodeParameter:
         return descriptor
 
     def checked(self, value: Any, node: str) -> Any:
-        """Return the value as the type of the default; see `coerce_type`.
-
-        Args:
-            value: value from outside.
-            node: name of the node, for the message.
-        """
+        """Return the value as the type of the default; see `coerce_type`."""
         try:
             coerced = coerce_type(self.default, value)
             if self.bounds and repr(coerced) != repr(self.default):

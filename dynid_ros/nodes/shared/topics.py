@@ -56,13 +56,7 @@ def _flow(value: object) -> str:
 
 
 def require_topic(node: Node, topic: str, what: str) -> None:
-    """Check the name of a topic, because rclpy would end the process for an invalid one.
-
-    Args:
-        node: node that will use the topic.
-        topic: name to check.
-        what: origin of the name, for the message.
-    """
+    """Check the name of a topic, because rclpy would end the process for an invalid one."""
     try:
         node.resolve_topic_name(topic)
     except (NameValidationException, ValueError, UnicodeError, rclpy_implementation.RCLError) as error:
