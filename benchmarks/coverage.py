@@ -42,7 +42,7 @@ import numpy as np
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import interval
 from dynid_ros.identification import FlexibleJointIdentification, LinkIdentification, LoadIdentification
-from dynid_ros.identification.flexible.flexible_identification import LOCAL_MINIMUM_TEXT
+from dynid_ros.identification.flexible.flexible_result import LOCAL_MINIMUM_TEXT
 from dynid_ros.identified.gravity import IdentifiedGravity
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))

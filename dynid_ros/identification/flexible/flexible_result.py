@@ -345,3 +345,76 @@ def measured(result: FlexibleResult, joint: int) -> tuple[NDArray, NDArray, NDAr
     runs = np.repeat(np.arange(len(parts)), [len(part.time) for part in parts])
     known = np.isfinite(deflection) & np.isfinite(torque)
     return deflection[known], torque[known], runs[known]
+
+
+# Remarks on undetermined parameters.
+
+MAX_RESIDUAL_FRACTION = 0.2
+"""Largest RMS residual of a good fit, as a fraction of the standard deviation of the torque."""
+MIN_SPRING_R2 = 0.5
+"""Smallest R² of the spring law that fits best, torque over measured deflection, for a joint that is not rigid."""
+LOCAL_MINIMUM_TEXT = "in a wrong place"
+"""Text in every remark on a search that may have ended in a local minimum."""
+SPLIT = ("viscous", "motor_viscous", "motor_inertia")
+"""Terms of which slow motion shows only the sums of link and motor."""
+
+
+def remarks(result: FlexibleResult) -> tuple[str, ...]:
+    """Return sentences on undetermined parameters, large residuals and uncertain clocks, each with a way out."""
+    sentences = []
+    intervals = result.confidence_intervals()
+    stiffness = result.term("stiffness")
+    places = result.layout.index("stiffness")
+    for i, joint in enumerate(result.joint_names):
+        if not stiffness.decided[i]:
+            reason = _why_not(result, i, float(intervals[places[i], 0]))
+            sentences.append(f"{joint}: its stiffness is not determined ({reason}")
+        unknown = [name for name in SPLIT if name in _terms(result) and not result.term(name).decided[i]]
+        if unknown:
+            frequency = result.resonances[i]
+            way_out = f"; move near {frequency:.2g} Hz" if np.isfinite(frequency) else ""
+            sentences.append(
+                f"{joint}: {', '.join(unknown)} not determined by themselves: so slow a motion shows only the sums "
+                f"of link and motor{way_out}"
+            )
+    for run in result.runs:
+        torque_stds = np.std(run.prediction.measured_torque, axis=0)
+        for joint, rms, torque_std in zip(result.joint_names, run.torque_rms, torque_stds, strict=True):
+            if rms > MAX_RESIDUAL_FRACTION * torque_std:
+                sentences.append(
+                    f"{run.source}: {rms / torque_std:.0%} of the torque of {joint} is left unexplained: the model is "
+                    "not that of this arm, its spring follows another law (--spring auto tries them), or the search "
+                    f"ended {LOCAL_MINIMUM_TEXT}; errors are larger than stated"
+                )
+        if run.clock_offset_error > 5e-4:
+            sentences.append(f"{run.source}: the clock's offset is known to {1e3 * run.clock_offset_error:.2g} ms only")
+    return tuple(sentences)
+
+
+def _why_not(result: FlexibleResult, i: int, low: float) -> str:
+    """Return why the stiffness of joint i is undetermined: another spring law, or a joint that looks rigid.
+
+    The text ends the sentence after "(". `low` is the lower end of the confidence interval, N m/rad or N/m.
+    """
+    deflection, torque, runs = measured(result, i)
+    law = next(name for name, kind in SPRINGS.items() if isinstance(result.layout.springs[i], kind))
+    try:
+        fit = fit_spring(deflection, torque, tuple(SPRINGS), runs=runs)
+    except IdentificationError:
+        fit = None
+    if fit is not None and fit.r_squared > MIN_SPRING_R2:
+        other = "" if fit.law == law else f", as a {fit.law} spring would: set spring='{fit.law}' (--spring {fit.law})"
+        return (
+            f"its deflection follows the torque, R² {fit.r_squared:.2f}{other}); it is not rigid: see the report's "
+            "spring as measured, or take --spring auto"
+        )
+    unit = "N/m" if result.layout.robot.chain.prismatic[i] else "N m/rad"
+    least = f"at least {low:.3g} {unit}, " if np.isfinite(low) and low > 0 else ""
+    return (
+        f"{least}the spring hardly winds up compared with the noise); take the joint as rigid, or move it with "
+        "more torque near its resonance"
+    )
+
+
+def _terms(result: FlexibleResult) -> tuple[str, ...]:
+    return ("viscous", *result.layout.motor_terms)

@@ -151,13 +151,7 @@ class Solution:
 
 
 class OutputError:
-    """Likelihood of runs.
-
-    Args:
-        layout: Order of the arm's parameters.
-        runs: Stretches of motion.
-        terms: Terms that are estimated for each of them.
-    """
+    """Likelihood of stretches of motion, each with its terms, at parameters in the order of a layout."""
 
     def __init__(self, layout: Layout, runs: Sequence[Run], terms: Sequence[RunTerms]) -> None:
         self.layout = layout

@@ -12,7 +12,7 @@ from spring_experiments import spring_experiment
 
 from dynid_ros.errors import DynidError, IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.identification.flexible.flexible_identification import remarks
+from dynid_ros.identification.flexible.flexible_result import remarks
 from dynid_ros.identification.flexible.runs import check_links
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from dynid_ros.identification.flexible import FlexibleJointIdentification
-from dynid_ros.identification.flexible.flexible_identification import remarks
+from dynid_ros.identification.flexible.flexible_result import remarks
 from dynid_ros.model import RobotModel
 
 
