@@ -152,7 +152,7 @@ def check_launch(name: str, arguments: list[str]) -> None:
     """Arguments are the parameters of the nodes that the file names, and the words that it declares itself."""
     path = ROOT / "launch" / name
     assert path.is_file(), name
-    sources = (path, ROOT / "dynid_ros" / "nodes" / "shared" / "node_options.py")
+    sources = (path, ROOT / "dynid_ros" / "nodes" / "shared" / "parameters.py")
     nodes = (node for source in sources for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))))
     words = {node.value for node in nodes if isinstance(node, ast.Constant)}
     given = dict(argument.split(":=", 1) for argument in arguments if not argument.startswith("--"))
