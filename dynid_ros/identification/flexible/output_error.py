@@ -452,11 +452,7 @@ class OutputError:
         covariance[lost] = covariance[:, lost] = 0.0
         covariance[lost, lost] = np.inf
         errors = np.sqrt(np.diagonal(covariance))
-        at = p
-        run_errors = []
-        for mine in own:
-            run_errors.append(errors[at : at + len(mine)])
-            at += len(mine)
+        run_errors = np.split(errors[p:], np.cumsum([len(mine) for mine in own])[:-1])
         nuisance = information[p:, p:]
         reduced = information[:p, :p] - information[:p, p:] @ np.linalg.pinv(nuisance) @ information[p:, :p]
         small = max(eigenvalues[0], 0.0)
