@@ -116,16 +116,20 @@ class FoldGrams:
         """
         normal = self._train[:, chosen[:, None], chosen] + penalty
         right = self._train[:, chosen, -1] + penalty @ center
-        # |τ − Y x|² = zᵀ [Y τ]ᵀ [Y τ] z with z = (x, −1), and zero for the columns that are not chosen.
-        z = np.zeros((len(self.folds), self._size + 1))
-        z[:, chosen] = _solve(normal, right, nonnegative)
-        z[:, -1] = -1.0
+        solution = np.zeros((len(self.folds), 1, self._size))
+        solution[:, 0, chosen] = _solve(normal, right, nonnegative)
+        return self._test_losses(solution)[0]
+
+    def _test_losses(self, solutions: NDArray) -> NDArray:
+        """Return the losses (M, F, n) of M models with coefficients (F, M, k), zero for columns that are not chosen."""
+        # |τ − Y x|² = zᵀ [Y τ]ᵀ [Y τ] z with z = (x, −1).
+        z = np.concatenate([solutions, np.full((*solutions.shape[:2], 1), -1.0)], axis=2)
         losses = []
         for columns, gram, s in zip(self._columns, self._test, self.noise, strict=True):
-            z_joint = z[:, columns]
-            squares = (z_joint[:, None, :] @ gram @ z_joint[:, :, None])[:, 0, 0]
-            losses.append(np.maximum(squares, ROUNDING_LOSS * gram[:, -1, -1]) / (self._counts * s**2))
-        return np.transpose(losses)
+            z_joint = z[:, :, columns]
+            squares = np.einsum("fmk,fmk->fm", z_joint @ gram, z_joint)
+            losses.append(np.maximum(squares, ROUNDING_LOSS * gram[:, -1:, -1]) / (self._counts * s**2)[:, None])
+        return np.transpose(losses, (2, 1, 0))
 
     def mean(self, losses: NDArray) -> float:
         """Return the mean over joints of the logarithm of the mean loss over folds.
@@ -146,21 +150,63 @@ class FoldGrams:
         return (self.mean(losses) - self.mean(other)) * losses.shape[1], float(error)
 
 
-def _solve(normal: NDArray, right: NDArray, nonnegative: NDArray) -> NDArray:
-    """Return solutions (F, k) of normal equations (F, k, k) with right sides (F, k).
+class SharedColumnLosses:
+    """Held-out losses of models that share their first columns, which are eliminated once for all of these models.
+
+    Args:
+        grams: normal equations of the folds.
+        penalty: matrix (s, s) of the penalty on the coefficients of the first s columns.
+        center: coefficients (s,) at which it is zero.
+    """
+
+    def __init__(self, grams: FoldGrams, penalty: NDArray, center: NDArray):
+        size = len(center)
+        shared = grams._train[:, :size, :size] + penalty
+        across = grams._train[:, :size, size:].copy()
+        across[:, :, -1] += penalty @ center
+        scale = np.sqrt(np.maximum(np.einsum("fkk->fk", shared), np.finfo(float).tiny))
+        shared = shared / (scale[:, :, None] * scale[:, None, :]) + RIDGE_FRACTION * np.eye(size)
+        self._grams = grams
+        self._size = size
+        self._eliminated = np.linalg.solve(shared, across / scale[:, :, None]) / scale[:, :, None]
+        self._power = np.einsum("fkk->fk", grams._train[:, size:, size:-1])
+        self._normal = grams._train[:, size:, size:] - np.swapaxes(across[:, :, :-1], 1, 2) @ self._eliminated
+
+    def losses(self, models: Sequence[tuple[NDArray, NDArray, NDArray]]) -> NDArray:
+        """Return the losses (M, F, n) as `FoldGrams.losses` does.
+
+        Args:
+            models: of each model the indices (k,) of its further columns, the penalty (k,) on their squares, and a
+                mask (k,) of those that cannot be negative.
+        """
+        solutions = np.zeros((len(self._normal), len(models), self._grams._size))
+        for number, (chosen, penalty, nonnegative) in enumerate(models):
+            own = chosen - self._size
+            normal = self._normal[:, own[:, None], own]
+            # The ridge is that of columns which have unit length before the elimination.
+            normal[:, range(len(own)), range(len(own))] += penalty + RIDGE_FRACTION * (self._power[:, own] + penalty)
+            x = _solve(normal, self._normal[:, own, -1], nonnegative, ridge=0.0)
+            solutions[:, number, chosen] = x
+            shared = self._eliminated[:, :, -1] - (self._eliminated[:, :, own] @ x[:, :, None])[:, :, 0]
+            solutions[:, number, : self._size] = shared
+        return self._grams._test_losses(solutions)
+
+
+def _solve(normal: NDArray, right: NDArray, nonnegative: NDArray, ridge: float = RIDGE_FRACTION) -> NDArray:
+    """Return solutions (F, k) of normal equations (F, k, k) with right sides (F, k) and a ridge on unit columns.
 
     Columns whose coefficients have the wrong sign are dropped, fold by fold, until all signs are right.
     """
     scale = np.sqrt(np.maximum(np.einsum("fkk->fk", normal), np.finfo(float).tiny))
-    scaled = normal / (scale[:, :, None] * scale[:, None, :]) + RIDGE_FRACTION * np.eye(right.shape[1])
+    scaled = normal / (scale[:, :, None] * scale[:, None, :]) + ridge * np.eye(right.shape[1])
     target = right / scale
     x = np.linalg.solve(scaled, target[..., None])[..., 0]
-    for fold in np.flatnonzero((nonnegative & (x < 0)).any(axis=1)):
-        kept = np.ones(right.shape[1], dtype=bool)
-        while (wrong := nonnegative & (x[fold] < 0)).any():
-            kept &= ~wrong
-            x[fold] = 0.0
-            x[fold, kept] = np.linalg.solve(scaled[fold][np.ix_(kept, kept)], target[fold, kept])
+    kept = np.ones(right.shape, dtype=bool)
+    while (wrong := nonnegative & (x < 0)).any():
+        kept &= ~wrong
+        # Rows and columns of the unit matrix replace those of dropped columns.
+        fewer = np.where(kept[:, :, None] & kept[:, None, :], scaled, np.eye(right.shape[1]))
+        x = np.linalg.solve(fewer, np.where(kept, target, 0.0)[..., None])[..., 0]
     return x / scale
 
 
@@ -172,7 +218,7 @@ class ForwardSelection(Generic[Model]):
 
     Args:
         grams: normal equations of the folds.
-        losses_of: function that returns the held-out losses (F, n) of a model, per fold and joint.
+        losses_of: function that returns the held-out losses (F, n) of each of several models, per fold and joint.
         model: first model.
 
     Attributes:
@@ -180,11 +226,13 @@ class ForwardSelection(Generic[Model]):
         losses: (F, n) held-out losses of the model.
     """
 
-    def __init__(self, grams: FoldGrams, losses_of: Callable[[Model], NDArray], model: Model):
+    def __init__(
+        self, grams: FoldGrams, losses_of: Callable[[Sequence[Model]], Sequence[NDArray] | NDArray], model: Model
+    ):
         self._grams = grams
         self._losses_of = losses_of
         self.model = model
-        self.losses = losses_of(model)
+        self.losses = losses_of([model])[0]
 
     def try_models(
         self,
@@ -204,8 +252,7 @@ class ForwardSelection(Generic[Model]):
         """
         every_joint = [range(self.losses.shape[1])]
         trials = []
-        for model in models:
-            losses = self._losses_of(model)
+        for model, losses in zip(models, self._losses_of(models) if models else [], strict=True):
             groups = every_joint if judged_joints is None else judged_joints(model)
             gains, errors = np.transpose([self._grams.gain(self.losses[:, j], losses[:, j]) for j in map(list, groups)])
             margin = min(gain - required_gain(model, error) for gain, error in zip(gains, errors, strict=True))

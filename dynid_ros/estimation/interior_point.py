@@ -8,13 +8,19 @@ continuation in the weight. Nesterov-Todd scaling makes primal and dual equal an
 Mehrotra's predictor chooses the decrease (Vandenberghe 2010, "The CVXOPT linear and quadratic cone program solvers"). S
 and Z are stored as factors, which keeps them positive definite under rounding. Each Newton step is a least-squares
 problem solved by QR, which does not square the condition number of A.
+
+Problems of equal size, such as the folds of a cross-validation, are solved together: arrays have a leading axis for
+them, so that a step costs as many calls of numpy as for one problem.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg.lapack import dgeqrf, dormqr, dtrtrs
 from scipy.optimize import nnls
 
 SYMMETRIC = 10
@@ -55,25 +61,30 @@ BASIS = _basis()
 _FLAT = BASIS.reshape(SYMMETRIC, 16)
 
 
+_QR_WORK = 64
+"""Work space of LAPACK's QR in columns: enough for its blocks."""
+
+
 def svec(matrices: NDArray) -> NDArray:
-    """Coordinates (10 n,) of symmetric matrices (n, 4, 4), with equal inner products."""
-    return (matrices.reshape(-1, 16) @ _FLAT.T).ravel()
+    """Coordinates (..., 10 n) of symmetric matrices (..., n, 4, 4), with equal inner products."""
+    *shape, n, _, _ = matrices.shape
+    return (matrices.reshape(-1, 16) @ _FLAT.T).reshape(*shape, n * SYMMETRIC)
 
 
 def smat(coordinates: NDArray) -> NDArray:
-    """Symmetric matrices (n, 4, 4) of coordinates (10 n,)."""
-    return (coordinates.reshape(-1, SYMMETRIC) @ _FLAT).reshape(-1, 4, 4)
+    """Symmetric matrices (..., n, 4, 4) of coordinates (..., 10 n)."""
+    return (coordinates.reshape(-1, SYMMETRIC) @ _FLAT).reshape(*coordinates.shape[:-1], -1, 4, 4)
 
 
 @dataclass(frozen=True)
 class Point:
-    """Primal and dual point inside the cones.
+    """Primal and dual points of F problems inside the cones.
 
     Attributes:
-        factor: (n, 4, 4) L with S = L Lᵀ.
-        dual_factor: (n, 4, 4) K with Z = K Kᵀ.
-        w: (k,).
-        v: (k,) slacks of w.
+        factor: (F, n, 4, 4) L with S = L Lᵀ.
+        dual_factor: (F, n, 4, 4) K with Z = K Kᵀ.
+        w: (F, k).
+        v: (F, k) slacks of w.
     """
 
     factor: NDArray
@@ -83,17 +94,21 @@ class Point:
 
     @property
     def coordinates(self) -> NDArray:
-        """svec(S) (10 n,)."""
+        """svec(S) (F, 10 n)."""
         return svec(self.factor @ _transposed(self.factor))
+
+    def of(self, problems: NDArray | slice) -> Point:
+        """Return the points of some problems, by their indices, a mask or a slice."""
+        return Point(self.factor[problems], self.dual_factor[problems], self.w[problems], self.v[problems])
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best point found for one weight.
+    """The best point found for one problem and weight.
 
     Attributes:
         weight: γ.
-        point: where the search for another weight may start.
+        point: where the search for another weight may start, with F = 1.
         w: (k,) the best for S, exactly zero where the bound is active.
         gap: f here is at most this far above the minimum; infinite before anything is known.
         iterations: Newton steps.
@@ -108,179 +123,262 @@ class Optimum:
 
 @dataclass(frozen=True)
 class EntropicLeastSquares:
-    """The problem without its weight.
+    """F problems of equal size without their weight.
 
     Attributes:
-        A: (m, 10 n).
-        B: (m, k); columns of unit length, or zero.
-        z: (m,).
+        A: (F, m, 10 n).
+        B: (F, m, k); columns of unit length, or zero.
+        z: (F, m).
     """
 
     A: NDArray
     B: NDArray
     z: NDArray
 
-    def solve(self, weight: float, start: Optimum | None = None, goal: float = SMALLEST_GAP) -> Optimum:
-        """Minimise for one weight γ > 0, from S = 1 or from the optimum for another weight.
+    @classmethod
+    def stack(cls, problems: Sequence[EntropicLeastSquares]) -> EntropicLeastSquares:
+        """Return all problems as one; rows of zeros fill up those with fewer rows."""
+        rows = max(problem.z.shape[1] for problem in problems)
+
+        def filled(parts: Sequence[NDArray]) -> NDArray:
+            return np.concatenate(
+                [np.pad(part, ((0, 0), (0, rows - part.shape[1]), *[(0, 0)] * (part.ndim - 2))) for part in parts]
+            )
+
+        return cls(*(filled([getattr(problem, name) for problem in problems]) for name in ("A", "B", "z")))
+
+    def solve(
+        self, weight: float, starts: Sequence[Optimum | None] | None = None, goal: float = SMALLEST_GAP
+    ) -> list[Optimum]:
+        """Minimise for one weight γ > 0, from S = 1 or from the optima for another weight.
 
         Args:
             weight: γ.
-            start: optimum for another weight; None: S = 1.
+            starts: optimum of each problem for another weight; None: S = 1.
             goal: duality gap, as a fraction of the objective, at which the iteration ends.
         """
-        k = self.B.shape[1]
-        data = np.block([[self.A, self.B], [np.zeros((k, self.A.shape[1])), _RIDGE * np.eye(k)]])
-        right = np.concatenate([self.z, np.zeros(k)])
-        point, level = self._first(weight, start)
-        best = Optimum(weight, point, self._best_w(point), np.inf, 0)
-        progress = 0
+        count, _, k = self.B.shape
+        ridge = np.concatenate([np.zeros((k, self.A.shape[2])), _RIDGE * np.eye(k)], axis=1)
+        data = np.concatenate([np.concatenate([self.A, self.B], axis=2), np.tile(ridge, (count, 1, 1))], axis=1)
+        right = np.concatenate([self.z, np.zeros((count, k))], axis=1)
+        firsts = [self._first(i, weight, start) for i, start in enumerate(starts or [None] * count)]
+        point = _joined([first for first, _ in firsts])
+        level = np.array([first_level for _, first_level in firsts])
+        best = [
+            Optimum(weight, point.of(slice(i, i + 1)), w, np.inf, 0)
+            for i, w in enumerate(self._best_w(point.coordinates))
+        ]
+        progress = [0] * count
+        active = np.arange(count)
         for iteration in range(1, _MAX_ITERATIONS + 1):
-            residual = data @ np.concatenate([point.coordinates, point.w]) - right
-            point, level = _Scaled(data, residual, point, weight, level).step()
-            w = self._best_w(point)
-            value, gap = self._value_and_gap(point, w, weight)
-            if gap < 0.5 * best.gap or level > goal * value:
-                progress = iteration
-            if gap <= best.gap:
-                best = Optimum(weight, point, w, gap, iteration)
-            if best.gap <= goal * value or iteration - progress > _PATIENCE:
+            part = EntropicLeastSquares(self.A[active], self.B[active], self.z[active])
+            step_data = data[active]
+            residual = _times(step_data, np.concatenate([point.coordinates, point.w], axis=1)) - right[active]
+            point, level = _Scaled(step_data, residual, point, weight, level).step()
+            w = part._best_w(point.coordinates)
+            values, gaps = part._values_and_gaps(point, w, weight)
+            is_open = np.ones(len(active), dtype=bool)
+            for place, i in enumerate(active):
+                value = values[place]
+                gap = float(gaps[place])
+                if gap < 0.5 * best[i].gap or level[place] > goal * value:
+                    progress[i] = iteration
+                if gap <= best[i].gap:
+                    best[i] = Optimum(weight, point.of(slice(place, place + 1)), w[place], gap, iteration)
+                is_open[place] = best[i].gap > goal * value and iteration - progress[i] <= _PATIENCE
+            active = active[is_open]
+            if not len(active):
                 break
+            point = point.of(is_open)
+            level = level[is_open]
         return best
 
-    def _first(self, weight: float, start: Optimum | None) -> tuple[Point, float]:
-        """Return the start and its level, from which w v, and S Z above the weight, decrease."""
+    def _first(self, number: int, weight: float, start: Optimum | None) -> tuple[Point, float]:
+        """Return the start and its level, from which w v, and S Z above the weight, decrease, of one problem."""
         if start is not None:
             point = start.point
             level = max(weight, start.weight)
         else:
-            n = self.A.shape[1] // SYMMETRIC
-            k = self.B.shape[1]
+            A = self.A[number]
+            B = self.B[number]
+            z = self.z[number]
+            n = A.shape[1] // SYMMETRIC
+            k = B.shape[1]
             ones = np.tile(np.eye(4), (n, 1, 1))
-            image = self.A @ svec(ones)
+            image = A @ svec(ones)
             # Interior-point methods come down well and climb badly: start no smaller than the data's scale.
-            scale = np.linalg.norm(self.z)
+            scale = np.linalg.norm(z)
             known = np.linalg.norm(image)
             size = max(1.0, scale / known) if known > _SMALLEST_IMAGE * scale else 1.0
-            residual = size * image - self.z
-            slope = np.abs(np.linalg.eigvalsh(smat(self.A.T @ residual))).max()
-            pull = np.max(np.abs(self.B.T @ residual), initial=0.0)
+            residual = size * image - z
+            slope = np.abs(np.linalg.eigvalsh(smat(A.T @ residual))).max()
+            pull = np.max(np.abs(B.T @ residual), initial=0.0)
             level = max(weight, size * slope, pull**2)
-            point = Point(np.sqrt(size) * ones, np.sqrt(level / size) * ones, np.zeros(k), np.zeros(k))
+            point = Point(
+                np.sqrt(size) * ones[None],
+                np.sqrt(level / size) * ones[None],
+                np.zeros((1, k)),
+                np.zeros((1, k)),
+            )
         # The point with the same w − v for which w v equals the level.
         half = 0.5 * np.abs(point.w - point.v)
         large = half + np.hypot(half, np.sqrt(level))
         w = np.where(point.w > point.v, large, level / large)
         return Point(point.factor, point.dual_factor, w, level / w), level
 
-    def _best_w(self, point: Point) -> NDArray:
-        """Return the best w (k,) for the S of a point."""
-        return nnls(self.B, self.z - self.A @ point.coordinates)[0] if self.B.shape[1] else np.zeros(0)
+    def _best_w(self, coordinates: NDArray) -> NDArray:
+        """Return the best w (F, k) for given svec(S) (F, 10 n)."""
+        rest = self.z - _times(self.A, coordinates)
+        if not self.B.shape[2]:
+            return np.zeros((len(rest), 0))
+        return np.array([nnls(B, right)[0] for B, right in zip(self.B, rest, strict=True)])
 
-    def _value_and_gap(self, point: Point, w: NDArray, weight: float) -> tuple[float, float]:
-        """Return the objective at S and its best w, and an upper bound of its distance to the minimum.
+    def _values_and_gaps(self, point: Point, w: NDArray, weight: float) -> tuple[NDArray, NDArray]:
+        """Return the objectives (F,) at S and its best w, and upper bounds (F,) of their distances to the minimum.
 
         The dual is max −½ νᵀν − νᵀz + γ Σ log det(1 + smat(Aᵀν)_i / γ) over ν with Bᵀν ≥ 0. The residual r of the best
         w fulfils the constraint. With ν = τ r, τ = 1 or as large as the logarithm allows, primal minus dual is the sum
         of the positive terms below, free of cancellation.
         """
-        residual = self.A @ point.coordinates + self.B @ w - self.z
-        squares = float(residual @ residual)
-        slope = smat(self.A.T @ residual) / weight
-        lowest = np.min(np.linalg.eigvalsh(slope))
-        tau = 1.0 if lowest > -1 else -(1 - 1e-9) / lowest
+        residual = _times(self.A, point.coordinates) + _times(self.B, w) - self.z
+        squares = np.einsum("fm,fm->f", residual, residual)
+        slope = smat(_times(_transposed(self.A), residual)) / weight
+        lowest = np.linalg.eigvalsh(slope).min(axis=(1, 2))
+        tau = np.where(lowest > -1, 1.0, -(1 - 1e-9) / np.minimum(lowest, -1.0))
         own = _transposed(point.factor) @ point.factor
-        products = np.linalg.eigvalsh(own + tau * _transposed(point.factor) @ slope @ point.factor)
-        value = 0.5 * squares + weight * _entropy(np.linalg.svd(point.factor, compute_uv=False) ** 2)
-        if np.min(products) <= 0:
-            return value, np.inf
-        active = tau * float((self.B.T @ residual) @ w)
-        return value, 0.5 * (1 - tau) ** 2 * squares + weight * _entropy(products) + max(active, 0.0)
+        scaled = _transposed(point.factor) @ slope @ point.factor
+        products = np.linalg.eigvalsh(own + tau[:, None, None, None] * scaled)
+        values = 0.5 * squares + weight * _entropy(np.linalg.svd(point.factor, compute_uv=False) ** 2)
+        is_bounded = products.min(axis=(1, 2)) > 0
+        entropy = _entropy(np.where(is_bounded[:, None, None], products, 1.0))
+        active = tau * np.einsum("fk,fk->f", _times(_transposed(self.B), residual), w)
+        gaps = 0.5 * (1 - tau) ** 2 * squares + weight * entropy + np.maximum(active, 0.0)
+        return values, np.where(is_bounded, gaps, np.inf)
 
 
 class _Scaled:
-    """The Newton system at one point in Nesterov-Todd scaling: S = C Λ Cᵀ, Z = C⁻ᵀ Λ C⁻¹."""
+    """The Newton systems at one point of each problem in Nesterov-Todd scaling: S = C Λ Cᵀ, Z = C⁻ᵀ Λ C⁻¹."""
 
-    def __init__(self, data: NDArray, residual: NDArray, point: Point, weight: float, level: float):
+    def __init__(self, data: NDArray, residual: NDArray, point: Point, weight: float, level: NDArray):
         self.weight = weight
         self.level = level
         self.residual = residual
         left, self.spread, right = np.linalg.svd(_transposed(point.dual_factor) @ point.factor)
-        root = np.sqrt(self.spread)[:, None, :]
+        root = np.sqrt(self.spread)[..., None, :]
         self.outer = root * _transposed(root)
         self.scaling = point.factor @ _transposed(right) / root
         self.dual_scaling = point.dual_factor @ left / root
         self.scaling_w = np.sqrt(point.w / point.v)
         self.spread_w = np.sqrt(point.w * point.v)
-        self.diagonal = self.spread[:, :, None] * np.eye(4)
+        self.diagonal = self.spread[..., None] * np.eye(4)
         self.trace = weight * _transposed(self.scaling) @ self.scaling
 
-        self.size = self.spread.size // 4 * SYMMETRIC
-        images = self.scaling[:, None] @ BASIS @ _transposed(self.scaling)[:, None]
-        maps = _FLAT @ _transposed(images.reshape(-1, SYMMETRIC, 16))
-        blocks = np.split(data[:, : self.size], len(maps), axis=1)
-        jacobian = np.hstack([block @ to for block, to in zip(blocks, maps, strict=True)])
-        stacked = np.vstack([np.hstack([jacobian, data[:, self.size :] * self.scaling_w]), np.eye(data.shape[1])])
-        self.orthogonal, self.triangle = qr(stacked, mode="economic", check_finite=False)
+        count, rows, size = data.shape
+        n = self.spread.shape[1]
+        self.size = n * SYMMETRIC
+        images = self.scaling[:, :, None] @ BASIS @ _transposed(self.scaling)[:, :, None]
+        maps = _FLAT @ _transposed(images.reshape(count, n, SYMMETRIC, 16))
+        stacked = np.empty((count, rows + size, size))
+        blocks = data[:, :, : self.size].reshape(count, rows, n, SYMMETRIC)
+        np.matmul(
+            blocks.transpose(0, 2, 1, 3),
+            maps,
+            out=stacked[:, :rows, : self.size].reshape(count, rows, n, SYMMETRIC).transpose(0, 2, 1, 3),
+        )
+        stacked[:, :rows, self.size :] = data[:, :, self.size :] * self.scaling_w[:, None, :]
+        stacked[:, rows:] = np.eye(size)
+        self.factors = [dgeqrf(matrix, lwork=_QR_WORK * size)[:2] for matrix in stacked]
 
-    def step(self) -> tuple[Point, float]:
+    def step(self) -> tuple[Point, NDArray]:
         """Predictor and corrector; where they lead astray, less ambitious ones without the second-order term."""
         still = np.zeros_like(self.diagonal), np.zeros_like(self.spread_w)
-        affine = self._direction(0.0, *still)
+        affine = self._direction(np.zeros_like(self.level), *still)
         reach = self._reach(affine)
         # The second-order term holds as far as the predictor can be followed.
-        product = 0.5 * reach**2 * (affine[0] @ affine[1] + affine[1] @ affine[0])
-        sigma = max((1 - reach) ** 3, 1e-9)
-        for goal, second in (
-            (sigma, (product, reach**2 * affine[2] * affine[3])),
-            (max(sigma, 0.5), still),
-            (1.0, still),
-        ):
-            point, level, length = self._follow(self._direction(goal * self.level, *second), goal)
-            if length >= _USEFUL_STEP:
+        squared = reach[:, None] ** 2
+        product = 0.5 * squared[..., None, None] * (affine[0] @ affine[1] + affine[1] @ affine[0])
+        sigma = np.maximum((1 - reach) ** 3, 1e-9)
+        point, level, length = self._follow(
+            self._direction(sigma * self.level, product, squared * affine[2] * affine[3]), sigma
+        )
+        for careful in (np.maximum(sigma, 0.5), np.ones_like(sigma)):
+            is_short = length < _USEFUL_STEP
+            if not is_short.any():
                 break
+            other, other_level, other_length = self._follow(self._direction(careful * self.level, *still), careful)
+            point = _joined([(other if short else point).of(slice(i, i + 1)) for i, short in enumerate(is_short)])
+            level = np.where(is_short, other_level, level)
+            length = np.where(is_short, other_length, length)
         return point, level
 
-    def _direction(self, level: float, product: NDArray, product_w: NDArray) -> tuple[NDArray, ...]:
+    def _direction(self, level: NDArray, product: NDArray, product_w: NDArray) -> tuple[NDArray, ...]:
         """Scaled steps of S, Z, w, v towards S Z = max(γ, level), w v = level, for given second-order products."""
-        mean = 0.5 * (self.spread[:, :, None] + self.spread[:, None, :])
-        both = (max(self.weight, level) * np.eye(4) - self.diagonal**2 - product) / mean
-        both_w = (level - self.spread_w**2 - product_w) / self.spread_w
-        barrier = np.concatenate([svec(self.diagonal + both - self.trace), self.spread_w + both_w])
-        right = self.orthogonal.T @ np.concatenate([-self.residual, barrier])
-        step = solve_triangular(self.triangle, right, check_finite=False)
-        matrices = smat(step[: self.size])
-        w = step[self.size :]
+        mean = 0.5 * (self.spread[..., :, None] + self.spread[..., None, :])
+        target = np.maximum(self.weight, level)[:, None, None, None] * np.eye(4)
+        both = (target - self.diagonal**2 - product) / mean
+        both_w = (level[:, None] - self.spread_w**2 - product_w) / self.spread_w
+        barrier = np.concatenate([svec(self.diagonal + both - self.trace), self.spread_w + both_w], axis=1)
+        right = np.concatenate([-self.residual, barrier], axis=1)
+        step = np.array([_least_squares(factors, b) for factors, b in zip(self.factors, right, strict=True)])
+        matrices = smat(step[:, : self.size])
+        w = step[:, self.size :]
         return matrices, both - matrices, w, both_w - w
 
-    def _reach(self, steps: tuple[NDArray, ...]) -> float:
-        """Length, up to one, that stays inside the cones."""
-        lowest = np.min(np.linalg.eigvalsh(np.stack(steps[:2]) / self.outer))
-        lowest = np.min(np.stack(steps[2:]) / self.spread_w, initial=lowest)
-        return min(1.0, -_TO_BOUNDARY / lowest) if lowest < 0 else 1.0
+    def _reach(self, steps: tuple[NDArray, ...]) -> NDArray:
+        """Lengths (F,), up to one, that stay inside the cones."""
+        lowest = np.linalg.eigvalsh(np.stack(steps[:2]) / self.outer).min(axis=(0, 2, 3))
+        lowest = np.minimum(lowest, np.min(np.stack(steps[2:]) / self.spread_w, axis=(0, 2), initial=np.inf))
+        return np.minimum(1.0, -_TO_BOUNDARY / np.minimum(lowest, -_TO_BOUNDARY))
 
-    def _follow(self, steps: tuple[NDArray, ...], sigma: float) -> tuple[Point, float, float]:
-        """Return the point along a direction with all products near their target, its level, and the step length."""
-        lowest = min(_CENTRALITY, self._centrality(self.spread, self.spread_w**2, self.level))
+    def _follow(self, steps: tuple[NDArray, ...], sigma: NDArray) -> tuple[Point, NDArray, NDArray]:
+        """Return the points along directions with all products near their target, their levels, and step lengths."""
+        lowest = np.minimum(_CENTRALITY, self._centrality(self.spread, self.spread_w**2, self.level))
         length = self._reach(steps)
         while True:
             level = self.level * (1 - length * (1 - sigma))
-            factor, dual_factor = np.linalg.cholesky(self.diagonal + length * np.stack(steps[:2]))
-            w, v = self.spread_w + length * np.stack(steps[2:])
+            factor, dual_factor = np.linalg.cholesky(self.diagonal + length[:, None, None, None] * np.stack(steps[:2]))
+            w, v = self.spread_w + length[:, None] * np.stack(steps[2:])
             spread = np.linalg.svd(_transposed(dual_factor) @ factor, compute_uv=False)
-            if self._centrality(spread, w * v, level) >= lowest or length < _USEFUL_STEP:
+            is_far = (self._centrality(spread, w * v, level) < lowest) & (length >= _USEFUL_STEP)
+            if not is_far.any():
                 break
-            length *= 0.7
+            length = np.where(is_far, 0.7 * length, length)
         point = Point(self.scaling @ factor, self.dual_scaling @ dual_factor, self.scaling_w * w, v / self.scaling_w)
         return point, level, length
 
-    def _centrality(self, spread: NDArray, products: NDArray, level: float) -> float:
-        """Return the smallest product of primal and dual, as a fraction of its target."""
-        return float(np.min(products / level, initial=np.min(spread**2) / max(self.weight, level)))
+    def _centrality(self, spread: NDArray, products: NDArray, level: NDArray) -> NDArray:
+        """Return the smallest products (F,) of primal and dual, as fractions of their target."""
+        of_matrices = spread.min(axis=(1, 2)) ** 2 / np.maximum(self.weight, level)
+        return np.minimum(of_matrices, np.min(products / level[:, None], axis=1, initial=np.inf))
+
+
+def _joined(points: Sequence[Point]) -> Point:
+    """Return the points of all problems as one."""
+    return Point(
+        np.concatenate([point.factor for point in points]),
+        np.concatenate([point.dual_factor for point in points]),
+        np.concatenate([point.w for point in points]),
+        np.concatenate([point.v for point in points]),
+    )
+
+
+def _least_squares(factors: Sequence[NDArray], right: NDArray) -> NDArray:
+    """Return the solution (p,) for a right side (r,), given the QR of a matrix (r, p): reflectors and their scales."""
+    reflectors, scales = factors
+    size = reflectors.shape[1]
+    rotated = dormqr("L", "T", reflectors, scales, right[:, None], _QR_WORK)[0]
+    return dtrtrs(reflectors[:size], rotated[:size])[0][:, 0]
+
+
+def _times(matrices: NDArray, vectors: NDArray) -> NDArray:
+    """Return the products (F, m) of matrices (F, m, p) and vectors (F, p)."""
+    return (matrices @ vectors[..., None])[..., 0]
 
 
 def _transposed(matrices: NDArray) -> NDArray:
     return np.swapaxes(matrices, -1, -2)
 
 
-def _entropy(values: NDArray) -> float:
-    return float(np.sum(values - 1 - np.log(values)))
+def _entropy(values: NDArray) -> NDArray:
+    """Return the divergences (F,) from the unit matrix, given eigenvalues (F, n, 4)."""
+    return np.sum(values - 1 - np.log(values), axis=(1, 2))

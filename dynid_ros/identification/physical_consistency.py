@@ -105,9 +105,9 @@ class ConsistentProblem:
         bounded = rotated[:, self.nonnegative]
         self._scale = column_norms(bounded)
         self._problem = EntropicLeastSquares(
-            np.hstack([block @ to for block, to in zip(blocks, to_parameters, strict=True)]),
-            bounded / self._scale,
-            right,
+            np.hstack([block @ to for block, to in zip(blocks, to_parameters, strict=True)])[None],
+            (bounded / self._scale)[None],
+            right[None],
         )
 
     def solve(self, weight: float, start: ConsistentFit | None = None, goal: float = SMALLEST_GAP) -> ConsistentFit:
@@ -122,14 +122,14 @@ class ConsistentProblem:
             IdentificationError: a weight that is not positive, or so small, for data of this scale, that rounding hides
                 the optimum.
         """
-        if not (np.isfinite(weight) and weight > 0):
-            raise IdentificationError(f"Weight of the prior is {weight:g}; expected a positive number")
-        optimum = self._problem.solve(weight, None if start is None else start.optimum, goal)
-        return self._fit(optimum)
+        fit = solve_together([self], weight, [start], goal)[0]
+        if isinstance(fit, IdentificationError):
+            raise fit
+        return fit
 
     def _fit(self, optimum: Optimum) -> ConsistentFit:
         solution = np.zeros(self.R.shape[1])
-        solution[: self.n_inertial] = links = self._representable(optimum.point.factor)
+        solution[: self.n_inertial] = links = self._representable(optimum.point.factor[0])
         solution[self.nonnegative] = optimum.w / self._scale
         if self.free.size:
             free = self.R[:, self.free]
@@ -151,10 +151,10 @@ class ConsistentProblem:
         half = self._factor @ factor
         links = inertial_parameters(half @ np.swapaxes(half, 1, 2))
         prior = self.prior.reshape(links.shape)
-        for k in range(len(links)):
+        for k in np.flatnonzero(~_survive_rounding(links)):
             exact = links[k]
             share = 1e-15
-            while not _survives_rounding(links[k]) and share < 1:
+            while not _survive_rounding(links[k]) and share < 1:
                 share *= 2
                 links[k] = (1 - share) * exact + share * prior[k]
         return links.ravel()
@@ -201,6 +201,37 @@ def solve_consistent(
     return ConsistentProblem(R, z, prior, nonnegative, link_names).solve(weight)
 
 
-def _survives_rounding(link: NDArray) -> bool:
-    eigenvalues = np.linalg.eigvalsh(pseudo_inertia(link))
-    return bool(is_possible(link)) and eigenvalues[0] > _ROUNDING * eigenvalues[-1]
+def solve_together(
+    problems: Sequence[ConsistentProblem],
+    weight: float,
+    starts: Sequence[ConsistentFit | None],
+    goal: float = SMALLEST_GAP,
+) -> list[ConsistentFit | IdentificationError]:
+    """Return the optimum of each problem, or the error of its `solve`, much faster than one after the other.
+
+    Args:
+        problems: problems with equally many links and parameters, such as folds of the same data.
+        weight: γ of all problems.
+        starts: fit of each problem with another weight, or None.
+        goal: see `ConsistentProblem.solve`.
+
+    Raises:
+        IdentificationError: the weight is not positive.
+    """
+    if not (np.isfinite(weight) and weight > 0):
+        raise IdentificationError(f"Weight of the prior is {weight:g}; expected a positive number")
+    stack = EntropicLeastSquares.stack([problem._problem for problem in problems])
+    optima = stack.solve(weight, [None if start is None else start.optimum for start in starts], goal)
+    fits: list[ConsistentFit | IdentificationError] = []
+    for problem, optimum in zip(problems, optima, strict=True):
+        try:
+            fits.append(problem._fit(optimum))
+        except IdentificationError as error:
+            fits.append(error)
+    return fits
+
+
+def _survive_rounding(links: NDArray) -> NDArray:
+    """Return a mask (...) of the links (..., 10) that stay possible bodies when they are rounded."""
+    eigenvalues = np.linalg.eigvalsh(pseudo_inertia(links))
+    return is_possible(links) & (eigenvalues[..., 0] > _ROUNDING * eigenvalues[..., -1])

@@ -256,7 +256,7 @@ def choose_driver_filter(
         *(Passage(smooth, of_friction_alone=True) for smooth in smoothed),
     ]
     alternative = search.best(others)
-    judged = _joints_to_judge(search.losses(Passage()), search.losses(Passage(driver)))
+    judged = _joints_to_judge(*search.losses([Passage(), Passage(driver)]))
     selection = ForwardSelection(grams, search.losses, alternative)
     gains, taken = selection.try_models([Passage(driver)], partial(_required_gain, judged), lambda _: judged)
     if taken is None:
@@ -298,9 +298,9 @@ class _FilterSearch:
         self._max_cutoff = max_cutoff
         self._losses: dict[Passage, NDArray] = {}
 
-    def losses(self, passage: Passage) -> NDArray:
-        """Return the losses (F, n) of a hypothesis that was tried."""
-        return self._losses[passage]
+    def losses(self, passages: Sequence[Passage]) -> list[NDArray]:
+        """Return the losses (F, n) of each of several hypotheses that were tried."""
+        return [self._losses[passage] for passage in passages]
 
     def best(self, passages: Sequence[Passage]) -> Passage:
         """Try hypotheses and return the best."""
@@ -350,7 +350,7 @@ class _FilterSearch:
                 *(_with_total_delay(delayed, delayed.order, cutoff, step) for step in (1 / factor, factor)),
             ]
             delayed = self._best_driver([delayed, *near])
-        every_joint = [list(range(self.losses(Passage(driver)).shape[1]))]
+        every_joint = [list(range(self.losses([Passage(driver)])[0].shape[1]))]
         selection = ForwardSelection(self._grams, self.losses, Passage(driver))
         selection.try_models([Passage(delayed)], partial(_required_gain, every_joint), lambda _: every_joint)
         chosen = selection.model.driver

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from link_problems import DenseEquations, chain
 
-from dynid_ros.estimation.cross_validation import FoldGrams, folds
+from dynid_ros.estimation.cross_validation import FoldGrams, SharedColumnLosses, folds
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 
@@ -131,3 +131,26 @@ def test_exact_torques_leave_rounding_that_decides_nothing(columns):
     power = np.mean(equations.torque**2, axis=0) / NOISE**2
     assert np.all(losses > 0)
     assert np.all(losses < 1e-9 * power)
+
+
+def test_models_that_share_columns_have_the_losses_of_each_alone(columns):
+    equations = DenseEquations(columns, (300, 200), noise=NOISE)
+    grams = FoldGrams(equations.factors(columns), NOISE)
+    rng = np.random.default_rng(4)
+    n_shared = columns.size - 6
+    root = rng.normal(size=(n_shared, 4))
+    penalty = 30 * root @ root.T
+    center = rng.normal(size=n_shared)
+    shared = SharedColumnLosses(grams, penalty, center)
+    models = []
+    for count in (0, 3, 6):
+        others = n_shared + np.sort(rng.permutation(6)[:count])
+        models.append((others, rng.uniform(0.0, 5.0, count), equations.solution[others] < 0))
+    assert models[-1][2].any()  # a bound is active
+    for (others, weights, bounded), found in zip(models, shared.losses(models), strict=True):
+        chosen = np.append(np.arange(n_shared), others)
+        whole = np.diag(np.append(np.zeros(n_shared), weights))
+        whole[:n_shared, :n_shared] = penalty
+        mask = np.append(np.zeros(n_shared, dtype=bool), bounded)
+        expected = grams.losses(chosen, whole, np.append(center, np.zeros(len(others))), mask)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -15,7 +15,7 @@ class Folds:
 
 def test_best_model_is_taken_while_its_gain_suffices():
     losses = {"a": np.zeros((1, 2)), "b": np.array([[-1.0, 0.0]]), "c": np.array([[-2.0, 0.5]])}
-    selection = ForwardSelection(Folds(), losses.__getitem__, "a")
+    selection = ForwardSelection(Folds(), lambda models: [losses[model] for model in models], "a")
     gains, taken = selection.try_models(["b", "c"], lambda _, error: 5 * error)
     assert taken == 1
     assert selection.model == "c"
@@ -26,11 +26,11 @@ def test_best_model_is_taken_while_its_gain_suffices():
 
 def test_each_group_of_joints_must_gain():
     losses = {"a": np.zeros((1, 2)), "b": np.array([[-1.0, -1.0]]), "c": np.array([[-9.0, 0.5]])}
-    selection = ForwardSelection(Folds(), losses.__getitem__, "a")
+    selection = ForwardSelection(Folds(), lambda models: [losses[model] for model in models], "a")
     _, taken = selection.try_models(["c", "b"], lambda _, error: error, lambda _: [[0], [1]])
     assert taken == 1
 
 
 def test_no_candidates():
-    selection = ForwardSelection(Folds(), lambda _: np.zeros((1, 1)), "a")
+    selection = ForwardSelection(Folds(), lambda models: [np.zeros((1, 1))] * len(models), "a")
     assert selection.try_models([], lambda _, error: error) == ([], None)

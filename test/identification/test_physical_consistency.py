@@ -17,7 +17,8 @@ from consistency_problems import (
 from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.physical_consistency import ConsistentProblem, solve_consistent
+from dynid_ros.estimation import interior_point
+from dynid_ros.identification.physical_consistency import ConsistentProblem, solve_consistent, solve_together
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import is_possible, possible_prior
 
@@ -130,6 +131,24 @@ def test_warm_start_saves_steps(rng):
         assert previous.objective == pytest.approx(alone.objective, rel=1e-8)
         warm, cold = warm + previous.optimum.iterations, cold + alone.optimum.iterations
     assert warm < cold
+
+
+def test_problems_are_solved_together_as_each_alone_with_fewer_newton_systems(rng, monkeypatch):
+    data = robot_data(robot("ur10"), rng)
+    rows = [slice(None), slice(0, 70), slice(10, 84), slice(20, 60)]
+    problems = [ConsistentProblem(data.R[part], data.z[part], data.prior, data.nonnegative) for part in rows]
+    systems = []
+    step = interior_point._Scaled.step
+    monkeypatch.setattr(interior_point._Scaled, "step", lambda self: systems.append(len(self.level)) or step(self))
+    alone = [problem.solve(1.0) for problem in problems]
+    n_alone = len(systems)
+    together = solve_together(problems, 1.0, [None] * len(problems))
+    assert len(systems) - n_alone < n_alone / 2
+    for one, other in zip(alone, together, strict=True):
+        assert other.objective == pytest.approx(one.objective, rel=1e-9)
+        np.testing.assert_allclose(other.solution, one.solution, rtol=1e-5, atol=1e-6 * np.abs(one.solution).max())
+    with pytest.raises(IdentificationError):
+        solve_together(problems, -1.0, [None] * len(problems))
 
 
 def test_the_frame_of_the_data_does_not_matter(rng):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.cross_validation import FoldGrams, ForwardSelection
+from dynid_ros.estimation.cross_validation import FoldGrams, ForwardSelection, SharedColumnLosses
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.links.link_regularization import FRICTION_WEIGHT
 from dynid_ros.information.friction_needs import NEEDS, own_gravity, shows_harmonic, unseen_terms
@@ -235,22 +236,39 @@ class HeldOutLosses:
         self._penalty = np.linalg.inv(combinations @ parameter_spread(prior) @ combinations.T)
         self._center = columns.base.project(prior)
         self._power = grams.factors.relative_power(columns.size)
-        first = columns.chosen(columns.first)
-        bounded = columns.nonnegative(columns.first)
-        self.weight = weight or min(PRIOR_WEIGHTS, key=lambda trial: grams.mean(self.of_columns(first, bounded, trial)))
+        first = columns.chosen(columns.first), columns.nonnegative(columns.first)
+        self.weight = weight or min(PRIOR_WEIGHTS, key=lambda trial: grams.mean(self._of_weight(*first, trial)))
 
-    def of_joints(self, joints: Sequence[JointFriction]) -> NDArray:
-        """Return the losses (F, n) per fold and joint, given a friction model for each joint."""
-        return self.of_columns(self._columns.chosen(joints), self._columns.nonnegative(joints))
+    def of_joints(self, models: Sequence[Sequence[JointFriction]]) -> NDArray:
+        """Return the losses (M, F, n) of M models per fold and joint, given a friction model for each joint."""
+        return self.of_columns([(self._columns.chosen(joints), self._columns.nonnegative(joints)) for joints in models])
 
-    def of_columns(self, chosen: NDArray, nonnegative: NDArray, weight: float | None = None) -> NDArray:
-        """Return the losses (F, n) of chosen columns (k,), those of the links first, given a mask (k,) of bounds."""
-        penalty = np.diag(FRICTION_WEIGHT * self._power[chosen] * nonnegative)
+    def of_columns(self, models: Sequence[tuple[NDArray, NDArray]]) -> NDArray:
+        """Return the losses (M, F, n) of chosen columns (k,), those of the links first, with masks (k,) of bounds."""
+        friction = slice(len(self._center), None)
+        return self._shared.losses(
+            [
+                (chosen[friction], self._friction_penalty(chosen, bounded)[friction], bounded[friction])
+                for chosen, bounded in models
+            ]
+        )
+
+    @cached_property
+    def _shared(self) -> SharedColumnLosses:
+        """Losses of models whose links are eliminated."""
+        return SharedColumnLosses(self._grams, self.weight * self._penalty, self._center)
+
+    def _of_weight(self, chosen: NDArray, bounded: NDArray, weight: float) -> NDArray:
+        """Return the losses (F, n) of chosen columns (k,) with a mask (k,) of bounds and a weight of the prior."""
+        penalty = np.diag(self._friction_penalty(chosen, bounded))
         center = np.zeros(len(chosen))
         n_base = len(self._center)
-        penalty[:n_base, :n_base] = (weight or self.weight) * self._penalty
+        penalty[:n_base, :n_base] = weight * self._penalty
         center[:n_base] = self._center
-        return self._grams.losses(chosen, penalty, center, nonnegative)
+        return self._grams.losses(chosen, penalty, center, bounded)
+
+    def _friction_penalty(self, chosen: NDArray, bounded: NDArray) -> NDArray:
+        return FRICTION_WEIGHT * self._power[chosen] * bounded
 
 
 def falling_joints(
@@ -290,7 +308,7 @@ def falling_joints(
         free = bounded.copy()
         free[columns.n_inertial + names.index(f"viscous {joint}")] = False
         losses = HeldOutLosses(columns, grams, prior)
-        before, after = (losses.of_columns(problem.chosen, bounds)[:, [j]] for bounds in (bounded, free))
+        before, after = losses.of_columns([(problem.chosen, bounded), (problem.chosen, free)])[:, :, [j]]
         gain, error = grams.gain(before, after)
         if gain > max(MIN_GAIN_RARE, MIN_GAIN_SE_RARE * error):
             falling.append(joint)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.cross_validation import ROUNDING_LOSS, Fold, folds
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, column_norms, decompose
-from dynid_ros.identification.physical_consistency import ConsistentProblem
+from dynid_ros.identification.physical_consistency import ConsistentFit, ConsistentProblem, solve_together
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
 
@@ -137,7 +137,7 @@ def choose_weight(full: FullProblem) -> PriorWeight:
     parts = folds(full.problem.factors)
     if not parts:
         return PriorWeight(DEFAULT_WEIGHT, {})
-    losses = np.array([_losses(full, fold) for fold in each(parts)])
+    losses = _losses(full, parts)
     shares = np.array([fold.share for fold in parts])
     scores = np.mean(np.log(np.einsum("f,fwn->wn", shares, losses)), axis=1)
     near = np.flatnonzero(scores <= scores.min() + LOSS_TOLERANCE)
@@ -146,19 +146,27 @@ def choose_weight(full: FullProblem) -> PriorWeight:
     return PriorWeight(PRIOR_WEIGHTS[chosen], compared)
 
 
-def _losses(full: FullProblem, fold: Fold) -> NDArray:
-    """Return the held-out losses (W, n) by weight, relative to the noise; infinite if rounding hides the fit."""
-    losses = np.full((len(PRIOR_WEIGHTS), len(full.noise)), np.inf)
-    problem = full.consistent(fold.train)
-    fit = None
-    tests = [full.problem.gram(j, fold.test) for j in range(len(full.noise))]
-    count = full.problem.count(fold.test)
-    for row, weight in zip(losses, PRIOR_WEIGHTS, strict=True):
-        try:
-            fit = problem.solve(weight, fit, HELD_OUT_GOAL)
-        except IdentificationError:
-            break  # smaller weights are harder still
-        x = full.reduce(fit.solution)
-        squares = [max(x @ gram @ x - 2 * x @ right + power, ROUNDING_LOSS * power) for gram, right, power in tests]
-        row[:] = np.array(squares) / (count * full.noise**2)
+def _losses(full: FullProblem, parts: Sequence[Fold]) -> NDArray:
+    """Return the held-out losses (F, W, n) by fold and weight, relative to the noise; infinite if rounding hides a fit.
+
+    The folds are solved together, each from its optimum for the next larger weight.
+    """
+    joints = range(len(full.noise))
+    losses = np.full((len(parts), len(PRIOR_WEIGHTS), len(joints)), np.inf)
+    problems = [full.consistent(fold.train) for fold in parts]
+    tests = [[full.problem.gram(j, fold.test) for j in joints] for fold in parts]
+    counts = [full.problem.count(fold.test) for fold in parts]
+    starts: dict[int, ConsistentFit | None] = dict.fromkeys(range(len(parts)))
+    for number, weight in enumerate(each(PRIOR_WEIGHTS)):
+        found = solve_together([problems[fold] for fold in starts], weight, list(starts.values()), HELD_OUT_GOAL)
+        # Where a fold fails, smaller weights are harder still.
+        fits = {fold: fit for fold, fit in zip(starts, found, strict=True) if isinstance(fit, ConsistentFit)}
+        starts = dict(fits)
+        if not fits:
+            break
+        for fold, fit in fits.items():
+            x = full.reduce(fit.solution)
+            squares = [x @ gram @ x - 2 * x @ right + power for gram, right, power in tests[fold]]
+            least = [ROUNDING_LOSS * power for *_, power in tests[fold]]
+            losses[fold, number] = np.maximum(squares, least) / (counts[fold] * full.noise**2)
     return np.maximum(losses, np.finfo(float).tiny)

@@ -99,10 +99,10 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
     nonnegative = np.zeros(columns.size, dtype=bool)
     nonnegative[every_column] = columns.nonnegative(columns.first)
 
-    def losses(coupled: Sequence[Pair]) -> NDArray:
-        """Return the held-out losses (F, n), per fold and joint, of the model with these coupled pairs."""
-        chosen = np.concatenate([uncoupled, *(columns_of_pair[pair] for pair in coupled)])
-        return held_out.of_columns(chosen, nonnegative[chosen])
+    def losses(models: Sequence[Sequence[Pair]]) -> NDArray:
+        """Return the held-out losses (M, F, n), per fold and joint, of models with some coupled pairs."""
+        chosen = [np.concatenate([uncoupled, *(columns_of_pair[pair] for pair in coupled)]) for coupled in models]
+        return held_out.of_columns([(columns, nonnegative[columns]) for columns in chosen])
 
     no_pairs: tuple[Pair, ...] = ()
     selection = ForwardSelection(grams, losses, no_pairs)
@@ -159,7 +159,7 @@ def choose_with_filter(structure: LinkStructure, choose: Callable[[LinkData], Li
         for choice in found.values()
     ]
     losses = {id(model): _held_out_errors(model) for model in (structure, *structures)}
-    selection = ForwardSelection(_grams(structure), lambda model: losses[id(model)], structure)
+    selection = ForwardSelection(_grams(structure), lambda models: [losses[id(model)] for model in models], structure)
     n_joints = structure.robot.n_joints
     selection.try_models(structures, lambda _, error: max(MIN_FILTER_GAIN_PER_JOINT * n_joints, error))
     return selection.model
@@ -173,7 +173,7 @@ def _grams(structure: LinkStructure) -> FoldGrams:
 def _held_out_errors(structure: LinkStructure) -> NDArray:
     """Return the mean squared errors on held-out samples (F, n) of a structure, with the systematic error."""
     grams = _grams(structure)
-    losses = HeldOutLosses(structure.columns, grams, structure.prior).of_joints(structure.joints)
+    losses = HeldOutLosses(structure.columns, grams, structure.prior).of_joints([structure.joints])[0]
     return losses * grams.noise**2 + (SYSTEMATIC_ERROR * structure.base_problem.torque_rms()) ** 2
 
 
@@ -227,7 +227,7 @@ class _FilteredModels:
                     losses.append(np.full((n_folds, len(self._floor)), np.inf))
                     continue
                 held_out = HeldOutLosses(self._columns, grams, self._prior, self._weight)
-                losses.append(held_out.of_joints(self._columns.first) + self._floor**2)
+                losses.append(held_out.of_joints([self._columns.first])[0] + self._floor**2)
         return losses
 
     def _factors(self, passages: Sequence[Passage]) -> list[NormalEquations[LinkColumns]]:

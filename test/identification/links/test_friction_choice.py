@@ -10,6 +10,7 @@ from slide_arms import scara
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations
+from dynid_ros.identification.links import friction_choice
 from dynid_ros.identification.links.friction_choice import (
     FrictionChoice,
     FrictionMenu,
@@ -69,6 +70,14 @@ def test_menus_start_with_the_simplest():
     assert max(friction.sliding_length for friction in slide.candidates) == pytest.approx(5e-4)
     alone = FrictionMenu.for_joint(1.0, own_angle=False)
     assert not any(friction.spring for friction in alone.candidates)
+
+
+def test_links_are_eliminated_once_for_all_models(monkeypatch):
+    built = []
+    eliminated = friction_choice.SharedColumnLosses
+    monkeypatch.setattr(friction_choice, "SharedColumnLosses", lambda *args: built.append(args) or eliminated(*args))
+    assert len(choice(chain(), runs(chain(), matched(chain()))).tried) == 3
+    assert len(built) == 1
 
 
 def test_gravity_as_a_function_of_one_angle():
