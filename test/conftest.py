@@ -18,8 +18,10 @@ DOMAIN = ExitStack()
 os.environ["ROS_DOMAIN_ID"] = DOMAIN.enter_context(own_domain())
 os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
 
-UNSEEN = re.compile(r"/test/(jobs/(?!test_torque_sensors)|test_cli|nodes/test_\w*(identification|calibration))")
-"""Modules that write reports and leave their pictures to test/report; the one that is left out does not."""
+DRAWN = re.compile(r"/test/(report|demo|guide|rehearsal|docs|jobs/test_torque_sensors)")
+"""Modules that look at the pictures of reports."""
+NODES = re.compile(r"/test/(launch|nodes)/(?!test_\w*(identification|calibration))")
+"""Modules of nodes that write no report, and whose processes need no matplotlib."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -43,8 +45,9 @@ def pytest_collection():
 
 @pytest.fixture(scope="module", autouse=True)
 def unrendered(request):
-    """Of reports that nobody looks at."""
-    with pictures.unrendered() if UNSEEN.search(request.path.as_posix()) else nullcontext():
+    """Leave out the pictures of reports that nobody looks at."""
+    path = request.path.as_posix()
+    with nullcontext() if DRAWN.search(path) or NODES.search(path) else pictures.unrendered():
         yield
 
 
