@@ -63,3 +63,17 @@ class IdentificationBench:
             rclpy.spin_once(self.client, timeout_sec=0.1)
         told = yaml.safe_load(received[0].data)
         return told | load_identified(Path(told["identified"])) if "identified" in told else told
+
+
+def starter(keep: Callable, make: Callable, **usual: object) -> Callable[..., IdentificationBench]:
+    """Return a function that starts a node with its usual parameters and others; `keep` closes its bench.
+
+    `make` is a class of nodes, or one of benches for them.
+    """
+
+    def start(**parameters: object) -> IdentificationBench:
+        values = usual | parameters
+        is_bench = isinstance(make, type) and issubclass(make, IdentificationBench)
+        return keep(make(**values) if is_bench else IdentificationBench(make, **values))
+
+    return start

@@ -10,10 +10,9 @@ pytest.importorskip("mujoco")
 
 from bag_files import START, joint_state, write_bag  # noqa: E402
 from command_line import run  # noqa: E402
-from helpers.identification_bench import IdentificationBench  # noqa: E402
+from helpers.identification_bench import starter  # noqa: E402
 
 from dynid_ros.demo.sensor_acts import START_POSE as POSE  # noqa: E402
-from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.model import RobotModel  # noqa: E402
 from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
 from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate  # noqa: E402
@@ -46,11 +45,13 @@ def fixture_start(tmp_path, keep):
     urdf = tmp_path / "arm.urdf"
     urdf.write_text(URDF)
 
-    def start(**parameters):
-        given = {"robot_description": urdf, "effort_convention": "torque", "output": tmp_path / "out"} | parameters
-        return keep(IdentificationBench(FlexibleJointIdentificationNode, **given))
-
-    return start
+    return starter(
+        keep,
+        FlexibleJointIdentificationNode,
+        robot_description=urdf,
+        effort_convention="torque",
+        output=tmp_path / "out",
+    )
 
 
 def as_bag(path, true):
@@ -117,19 +118,3 @@ def test_markers_that_the_recording_lacks_are_named(start, tmp_path):
     response = bench.identify()
     assert not response.success
     assert "has no '/markers'" in response.message
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"effort_convention": "''"}, "expected one of torque"),
-        ({"spring": "rubber"}, "spring: 'rubber'"),
-        ({"clock": "sundial"}, "clock is 'sundial'"),
-        ({"motor_terms": "[heat]"}, "no term heat"),
-        ({"markers": "['=link_1']"}, "'=link_1' names nothing"),
-        ({"tip_link": "hand"}, "hand"),
-    ],
-)
-def test_bad_parameters_end_the_node_at_the_start(start, parameters, words):
-    with pytest.raises(DynidError, match=words):
-        start(**parameters)

@@ -6,9 +6,8 @@ rclpy = pytest.importorskip("rclpy")
 
 from command_line import run  # noqa: E402
 from gravity_experiment import planned_recording  # noqa: E402
-from helpers.identification_bench import IdentificationBench  # noqa: E402
+from helpers.identification_bench import starter  # noqa: E402
 
-from dynid_ros.errors import DynidError, RecordingError  # noqa: E402
 from dynid_ros.files.bounded import share_path  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
 
@@ -23,16 +22,13 @@ def fixture_bag(tmp_path):
 @pytest.fixture(name="start")
 def fixture_start(tmp_path, keep):
     """Function that makes the node with parameters and spins it."""
-
-    def start(**parameters):
-        given = {
-            "robot_description": share_path("config/demo_arm.urdf"),
-            "effort_convention": "torque",
-            "output": tmp_path / "out",
-        } | parameters
-        return keep(IdentificationBench(GravityIdentificationNode, **given))
-
-    return start
+    return starter(
+        keep,
+        GravityIdentificationNode,
+        robot_description=share_path("config/demo_arm.urdf"),
+        effort_convention="torque",
+        output=tmp_path / "out",
+    )
 
 
 def test_result_is_latched_and_written(start, bag, tmp_path, capsys):
@@ -66,20 +62,3 @@ def test_the_recorders_bag_is_taken(start, bag):
     bench.announce_bag(bag)
     after = bench.identify_until_success()
     assert after.success, after.message
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "words"),
-    [
-        ({"effort_convention": "newton"}, RecordingError, "effort_convention 'newton' is unknown"),
-        ({"effort_convention": "''"}, RecordingError, "expected one of torque"),
-        ({"effort_convention": "motor_current"}, RecordingError, "needs gains"),
-        ({"estimator": "guess"}, DynidError, "estimator"),
-        ({"samples": "all"}, DynidError, "samples"),
-        ({"tip_link": "hand"}, DynidError, "hand"),
-        ({"torque_offset": "1.5"}, DynidError, "torque_offset"),
-    ],
-)
-def test_bad_parameters_end_the_node_at_the_start(start, parameters, error, words):
-    with pytest.raises(error, match=words):
-        start(**parameters)

@@ -8,10 +8,10 @@ import link_experiment as known  # noqa: E402
 import numpy as np  # noqa: E402
 import planar_arm  # noqa: E402
 from command_line import run  # noqa: E402
-from helpers.identification_bench import IdentificationBench  # noqa: E402
+from helpers.identification_bench import starter  # noqa: E402
 from pinocchio_arm import PinocchioArm  # noqa: E402
 
-from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError  # noqa: E402
+from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
 
 ROBOT, _ = known.planar()
@@ -33,17 +33,15 @@ def fixture_start(tmp_path, keep):
     urdf = tmp_path / "planar.urdf"
     urdf.write_text(planar_arm.urdf())
 
-    def start(**parameters):
-        given = {
-            "robot_description": urdf,
-            "effort_convention": "torque",
-            "output": tmp_path / "out",
-            "friction": "coulomb,viscous,offset,smoothing=0.05",
-            "prior_weight": 1.0,
-        } | parameters
-        return keep(IdentificationBench(LinkIdentificationNode, **given))
-
-    return start
+    return starter(
+        keep,
+        LinkIdentificationNode,
+        robot_description=urdf,
+        effort_convention="torque",
+        output=tmp_path / "out",
+        friction="coulomb,viscous,offset,smoothing=0.05",
+        prior_weight=1.0,
+    )
 
 
 def test_result_is_latched_and_written(start, bags, tmp_path, capsys):
@@ -131,19 +129,3 @@ def test_what_is_not_given_is_chosen_from_the_data(start):
     identification = start(prior_weight=".nan", friction="auto").node.estimator
     assert (identification.prior_weight, identification.cutoff, identification.motion_cutoff) == (None, None, None)
     assert identification.friction == "auto"
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "words"),
-    [
-        ({"effort_convention": "''"}, RecordingError, "expected one of torque"),
-        ({"estimator": "guess"}, IdentificationError, "estimator is 'guess'; expected one of consistent"),
-        ({"friction": "grease"}, ModelError, "friction: 'grease' is no term"),
-        ({"prior_weight": -1.0}, DynidError, "'prior_weight' of node .* is -1.0; expected above 0"),
-        ({"cutoff": "high"}, DynidError, "cutoff"),
-        ({"tip_link": "hand"}, DynidError, "hand"),
-    ],
-)
-def test_bad_parameters_end_the_node_at_the_start(start, parameters, error, words):
-    with pytest.raises(error, match=words):
-        start(**parameters)

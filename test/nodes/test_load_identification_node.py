@@ -13,14 +13,13 @@ import wrench_experiments  # noqa: E402
 from command_line import run  # noqa: E402
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from helpers.identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
+from helpers.identification_bench import TIMEOUT, IdentificationBench, starter  # noqa: E402
 from rclpy.qos import QoSProfile  # noqa: E402
 from rclpy.time import Time  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 
-from dynid_ros.errors import DynidError  # noqa: E402
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402
 from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
 from dynid_ros.nodes.shared.diagnostics import NO_CLOCK  # noqa: E402
@@ -82,16 +81,14 @@ def fixture_start(tmp_path, files, monkeypatch, keep):
     """Function that makes the node with parameters and spins it."""
     monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
 
-    def start(**parameters):
-        given = {
-            "robot_description": files.urdf,
-            "effort_convention": "torque",
-            "output": tmp_path / "out",
-            "model_file": files.model,
-        } | parameters
-        return keep(Bench(**given))
-
-    return start
+    return starter(
+        keep,
+        Bench,
+        robot_description=files.urdf,
+        effort_convention="torque",
+        output=tmp_path / "out",
+        model_file=files.model,
+    )
 
 
 def test_a_recording_is_weighed_and_told(start, files, tmp_path, capsys):
@@ -274,27 +271,3 @@ def test_live_states_that_come_in_another_order_are_no_clock_that_was_set_back(s
     bench.wait(lambda: bench.node.live.status()[2]["samples"] == expected)
     assert bench.node.live.identification.estimate().time < 1.5
     assert "was set back by 1.5 s" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"live": True, "model_file": "''"}, "live needs model_file"),
-        ({"live": True, "model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
-        ({"live": True, "tare_file": "tare.yaml"}, "takes no tare_file"),
-        ({"live": True, "publish_rate": 0.0}, "publish_rate is 0.0"),
-        ({"live": True, "publish_rate": 1e-300}, "publish_rate is 1e-300; expected 0.001 to 250 estimates per second"),
-        ({"largest_error": ".nan"}, "largest_error is nan; expected a finite number above 0"),
-        ({"smallest_load": ".inf"}, "smallest_load is inf; expected a finite number above 0"),
-        ({"live": True, "effort_convention": "gravity_compensated"}, "gravity is not in"),
-        ({"effort_convention": "''"}, "expected one of torque"),
-        ({"tip_link": "hand"}, "hand"),
-        ({"source": "scales"}, "source is 'scales'; expected one of torque, wrench"),
-        ({"source": "wrench", "wrench_acts_on": "arm"}, "wrench_acts_on is 'arm'; expected one of sensor, load"),
-        ({"source": "wrench", "wrench_frame": "tool"}, "frame is 'tool'"),
-        ({"source": "wrench", "live": True, "effort_convention": "''"}, "expected one of torque"),
-    ],
-)
-def test_bad_parameters_end_the_node_at_the_start(start, parameters, words):
-    with pytest.raises(DynidError, match=words):
-        start(**parameters)

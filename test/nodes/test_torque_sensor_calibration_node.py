@@ -9,7 +9,7 @@ rclpy = pytest.importorskip("rclpy")
 
 import torque_sensor_bench as bench  # noqa: E402
 from command_line import run  # noqa: E402
-from helpers.identification_bench import TIMEOUT, IdentificationBench  # noqa: E402
+from helpers.identification_bench import TIMEOUT, starter  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
@@ -24,17 +24,14 @@ GRAVITY = str(list(bench.GRAVITY))
 @pytest.fixture(name="start")
 def fixture_start(tmp_path, keep):
     """Function that makes the node with parameters and spins it."""
-
-    def start(**parameters):
-        given = {
-            "robot_description": share_path("config/demo_arm.urdf"),
-            "gravity": GRAVITY,
-            "effort_convention": "torque",
-            "output": tmp_path / "out",
-        } | parameters
-        return keep(IdentificationBench(TorqueSensorCalibrationNode, **given))
-
-    return start
+    return starter(
+        keep,
+        TorqueSensorCalibrationNode,
+        robot_description=share_path("config/demo_arm.urdf"),
+        gravity=GRAVITY,
+        effort_convention="torque",
+        output=tmp_path / "out",
+    )
 
 
 @pytest.fixture(name="truth", scope="module")
@@ -116,17 +113,3 @@ def test_without_samples_accept_is_refused(start, model):
     node = start(observe=True, model_file=model)
     with pytest.raises(DynidError, match="there is nothing to accept"):
         node.caller.trigger("/torque_sensor_calibration/accept")
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"reference_mass": -1.0}, "reference mass is -1 kg"),
-        ({"reference_center": "[0.0, 0.0, 0.1]"}, "without reference_mass"),
-        ({"observe": True}, "observe needs model_file"),
-        ({"model_file": "nowhere.yaml"}, "nowhere.yaml: cannot be read"),
-    ],
-)
-def test_bad_parameters_end_the_node_at_the_start(start, parameters, words):
-    with pytest.raises(DynidError, match=words):
-        start(**parameters)
