@@ -170,21 +170,15 @@ def test_gradient_of_real_arms(name):
     check_gradient(workspace, arm_meshes.poses(robot, 40, 3), share=0.95)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_gradient_of_any_chain_with_sliding_joints(seed):
+@pytest.mark.parametrize("is_tree", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_gradient_of_any_arm_with_joints_that_slide_or_mimic(seed, is_tree):
     rng = np.random.default_rng(seed)
-    robot = RobotModel.from_urdf(random_chains.random_urdf(rng, 5, prismatic_share=0.5), tip=random_chains.TIP)
-    lines = Bodies.lines(robot)
-    bodies = Bodies(lines.link, lines.start, lines.end, lines.radius + 0.03, lines.hulls, lines.names)
-    workspace = Workspace(robot, -9.0, 0.01, bodies, box=([-9] * 3, [9] * 3), obstacles=scene())
-    check_gradient(workspace, rng.uniform(-1.5, 1.5, (60, 5)), share=0.95)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_gradient_of_any_tree_with_joints_that_mimic(seed):
-    rng = np.random.default_rng(seed)
-    robot = RobotModel.from_urdf(random_chains.random_tree_urdf(rng, 7), "all")
-    assert robot.chain.has_branches
+    if is_tree:
+        robot = RobotModel.from_urdf(random_chains.random_tree_urdf(rng, 7), "all")
+    else:
+        robot = RobotModel.from_urdf(random_chains.random_urdf(rng, 5, prismatic_share=0.5), tip=random_chains.TIP)
+    assert robot.chain.has_branches == is_tree
     lines = Bodies.lines(robot)
     bodies = Bodies(lines.link, lines.start, lines.end, lines.radius + 0.03, lines.hulls, lines.names)
     workspace = Workspace(robot, -9.0, 0.01, bodies, box=([-9] * 3, [9] * 3), obstacles=scene())

@@ -55,40 +55,26 @@ def test_real_arms_as_in_pinocchio(path, tmp_path):
     assert_as_pinocchio(robot, CArm(arm_of(robot), tmp_path), 1, 200)
 
 
-def test_random_chains_as_in_python(tmp_path):
-    """Any axes, prismatic joints, any direction of gravity."""
-    slides = 0
-    for seed in range(4):
+@pytest.mark.parametrize("is_tree", [False, True])
+def test_random_arms_as_in_python(is_tree, tmp_path):
+    """Any axes, any direction of gravity, joints that slide or mimic others."""
+    slides = mimics = 0
+    for seed in range(3):
         rng = np.random.default_rng(seed)
-        robot = RobotModel.from_urdf(random_urdf(rng, 5), tip=TIP, gravity=rng.normal(size=3) * 8)
+        urdf, tip = (random_tree_urdf(rng, 7), "all") if is_tree else (random_urdf(rng, 5), TIP)
+        robot = RobotModel.from_urdf(urdf, tip, gravity=rng.normal(size=3) * 8)
         folder = tmp_path / str(seed)
         folder.mkdir()
         arm = CArm(arm_of(robot), folder)
         slides += robot.joint_types.count("prismatic")
-        for q, qd, qdd in motions(robot, seed, 5):
-            wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
-            np.testing.assert_allclose(arm.torque("inverse_dynamics", q, qd, qdd), wanted, rtol=0, atol=EXACT * 100)
-            np.testing.assert_allclose(
-                arm.torque("gravity_torque", q), robot.gravity_torque([q])[0], rtol=0, atol=EXACT * 100
-            )
-    assert slides > 2
-
-
-def test_random_trees_with_joints_that_mimic_as_in_python(tmp_path):
-    mimics = 0
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        robot = RobotModel.from_urdf(random_tree_urdf(rng, 7), "all", gravity=rng.normal(size=3) * 8)
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        arm = CArm(arm_of(robot), folder)
         mimics += robot.chain.has_mimics
         for q, qd, qdd in motions(robot, seed, 5):
             wanted = robot.inverse_dynamics([q], [qd], [qdd])[0]
             np.testing.assert_allclose(arm.torque("inverse_dynamics", q, qd, qdd), wanted, rtol=0, atol=EXACT * 100)
             wanted = robot.gravity_torque([q])[0]
             np.testing.assert_allclose(arm.torque("gravity_torque", q), wanted, rtol=0, atol=EXACT * 100)
-    assert mimics
+    assert slides
+    assert bool(mimics) == is_tree
 
 
 def test_load_is_a_body_at_the_tip(tmp_path):

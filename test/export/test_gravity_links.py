@@ -70,39 +70,26 @@ def test_identified_links_stay():
     assert remarks == []
 
 
-def test_random_chains_with_prismatic_joints():
-    slides = 0
-    for seed in range(16):
-        rng = np.random.default_rng(seed)
-        robot = RobotModel.from_urdf(random_urdf(rng, 5), tip=TIP, gravity=rng.normal(size=3) * 8)
-        if not robot.parameters[::10].all():
-            continue
-        arm, _ = gravity_of(robot, seed)
-        found, _ = link_parameters(arm)
-        slides += robot.joint_types.count("prismatic")
-        assert is_possible(found.reshape(-1, 10)).all()
-        q = rng.normal(size=(20, 5))
-        wanted = arm.gravity.regressor(q) @ arm.moments
-        np.testing.assert_allclose(robot.gravity_torque(q, found), wanted, atol=1e-9 * np.abs(wanted).max())
-    assert slides > 5
-
-
-def test_random_trees_with_joints_that_mimic():
-    found = 0
+@pytest.mark.parametrize("is_tree", [False, True])
+def test_random_arms_with_joints_that_slide_or_mimic(is_tree):
+    slides = mimics = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        robot = RobotModel.from_urdf(random_tree_urdf(rng, 7), "all", gravity=rng.normal(size=3) * 8)
+        urdf, tip = (random_tree_urdf(rng, 7), "all") if is_tree else (random_urdf(rng, 5), TIP)
+        robot = RobotModel.from_urdf(urdf, tip, gravity=rng.normal(size=3) * 8)
         arm, _ = gravity_of(robot, seed)
         try:
             parameters, _ = link_parameters(arm)
         except ModelError:  # its links without mass would need one below zero
             continue
-        found += robot.chain.has_mimics
+        slides += robot.joint_types.count("prismatic")
+        mimics += robot.chain.has_mimics
         assert is_possible(parameters.reshape(-1, 10)).all()
         q = rng.normal(size=(20, robot.n_joints))
         wanted = arm.gravity.regressor(q) @ arm.moments
         np.testing.assert_allclose(robot.gravity_torque(q, parameters), wanted, atol=1e-8 * np.abs(wanted).max())
-    assert found > 2
+    assert slides > 3
+    assert (mimics > 2) == is_tree
 
 
 def test_links_without_mass_get_one():
