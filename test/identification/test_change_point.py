@@ -37,7 +37,7 @@ def change_of(parts: np.ndarray):
 def test_chance_gives_small_probabilities_as_rarely_as_they_say():
     """Ten stretches leave one moment to look at, and few degrees of freedom."""
     rng = np.random.default_rng(0)
-    probabilities = [change_of(grams(rng, 2 * MIN_STRETCHES)).probability for _ in range(400)]
+    probabilities = [change_of(grams(rng, 2 * MIN_STRETCHES)).probability for _ in range(200)]
     assert np.mean(np.array(probabilities) < 0.05) < 0.08
     assert np.mean(np.array(probabilities) < 0.5) > 0.2
 
@@ -53,7 +53,7 @@ def test_a_change_is_seen_beyond_what_chance_gives(change, seen):
 def test_few_stretches_have_the_covariance_of_many():
     """Without s / (s − 1) the covariance of five stretches would be a fifth smaller."""
     rng = np.random.default_rng(2)
-    few = np.mean([np.trace(_Part.of(grams(rng, 5)).clustered) for _ in range(400)])
+    few = np.mean([np.trace(_Part.of(grams(rng, 5)).clustered) for _ in range(200)])
     many = np.mean([np.trace(_Part.of(grams(rng, 40)).clustered) for _ in range(60)])
     assert 5 * few / (40 * many) == pytest.approx(0.98, abs=0.08)
 

@@ -91,9 +91,14 @@ def test_poses_at_rest_are_compared_as_well(model, tmp_path):
     assert np.all(job.validation.rms < 0.2)
 
 
+@cache
+def gravity_of_the_demo_arm():
+    return GravityIdentification(demo_robot()).fit(planned_recording())
+
+
 def test_a_gravity_model_predicts_gravity_and_friction(tmp_path):
     robot, recording = demo_robot(), planned_recording(1)
-    model = GravityIdentification(robot).fit(planned_recording()).save(tmp_path / "identified.yaml")
+    model = gravity_of_the_demo_arm().save(tmp_path / "identified.yaml")
     job = predict(model, robot, recording, tmp_path / "pred.csv")
     assert "gravity and friction" in job.screen().full()
     _, columns = read(job.predicted)
@@ -113,7 +118,7 @@ def test_a_gravity_model_predicts_gravity_and_friction(tmp_path):
 
 def test_joints_that_a_gravity_model_does_not_know_are_nan(tmp_path):
     robot = demo_robot()
-    document = GravityIdentification(robot).fit(planned_recording()).document()
+    document = gravity_of_the_demo_arm().document()
     document["gravity"]["joint_5"] |= {"observable": False, "torque_free": False, "reason": "it never moved"}
     model = tmp_path / "identified.yaml"
     model.write_text(yaml.safe_dump(document))

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torque_sensor_bench as bench
 import yaml
+from command_line import run
 from html_page import Page, assert_self_contained, assert_themed
 from pictures import unrendered
 
-from dynid_ros.cli import main
 from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.files.bounded import share_path
 from dynid_ros.identification import GravityIdentification, TorqueSensorCalibration
@@ -32,19 +32,17 @@ def experiment():
     return truth, *(bench.recording(truth, rng, loaded=loaded) for loaded in (False, True))
 
 
+@cache
+def gravity_document():
+    return GravityIdentification(bench.aslant_robot()).fit(experiment()[1]).document()
+
+
 @pytest.fixture(name="files")
 def fixture_files(tmp_path):
     _, plain, loaded = experiment()
     plain.write_npz(tmp_path / "plain.npz")
     loaded.write_npz(tmp_path / "loaded.npz")
     return tmp_path
-
-
-def run(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    return ended.value.code, captured.out, captured.err
 
 
 def test_job_writes_what_it_found(tmp_path):
@@ -191,8 +189,7 @@ def test_currents_give_the_motors_torque_constants(files, capsys, monkeypatch, b
 )
 def test_command_says_in_one_line_what_is_wrong(files, capsys, monkeypatch, arguments, words):
     monkeypatch.chdir(files)
-    _, plain, _ = experiment()
-    document = GravityIdentification(bench.aslant_robot()).fit(plain).document()
+    document = gravity_document()
     save_identified("sensors.yaml", {key: value for key, value in document.items() if key != "gravity"})
     save_identified("other.yaml", document | {"robot": document["robot"] | {"kinematics_sha256": "0"}})
     code, _, err = run(

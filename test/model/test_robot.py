@@ -48,15 +48,15 @@ def test_real_arms(name):
     _assert_equal(robot, np.random.default_rng(1), 20)
 
 
-def test_hundred_random_chains():
+def test_random_chains_are_those_of_pinocchio():
     kinds = []
-    for seed in range(100):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(1, 9))), tip=TIP, gravity=rng.normal(size=3) * 8)
         _assert_equal(robot, rng, 3)
         kinds += robot.joint_types
-    assert kinds.count("prismatic") > 50
-    assert kinds.count("revolute") > 150
+    assert kinds.count("prismatic") > 20
+    assert kinds.count("revolute") > 60
 
 
 def test_base_beyond_moving_joints_feels_the_gravity_of_its_own_frame():

@@ -15,7 +15,7 @@ from dynid_ros.model.robot import locked
 from dynid_ros.model.urdf_export import urdf_with_inertias
 
 pinocchio = pytest.importorskip("pinocchio")
-TREES = 50
+TREES = 20
 
 
 class FreeJoints:
@@ -53,7 +53,7 @@ def _assert_close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
-def test_fifty_random_trees_have_the_regressor_and_the_rank_of_pinocchio():
+def test_random_trees_have_the_regressor_and_the_rank_of_pinocchio():
     branched = mimicking = 0
     for seed in range(TREES):
         tree, rng = _tree(seed)
@@ -72,11 +72,11 @@ def test_fifty_random_trees_have_the_regressor_and_the_rank_of_pinocchio():
         assert tree.base_parameters().rank <= rank
         branched += tree.chain.has_branches
         mimicking += tree.chain.has_mimics
-    assert branched > 40
-    assert mimicking > 30
+    assert branched > 16
+    assert mimicking > 12
 
 
-def test_fifty_random_trees_have_the_torque_of_pinocchio(tmp_path):
+def test_random_trees_have_the_torque_of_pinocchio(tmp_path):
     compared, seed = 0, 100
     while compared < TREES:
         tree, rng = _tree(seed)

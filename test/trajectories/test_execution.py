@@ -61,7 +61,7 @@ def test_stop_is_smooth_short_and_on_the_path_at_any_time(planned):
     motion, limits = planned
     rng = np.random.default_rng(0)
     durations = []
-    for time in rng.uniform(0.0, motion.duration, 150):
+    for time in rng.uniform(0.0, motion.duration, 60):
         stopping = stop(motion, time, limits)
         for values, before in zip(stopping.at(0.0), motion.at(time), strict=True):
             np.testing.assert_allclose(values, before, atol=1e-9)

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -432,8 +433,10 @@ ROTOR = 3.0
 """kg m², kg: more than each link has."""
 
 
-def collinear(arm, seed=0):
+@cache
+def collinear(make_arm, seed=0):
     """The identified arm with friction chosen, and its true base parameters (k,)."""
+    arm = make_arm()
     recording = run(arm, seed, drive=Drive(rotor=ROTOR), noise=0.1)
     result = LinkIdentification(wrong(arm, 0.1), torque_gain_error=0.0).fit(recording)
     true = {"coulomb": 1.0, "viscous": 0.5, "offset": 0.2, "rotor_inertia": ROTOR}
@@ -444,9 +447,9 @@ def collinear(arm, seed=0):
 @pytest.mark.slow
 @pytest.mark.parametrize("arm", [scara, gantry])
 def test_names_of_sums_with_a_rotor_say_so_and_intervals_hold(arm):
-    held, robot = [], arm()
+    held = []
     for seed in range(6):
-        result, truth = collinear(robot, seed)
+        result, truth = collinear(arm, seed)
         estimate = result.base_parameters
         links = result.base.columns < result.parameters.size
         low, high = estimate.confidence_intervals().T
@@ -457,7 +460,7 @@ def test_names_of_sums_with_a_rotor_say_so_and_intervals_hold(arm):
 
 @pytest.mark.parametrize("arm", [scara, gantry])
 def test_rotors_in_a_sum_do_not_go_into_the_links_written(arm):
-    result, _ = collinear(arm())
+    result, _ = collinear(arm)
     mass, true = result.parameters[::10], result.robot.parameters[::10]
     assert mass == pytest.approx(true, rel=0.2)
     assert result.friction_coefficients["rotor_inertia joint_3"] == pytest.approx(ROTOR, rel=0.2)
@@ -466,7 +469,7 @@ def test_rotors_in_a_sum_do_not_go_into_the_links_written(arm):
 
 def test_the_weight_of_a_slide_with_offset_and_rotor_is_not_known():
     """Mass times gravity is an offset, mass times acceleration a rotor."""
-    result, _ = collinear(scara())
+    result, _ = collinear(scara)
     document = result.document()
     assert not document["gravity"]["joint_3"]["observable"]
     assert document["friction"]["joint_3"]["std"]["rotor_inertia"] is None

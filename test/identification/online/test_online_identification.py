@@ -150,7 +150,7 @@ def test_gaps_and_samples_that_are_not_finite_leave_the_estimate_exact(robot):
     np.testing.assert_allclose(online.estimate().values[:4], load[:4], atol=2e-3)
 
 
-@pytest.mark.parametrize("rate", [100.0, 500.0])
+@pytest.mark.parametrize("rate", [100.0, pytest.param(500.0, marks=pytest.mark.slow)])
 def test_lost_samples_and_jitter_do_not_bias_a_load(robot, rate):
     rng = np.random.default_rng(7)
     motion, load = moves(robot, 20.0, rate, rng, 0.6), block(1.5)

@@ -108,6 +108,7 @@ def test_what_can_be_known(case, nullity, largest_condition, poses):
         assert np.isnan(result.center[:2]).all()
 
 
+@pytest.mark.slow
 def test_gauge_of_the_last_joint_changes_no_reading():
     robot = sarcos()
     samples, loaded, _ = sarcos_samples(3, loaded=True, positions=True)
