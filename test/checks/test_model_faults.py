@@ -128,9 +128,9 @@ def test_drift_of_friction(case, share):
 @pytest.mark.parametrize(
     ("split", "number"),
     [
-        pytest.param("public", 81, id="slow motion in which poses come once is no drift"),
+        pytest.param("public", 81, id="slow motion in which poses come once is no drift", marks=pytest.mark.slow),
         pytest.param("develop", 44, id="friction that builds up in a lift is no exchange of joints"),
-        pytest.param("develop", 65, id="wrong torque gains are no shifted origin"),
+        pytest.param("develop", 65, id="wrong torque gains are no shifted origin", marks=pytest.mark.slow),
         pytest.param("public", 130, id="a delay of the torques is no offset of an encoder"),
     ],
 )

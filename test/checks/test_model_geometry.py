@@ -126,9 +126,8 @@ def test_noise_of_positions_is_no_low_pass_of_torques(seed, split, source):
     assert kinds(turns) == []
 
 
-@pytest.mark.parametrize(
-    ("number", "source"), [(5, "baxter slow direction"), pytest.param(89, "kinova slow dahl", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "source"), [(5, "baxter slow direction"), (89, "kinova slow dahl")])
 def test_friction_in_slow_motion_is_no_lag(number, source):
     """Where rigid torques change too slowly to tell, what lags may be friction alone."""
     slow = sound_case(np.random.default_rng([888, number]), "develop", "slow")
