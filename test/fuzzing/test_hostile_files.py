@@ -74,24 +74,19 @@ def test_a_pipe_that_nobody_writes_to(name, tmp_path, monkeypatch):
 
 
 @EVERY
-def test_a_device_without_end(name, tmp_path):
-    (tmp_path / name).symlink_to("/dev/zero")
+def test_devices_folders_and_links_to_themselves(name, tmp_path):
+    path = tmp_path / name
+    path.symlink_to("/dev/zero")
     with refused(name, "it is a device"):
-        read(name, tmp_path / name)
-
-
-@EVERY
-def test_a_folder(name, tmp_path):
-    (tmp_path / name).mkdir()
-    with refused(name, r"it is a folder|holds no bag"):
-        read(name, tmp_path / name)
-
-
-@EVERY
-def test_a_link_to_itself(name, tmp_path):
-    (tmp_path / name).symlink_to(tmp_path / name)
+        read(name, path)
+    path.unlink()
+    path.symlink_to(path)
     with refused(name, r"symbolic links|does not exist"):
-        read(name, tmp_path / name)
+        read(name, path)
+    path.unlink()
+    path.mkdir()
+    with refused(name, r"it is a folder|holds no bag"):
+        read(name, path)
 
 
 @EVERY
@@ -110,7 +105,9 @@ def test_an_odd_name_is_told_in_one_line(name, tmp_path):
 
 
 @EVERY
-@pytest.mark.parametrize("content", [b"", b"\n", b"\0" * 1000, b"\xff" * 1000, b"<", b"a" * 100_000, b"[" * 5000])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"\0" * 1000, b"\xff" * 1000, b"<", b"a" * 100_000, b"[" * 5000, b"PK\x03\x04 broken"]
+)
 def test_nothing_sensible(name, content, tmp_path):
     path = tmp_path / name
     path.write_bytes(content)
