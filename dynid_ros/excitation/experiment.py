@@ -247,7 +247,7 @@ class Experiment:
     def hints(self) -> list[str]:
         """Describe the torque limits and pairs of links that keep the arm from moving far, and the remedies."""
         hints = describe_weak_joints(self.robot, self.limits)
-        close = sorted(self.workspace.close_pairs.items(), key=lambda item: -item[1])
+        close = list(self.workspace.close_pairs.items())
         if close and self.workspace.bodies.radius.any():
             named = ", ".join(f"'{a}' and '{b}' ({100 * share:.0f} %)" for (a, b), share in close[:MAX_PAIRS_IN_HINT])
             more = f" and {len(close) - MAX_PAIRS_IN_HINT} more" if len(close) > MAX_PAIRS_IN_HINT else ""

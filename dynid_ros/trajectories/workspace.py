@@ -33,7 +33,9 @@ POSES_PER_BLOCK = 200
 MAX_OBSTACLES = 200
 """Largest number of obstacles within reach; each takes memory and time in every pose."""
 CLOSE_PAIR_SHARE = 0.1
-"""Share of the poses above which a pair of links few joints apart is proposed as one that may touch."""
+"""Share of the poses above which a pair of links few joints apart may be proposed as one that may touch."""
+MIN_ADDED_ROOM = 0.1
+"""Smallest growth of the room by a pair that is proposed, relative to the room."""
 MOUNTING_DISTANCE_M = 0.1
 """Largest distance, in any pose, between the first moving link and an object that belongs to the arm's mounting."""
 CROWDED_SHARE = 0.05
@@ -56,7 +58,8 @@ class Workspace:
         floor_height, clearance, box, obstacles: as in the arguments.
         exempt: names of distances that the first moving link cannot change, and that are not checked.
         crowded: a sentence for each pair of links that is apart in few poses, and so keeps the arm in a corner.
-        close_pairs: share of poses with too small a distance between two links few joints apart, by their names.
+        close_pairs: share of poses with too small a distance between two links few joints apart, by their names; only
+            pairs that give the arm room if they may touch, the most helpful first.
 
     Args:
         robot: the arm.
@@ -105,11 +108,7 @@ class Workspace:
         pairs = (line_pairs if bodies is None else capsule_pairs)(self._placing, clearance, placed)
         distances = _distances_kept(pairs, placed, robot.chain)
         self.crowded = _describe_crowded_pairs(distances)
-        self.close_pairs = {
-            names: float(1.0 - np.mean(kept))
-            for names, (kept, between) in distances.items()
-            if between <= MAX_AXIS_JOINTS and 1.0 - np.mean(kept) > CLOSE_PAIR_SHARE
-        }
+        self.close_pairs = {names: float(1.0 - np.mean(distances[names][0])) for names in _helpful_pairs(distances)}
         self.exempt: tuple[str, ...] = ()
         self._checks: list[Checks] = [pairs]
         for checks in surroundings:
@@ -215,6 +214,30 @@ def _distances_kept(pairs: PairChecks, placed: Placed, chain: Chain) -> dict[tup
         before, _ = kept.get(key, (np.ones(len(room), dtype=bool), 0))
         kept[key] = (before & (room >= 0), int(between[k]))
     return kept
+
+
+def _helpful_pairs(distances: Mapping[tuple[str, str], tuple[NDArray, int]]) -> list[tuple[str, str]]:
+    """Return the close pairs that give the arm room if they may touch, the most helpful first.
+
+    The room is the number of allowed poses, where a pose counts half for each pair that is still too near. Pairs are
+    added one after the other, each the most helpful with those before it, until none adds a tenth.
+    """
+    too_near = {names: ~kept for names, (kept, _) in distances.items()}
+    close = [
+        names
+        for names, (_, between) in distances.items()
+        if between <= MAX_AXIS_JOINTS and np.mean(too_near[names]) > CLOSE_PAIR_SHARE
+    ]
+    worth = 0.5 ** np.sum(list(too_near.values()), axis=0, dtype=float)
+    helpful: list[tuple[str, str]] = []
+    while close:
+        gains = [float(np.sum(worth[too_near[names]])) for names in close]
+        if max(gains) < MIN_ADDED_ROOM * np.sum(worth):
+            break
+        pair = close.pop(int(np.argmax(gains)))
+        worth = np.where(too_near[pair], 2.0 * worth, worth)
+        helpful.append(pair)
+    return helpful
 
 
 def _describe_crowded_pairs(distances: Mapping[tuple[str, str], tuple[NDArray, int]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dynid_ros.collision import Bodies, Obstacle
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Workspace, move
-from dynid_ros.trajectories.workspace import WorkspaceAndTorque
+from dynid_ros.trajectories.workspace import WorkspaceAndTorque, _helpful_pairs
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
 
@@ -156,6 +156,17 @@ def test_links_few_joints_apart_that_are_often_too_near_are_proposed():
     close = Workspace(robot, clearance=0.3, bodies=bodies).close_pairs
     assert close[("link_6", "link_3")] == 1.0
     assert all(share > 0.1 for share in close.values())
+
+
+def test_pairs_are_proposed_by_the_room_that_they_give():
+    pose = np.arange(100)
+    distances = {
+        ("wrist", "hand"): (pose >= 20, 2),
+        ("elbow", "wrist"): (pose >= 60, 2),
+        ("shoulder", "hand"): (pose < 85, 2),
+        ("base", "hand"): (pose < 85, 6),
+    }
+    assert _helpful_pairs(distances) == [("elbow", "wrist"), ("wrist", "hand")]
 
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf())
