@@ -199,6 +199,15 @@ def test_a_spring_about_an_upright_axis_is_found():
     assert {"stribeck_velocity", "load", "saturation_velocity"} <= set(others.replace(",", "").split())
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_ripple_over_the_position_is_no_spring(seed):
+    robot = chain()
+    plain = runs(robot, matched(robot, seed=seed), noise=0.05, seed=seed)
+    ripple = [0.15 * run.torque.std(axis=0) * np.sin(3 * run.position + seed) for run in plain]
+    found = choice(robot, [replace(run, torque=run.torque + more) for run, more in zip(plain, ripple, strict=True)])
+    assert not any(friction.spring for friction in found.joints)
+
+
 def test_an_empty_menu_or_too_few_samples_choose_nothing():
     robot = chain()
     only = FrictionMenu(JointFriction(offset=True), (({"spring": False},),))
