@@ -172,9 +172,14 @@ class TorqueEquations:
 
     def _set_size(self, size: NDArray) -> None:
         self.size = size
+        self.floor = self._floor(size[None])[0]
+
+    def _floor(self, size: NDArray) -> NDArray:
+        """Return the systematic errors (H, n) of torques with standard deviations (H, n)."""
         kinds = self._prismatic
-        largest = np.array([np.max(self.size, where=np.equal(kinds, kind), initial=0.0) for kind in kinds])
-        self.floor = np.maximum(SYSTEMATIC_ERROR * largest, np.finfo(float).tiny)
+        same = np.equal(kinds[:, None], kinds)
+        largest = np.max(np.where(same, size[:, None, :], 0.0), axis=2)
+        return np.maximum(SYSTEMATIC_ERROR * largest, np.finfo(float).tiny)
 
     @property
     def judged(self) -> NDArray:
@@ -189,48 +194,82 @@ class TorqueEquations:
         joints = np.arange(self.n)
         order = joints if channels is None else np.asarray(channels)
         right = self.right[joints, order] * (np.ones(self.n) if signs is None else np.asarray(signs))[:, None]
-        square = self.square[joints, order]
+        values = (right, self.square[joints, order], self.size[order], self.floor)
+        return self._fit_all(*(value[None] for value in values))[0]
+
+    def scale_gains(self, scales: NDArray) -> NDArray:
+        """Return the decreases (H,) of the misfit if the torques are multiplied by scales (H, n).
+
+        The allowed systematic error is a fraction of the largest torque. It must be equal in both fits; otherwise a
+        smaller torque of the largest joint would seem to improve the fit of all others. The recorded torques therefore
+        use the error of the scaled torques, divided by the scales.
+        """
+        joints = np.arange(self.n)
+        right = np.tile(self.right[joints, joints], (len(scales), 1, 1))
+        square = np.tile(self.square[joints, joints], (len(scales), 1))
+        size = self.size * np.abs(scales)
+        floor = self._floor(size)
+        recorded = self._fit_all(right, square, np.tile(self.size, (len(scales), 1)), floor / scales)
+        scaled = self._fit_all(right * scales[:, :, None], square * scales**2, size, floor)
+        return np.array([one.misfit - other.misfit for one, other in zip(recorded, scaled, strict=True)])
+
+    def _fit_all(self, right: NDArray, square: NDArray, size: NDArray, floor: NDArray) -> list[TorqueFit]:
+        """Return the fits of H hypotheses.
+
+        Args:
+            right: right sides (H, n, s) of the joints' normal equations.
+            square: sums of squared torques (H, n).
+            size: standard deviations (H, n) of the torques.
+            floor: systematic errors (H, n).
+        """
+        joints = np.arange(self.n)
         judged = self.judged
         count = np.maximum(self.count, 1)
-        variance = (FIRST_NOISE * self.size[order]) ** 2 + self.floor**2
-        rms = np.full(self.n, np.nan)
+        variance = (FIRST_NOISE * size) ** 2 + floor**2
+        rms = np.full(size.shape, np.nan)
         for _ in range(N_REWEIGHTINGS):
-            weight = 1 / variance[judged]
-            solution = self._solve(np.tensordot(weight, self.normal[judged], 1), weight @ right[judged])
-            rest = square - 2 * right @ solution + (self.normal @ solution) @ solution
-            rms[judged] = np.sqrt(np.maximum(0.0, rest) / count)[judged]
-            variance = np.where(np.isnan(rms), variance, rms**2 + self.floor**2)
-        rigid, offset, drive = np.split(solution, [self.n_rigid, self.n_rigid + self.n])
-        mean = right[:, self.n_rigid :][joints, joints] / count
-        variation = np.maximum(square / count - mean**2, 0.0) + self.floor**2
+            weight = 1 / variance[:, judged]
+            normal = np.tensordot(weight, self.normal[judged], 1)
+            solution = self._solve(normal, np.einsum("hj,hjs->hs", weight, right[:, judged]))
+            squares = np.einsum("nsh,hs->hn", self.normal @ solution.T, solution)
+            rest = square - 2 * np.einsum("hns,hs->hn", right, solution) + squares
+            rms[:, judged] = np.sqrt(np.maximum(0.0, rest) / count)[:, judged]
+            variance = np.where(np.isnan(rms), variance, rms**2 + floor**2)
+        rigid, offset, drive = np.split(solution, [self.n_rigid, self.n_rigid + self.n], axis=1)
+        mean = right[:, :, self.n_rigid :][:, joints, joints] / count
+        variation = np.maximum(square / count - mean**2, 0.0) + floor**2
         misfits = np.where(np.isnan(rms), 0.0, 0.5 * np.log(variance / variation))
-        return TorqueFit(rms, misfits, rigid, offset, drive.reshape(self.n, -1))
+        fits = zip(rms, misfits, rigid, offset, drive.reshape(len(drive), self.n, -1), strict=True)
+        return [TorqueFit(*values) for values in fits]
 
     def own_rms(self) -> NDArray:
         """Return the RMS residuals (n,) if each joint had separate parameters, N m."""
         rms = np.full(self.n, np.nan)
         for j in self.judged:
-            solution = self._solve(self.normal[j], self.right[j, j])
+            solution = self._solve(self.normal[j][None], self.right[j, j][None])[0]
             rest = self.square[j, j] - 2 * solution @ self.right[j, j] + solution @ self.normal[j] @ solution
             rms[j] = np.sqrt(max(0.0, rest) / self.count[j])
         return rms
 
     def _solve(self, normal: NDArray, right: NDArray) -> NDArray:
-        """Solve normal equations by least squares, with coefficients of the drives that are not negative."""
-        scale = np.sqrt(np.diag(normal))
-        scale[scale <= MIN_COLUMN * scale.max()] = 1.0
-        normal = normal / (scale * scale[:, None])
-        normal.flat[:: len(scale) + 1] += RIDGE
+        """Solve normal equations (H, s, s), (H, s) by least squares, with coefficients of drives >= 0."""
+        scale = np.sqrt(np.einsum("hss->hs", normal))
+        scale[scale <= MIN_COLUMN * scale.max(axis=1, keepdims=True)] = 1.0
+        normal = normal / (scale[:, :, None] * scale[:, None, :])
+        np.einsum("hss->hs", normal)[:] += RIDGE
         right = right / scale
         free = slice(self.n_rigid + self.n)
         drive = slice(self.n_rigid + self.n, None)
-        across = normal[free, drive]
-        eliminated = np.linalg.solve(normal[free, free], np.column_stack([across, right[free]]))
-        inner = normal[drive, drive] - across.T @ eliminated[:, :-1]
-        inner.flat[:: len(inner) + 1] += 10 * RIDGE  # rounding errors may make it indefinite
+        across = normal[:, free, drive]
+        eliminated = np.linalg.solve(normal[:, free, free], np.concatenate([across, right[:, free, None]], axis=2))
+        back = np.swapaxes(across, 1, 2) @ eliminated
+        inner = normal[:, drive, drive] - back[:, :, :-1]
+        np.einsum("hss->hs", inner)[:] += 10 * RIDGE  # rounding errors may make it indefinite
         root = np.linalg.cholesky(inner)
-        bounded = nnls(root.T, np.linalg.solve(root, right[drive] - across.T @ eliminated[:, -1]))[0]
-        return np.concatenate([eliminated[:, -1] - eliminated[:, :-1] @ bounded, bounded]) / scale
+        target = np.linalg.solve(root, right[:, drive, None] - back[:, :, -1:])[:, :, 0]
+        bounded = np.array([nnls(matrix.T, values)[0] for matrix, values in zip(root, target, strict=True)])
+        rigid = eliminated[:, :, -1] - (eliminated[:, :, :-1] @ bounded[:, :, None])[:, :, 0]
+        return np.concatenate([rigid, bounded], axis=1) / scale
 
 
 class TorqueModel:

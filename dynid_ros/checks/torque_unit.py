@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -221,8 +220,11 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
 def scale_explanations(problem: TorqueProblem) -> Iterator[Explanation]:
     """Yield the explanations by another unit of torque: of a single joint, and of all joints in percent of limits."""
     robot = problem.robot
-    for j in problem.equations.judged:
-        scale, gain = _best_scale(problem, int(j))
+    judged = problem.equations.judged
+    trials = np.array([_single(robot.n_joints, int(j), scale) for j in judged for scale in SCALES])
+    tried = problem.equations.scale_gains(trials).reshape(len(judged), len(SCALES))
+    for j, first_gains in zip(judged, tried, strict=True):
+        scale, gain = _best_scale(problem, int(j), first_gains)
         scales = _single(robot.n_joints, int(j), scale)
         if max(scale, 1 / scale) >= MIN_SCALE_ERROR and _is_explained(problem, int(j), scales):
             guess = _unit_name(1 / scale, float(robot.limits.effort[j]))
@@ -238,7 +240,7 @@ def scale_explanations(problem: TorqueProblem) -> Iterator[Explanation]:
         scales = limits / np.exp(np.mean(np.log(limits)))
         yield Explanation(
             CURRENT,
-            _confirmed(problem, scales, _scale_gain(problem, scales)),
+            _confirmed(problem, scales, float(problem.equations.scale_gains(scales[None])[0])),
             "the torques belong together once each is multiplied by the effort limit of its joint: they look like "
             "percent of the rated torque",
             "give them in N m: effort_convention motor_current with a gain for each joint, its rated torque / 100",
@@ -247,13 +249,11 @@ def scale_explanations(problem: TorqueProblem) -> Iterator[Explanation]:
 
 def undecided_units(problem: TorqueProblem) -> Iterator[str]:
     """Yield the joints whose torque fits equally well with a wrong factor, for example pure friction."""
-    n = problem.robot.n_joints
-    hidden = [
-        problem.robot.joint_names[j]
-        for j in problem.equations.judged
-        if max(_scale_gain(problem, _single(n, int(j), scale)) for scale in (HIDDEN_SCALE, 1 / HIDDEN_SCALE))
-        > -MIN_WARNING_GAIN
-    ]
+    robot = problem.robot
+    judged = problem.equations.judged
+    trials = [_single(robot.n_joints, int(j), scale) for j in judged for scale in (HIDDEN_SCALE, 1 / HIDDEN_SCALE)]
+    gains = problem.equations.scale_gains(np.array(trials)).reshape(-1, 2).max(axis=1)
+    hidden = [robot.joint_names[j] for j, gain in zip(judged, gains, strict=True) if gain > -MIN_WARNING_GAIN]
     if hidden:
         yield f"a torque in another unit, {HIDDEN_SCALE:g} times too large or too small: {', '.join(hidden)}"
 
@@ -263,16 +263,20 @@ def _single(n: int, joint: int, scale: float) -> NDArray:
     return np.where(np.arange(n) == joint, scale, 1.0)
 
 
-def _best_scale(problem: TorqueProblem, joint: int) -> tuple[float, float]:
-    """Return the factor on the torque of one joint with the best fit of all torques, and its gain."""
+def _best_scale(problem: TorqueProblem, joint: int, first_gains: NDArray) -> tuple[float, float]:
+    """Return the factor on the torque of one joint with the best fit of all torques, and its gain.
 
-    def gain(scale: float) -> float:
-        return _scale_gain(problem, _single(problem.robot.n_joints, joint, scale))
-
-    gains = {scale: gain(scale) for scale in SCALES}
+    Args:
+        problem: fitted model.
+        joint: number of the joint.
+        first_gains: gains of `SCALES`.
+    """
+    gains = dict(zip(SCALES, map(float, first_gains), strict=True))
     best = max(gains, key=gains.__getitem__)
     for factor in SCALE_REFINEMENTS if gains[best] > MIN_REFINED_GAIN else ():
-        gains |= {scale: gain(scale) for scale in (best * factor, best / factor)}
+        scales = best * factor, best / factor
+        trials = np.array([_single(problem.robot.n_joints, joint, scale) for scale in scales])
+        gains |= dict(zip(scales, map(float, problem.equations.scale_gains(trials)), strict=True))
         best = max(gains, key=gains.__getitem__)
     return best, gains[best]
 
@@ -285,20 +289,11 @@ def _is_explained(problem: TorqueProblem, joint: int, scales: NDArray) -> bool:
 
 def _confirmed(problem: TorqueProblem, scales: NDArray, gain: float) -> float:
     """Return the part of a gain that remains with presliding friction, which looks like gravity in short motions."""
-    return gain if gain <= MIN_WARNING_GAIN else min(gain, _scale_gain(problem.presliding, scales))
-
-
-def _scale_gain(problem: TorqueProblem, scales: NDArray) -> float:
-    """Return the decrease of the misfit if the torques are multiplied by scales (n,).
-
-    The allowed systematic error is a fraction of the largest torque. It must be equal in both fits; otherwise a smaller
-    torque of the largest joint would seem to improve the fit of all others. The recorded torques therefore use the
-    error of the scaled torques, divided by the scales.
-    """
-    scaled = problem.equations.scaled(scales)
-    recorded = copy(problem.equations)
-    recorded.floor = scaled.floor / scales
-    return recorded.fit().misfit - scaled.fit().misfit
+    return (
+        gain
+        if gain <= MIN_WARNING_GAIN
+        else min(gain, float(problem.presliding.equations.scale_gains(scales[None])[0]))
+    )
 
 
 def _unit_name(ratio: float, limit: float) -> str:

@@ -2,13 +2,14 @@
 
 import gc
 import weakref
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from dynid_ros.checks.torque_model import SYSTEMATIC_ERROR, TorqueTerms
+from dynid_ros.checks.torque_model import N_REWEIGHTINGS, SYSTEMATIC_ERROR, TorqueEquations, TorqueTerms
 
 M, N, P, K = 400, 3, 6, 2
 REVOLUTE = np.zeros(N, bool)
@@ -87,6 +88,22 @@ def test_columns_without_effect_do_no_harm(problem):
     terms, _, noise = problem
     more = terms.with_rigid(terms.rigid[:, :, :2]).with_rigid(np.zeros((M, N, 1)))
     np.testing.assert_allclose(more.fit.rms, noise, rtol=0.1)
+
+
+def test_gains_of_scales_are_those_of_each_alone_in_two_rows_of_fits(problem, monkeypatch):
+    equations = problem[0].equations
+    scales = np.random.default_rng(1).uniform(0.2, 5.0, (7, N))
+    expected = []
+    for row in scales:
+        scaled = equations.scaled(row)
+        recorded = copy(equations)
+        recorded.floor = scaled.floor / row
+        expected.append(recorded.fit().misfit - scaled.fit().misfit)
+    sizes = []
+    solve = TorqueEquations._solve
+    monkeypatch.setattr(TorqueEquations, "_solve", lambda self, *args: sizes.append(len(args[0])) or solve(self, *args))
+    np.testing.assert_allclose(equations.scale_gains(scales), expected, rtol=1e-9)
+    assert sizes == [len(scales)] * (2 * N_REWEIGHTINGS)
 
 
 def test_own_parameters_explain_no_worse(problem):
