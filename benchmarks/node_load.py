@@ -1,6 +1,6 @@
 """Recorder and gravity compensation of a seven-joint arm at 1 kHz beside a busy core: losses, latency, CPU, memory.
 
-    python -m benchmarks.node_load [--minutes 1] [--idle-seconds 10] [--no-busy] [--no-relay] [--keep FOLDER]
+    python -m benchmarks.node_load [--minutes 1] [--idle-seconds 10] [--no-busy] [--no-relay] [--guide] [--keep FOLDER]
 
 A Panda's joint states and a wrench come at 1 kHz, the pose of a body and 20 markers at 250 Hz, each from a process of
 its own, and another process burns a core. The recorder records all of it, and gravity compensation is enabled.
@@ -138,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--idle-seconds", type=float, default=10.0, help="0: leave the other nodes out")
     parser.add_argument("--no-busy", action="store_true", help="without the process that burns a core")
     parser.add_argument("--no-relay", action="store_true", help="without the relay, which takes half a core")
+    parser.add_argument("--guide", action="store_true", help="with the page of `dynid guide`, which nobody opens")
     parser.add_argument("--keep", type=Path, help="folder for bag and arrays, which are else deleted")
     options = parser.parse_args(arguments)
     seconds = 60.0 * options.minutes
@@ -148,7 +149,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.2f} before, ", end="", flush=True)
         with running(folder) as run:
             usage, answer = run.load(
-                seconds, busy=not options.no_busy, relay=not options.no_relay, period=max(0.5, seconds / 300)
+                seconds,
+                busy=not options.no_busy,
+                relay=not options.no_relay,
+                guide=options.guide,
+                period=max(0.5, seconds / 300),
             )
             print(f"{os.getloadavg()[0]:.2f} at the end")
             faults = list(run.faults)

@@ -129,7 +129,15 @@ class Run:
                 raise SystemExit(f"{what} is not there after {START_TIME:g} s")
             rclpy.spin_once(self.node, timeout_sec=0.1)
 
-    def load(self, seconds: float, *, busy: bool, relay: bool, period: float) -> tuple[dict[str, Usage], str]:
+    def start_guide(self) -> None:
+        """Start the page of `dynid guide`, which nobody opens."""
+        output = ["--port", "0", "--no-browser", "--output", str(self.folder / "guide")]
+        self.start("guide", "-m", "dynid_ros", "guide", "--urdf", str(self.urdf), "--tip", "panda_hand", *output)
+        self.until(lambda: "guide" in self.node.get_node_names(), "the guide")
+
+    def load(
+        self, seconds: float, *, busy: bool, relay: bool, guide: bool, period: float
+    ) -> tuple[dict[str, Usage], str]:
         """Start all, record for `seconds`; returns usage of all processes and the recorder's answer."""
         self.start_node("recorder", RECORDED | {"output_folder": self.folder / "bags"})
         held = {"robot_description": self.urdf, "tip_link": "panda_hand", "model_file": self.model}
@@ -141,6 +149,8 @@ class Run:
         self.start_peer("joints", str(self.folder / "poses.npy"), str(self.folder / "joints.npy"))
         if busy:
             self.start_peer("busy", ready=False)
+        if guide:
+            self.start_guide()
         self.until(lambda: self.node.count_subscribers("/markers"), "the recorder")
         self.until(lambda: not relay or self.node.count_publishers("/relay/commands"), "the relay")
         self.until(self._enabled, "gravity compensation")

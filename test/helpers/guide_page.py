@@ -92,9 +92,9 @@ class GuidePage:
         return answer
 
     def throttle(self):
-        """Give the page a twentieth of the processor, and a slow connection."""
+        """Give the page a sixth of the processor, and a slow connection."""
         session = self.page.context.new_cdp_session(self.page)
-        session.send("Emulation.setCPUThrottlingRate", {"rate": 20})
+        session.send("Emulation.setCPUThrottlingRate", {"rate": 6})
         session.send("Network.enable")
         limits = {"offline": False, "latency": 500, "downloadThroughput": 2e5, "uploadThroughput": 2e5}
         session.send("Network.emulateNetworkConditions", limits)
