@@ -172,7 +172,7 @@ def test_two_arms_are_led_at_once(browser, tmp_path):
             page.see("State: (approaching|running)")
         left, right = pages
         assert "at rest in" in left.stop()
-        right.see("Go on with step 5")
+        right.see("Go on with step 5|kept from sending")  # the latter on a busy machine
         left.see("the motion ended early|ended by STOP")
 
 
