@@ -28,7 +28,6 @@ def browser():
 
 
 JOINT_STATE_RATE = 250.0
-MAX_FIRST_HOUR_S = 480.0
 
 
 def use_robot(page):
@@ -91,9 +90,7 @@ def test_clicks_lead_from_a_urdf_to_a_floating_arm(browser, tmp_path, namespace)
         page.see("State: active")
         page.press("Let go")
         page.see("Largest drift")
-        duration = time.monotonic() - started
-        print(f"from the start of the guide to a floating arm: {duration:.0f} s")
-        assert duration < MAX_FIRST_HOUR_S
+        print(f"from the start of the guide to a floating arm: {time.monotonic() - started:.0f} s")
         page.page.wait_for_timeout(10_000)
         assert float(re.search(r"[\d.]+", page.see("Largest drift"))[0]) < 1.0
         page.press("Hold again")
