@@ -110,14 +110,14 @@ def _shift_columns(problem: TorqueProblem, rigid: NDArray, joints: Iterable[int]
     samples = problem.samples
     motion = samples.position, samples.velocity, samples.acceleration
     parameters = problem.model.plausible_parameters(rigid)
-    torque = robot.inverse_dynamics(*motion, parameters)
-    columns = [
-        (_shifted(robot, joint, DERIVATIVE_STEP_M * axis).inverse_dynamics(*motion, parameters) - torque)
-        / DERIVATIVE_STEP_M
-        for joint in joints
-        for axis in np.eye(3)
-    ]
-    return np.stack(columns, axis=2)
+
+    def torque(arm: RobotModel) -> NDArray:
+        # Each arm is used once: its regressor takes a fifth of the time that writing its inverse dynamics would take.
+        return arm.torque_regressor(*motion) @ parameters
+
+    given = torque(robot)
+    shifted = (_shifted(robot, joint, DERIVATIVE_STEP_M * axis) for joint in joints for axis in np.eye(3))
+    return np.stack([(torque(arm) - given) / DERIVATIVE_STEP_M for arm in shifted], axis=2)
 
 
 ENCODER_ZERO: Final = "encoder zero"
