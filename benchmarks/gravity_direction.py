@@ -26,7 +26,7 @@ import numpy as np
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
-from dynid_ros.identified.gravity import ESTIMATED, GravityDirection
+from dynid_ros.identified.gravity_direction import ESTIMATED, GravityDirection
 from dynid_ros.model.gravity import angle_between, turned
 from dynid_ros.model.robot import STANDARD_GRAVITY
 

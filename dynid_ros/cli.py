@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with interruptible() as started:
             options = _parser().parse_args(given or ["--help"])
             # Imported here: Ctrl-C also ends the import, which takes seconds.
-            only_document_on_stdout = import_module("dynid_ros.commands.answers").only_document_on_stdout
+            only_document_on_stdout = import_module("dynid_ros.commands.options").only_document_on_stdout
             started()
             files = import_module("dynid_ros.files")
             with (
@@ -140,7 +140,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _end(command: str, error: BaseException, code: int, as_json: bool) -> None:
     if as_json:
-        print(import_module("dynid_ros.commands.answers").error_as_json(command, error, code))
+        print(import_module("dynid_ros.commands.options").error_as_json(command, error, code))
     sys.exit(code)
 
 

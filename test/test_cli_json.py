@@ -21,7 +21,7 @@ from test_cli_links import QUICK, planar_recording
 from torsion_recordings import flexible_joint
 
 from dynid_ros.commands import demo
-from dynid_ros.commands.answers import as_json, schema
+from dynid_ros.commands.options import as_json, schema
 
 GRAVITY = [str(value) for value in bench.GRAVITY]
 

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable, Collection
 from functools import cache
@@ -300,6 +301,14 @@ def test_parameter_file_comments_each_parameter(node):
     for above, line in zip(lines[start:], lines[start + 1 :], strict=False):
         if re.match(r" +\w+:", line):
             assert " # " in line or above.lstrip().startswith("#"), f"no comment: {line.strip()}"
+
+
+def test_the_control_loop_loads_no_scipy():
+    """Gravity compensation runs beside drivers on small computers, where scipy takes memory and time at the start."""
+    program = "import sys, dynid_ros.control.gravity_compensator, dynid_ros.control.gravity_feedforward; " \
+              "print([name for name in sys.modules if name.startswith('scipy')])"  # fmt: skip
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert shown.stdout.strip() == "[]"
 
 
 def test_every_cache_is_bounded():

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dynid_ros.checks.drift import check_drift, explains_more, falling_findings, falling_joints
 from dynid_ros.checks.drive_gains import check_command_delay, check_drive_gains, with_drive_remedy
 from dynid_ros.checks.effort_convention import RATIO, GravitySigns, check_effort, check_scale, order_explanations
-from dynid_ros.checks.encoder_zero import ORIGIN_MIN_GAIN, OffsetHypotheses, origin_columns, origin_explanations
 from dynid_ros.checks.finding import (
     CURRENT,
     DIRECTION,
@@ -30,7 +29,14 @@ from dynid_ros.checks.finding import (
     Explanation,
     Finding,
 )
-from dynid_ros.checks.gravity_direction import TILT_MIN_GAIN, gravity_explanations
+from dynid_ros.checks.geometry import (
+    ORIGIN_MIN_GAIN,
+    TILT_MIN_GAIN,
+    OffsetHypotheses,
+    gravity_explanations,
+    origin_columns,
+    origin_explanations,
+)
 from dynid_ros.checks.low_pass import MIN_SECOND_JOINT_GAIN, check_contents, lag_explanation, low_pass_explanation
 from dynid_ros.checks.motion_samples import MAX_SAMPLES, motion_samples
 from dynid_ros.checks.torque_model import TorqueModel, TorqueProblem

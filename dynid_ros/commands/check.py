@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dynid_ros.commands.answers import Answer, finding_document
-from dynid_ros.commands.options import add_output, add_parameters, add_recordings, add_robot
+from dynid_ros.commands.options import Answer, add_output, add_parameters, add_recordings, add_robot, finding_document
 from dynid_ros.errors import DynidError, RecordingError, TrajectoryError
 from dynid_ros.jobs.inputs import joint_gains, read_recordings, read_robot, robot_parameters, update_parameter_file
 from dynid_ros.jobs.judging import check_with_load, judge, quality_screen, unseen_friction

@@ -5,8 +5,7 @@ import json
 import time
 from pathlib import Path
 
-from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output
+from dynid_ros.commands.options import Answer, add_output
 from dynid_ros.demo.start import run_demo
 from dynid_ros.jobs.screen import Screen
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.motion_options import (
     add_limits,
     add_surroundings,
@@ -17,6 +16,7 @@ from dynid_ros.commands.motion_options import (
     read_surroundings,
 )
 from dynid_ros.commands.options import (
+    Answer,
     add_effort,
     add_output,
     add_parameters,

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output, add_recordings, add_robot, add_servos
+from dynid_ros.commands.options import Answer, add_output, add_recordings, add_robot, add_servos
 from dynid_ros.errors import RecordingError
 from dynid_ros.export.export import TARGETS, export
 from dynid_ros.jobs.inputs import read_recordings, read_robot_of

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid_ros.commands import identify
-from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output, add_scheduler, option_words, scheduler_cluster
+from dynid_ros.commands.options import Answer, add_output, add_scheduler, option_words, scheduler_cluster
 from dynid_ros.commands.run import given_options
 from dynid_ros.errors import FleetError
 from dynid_ros.executors import Processes

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output, add_repeatable
+from dynid_ros.commands.options import Answer, add_output, add_repeatable
 from dynid_ros.errors import DynidError
 from dynid_ros.jobs.screen import Screen
 from dynid_ros.model.flange import arm_from_urdf

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.options import (
+    Answer,
     add_commands,
     add_effort,
     add_link_states,

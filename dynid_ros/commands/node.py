@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 
 import dynid_ros.nodes
-from dynid_ros.commands.answers import Answer
+from dynid_ros.commands.options import Answer
 from dynid_ros.interrupts import uninterruptible
 from dynid_ros.jobs.screen import Screen
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dynid_ros.commands.answers import Answer
 from dynid_ros.commands.motion_options import add_limits, add_surroundings, read_limits, read_surroundings
-from dynid_ros.commands.options import add_output, add_robot, add_settings
+from dynid_ros.commands.options import Answer, add_output, add_robot, add_settings
 from dynid_ros.errors import ModelError
 from dynid_ros.jobs.inputs import read_robot
 from dynid_ros.rehearsal.rehearsal_settings import RehearsalSettings

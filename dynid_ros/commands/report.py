@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output, add_recordings, add_robot
+from dynid_ros.commands.options import Answer, add_output, add_recordings, add_robot
 from dynid_ros.errors import IdentifiedFileError, RecordingError
 from dynid_ros.files import writable_file
 from dynid_ros.identification import GravityIdentification

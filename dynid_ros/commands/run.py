@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_output, option_words
+from dynid_ros.commands.options import Answer, add_output, option_words
 from dynid_ros.jobs.run_file import (
     RUN_FILE,
     RunFile,

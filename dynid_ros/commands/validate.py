@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid_ros.commands.answers import Answer
-from dynid_ros.commands.options import add_link_states, add_output, add_recordings, add_robot, add_servos
+from dynid_ros.commands.options import Answer, add_link_states, add_output, add_recordings, add_robot, add_servos
 from dynid_ros.errors import IdentifiedFileError, ModelError, RecordingError
 from dynid_ros.identified.flexible_joints import predicts_torsion
 from dynid_ros.identified.identified_file import load_identified

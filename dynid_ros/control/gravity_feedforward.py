@@ -15,7 +15,6 @@ from dynid_ros.control.joint_brake import JointBrake
 from dynid_ros.control.joint_feedback import IdentifiedFriction
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.identified.flexible_joints import springs_of
-from dynid_ros.identified.friction import own_angle_torque
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import (
     check_same_robot,
@@ -25,6 +24,7 @@ from dynid_ros.identified.identified_file import (
     load_identified,
     mapping,
 )
+from dynid_ros.identified.joint_friction import own_angle_torque
 from dynid_ros.identified.load import carried_load
 from dynid_ros.identified.servos import servo_stiffness
 from dynid_ros.model import RobotModel

@@ -13,7 +13,7 @@ from typing import Any
 
 from dynid_ros.control.rest_friction import MAX_REST_SCALE, BreakawayFriction, moving_share
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.friction import least_breakaway, least_friction
+from dynid_ros.identified.joint_friction import least_breakaway, least_friction
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import per_joint
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dynid_ros.control.gravity_feedforward import JointSprings
 from dynid_ros.errors import ControlError, IdentifiedFileError
-from dynid_ros.identified.friction import DIRECTIONS, friction_values
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import check_same_robot, is_number, load_identified
+from dynid_ros.identified.joint_friction import DIRECTIONS, friction_values
 from dynid_ros.identified.links import link_model
 from dynid_ros.identified.load import carried_load
 from dynid_ros.identified.servos import ServoDrive, servo_drives

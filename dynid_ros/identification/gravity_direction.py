@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.identified.gravity import DIRECTION_SOURCES, ESTIMATED, GIVEN, IMU, GravityDirection
+from dynid_ros.identified.gravity_direction import DIRECTION_SOURCES, ESTIMATED, GIVEN, IMU, GravityDirection
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel, angle_between, mount_rotation, turn_axes, turned
 from dynid_ros.recording import Recording

@@ -16,7 +16,7 @@ from dynid_ros.identified.validation import REPEATABILITY_KEY
 from dynid_ros.model.base_parameters import parameter_table
 
 if TYPE_CHECKING:
-    from dynid_ros.identified.gravity import GravityDirection
+    from dynid_ros.identified.gravity_direction import GravityDirection
     from dynid_ros.identified.validation import Repeatability, Validation
     from dynid_ros.model import RobotModel
 

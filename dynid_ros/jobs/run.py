@@ -11,7 +11,7 @@ from dynid_ros.checks.finding import Finding
 from dynid_ros.errors import DynidError, IdentificationError, ModelError
 from dynid_ros.files import all_or_none, remove, writable_folder
 from dynid_ros.identification.repeated_motion import measure_repeatability
-from dynid_ros.identified.gravity import GIVEN
+from dynid_ros.identified.gravity_direction import GIVEN
 from dynid_ros.identified.validation import Validation
 from dynid_ros.jobs.inputs import check_apart, checked
 from dynid_ros.jobs.kinds import KINDS, UNLOADED, VALIDATED, Checks, Kind

@@ -28,9 +28,8 @@ import numpy as np
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files import MEGABYTE, atomic_file, csv_line, require_file
-from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, collect_rows, new_array, row_blocks, take_columns
+from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, collect_rows, new_array, read_arrays, row_blocks, take_columns
 from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
-from dynid_ros.recording.npz_arrays import read_arrays
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries
 
 if TYPE_CHECKING:

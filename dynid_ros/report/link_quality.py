@@ -14,8 +14,8 @@ from scipy.spatial import cKDTree
 
 from dynid_ros.files.disk_arrays import pick_rows
 from dynid_ros.identification.equations import compare
-from dynid_ros.identified.friction import DIRECTIONS
 from dynid_ros.identified.identified_file import is_number
+from dynid_ros.identified.joint_friction import DIRECTIONS
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model.friction_terms import COUPLING_TERMS, TERM_KINDS, JointFriction, acts_at_standstill

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identified.gravity import GravityDirection
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import dof_of, file_of, is_number, mapping
 from dynid_ros.identified.validation import Validation, read_repeatability, read_validations
 from dynid_ros.model import RobotModel

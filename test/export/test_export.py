@@ -21,9 +21,9 @@ from dynid_ros.control.gravity_feedforward import load_gravity_torque
 from dynid_ros.export import isaac, sdf
 from dynid_ros.export.exported_arm import ExportedArm, Motion
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identified.friction import joint_friction_entry
 from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
+from dynid_ros.identified.joint_friction import joint_friction_entry
 from dynid_ros.identified.links import link_model
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.friction import JointFriction

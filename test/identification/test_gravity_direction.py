@@ -15,7 +15,7 @@ from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentificationError, ModelError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.gravity_direction import TiltCheck, imu_direction
-from dynid_ros.identified.gravity import GravityDirection
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import estimated_gravity, load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import angle_between, turn_axes, turned

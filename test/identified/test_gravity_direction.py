@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.errors import IdentifiedFileError
-from dynid_ros.identified.gravity import IMU, GravityDirection
+from dynid_ros.identified.gravity_direction import IMU, GravityDirection
 from dynid_ros.identified.identified_file import estimated_gravity
 from dynid_ros.model.gravity import turn_axes
 

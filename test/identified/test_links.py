@@ -14,9 +14,9 @@ from link_problems import Drive, Fourier, chain, record, ur10, with_links, wrong
 from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identified.friction import own_angle_torque
 from dynid_ros.identified.gravity import gravity_moments
 from dynid_ros.identified.identified_file import DOF, load_identified
+from dynid_ros.identified.joint_friction import own_angle_torque
 from dynid_ros.identified.links import base_parameters_section, link_model, signals_section
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.gravity import GravityModel

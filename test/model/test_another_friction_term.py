@@ -15,7 +15,7 @@ EDITS = {FLAG: FLAG + "    drag: bool = False\n", ROW: TOY_ROW + ROW}
 PROGRAM = """
 import numpy as np
 from dynid_ros.identified.friction import format_of, friction_model, friction_section
-from dynid_ros.estimation.estimate import BaseEstimate
+from dynid_ros.estimation.least_squares import BaseEstimate
 from dynid_ros.model import FrictionModel, RobotModel
 from dynid_ros.model.friction import OneSampleFriction, friction_code
 from dynid_ros.model.friction_terms import FRICTION_TERMS, friction_terms

@@ -4,9 +4,8 @@ import pytest
 from pinocchio_arm import example_urdf
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.flange import arm_from_urdf, chain_ends
 from dynid_ros.model.link_tree import LinkTree
-from dynid_ros.model.srdf import chain_ends
 
 LINK = (
     '<link name="{}"><inertial><mass value="1"/>'

@@ -22,7 +22,7 @@ from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 
 from benchmarks import recording_loss  # noqa: E402
-from dynid_ros.identified.gravity import GravityDirection  # noqa: E402
+from dynid_ros.identified.gravity_direction import GravityDirection  # noqa: E402
 from dynid_ros.identified.identified_file import load_identified  # noqa: E402
 from dynid_ros.model.gravity import angle_between, turned  # noqa: E402
 from dynid_ros.model.robot import STANDARD_GRAVITY  # noqa: E402

@@ -41,7 +41,7 @@ from dynid_ros.identification.static_samples import (
     Samples,
     extract_samples,
 )
-from dynid_ros.identified.gravity import ESTIMATED, GIVEN, IMU, GravityDirection
+from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU, GravityDirection
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import turn_axes, turned
 from dynid_ros.recording import Recording

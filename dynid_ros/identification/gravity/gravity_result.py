@@ -14,8 +14,9 @@ from dynid_ros.estimation.rank import within
 from dynid_ros.identification.gravity_direction import turn_torques
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.static_samples import SampleRules, Samples, extract_samples
-from dynid_ros.identified.friction import DIRECTIONS, joint_friction_entry
-from dynid_ros.identified.gravity import GravityDirection, gravity_section
+from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.gravity_direction import GravityDirection
+from dynid_ros.identified.joint_friction import DIRECTIONS, joint_friction_entry
 from dynid_ros.identified.validation import Repeatability, Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import parameter_table

@@ -32,7 +32,7 @@ from dynid_ros.identification.gravity_direction import direction_of_fit, turn_co
 from dynid_ros.identification.links.link_regularization import FullProblem, PriorWeight, choose_weight
 from dynid_ros.identification.links.link_result import beyond_the_arm
 from dynid_ros.identification.links.link_structure import LinkStructure
-from dynid_ros.identified.gravity import GravityDirection
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.model.base_parameters import IDENTIFIABLE, UNIDENTIFIABLE, BaseParameters
 
 

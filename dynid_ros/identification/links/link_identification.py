@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynid_ros.checks.gravity_direction import best_gravity
+from dynid_ros.checks.geometry import best_gravity
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import LinkEquations, SampleEquations
 from dynid_ros.identification.gravity_direction import (
@@ -41,7 +41,7 @@ from dynid_ros.identification.links.link_structure import (
 )
 from dynid_ros.identification.links.load_step import require_one_load
 from dynid_ros.identification.links.structure_choice import choose_coupling, choose_with_filter
-from dynid_ros.identified.gravity import ESTIMATED, GIVEN, IMU
+from dynid_ros.identified.gravity_direction import ESTIMATED, GIVEN, IMU
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction

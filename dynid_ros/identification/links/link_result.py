@@ -18,7 +18,8 @@ from dynid_ros.files import write_atomically
 from dynid_ros.identification.equations import validate
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identified.friction import format_of, friction_section
-from dynid_ros.identified.gravity import GravityDirection, gravity_section
+from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import FORMATS, as_numbers
 from dynid_ros.identified.links import (
     MIN_HIDDEN_PART,

@@ -27,7 +27,7 @@ from dynid_ros.identification.links.friction_choice import (
     falling_joints,
     friction_menus,
 )
-from dynid_ros.identified.gravity import GravityDirection
+from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
 from dynid_ros.model.friction import FrictionModel, JointFriction

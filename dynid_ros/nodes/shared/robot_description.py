@@ -330,8 +330,8 @@ def with_group_ends(settings: SimpleNamespace, urdf: str) -> SimpleNamespace:
     """
     if not settings.group:
         return settings
+    from dynid_ros.model.flange import chain_ends  # noqa: PLC0415
     from dynid_ros.model.link_tree import LinkTree  # noqa: PLC0415 - few arms have a group
-    from dynid_ros.model.srdf import chain_ends  # noqa: PLC0415
 
     ends = settings.base_link, settings.tip_link
     base, tip = chain_ends(LinkTree(urdf, "URDF"), *ends, srdf=settings.srdf_file, group=settings.group)
