@@ -15,13 +15,13 @@ EDITS = {FLAG: FLAG + "    drag: bool = False\n", ROW: TOY_ROW + ROW}
 PROGRAM = """
 import numpy as np
 from dynid_ros.identified.friction import format_of, friction_model, friction_section
-from dynid_ros.estimation.least_squares import BaseEstimate
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.model import FrictionModel, RobotModel
 from dynid_ros.model.friction import OneSampleFriction, friction_code
 from dynid_ros.model.friction_terms import FRICTION_TERMS, friction_terms
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.base_parameters import describe_parameters
-from dynid_ros.report.links import FAMILIES
+from dynid_ros.report.link_quality import FAMILIES
 
 robot = RobotModel.from_dh([{"a": 0.3, "alpha": 0.4, "d": 0.1, "theta": 0.0, "type": "revolute"}] * 2)
 joint = friction_terms("coulomb,drag,rotor_inertia")
