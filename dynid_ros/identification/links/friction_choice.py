@@ -235,6 +235,7 @@ class HeldOutLosses:
     def __init__(self, columns: LinkColumns, grams: FoldGrams, prior: NDArray, weight: float | None = None):
         self._columns = columns
         self._grams = grams
+        self._known: dict[tuple[JointFriction, ...], NDArray] = {}
         combinations = columns.base.combinations
         self._penalty = np.linalg.inv(combinations @ parameter_spread(prior) @ combinations.T)
         self._center = columns.base.project(prior)
@@ -243,8 +244,15 @@ class HeldOutLosses:
         self.weight = weight or min(PRIOR_WEIGHTS, key=lambda trial: grams.mean(self._of_weight(*first, trial)))
 
     def of_joints(self, models: Sequence[Sequence[JointFriction]]) -> NDArray:
-        """Return the losses (M, F, n) of M models per fold and joint, given a friction model for each joint."""
-        return self.of_columns([(self._columns.chosen(joints), self._columns.nonnegative(joints)) for joints in models])
+        """Return the losses (M, F, n) of M models per fold and joint, given a friction model for each joint.
+
+        A model is computed once: two searches that end with it have equal losses, not only up to rounding.
+        """
+        keys = [tuple(joints) for joints in models]
+        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+        pairs = [(self._columns.chosen(joints), self._columns.nonnegative(joints)) for joints in new]
+        self._known.update(zip(new, self.of_columns(pairs) if pairs else (), strict=True))
+        return np.array([self._known[key] for key in keys])
 
     def of_columns(self, models: Sequence[tuple[NDArray, NDArray]]) -> NDArray:
         """Return the losses (M, F, n) of chosen columns (k,), those of the links first, with masks (k,) of bounds."""

@@ -80,6 +80,19 @@ def test_links_are_eliminated_once_for_all_models(monkeypatch):
     assert len(built) == 1
 
 
+def test_a_model_is_computed_once_whatever_is_tried_with_it(monkeypatch):
+    tried = []
+    of_columns = friction_choice.HeldOutLosses.of_columns
+
+    def recorded(self, models):
+        tried.extend(tuple(chosen) for chosen, _ in models)
+        return of_columns(self, models)
+
+    monkeypatch.setattr(friction_choice.HeldOutLosses, "of_columns", recorded)
+    choice(chain(), runs(chain(), matched(chain())))
+    assert len(tried) == len(set(tried))
+
+
 def test_gravity_as_a_function_of_one_angle():
     """The second joint of an upright arm; on a wall already the first."""
     assert own_gravity(ur10()).tolist() == [False, True, False, False, False, False]
