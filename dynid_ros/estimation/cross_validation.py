@@ -183,8 +183,11 @@ class SharedColumnLosses:
         for number, (chosen, penalty, nonnegative) in enumerate(models):
             own = chosen - self._size
             normal = self._normal[:, own[:, None], own]
-            # The ridge is that of columns which have unit length before the elimination.
-            normal[:, range(len(own)), range(len(own))] += penalty + RIDGE_FRACTION * (self._power[:, own] + penalty)
+            # The ridge is that of columns which have unit length before the elimination. A column of zeros, as of a
+            # joint at standstill, gets a coefficient of zero.
+            power = self._power[:, own] + penalty
+            ridge = np.where(power > np.finfo(float).tiny, RIDGE_FRACTION * power, 1.0)
+            normal[:, range(len(own)), range(len(own))] += penalty + ridge
             x = _solve(normal, self._normal[:, own, -1], nonnegative, ridge=0.0)
             solutions[:, number, chosen] = x
             shared = self._eliminated[:, :, -1] - (self._eliminated[:, :, own] @ x[:, :, None])[:, :, 0]

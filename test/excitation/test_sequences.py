@@ -134,7 +134,7 @@ def test_words_and_plain_data(shown):
 def test_what_no_motion_within_the_limits_shows(first):
     _, experiment, plan = first
     with pytest.raises(
-        TrajectoryError, match=r"no motion within limits.*joint_2.*: harmonics of its angle need a whole"
+        TrajectoryError, match=r"no motion within limits.*joint_2.*: a harmonic of its angle needs a whole"
     ):
         with_friction(plan, experiment, DEMO, friction_terms("coulomb,viscous,harmonic=1"))
 

@@ -310,7 +310,7 @@ def test_a_malformed_urdf_ends_the_node_with_one_message(start, text):
     context.shutdown()
 
 
-WRITING = "atomic.py"
+WRITING = write_atomically.__code__.co_filename
 FORK = multiprocessing.get_context("fork")
 
 
