@@ -156,6 +156,8 @@ MIN_LINE_SHARE = 0.999
 """Part of the acceleration's energy that lines up to the highest that counts must hold."""
 COMPARED_POWER_SHARE = 0.995
 """Part of the power of each joint's motion that the compared frequencies must hold."""
+ROUNDING_RANGE = 1e-9
+"""Range of a resting joint's positions by rounding, relative to the largest position."""
 LOWEST_BINS = 3
 """Number of the lowest frequencies, which are always compared: means, with zeros and gravity, and their neighbours."""
 BETWEEN_LINES = 4
@@ -382,15 +384,16 @@ def _bins(position: NDArray, step: float, band: float) -> NDArray:
     """
     rate = np.fft.rfftfreq(len(position), step)
     rate = rate[rate <= band * (1 + COUNT_TOLERANCE)]
-    power = np.abs(np.fft.rfft(position - position.mean(axis=0), axis=0)[: len(rate)]) ** 2
+    deviation = position - position.mean(axis=0)
+    deviation = deviation[:, np.ptp(position, axis=0) > ROUNDING_RANGE * np.abs(position).max()]
+    power = np.abs(np.fft.rfft(deviation, axis=0)[: len(rate)]) ** 2
     chosen = np.zeros(len(rate), dtype=bool)
     chosen[:LOWEST_BINS] = True
     for order in (0, 2, 4):
         for own in (power * rate[:, None] ** order).T:
             ranked = np.argsort(own)[::-1]
             share = np.cumsum(own[ranked])
-            if share[-1] > 0:
-                chosen[ranked[: np.searchsorted(share, COMPARED_POWER_SHARE * share[-1]) + 1]] = True
+            chosen[ranked[: np.searchsorted(share, COMPARED_POWER_SHARE * share[-1]) + 1]] = True
     return np.flatnonzero(chosen)
 
 

@@ -139,4 +139,5 @@ def test_compared_frequencies_hold_the_motion_and_a_joint_at_rest_adds_none():
     for line in (1.03, 5.1):
         assert np.count_nonzero(np.abs(compared - line) < 0.3) >= 5
     assert not np.any((compared > 5.9) & (compared < 10.0))
-    np.testing.assert_array_equal(frequencies(np.hstack([moving, np.zeros_like(moving)])), compared)
+    for rest in (0.0, 1.0):
+        np.testing.assert_array_equal(frequencies(np.hstack([moving, np.full_like(moving, rest)])), compared)
