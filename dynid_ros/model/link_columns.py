@@ -278,6 +278,19 @@ class LinkColumns:
             return self
         return LinkColumns(self.robot, self.candidates, self.coupled, noise, self._load_parameters, turned=self._turned)
 
+    def of_choice(self, choice: Sequence[JointFriction]) -> LinkColumns:
+        """Return the columns with one friction model per joint as the only candidates."""
+        only = LinkColumns(
+            self.robot,
+            [(joint,) for joint in choice],
+            self.coupled,
+            self._noise,
+            self._load_parameters,
+            turned=self._turned,
+        )
+        only.falling = self.falling
+        return only
+
     def random_regressor(self, choice: Sequence[JointFriction]) -> list[NDArray]:
         """Return the regressor, in parts (N, n, p), of a random motion for links and one friction model per joint."""
         return self._random if tuple(choice) == self.first else self._random_regressor(choice)

@@ -60,6 +60,8 @@ GRAVITY_STEP_TOLERANCE = 0.02
 
 MAX_LOAD_SAMPLES = 10_000
 """Number of equations of a joint that suffices to find a change of load."""
+MAX_STRUCTURE_SAMPLES = 10_000
+"""Number of equations of a joint that suffices to choose coupled joints, friction and the filter of the driver."""
 
 
 @dataclass
@@ -214,10 +216,16 @@ class LinkIdentification:
         return self._make_result(structure, base, links)
 
     def _fit_base(self, data: LinkData) -> tuple[LinkStructure, BaseFit]:
-        """Return the structure and the base parameters of data with one load and a definite direction of gravity."""
-        structure = self._choose_structure(data)
+        """Return the structure and the base parameters of data with one load and a definite direction of gravity.
+
+        The structure is chosen by a part of the equations of a long recording.
+        """
+        is_whole = self.friction == "auto" and bool(data.recordings) and data.max_samples is None
+        structure = self._choose_structure(data.thinned(MAX_STRUCTURE_SAMPLES) if is_whole else data)
         if self.torque_filter == AUTO and self.equations == "filtered" and data.recordings:
             structure = choose_with_filter(structure, self._choose_structure)
+        if is_whole:
+            structure = structure.with_all_samples()
         base = estimate_base_parameters(structure, self.estimator, self._error_model)
         require_sound_data(structure, base)
         return structure, base

@@ -73,6 +73,8 @@ class LinkData:
 
     def thinned(self, max_samples: int) -> LinkData:
         """Return the data with a part of the equations if there are many more than a limit per joint."""
+        if round(self.equations.n_samples / max_samples) <= 1:
+            return self
         return replace(self, equations=self.equations.thinned(max_samples), max_samples=max_samples)
 
     def with_driver(self, driver: DriverFilter, remark: str) -> LinkData:
@@ -213,6 +215,15 @@ class LinkStructure:
     def friction(self) -> FrictionModel:
         """Friction model of all joints."""
         return self.columns.friction(self.joints)
+
+    def with_all_samples(self) -> LinkStructure:
+        """Return the structure with the equations of all samples, where it was chosen by a part of them."""
+        if self.data.max_samples is None:
+            return self
+        equations = self.data.equations
+        data = replace(self.data, equations=equations.thinned(equations.n_samples), max_samples=None)
+        columns = self.columns.of_choice(self.joints)
+        return replace(self, data=data, columns=columns, factors=data.equations.factors(columns))
 
 
 def choose_columns(

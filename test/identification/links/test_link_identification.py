@@ -13,6 +13,7 @@ from link_problems import (
     Fourier,
     chain,
     coupled,
+    record,
     rigid_torque,
     run,
     ur10,
@@ -26,6 +27,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import validate
+from dynid_ros.identification.links import link_identification, link_structure
 from dynid_ros.identification.links.link_estimators import (
     ESTIMATORS,
     REGULARIZED,
@@ -493,3 +495,22 @@ def test_rounding_of_a_recording_changes_no_choice(name, motion):
         noise = np.random.default_rng(number).uniform(-1e-9, 1e-9, recording.position.shape)
         rounded = replace(recording, time=recording.time * (1 + change), position=recording.position * (1 + noise))
         assert choices(LinkIdentification(experiment.robot).fit(rounded)) == first
+
+
+def test_structure_of_a_long_recording_is_chosen_by_a_part_and_fitted_to_all(monkeypatch):
+    robot = chain()
+    recording = record(robot, Fourier(3, 0), Drive(rotor=0.5), noise=0.05)
+    monkeypatch.setattr(link_identification, "MAX_STRUCTURE_SAMPLES", 200)
+    counts = []
+    choose = link_structure.choose_friction
+
+    def counted(columns, menus, grams, prior):
+        counts.append(grams.factors.counts.sum())
+        return choose(columns, menus, grams, prior)
+
+    monkeypatch.setattr(link_structure, "choose_friction", counted)
+    found = LinkIdentification(wrong(robot)).fit(recording)
+    given = LinkIdentification(wrong(robot), friction=found.friction).fit(recording)
+    assert max(counts) < 0.5 * found.n_samples
+    assert found.n_samples == given.n_samples
+    np.testing.assert_allclose(found.base_parameters.values, given.base_parameters.values, rtol=1e-6, atol=1e-8)
