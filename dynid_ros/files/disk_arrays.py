@@ -148,7 +148,7 @@ def pick_rows(array: NDArray, rows: slice | NDArray) -> NDArray:
     """Return a copy of some rows of an array (N, …), by a slice or increasing indices, in memory."""
     if array.nbytes < MIN_DISK_BYTES:
         return array[rows]
-    chosen = np.arange(len(array))[rows]
+    chosen = np.arange(*rows.indices(len(array))) if isinstance(rows, slice) else rows
     result = np.empty((len(chosen), *array.shape[1:]))
     span = int(chosen[-1] - chosen[0]) + 1 if len(chosen) else 1
     together = max(PICKED_ROWS_PER_BLOCK, ROWS_PER_BLOCK * len(chosen) // span)

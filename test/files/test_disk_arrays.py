@@ -1,5 +1,6 @@
 """Arrays of long recordings in files."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,16 @@ def test_the_rest_of_an_array_is_not_left_in_memory(read):
     before = resident_kilobytes()
     assert (read(array) == 7.0).all()
     assert resident_kilobytes() < before + 10_000
+
+
+def test_picking_a_few_rows_costs_nothing_of_the_others():
+    array = new_array(4_000_000, 3)
+    tracemalloc.start()
+    for rows in (slice(1000, 1100), np.arange(1000, 1100)):
+        assert pick_rows(array, rows).shape == (100, 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
 
 
 def test_an_array_is_in_memory_where_no_file_can_be_made(rows, monkeypatch):
