@@ -209,10 +209,16 @@ class LinkEquations(Equations[AnyColumns]):
                 yield self._block(columns, int(owner), part, low_pass, kept[start : start + step], memory=memory)
                 release_pages()
 
-    def thinned(self, max_samples: int) -> LinkEquations[AnyColumns]:
-        """Return equations of blocks at even distances if there are many more samples per joint than a limit."""
+    def thinned(self, max_samples: float) -> LinkEquations[AnyColumns]:
+        """Return equations of blocks at even distances if there are many more samples per joint than a limit.
+
+        With an infinite limit all equations come back.
+        """
+        every = max(1, round(self.n_samples / max_samples))
+        if every == self._every:
+            return self
         thinned = copy(self)
-        thinned._every = max(1, round(self.n_samples / max_samples))
+        thinned._every = every
         return thinned
 
     def factors_through(
@@ -386,7 +392,7 @@ class SampleEquations(Equations[AnyColumns]):
         self.speed_rms = np.sqrt(np.einsum("ij,ij->j", velocity, velocity) / size)
         self.motion = [self._samples[:3]]
 
-    def thinned(self, max_samples: int) -> SampleEquations[AnyColumns]:  # noqa: ARG002 - as those of recordings
+    def thinned(self, max_samples: float) -> SampleEquations[AnyColumns]:  # noqa: ARG002 - as those of recordings
         """Return all equations: samples that need no filter take little time."""
         return self
 

@@ -73,9 +73,8 @@ class LinkData:
 
     def thinned(self, max_samples: int) -> LinkData:
         """Return the data with a part of the equations if there are many more than a limit per joint."""
-        if round(self.equations.n_samples / max_samples) <= 1:
-            return self
-        return replace(self, equations=self.equations.thinned(max_samples), max_samples=max_samples)
+        equations = self.equations.thinned(max_samples)
+        return self if equations is self.equations else replace(self, equations=equations, max_samples=max_samples)
 
     def with_driver(self, driver: DriverFilter, remark: str) -> LinkData:
         """Return the data with a filter of the driver on the torques, and the reason for it."""
@@ -220,8 +219,7 @@ class LinkStructure:
         """Return the structure with the equations of all samples, where it was chosen by a part of them."""
         if self.data.max_samples is None:
             return self
-        equations = self.data.equations
-        data = replace(self.data, equations=equations.thinned(equations.n_samples), max_samples=None)
+        data = replace(self.data, equations=self.data.equations.thinned(np.inf), max_samples=None)
         columns = self.columns.of_choice(self.joints)
         return replace(self, data=data, columns=columns, factors=data.equations.factors(columns))
 
