@@ -14,7 +14,7 @@ MAX_GROWTH_MB = 100.0
 """Largest growth of the memory for three minutes more at 1 kHz, which are 90 MB of positions, velocities, torques."""
 MAX_TIME_RATIO = 3.2
 """Largest ratio of the time that 2 N samples add to that which N add: 2 in linear time, 4 in quadratic time."""
-MIN_ADDED_S = 0.5
+MIN_ADDED_S = 1.0
 """Smallest added time, s, that counts in the ratio."""
 TIMEOUT_S = 1200
 """Time that a busy machine may take, s."""

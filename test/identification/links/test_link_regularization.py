@@ -74,21 +74,14 @@ def test_too_few_samples_to_leave_some_out():
 def test_weights_that_rounding_hides_are_passed_over(monkeypatch):
     full = problem(wrong(chain()), [run(chain(), 10.0, 0.1)])
     expected = choose_weight(full)
-    consistent = full.consistent
+    solve_together = prior_weight.solve_together
 
-    def limited(groups=None):
-        solver = consistent(groups)
-        solve = solver.solve
+    def limited(problems, weight, *given):
+        if weight < 50:
+            return [IdentificationError("rounding hides the rest")] * len(problems)
+        return solve_together(problems, weight, *given)
 
-        def refuse(weight, *given):
-            if weight < 50:
-                raise IdentificationError("rounding hides the rest")
-            return solve(weight, *given)
-
-        solver.solve = refuse
-        return solver
-
-    monkeypatch.setattr(full, "consistent", limited)
+    monkeypatch.setattr(prior_weight, "solve_together", limited)
     found = choose_weight(full)
     assert list(found.scores) == [1e5, 1e4, 1e3, 1e2]
     assert all(found.scores[weight] == pytest.approx(expected.scores[weight]) for weight in found.scores)

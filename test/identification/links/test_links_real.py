@@ -108,8 +108,8 @@ def test_kuka_lwr4_is_judged_by_its_repetition(kuka):
     model = LinkIdentification(robot).fit(kuka[0]).model
     measured = measure_repeatability(robot, model.signals, kuka, model, judged=[1])
     assert np.sqrt(2) * measured.floor.sum() == pytest.approx(1.05, abs=0.03)
-    assert measured.total_ratio < 2.1
-    assert measured.total_interval[0] > 1.5
+    assert measured.total_ratio < 1.75
+    assert measured.total_interval[0] > 1.2
 
 
 def test_the_same_motion_with_a_load_is_no_repetition():
