@@ -66,13 +66,13 @@ _QR_WORK = 64
 
 
 def svec(matrices: NDArray) -> NDArray:
-    """Coordinates (..., 10 n) of symmetric matrices (..., n, 4, 4), with equal inner products."""
+    """Return the coordinates (..., 10 n) of symmetric matrices (..., n, 4, 4), with equal inner products."""
     *shape, n, _, _ = matrices.shape
     return (matrices.reshape(-1, 16) @ _FLAT.T).reshape(*shape, n * SYMMETRIC)
 
 
 def smat(coordinates: NDArray) -> NDArray:
-    """Symmetric matrices (..., n, 4, 4) of coordinates (..., 10 n)."""
+    """Return the symmetric matrices (..., n, 4, 4) of coordinates (..., 10 n)."""
     return (coordinates.reshape(-1, SYMMETRIC) @ _FLAT).reshape(*coordinates.shape[:-1], -1, 4, 4)
 
 
@@ -290,7 +290,7 @@ class _Scaled:
         self.factors = [dgeqrf(matrix, lwork=_QR_WORK * size)[:2] for matrix in stacked]
 
     def step(self) -> tuple[Point, NDArray]:
-        """Predictor and corrector; where they lead astray, less ambitious ones without the second-order term."""
+        """Take a predictor and a corrector step; where it is too short, one without the second-order term."""
         still = np.zeros_like(self.diagonal), np.zeros_like(self.spread_w)
         affine = self._direction(np.zeros_like(self.level), *still)
         reach = self._reach(affine)
@@ -312,7 +312,10 @@ class _Scaled:
         return point, level
 
     def _direction(self, level: NDArray, product: NDArray, product_w: NDArray) -> tuple[NDArray, ...]:
-        """Scaled steps of S, Z, w, v towards S Z = max(γ, level), w v = level, for given second-order products."""
+        """Return the scaled steps of S, Z, w, v towards S Z = max(γ, level), w v = level.
+
+        The products are of second order: their matrices and their numbers.
+        """
         mean = 0.5 * (self.spread[..., :, None] + self.spread[..., None, :])
         target = np.maximum(self.weight, level)[:, None, None, None] * np.eye(4)
         both = (target - self.diagonal**2 - product) / mean
@@ -325,7 +328,7 @@ class _Scaled:
         return matrices, both - matrices, w, both_w - w
 
     def _reach(self, steps: tuple[NDArray, ...]) -> NDArray:
-        """Lengths (F,), up to one, that stay inside the cones."""
+        """Return the step lengths (F,), up to one, that stay inside the cones."""
         lowest = np.linalg.eigvalsh(np.stack(steps[:2]) / self.outer).min(axis=(0, 2, 3))
         lowest = np.minimum(lowest, np.min(np.stack(steps[2:]) / self.spread_w, axis=(0, 2), initial=np.inf))
         return np.minimum(1.0, -_TO_BOUNDARY / np.minimum(lowest, -_TO_BOUNDARY))

@@ -111,8 +111,7 @@ def unseen_friction(
     if friction != "auto":
         return describe_unseen_terms(unseen_terms(robot, FrictionModel(friction, (), robot.parameters), stretches))
     speeds = np.concatenate([velocity for _, velocity, _ in stretches])
-    spans = np.ptp(np.concatenate([position for position, _, _ in stretches]), axis=0)
-    menus = friction_menus(robot, np.sqrt(np.mean(speeds**2, axis=0)), spans)
+    menus = friction_menus(robot, np.sqrt(np.mean(speeds**2, axis=0)))
     unseen: list[UnseenTerm] = []
     for step in range(max(len(menu.steps) for menu in menus)):
         joints = [

@@ -276,20 +276,16 @@ class LinkColumns:
         """Return the columns without base parameters below this noise (n,); these columns if all are above it."""
         if self._is_clear(noise) or self._base_of_links(noise).rank >= self.n_inertial:
             return self
-        return LinkColumns(self.robot, self.candidates, self.coupled, noise, self._load_parameters, turned=self._turned)
+        return self._with(self.candidates, noise)
 
     def of_choice(self, choice: Sequence[JointFriction]) -> LinkColumns:
         """Return the columns with one friction model per joint as the only candidates."""
-        only = LinkColumns(
-            self.robot,
-            [(joint,) for joint in choice],
-            self.coupled,
-            self._noise,
-            self._load_parameters,
-            turned=self._turned,
-        )
+        only = self._with([(joint,) for joint in choice], self._noise)
         only.falling = self.falling
         return only
+
+    def _with(self, candidates: Sequence[Sequence[JointFriction]], noise: NDArray | None) -> LinkColumns:
+        return LinkColumns(self.robot, candidates, self.coupled, noise, self._load_parameters, turned=self._turned)
 
     def random_regressor(self, choice: Sequence[JointFriction]) -> list[NDArray]:
         """Return the regressor, in parts (N, n, p), of a random motion for links and one friction model per joint."""

@@ -58,10 +58,9 @@ NO_GRAVITY_DIRECTION = ("huber", "sequential")
 GRAVITY_STEP_TOLERANCE = 0.02
 """Largest last step of the direction of gravity, as a fraction of its confidence interval."""
 
-MAX_LOAD_SAMPLES = 10_000
-"""Number of equations of a joint that suffices to find a change of load."""
 MAX_STRUCTURE_SAMPLES = 10_000
-"""Number of equations of a joint that suffices to choose coupled joints, friction and the filter of the driver."""
+"""Number of equations of a joint that suffices to choose coupled joints, friction and the filter of the driver, and to
+find a change of load."""
 
 
 @dataclass
@@ -188,7 +187,7 @@ class LinkIdentification:
             LoadChangeError: the load changed.
             RecordingError, IdentificationError: as in `fit`.
         """
-        self._fit_base(self._prepare(recordings).thinned(MAX_LOAD_SAMPLES))
+        self._fit_base(self._prepare(recordings).thinned(MAX_STRUCTURE_SAMPLES))
 
     def fit_samples(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, torque: ArrayLike) -> LinkResult:
         """Identify from samples (N, n) each that need no filter, in flat memory; "huber" keeps all residuals.
@@ -218,14 +217,12 @@ class LinkIdentification:
     def _fit_base(self, data: LinkData) -> tuple[LinkStructure, BaseFit]:
         """Return the structure and the base parameters of data with one load and a definite direction of gravity.
 
-        The structure is chosen by a part of the equations of a long recording.
+        If friction is chosen, a part of the equations of a long recording decides on the structure.
         """
-        is_whole = self.friction == "auto" and bool(data.recordings) and data.max_samples is None
-        structure = self._choose_structure(data.thinned(MAX_STRUCTURE_SAMPLES) if is_whole else data)
+        structure = self._choose_structure(data.thinned(MAX_STRUCTURE_SAMPLES) if self.friction == "auto" else data)
         if self.torque_filter == AUTO and self.equations == "filtered" and data.recordings:
             structure = choose_with_filter(structure, self._choose_structure)
-        if is_whole:
-            structure = structure.with_all_samples()
+        structure = structure.with_samples(data.max_samples)
         base = estimate_base_parameters(structure, self.estimator, self._error_model)
         require_sound_data(structure, base)
         return structure, base

@@ -215,11 +215,12 @@ class LinkStructure:
         """Friction model of all joints."""
         return self.columns.friction(self.joints)
 
-    def with_all_samples(self) -> LinkStructure:
-        """Return the structure with the equations of all samples, where it was chosen by a part of them."""
-        if self.data.max_samples is None:
+    def with_samples(self, max_samples: int | None) -> LinkStructure:
+        """Return the structure with another number of equations, see `LinkData.max_samples`."""
+        if max_samples == self.data.max_samples:
             return self
-        data = replace(self.data, equations=self.data.equations.thinned(np.inf), max_samples=None)
+        equations = self.data.equations.thinned(np.inf if max_samples is None else max_samples)
+        data = replace(self.data, equations=equations, max_samples=max_samples)
         columns = self.columns.of_choice(self.joints)
         return replace(self, data=data, columns=columns, factors=data.equations.factors(columns))
 

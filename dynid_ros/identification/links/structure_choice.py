@@ -44,8 +44,6 @@ from dynid_ros.signals.driver_filter import (
 
 MAX_JOINTS_APART = 2
 """Largest number of joints from one of a pair to the other: the first and the last joint of a wrist have two."""
-MAX_CHOICE_SAMPLES = 10_000
-"""Number of equations of a joint that suffices to find coupled joints."""
 
 Pair = tuple[int, int]
 
@@ -84,7 +82,7 @@ def choose_coupling(robot: RobotModel, equations: LinkEquations | SampleEquation
     if not pairs:
         return CouplingChoice({})
     columns = LinkColumns(robot, [(menu.first,) for menu in friction_menus(robot, equations.speed_rms)], pairs)
-    factors = equations.thinned(MAX_CHOICE_SAMPLES).factors(columns)
+    factors = equations.factors(columns)
     every_column = columns.chosen(columns.first)
     if factors.counts.sum() < len(every_column):  # fewer equations than parameters
         return CouplingChoice({})
