@@ -24,7 +24,7 @@ from tqdm import tqdm
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.rigid_body import LoadBody
+from dynid_ros.model.inertia import LoadBody
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from load_experiments import LoadConditions, draw

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from dynid_ros.identification.load.load_fit import fit_load
 from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.wrench_frame import SENSOR_AXES
-from dynid_ros.model.rigid_body import LoadBody
+from dynid_ros.model.inertia import LoadBody
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from wrench_experiments import BUILT_IN, FT_300, STRAIN_GAUGE, CarriedMotion, Sensor, carried_motion

@@ -21,7 +21,7 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm
 from dynid_ros.simulation.descriptions import misjudged_urdf
-from dynid_ros.simulation.joint_friction import KnownFriction
+from dynid_ros.simulation.drives import KnownFriction
 from dynid_ros.simulation.trajectory_points import TrajectoryPoints
 
 SPLITS = {"develop": ("panda", "ur10"), "judge": ("talos", "centauro", "xarm7")}

@@ -1,7 +1,13 @@
-"""The links of an arm as capsules, and where these are while it moves."""
+"""Few capsules that cover the links of an arm, and where these are while it moves.
+
+A capsule is convex, so that it covers a face if it covers the corners of the face. Faces are clustered, and each
+cluster gets the smallest capsule that holds its points.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +15,244 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.spatial import ConvexHull, QhullError
 
-from dynid_ros.collision.capsule_fit import MAX_CAPSULES, Capsules, cover
 from dynid_ros.collision.obstacles import FIXED_LINK, Pairs, allowed_pairs, pair_of_links, placements
 from dynid_ros.collision.shapes import ShapeReader
 from dynid_ros.errors import CollisionError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
 from dynid_ros.model.chain import Chain, joint_frames
+
+MAX_CAPSULES = 4
+MAX_VOLUME_FRACTION = 0.85
+"""Fraction of the volume that a further capsule must reach to be used."""
+CUT_QUANTILES = (0.15, 0.3, 0.5, 0.7, 0.85)
+"""Quantiles of the faces along an axis at which a cluster may be cut in two."""
+MAX_ITERATIONS = 4
+MAX_SEARCHED_FACES = 1500
+"""Number of faces in the search for clusters; the capsules cover all faces."""
+MIN_CUT_FACES = 4
+"""Number of faces from which on a cluster may be cut."""
+
+MAX_CACHED = 256
+"""Number of cached sets of capsules, enough for the links of a few robots."""
+_cache: OrderedDict[tuple[str, int], Capsules] = OrderedDict()
+"""Capsules by the hash of their faces, the least recently used first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Capsules:
+    """Points within `radius` (C,) of the segments `start` to `end` (C, 3).
+
+    `hulls` are the points (V, 4) whose hull each covers: x, y, z, and how thick the surface is there.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    radius: np.ndarray
+    hulls: tuple[np.ndarray, ...]
+
+    @property
+    def volume(self) -> np.ndarray:
+        """(C,) m^3."""
+        length = np.linalg.norm(self.end - self.start, axis=1)
+        return np.pi * self.radius**2 * (length + 4.0 / 3.0 * self.radius)
+
+
+def cover(faces: np.ndarray, margins: np.ndarray, most: int = MAX_CAPSULES) -> Capsules:
+    """Return at most `most` capsules around faces (F, P, 3), each the hull of P points, and their `margins` (F,)."""
+    digest = hashlib.sha256(np.ascontiguousarray(faces).tobytes())
+    digest.update(np.ascontiguousarray(margins).tobytes())
+    key = (digest.hexdigest(), most)
+    if key not in _cache:
+        _cache[key] = _cover(faces, margins, most)
+        if len(_cache) > MAX_CACHED:
+            _cache.popitem(last=False)
+    _cache.move_to_end(key)
+    return _cache[key]
+
+
+def _cover(faces: np.ndarray, margins: np.ndarray, most: int) -> Capsules:
+    some = np.linspace(0, len(faces) - 1, min(len(faces), MAX_SEARCHED_FACES)).astype(int)
+    best = _search_clusters(faces[some], margins[some], most)
+    labels = _nearest(faces, margins, best)
+    clusters = [(faces[labels == k], margins[labels == k]) for k in np.unique(labels)]
+    start, end, radius = (np.array(values) for values in zip(*(_smallest(*part) for part in clusters), strict=True))
+    return Capsules(start, end, radius, tuple(_corners(*part) for part in clusters))
+
+
+Fit = tuple[np.ndarray, np.ndarray, float]
+
+
+def _search_clusters(faces: np.ndarray, margins: np.ndarray, most: int) -> list[Fit]:
+    """Return capsules of clusters, found by repeated best cuts; in between, faces move to the nearest capsule."""
+    labels = np.zeros(len(faces), dtype=int)
+    best = [_smallest(faces, margins)]
+    fits = best
+    for _ in range(most - 1):
+        cut = _best_cut(faces, margins, labels, fits)
+        if cut is None:
+            break
+        labels, fits = _reassign_faces(faces, margins, cut)
+        if _volume(fits) < MAX_VOLUME_FRACTION ** (len(fits) - len(best)) * _volume(best):
+            best = fits
+    return best
+
+
+def _best_cut(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray, fits: list[Fit]) -> np.ndarray | None:
+    centres = faces.mean(axis=1)
+    saving = 0.0
+    best = None
+    for k, fit in enumerate(fits):
+        members = np.flatnonzero(labels == k)
+        if len(members) < MIN_CUT_FACES:
+            continue
+        for axis in _axes(centres[members]):
+            along = centres[members] @ axis
+            for part in CUT_QUANTILES:
+                upper = along > np.quantile(along, part)
+                if upper.all() or not upper.any():
+                    continue
+                halves = [_axis_capsule(faces[members[side]], margins[members[side]]) for side in (upper, ~upper)]
+                saved = _volume([fit]) - _volume(halves)
+                if saved > saving:
+                    saving = saved
+                    best = (members[upper], len(fits))
+    if best is None:
+        return None
+    labels = labels.copy()
+    labels[best[0]] = best[1]
+    return labels
+
+
+def _reassign_faces(faces: np.ndarray, margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, list[Fit]]:
+    """Move faces to the capsule with the least excess until the volume no longer falls; return labels and capsules."""
+    fits = [_smallest(faces[labels == k], margins[labels == k]) for k in range(labels.max() + 1)]
+    for _ in range(MAX_ITERATIONS):
+        moved = _nearest(faces, margins, fits)
+        if len(np.unique(moved)) < len(fits):
+            break
+        found = [_smallest(faces[moved == k], margins[moved == k]) for k in range(len(fits))]
+        if _volume(found) >= _volume(fits):
+            break
+        labels = moved
+        fits = found
+    return labels, fits
+
+
+def _nearest(faces: np.ndarray, margins: np.ndarray, fits: list[Fit]) -> np.ndarray:
+    """Return the capsule (F,) with the least excess of each face, relative to its radius."""
+    excess = [(_distance(faces, start, end) + margins[:, None]).max(axis=1) / radius for start, end, radius in fits]
+    return np.argmin(excess, axis=0)
+
+
+def _distance(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return the distances (...) of points (..., 3) from a segment."""
+    along = end - start
+    t = np.clip((points - start) @ along / max(along @ along, 1e-12), 0.0, 1.0)
+    return np.linalg.norm(points - start - t[..., None] * along, axis=-1)
+
+
+def _volume(fits: list[Fit]) -> float:
+    return sum(
+        float(np.pi * radius**2 * (np.linalg.norm(end - start) + 4.0 / 3.0 * radius)) for start, end, radius in fits
+    )
+
+
+def _axes(points: np.ndarray) -> np.ndarray:
+    """Return the principal axes (3, 3) of points, in rows."""
+    return np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2] if len(points) > 2 else np.eye(3)
+
+
+def _axis_capsule(faces: np.ndarray, margins: np.ndarray) -> Fit:
+    """Return a capsule along a principal axis, which is fast to find but not the smallest."""
+    points = faces.reshape(-1, 3)
+    margin = float(margins.max())
+    fits = []
+    for axis in _axes(points):
+        across = points - np.outer(points @ axis, axis)
+        centre = (across.max(axis=0) + across.min(axis=0)) / 2
+        centre -= (centre @ axis) * axis
+        squared = np.sum((across - centre) ** 2, axis=1)
+        along = points @ axis
+        inside = np.sqrt(np.maximum(squared.max() - squared, 0.0))
+        low = (along + inside).min()
+        high = (along - inside).max()
+        if low > high:
+            low = high = (along.max() + along.min()) / 2
+        start = centre + low * axis
+        end = centre + high * axis
+        fits.append((start, end, float(_distance(points, start, end).max()) + margin))
+    return min(fits, key=lambda fit: _volume([fit]))
+
+
+def _smallest(faces: np.ndarray, margins: np.ndarray) -> Fit:
+    """Return the smallest capsule around the faces, by a local search from a capsule along a principal axis."""
+    points = faces.reshape(-1, 3)
+    margin = np.repeat(margins, faces.shape[1])
+    start, end, radius = _axis_capsule(faces, margins)
+    kept = _hull(points, margin)
+    scale = max(radius, 1e-9)
+    origin = points.mean(axis=0)
+    p = (points[kept] - origin) / scale
+    m = margin[kept] / scale
+    x0 = np.concatenate([(start - origin) / scale, (end - origin) / scale, [radius / scale]])
+
+    def volume(x: np.ndarray) -> tuple[float, np.ndarray]:
+        along = x[3:6] - x[:3]
+        r = x[6]
+        length = np.sqrt(along @ along + 1e-8)
+        gradient = np.concatenate([-along * r**2 / length, along * r**2 / length, [2 * r * length + 4 * r**2]])
+        return r**2 * (length + 4.0 / 3.0 * r), gradient
+
+    def away(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        along = x[3:6] - x[:3]
+        t = np.clip((p - x[:3]) @ along / max(along @ along, 1e-12), 0.0, 1.0)
+        return p - x[:3] - t[:, None] * along, t
+
+    def room(x: np.ndarray) -> np.ndarray:
+        return x[6] - m - np.linalg.norm(away(x)[0], axis=1)
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        offset, t = away(x)
+        normal = offset / np.maximum(np.linalg.norm(offset, axis=1, keepdims=True), 1e-12)
+        return np.column_stack([normal * (1 - t[:, None]), normal * t[:, None], np.ones(len(p))])
+
+    found = minimize(
+        volume,
+        x0,
+        jac=True,
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": room, "jac": slope},
+        options={"maxiter": 30, "ftol": 1e-4},
+    ).x
+    tight = [(start, end), (origin + scale * found[:3], origin + scale * found[3:6])]
+    fits = [
+        (a, b, float((_distance(points, a, b) + margin).max()) * (1.0 + 1e-9) + 1e-9)
+        for a, b in tight
+        if np.isfinite([a, b]).all()
+    ]
+    return min(fits, key=lambda fit: _volume([fit]))
+
+
+def _corners(faces: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    """Return points whose hull holds the faces, and their margins: (V, 4)."""
+    points = faces.reshape(-1, 3)
+    margin = np.repeat(margins, faces.shape[1])
+    kept = _hull(points, margin)
+    return np.column_stack([points[kept], margin[kept]])
+
+
+def _hull(points: np.ndarray, margin: np.ndarray) -> np.ndarray:
+    """Return the indices of the points that bound a capsule: those of the convex hull if all margins are equal."""
+    if len(points) < 20 or np.ptp(margin) > 0.0:
+        return np.arange(len(points))
+    try:
+        return ConvexHull(points).vertices
+    except QhullError:  # the points are in a plane
+        return np.unique(points, axis=0, return_index=True)[1]
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,7 @@ from dynid_ros.identified.load import load_section
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import ball
-from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, skew, transformed
-from dynid_ros.model.rigid_body import AXIS_PAIRS, LoadBody
+from dynid_ros.model.inertia import AXIS_PAIRS, LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, LoadBody, skew, transformed
 
 LEVEL_OF_NEGATIVE_MASS = 0.99
 """Level of the interval of a mass below zero from which on chance does not explain it: without a load one 95 % interval

@@ -23,7 +23,7 @@ from dynid_ros.identified.identified_file import (
 from dynid_ros.model.inertia import LOAD_NAMES, PARAMETERS_PER_LINK, STATIC
 
 if TYPE_CHECKING:
-    from dynid_ros.model.rigid_body import LoadBody
+    from dynid_ros.model.inertia import LoadBody
     from dynid_ros.model.robot import RobotModel
 
 

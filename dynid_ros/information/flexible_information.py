@@ -13,7 +13,7 @@ from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
 from dynid_ros.information.torque_information import SMOOTHING_FRACTION, MotionWithJerk, Rows, checked_noise
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters, parameter_names, random_motion
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.trajectories.limits import per_joint
 
 LINK_TERMS = ("coulomb", "viscous")

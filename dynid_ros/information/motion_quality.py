@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.estimation.rank import Identifiability
 from dynid_ros.identified.identified_file import as_number, as_numbers
-from dynid_ros.information.helpful_motions import HelpfulMotion, HelpfulMotionSearch
-from dynid_ros.information.motion_coverage import MotionCoverage
+from dynid_ros.information.helpful_motions import HelpfulMotion, HelpfulMotionSearch, MotionCoverage
 from dynid_ros.information.torque_information import LINKS, TorqueColumns, checked_noise
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples

@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError, eigh, lu_factor, lu_solve
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.trajectories.limits import per_joint
 
 

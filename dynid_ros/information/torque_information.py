@@ -19,8 +19,7 @@ from dynid_ros.model.base_parameters import (
 )
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
-from dynid_ros.model.regressor import RegressorRows
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor, RegressorRows
 from dynid_ros.trajectories.limits import per_joint
 
 

@@ -15,10 +15,9 @@ from dynid_ros.collision import Bodies, read_obstacles
 from dynid_ros.errors import CollisionError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan, StaticRotation
 from dynid_ros.excitation.fourier_excitation import flexible_excitation
-from dynid_ros.excitation.joint_by_joint import REVERSALS, STEPS, JointByJoint
+from dynid_ros.excitation.joint_by_joint import REVERSALS, STEPS, JointByJoint, show_friction
 from dynid_ros.excitation.payload_motion import PayloadMotion
 from dynid_ros.excitation.pose_set import PoseSet
-from dynid_ros.excitation.sequences import show_friction
 from dynid_ros.identified.flexible_joints import joint_parameters
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.information.criteria import CRITERIA

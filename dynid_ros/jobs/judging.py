@@ -22,7 +22,7 @@ from dynid_ros.identification.links.friction_choice import friction_menus
 from dynid_ros.identification.links.load_step import LOAD_STEP_REMEDY, LoadChangeError
 from dynid_ros.identification.static_samples import SampleRules, Samples
 from dynid_ros.information.friction_needs import UnseenTerm, describe_unseen_terms, unseen_terms
-from dynid_ros.information.motion_coverage import MotionCoverage
+from dynid_ros.information.helpful_motions import MotionCoverage
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns, checked_noise
 from dynid_ros.jobs.screen import Screen

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.display import Displayed
 from dynid_ros.errors import ModelError
 from dynid_ros.model import chain as kinematics
-from dynid_ros.model import dynamics, tip_wrench
+from dynid_ros.model import dynamics
 from dynid_ros.model.arrays import finite_vector, joint_samples
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.dh import dh_chain, dh_file
@@ -317,7 +317,7 @@ class RobotModel(Displayed):
     @_accept_one_sample
     def wrench_regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> np.ndarray:
         """Return the matrix (N, 6, 10) from a body's parameters about the tip to the force and moment that move it."""
-        return tip_wrench.wrench_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
+        return dynamics.wrench_regressor(self.chain, self.gravity, self._samples(q=q, qd=qd, qdd=qdd))
 
     @_accept_one_sample
     def inverse_dynamics(

@@ -6,13 +6,19 @@ from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
     from dynid_ros.simulation.arm import SimulatedArm
-    from dynid_ros.simulation.camera import Camera, CameraView, body_poses, marker_poses, scattered_markers
     from dynid_ros.simulation.controlled_arm import ControlledArm
     from dynid_ros.simulation.descriptions import demo_arm_urdf, misjudged_urdf
-    from dynid_ros.simulation.drives import Drives, Springs
-    from dynid_ros.simulation.joint_friction import KnownFriction
+    from dynid_ros.simulation.drives import Drives, KnownFriction, Springs
     from dynid_ros.simulation.replay import measure, record, simulate
-    from dynid_ros.simulation.sensors import Sensors, WrenchSensor
+    from dynid_ros.simulation.sensors import (
+        Camera,
+        CameraView,
+        Sensors,
+        WrenchSensor,
+        body_poses,
+        marker_poses,
+        scattered_markers,
+    )
     from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
     from dynid_ros.simulation.trajectory_points import TrajectoryPoints
     from dynid_ros.simulation.trajectory_settings import (

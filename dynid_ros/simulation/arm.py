@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
-from dynid_ros.simulation.drives import Drives, PositionServo, Springs
-from dynid_ros.simulation.joint_friction import ActingFriction, KnownFriction
+from dynid_ros.simulation.drives import ActingFriction, Drives, KnownFriction, PositionServo, Springs
 from dynid_ros.simulation.mujoco_model import checked_load, compile_arm
 from dynid_ros.simulation.plant import DIVERGED, FlexiblePlant, Plant
 from dynid_ros.simulation.sensors import Sensors, WrenchSensor

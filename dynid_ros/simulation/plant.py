@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
-from dynid_ros.simulation.drives import Drives, Springs
-from dynid_ros.simulation.joint_friction import ActingFriction
+from dynid_ros.simulation.drives import ActingFriction, Drives, Springs
 from dynid_ros.simulation.mujoco_model import LINK as LOAD
 from dynid_ros.simulation.mujoco_model import MOTOR_OF, compile_arm, derive_constants, mass_matrix, put_load
 

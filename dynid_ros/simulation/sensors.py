@@ -1,14 +1,21 @@
-"""Simulated sensors: encoders, joint torque sensors and a wrist sensor, with offset, gain error, noise, range."""
+"""Sensors of a simulated arm and a motion-capture system that looks at its markers, with their errors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import CubicSpline
+from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import DynidError
+from dynid_ros.mocap.marker_set import MarkerSet
+from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import MAX_MAGNITUDE, per_joint
+from dynid_ros.recording import Recording
+from dynid_ros.recording.series import PoseSeries
+from dynid_ros.simulation.truth import ArmTruth
 
 N_WRENCH_AXES = 6
 
@@ -154,3 +161,237 @@ class Sensors:
     def measure_links(self, position: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return readings of the links' positions, (n,) or (N, n), by encoders as good as the motors'."""
         return position + self.position_noise * rng.standard_normal(position.shape)
+
+
+MAX_DURATION_S = 1e8
+"""s between clocks; stamps of ROS have no room for much more."""
+GHOST_RANGE = 0.3
+"""m, standard deviation of a ghost from the middle of the markers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """Camera system with robot_time = camera_time + clock_offset + clock_drift (camera_time - middle of the film).
+
+    Attributes:
+        rate: frames per second.
+        base: (4, 4) pose of the robot's base in the camera's frame.
+        noise: standard deviation of a marker's position, m; one for all axes or (3,), along those of the camera.
+        clock_offset: s.
+        clock_drift: s/s.
+        occlusion: part of the time for which a marker is hidden.
+        burst: mean time for which it then stays hidden, s; 0: a frame.
+        swaps: pairs of markers per second that exchange their names, for `burst`.
+        ghosts: part of the frames that hold a reflection too, after the markers.
+        latency: delay of the stamps after the exposure, s.
+
+    Raises:
+        DynidError: a setting is invalid.
+    """
+
+    rate: float = 100.0
+    base: NDArray = field(default_factory=lambda: np.eye(4))
+    noise: ArrayLike = 3e-4
+    clock_offset: float = 0.0
+    clock_drift: float = 0.0
+    occlusion: float = 0.0
+    burst: float = 0.0
+    swaps: float = 0.0
+    ghosts: float = 0.0
+    latency: float = 0.0
+
+    def __post_init__(self) -> None:
+        noise = np.asarray(self.noise, dtype=float)
+        good = {
+            "rate": 1e-3 <= self.rate <= 1e4,
+            "base": np.shape(self.base) == (4, 4) and np.allclose(self.base[:3, :3] @ self.base[:3, :3].T, np.eye(3)),
+            "noise": noise.shape in {(), (1,), (3,)} and bool(np.all((noise >= 0.0) & (noise <= 1e3))),
+            "clock_offset": abs(self.clock_offset) <= MAX_DURATION_S,
+            "clock_drift": abs(self.clock_drift) <= 0.1,
+            "occlusion": 0.0 <= self.occlusion < 1.0,
+            "burst": 0.0 <= self.burst < np.inf,
+            "swaps": 0.0 <= self.swaps < np.inf,
+            "ghosts": 0.0 <= self.ghosts <= 1.0,
+            "latency": 0.0 <= self.latency <= 60.0,
+        }
+        for setting in [setting for setting, fits in good.items() if not fits]:
+            raise DynidError(f"{setting} of the camera is {getattr(self, setting)}; see what it stands for")
+
+    def camera_time(self, robot_time: ArrayLike, middle: float) -> NDArray:
+        """Return the camera's time, s; at `middle` of the robot's clock the clocks differ by the offset only."""
+        return middle - self.clock_offset + (np.asarray(robot_time) - middle) / (1.0 + self.clock_drift)
+
+    def robot_time(self, camera_time: ArrayLike, middle: float) -> NDArray:
+        """Return the time on the robot's clock, s; the inverse of `camera_time`."""
+        return middle + (1.0 + self.clock_drift) * (np.asarray(camera_time) - middle + self.clock_offset)
+
+    def film(
+        self, true: Recording, truth: ArmTruth, markers: MarkerSet, rng: np.random.Generator
+    ) -> tuple[NDArray, NDArray]:
+        """Return the camera's recording of a motion.
+
+        Args:
+            true: motion with the links' positions, without noise; sampled well above the motion's highest frequency.
+            truth: of the arm that moved.
+            markers: on its links.
+            rng: draws all errors.
+
+        Returns:
+            Stamps (M,) on the camera's clock, s, and positions (M, P, 3) in the camera's frame, m, (M, P + 1, 3) if the
+            camera sees ghosts; NaN for hidden markers.
+
+        Raises:
+            DynidError: the recording lacks the links' positions.
+        """
+        if true.link_position is None:
+            raise DynidError(f"{true.source} has no positions of the links; simulate with link_encoders=True")
+        start, end = true.time[[0, -1]]
+        middle = 0.5 * (start + end)
+        first, last = self.camera_time([start, end], middle)
+        exposure = first + np.arange(int((last - first) * self.rate + 1e-6) + 1) / self.rate
+        links = CubicSpline(true.time, true.link_position)(np.clip(self.robot_time(exposure, middle), start, end))
+        view = CameraView(self, rng)
+        seen = [view.frame(positions) for positions in truth.marker_positions(links, markers)]
+        return exposure + self.latency, np.array(seen)
+
+
+class CameraView:
+    """View of a camera, frame after frame.
+
+    Args:
+        camera: its settings.
+        rng: draws all errors.
+    """
+
+    def __init__(self, camera: Camera, rng: np.random.Generator) -> None:
+        self._camera = camera
+        self._rng = rng
+        self._hidden = np.zeros(0, dtype=bool)
+        self._swapped: list[tuple[int, int]] = []
+        # Chances per frame; a state that ends with chance p lasts 1 / p frames.
+        self._ending = 1.0 / max(camera.burst * camera.rate, 1.0)
+        self._hiding = min(self._ending * camera.occlusion / (1.0 - camera.occlusion), 1.0)
+
+    def frame(self, positions: NDArray) -> NDArray:
+        """Return the next frame: apparent marker positions, (P, 3) or with ghosts (P + 1, 3), in the camera's frame, m.
+
+        Args:
+            positions: (P, 3) true positions in the frame of the base, m.
+        """
+        camera = self._camera
+        rng = self._rng
+        seen = positions @ camera.base[:3, :3].T + camera.base[:3, 3]
+        middle = seen.mean(axis=0)
+        seen += np.asarray(camera.noise) * rng.standard_normal(seen.shape)
+        seen[self._hide(len(seen))] = np.nan
+        for pair in self._swap(len(seen)):
+            seen[list(pair)] = seen[list(pair[::-1])]
+        if camera.ghosts:
+            ghost = middle + GHOST_RANGE * rng.standard_normal(3)
+            seen = np.vstack([seen, ghost if rng.random() < camera.ghosts else np.full(3, np.nan)])
+        return seen
+
+    def _hide(self, number: int) -> NDArray:
+        chance = self._rng.random(number)
+        if len(self._hidden) != number:  # the first frame
+            self._hidden = chance < self._camera.occlusion
+        else:
+            self._hidden = np.where(self._hidden, chance >= self._ending, chance < self._hiding)
+        return self._hidden
+
+    def _swap(self, number: int) -> list[tuple[int, int]]:
+        self._swapped = [pair for pair in self._swapped if self._rng.random() >= self._ending]
+        if self._rng.random() < self._camera.swaps / self._camera.rate and number > 1:
+            first, second = self._rng.choice(number, 2, replace=False).tolist()
+            self._swapped.append((first, second))
+        return self._swapped
+
+
+FRAME = "camera"
+MIN_BODY_MARKERS = 3
+
+
+def body_pose(seen: NDArray, places: NDArray) -> tuple[NDArray, NDArray]:
+    """Fit a rigid body to its markers, as trackers do, and return positions (M, 3) and quaternions (M, 4), x, y, z, w.
+
+    The rotation is that of Kabsch (1976).
+
+    Args:
+        seen: (M, P, 3) apparent marker positions, m; NaN where hidden.
+        places: (P, 3) in the body's frame, m.
+
+    Returns:
+        NaN for frames with fewer than three visible markers.
+    """
+    good = np.isfinite(seen).all(axis=2)
+    enough = good.sum(axis=1) >= MIN_BODY_MARKERS
+    weights = np.where(enough[:, np.newaxis], good, True)[..., np.newaxis]
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    seen = np.where(good[..., np.newaxis], seen, 0.0)
+    there = (weights * seen).sum(axis=1)
+    here = (weights * places).sum(axis=1)
+    moment = np.swapaxes(weights * (seen - there[:, np.newaxis]), 1, 2) @ (places - here[:, np.newaxis])
+    left, _, right = np.linalg.svd(moment)
+    left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, np.newaxis]
+    rotation = left @ right
+    position = there - (rotation @ here[..., np.newaxis])[..., 0]
+    quaternion = Rotation.from_matrix(rotation).as_quat()
+    return np.where(enough[:, np.newaxis], position, np.nan), np.where(enough[:, np.newaxis], quaternion, np.nan)
+
+
+def marker_poses(stamps: NDArray, seen: NDArray, topic: str) -> dict[str, PoseSeries]:
+    """Markers (M, P, 3) as a recording holds those of a PoseArray topic."""
+    quaternion = np.where(np.isfinite(seen[..., :1]), [0.0, 0.0, 0.0, 1.0], np.nan)
+    return {f"{topic}[{i}]": PoseSeries(stamps, seen[:, i], quaternion[:, i], FRAME) for i in range(seen.shape[1])}
+
+
+def body_poses(
+    stamps: NDArray, seen: NDArray, markers: MarkerSet, robot: RobotModel, prefix: str
+) -> dict[str, PoseSeries]:
+    """Return links with three or more markers as rigid bodies posed by their frames, as PoseStamped topics."""
+    poses = {}
+    for topic, on in body_topics(markers, robot, prefix).items():
+        poses[topic] = PoseSeries(stamps, *body_pose(seen[:, on], markers.places[on]), FRAME)
+    return poses
+
+
+def body_topics(markers: MarkerSet, robot: RobotModel, prefix: str) -> dict[str, NDArray]:
+    """Topic "<prefix>/<link>/pose" of each link with three markers or more, and which of the markers these are."""
+    topics = {}
+    for index in np.unique(markers.links):
+        on = np.flatnonzero(markers.links == index)
+        if len(on) >= MIN_BODY_MARKERS:
+            topics[f"{prefix}/{(*robot.link_names, robot.base)[index]}/pose"] = on
+    return topics
+
+
+DIRECTION_DRAWS = 100
+
+
+def scattered_markers(robot: RobotModel, per_link: int, radius: float, rng: np.random.Generator) -> MarkerSet:
+    """Scatter markers on each moving link, at `radius` (m) from its origin, in well separated random directions.
+
+    They are named "<link> <number>", link after link.
+
+    Raises:
+        DynidError: fewer than three per link, which show no rotation, or a radius that is not positive.
+    """
+    if per_link < 3 or not 0.0 < radius < np.inf:
+        raise DynidError(
+            f"{per_link} markers per link at {radius:g} m; expected three or more, for fewer do not show how a link is "
+            "turned, at a finite distance above 0"
+        )
+    links = [link for link in robot.link_names for _ in range(per_link)]
+    places = np.concatenate([radius * _directions(per_link, rng) for _ in robot.link_names])
+    names = [f"{link} {i % per_link}" for i, link in enumerate(links)]
+    return MarkerSet.on_links(robot, links, places, names)
+
+
+def _directions(number: int, rng: np.random.Generator) -> np.ndarray:
+    """Return well separated unit vectors (number, 3); opposite ones count as near, since they form a line."""
+
+    def nearest(directions: np.ndarray) -> float:
+        return float(np.abs(directions @ directions.T - np.eye(number)).max())
+
+    draws = rng.standard_normal((DIRECTION_DRAWS, number, 3))
+    return min(draws / np.linalg.norm(draws, axis=2, keepdims=True), key=nearest)

@@ -9,8 +9,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix
 from dynid_ros.simulation.arm import SimulatedArm
-from dynid_ros.simulation.drives import Drives, Springs
-from dynid_ros.simulation.joint_friction import KnownFriction
+from dynid_ros.simulation.drives import Drives, KnownFriction, Springs
 from dynid_ros.simulation.sensors import Sensors, WrenchSensor
 
 

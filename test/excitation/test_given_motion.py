@@ -5,7 +5,7 @@ import yaml
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation import FourierExcitation
-from dynid_ros.excitation.sequences import GivenMotion
+from dynid_ros.excitation.joint_by_joint import GivenMotion
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 from dynid_ros.trajectories.trajectory import move

@@ -7,7 +7,7 @@ from helpers.mujoco_room import DEMO_ARM, check_demo_arm
 
 from dynid_ros.errors import IdentificationError, TrajectoryError
 from dynid_ros.excitation import FourierExcitation, StaticRotation
-from dynid_ros.excitation.sequences import GivenMotion, repeat_plan
+from dynid_ros.excitation.joint_by_joint import GivenMotion, repeat_plan
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.links.friction_choice import refuse_unseen
 from dynid_ros.jobs.experiments import with_friction

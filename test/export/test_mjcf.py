@@ -22,7 +22,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording.series import CommandPath
 from dynid_ros.simulation import SimulatedArm, mjcf
-from dynid_ros.simulation.joint_friction import KnownFriction
+from dynid_ros.simulation.drives import KnownFriction
 from dynid_ros.simulation.replay import Replay
 
 mujoco = pytest.importorskip("mujoco")

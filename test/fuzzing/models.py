@@ -21,7 +21,7 @@ from dynid_ros.commands.report import report_file
 from dynid_ros.control import IdentifiedFriction, load_gravity_torque
 from dynid_ros.control.gravity_view import GravityView
 from dynid_ros.errors import ControlError, DynidError
-from dynid_ros.excitation.sequences import read_motion
+from dynid_ros.excitation.joint_by_joint import read_motion
 from dynid_ros.identification.torque_sensors.torque_sensor_observer import TorqueSensorObserver
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified

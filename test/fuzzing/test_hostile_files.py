@@ -27,7 +27,7 @@ from dynid_ros.errors import (
     RecordingError,
     TrajectoryError,
 )
-from dynid_ros.excitation.sequences import read_motion
+from dynid_ros.excitation.joint_by_joint import read_motion
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording, read_mocap

@@ -10,10 +10,9 @@ from scipy.integrate import simpson
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
+from dynid_ros.model.dynamics import regressor_of_features, tip_motion, wrench_features
 from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix, transformed
-from dynid_ros.model.regressor import RegressorRows
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
-from dynid_ros.model.tip_wrench import regressor_of_features, tip_motion, wrench_features
+from dynid_ros.model.regressor import DifferentiableRegressor, RegressorRows
 
 # Gradients of the regressor against differences of Pinocchio's.
 

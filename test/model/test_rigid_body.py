@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.model.inertia import from_center_of_mass
-from dynid_ros.model.rigid_body import LoadBody
+from dynid_ros.model.inertia import LoadBody, from_center_of_mass
 
 EDGES = np.array([0.3, 0.1, 0.2])
 MASS, CENTER = 2.0, np.array([0.05, -0.03, 0.1])

@@ -10,7 +10,7 @@ from dynid_ros.errors import ModelError
 from dynid_ros.identification.online.online_equations import RegressorSums
 from dynid_ros.model import BaseParameters, GravityModel, RobotModel
 from dynid_ros.model.link_tree import held_positions
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.model.robot import locked
 from dynid_ros.model.urdf_export import urdf_with_inertias
 

@@ -10,7 +10,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.mocap.marker_set import MarkerSet
 from dynid_ros.recording import Recording
 from dynid_ros.simulation import Camera, CameraView, SimulatedArm, body_poses, marker_poses, scattered_markers
-from dynid_ros.simulation.camera import body_pose
+from dynid_ros.simulation.sensors import body_pose
 
 
 def test_markers_lie_on_each_link_and_on_no_line(demo_robot):

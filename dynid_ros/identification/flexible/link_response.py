@@ -21,7 +21,7 @@ from dynid_ros.identification.flexible.friction_directions import STICTION, Line
 from dynid_ros.identification.flexible.runs import FEW_JOINTS
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import BaseParameters
-from dynid_ros.model.regressor_gradient import DifferentiableRegressor
+from dynid_ros.model.regressor import DifferentiableRegressor
 from dynid_ros.progress import advance
 from dynid_ros.signals.low_pass import STENCIL
 from dynid_ros.signals.spectra import derivative_weights

@@ -28,9 +28,9 @@ from dynid_ros.identification.wrench_frame import (
 )
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks
+from dynid_ros.model.dynamics import regressor_of_features, tip_motion, wrench_features
 from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.inertia import STATIC
-from dynid_ros.model.tip_wrench import regressor_of_features, tip_motion, wrench_features
 from dynid_ros.recording import Recording
 from dynid_ros.recording.series import WrenchSeries
 from dynid_ros.recording.uniform_motion import LinkSegment, LinkSignals, row_times

@@ -25,15 +25,16 @@ from dynid_ros.identification.static_samples import (
     static_samples,
     with_known_torque,
 )
-from dynid_ros.identification.torque_sensors.refusals import (
+from dynid_ros.identification.torque_sensors.torque_sensor_fit import fit_torque_sensors
+from dynid_ros.identification.torque_sensors.torque_sensor_model import (
     ANY_GAIN,
     GAIN_RANGE,
+    ReferenceMass,
+    TorqueSensorModel,
     check_gain_range,
     check_gains,
     check_mass_is_seen,
 )
-from dynid_ros.identification.torque_sensors.torque_sensor_fit import fit_torque_sensors
-from dynid_ros.identification.torque_sensors.torque_sensor_model import ReferenceMass, TorqueSensorModel
 from dynid_ros.identification.torque_sensors.torque_sensor_result import COLLINEAR_INFLATION, TorqueSensorResult
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import RobotModel

@@ -12,8 +12,12 @@ from scipy.optimize import least_squares
 from dynid_ros.estimation.least_squares import solve, solve_grouped
 from dynid_ros.estimation.rank import SENSOR_RANK_TOLERANCE, decompose
 from dynid_ros.identification.static_samples import MIN_SINGLE_SAMPLES, Approaches
-from dynid_ros.identification.torque_sensors.refusals import rotation_of, widening
-from dynid_ros.identification.torque_sensors.torque_sensor_model import JOINT_LABELS, TorqueSensorModel
+from dynid_ros.identification.torque_sensors.torque_sensor_model import (
+    JOINT_LABELS,
+    TorqueSensorModel,
+    rotation_of,
+    widening,
+)
 
 MAX_NOISE_ITERATIONS = 10
 NOISE_TOLERANCE = 1e-3

@@ -13,9 +13,8 @@ from dynid_ros.collision import Bodies, read_obstacles
 from dynid_ros.collision.obstacles import allowed_pairs
 from dynid_ros.errors import CollisionError, DynidError, TrajectoryError
 from dynid_ros.excitation import Experiment, FourierExcitation, Plan
-from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS
+from dynid_ros.excitation.joint_by_joint import SINUSOID, STEPS, GivenMotion, repeat_plan
 from dynid_ros.excitation.parallel_search import Progress
-from dynid_ros.excitation.sequences import GivenMotion, repeat_plan
 from dynid_ros.jobs.experiments import (
     CLEARANCE,
     EXPERIMENT_KINDS,

@@ -36,7 +36,7 @@ from dynid_ros.simulation import (
     misjudged_urdf,
     scattered_markers,
 )
-from dynid_ros.simulation.camera import FRAME, body_pose, body_topics
+from dynid_ros.simulation.sensors import FRAME, body_pose, body_topics
 
 CAMERA_PARAMETERS = (
     NodeParameter("markers_topic", "", "geometry_msgs/PoseArray of all markers; empty: none"),

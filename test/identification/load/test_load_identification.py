@@ -17,8 +17,7 @@ from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import KnownArm, LinkModel, known_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.model.inertia import transformed
-from dynid_ros.model.rigid_body import LoadBody
+from dynid_ros.model.inertia import LoadBody, transformed
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 

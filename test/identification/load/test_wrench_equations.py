@@ -14,8 +14,7 @@ from dynid_ros.errors import DynidError, IdentificationError
 from dynid_ros.identification.load.load_fit import LoadFit, fit_load
 from dynid_ros.identification.load.wrench_source import WrenchProblem, WrenchSource
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, tip_rotations, turned
-from dynid_ros.model.inertia import transformed
-from dynid_ros.model.rigid_body import LoadBody
+from dynid_ros.model.inertia import LoadBody, transformed
 from dynid_ros.recording import Recording, WrenchSeries
 from dynid_ros.simulation import Sensors, SimulatedArm, WrenchSensor
 from dynid_ros.simulation.replay import record

@@ -8,7 +8,7 @@ from torque_sensor_experiments import FAST
 from benchmarks.torque_sensor_coverage import SensorConditions, held
 from dynid_ros.estimation.rank import decompose
 from dynid_ros.identification.static_samples import Samples
-from dynid_ros.identification.torque_sensors.refusals import rotation_of, widening
+from dynid_ros.identification.torque_sensors.torque_sensor_model import rotation_of, widening
 
 ROTATIONS, RESTS = 12, 8
 
