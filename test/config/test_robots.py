@@ -4,18 +4,16 @@ import importlib
 from pathlib import Path
 
 import pytest
+import rclpy
 import yaml
 from pinocchio_arm import example_urdf
+from rclpy.context import Context
 
-rclpy = pytest.importorskip("rclpy")
-
-from rclpy.context import Context  # noqa: E402
-
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes import module_of  # noqa: E402
-from dynid_ros.nodes.experiment.design import Safety  # noqa: E402
-from dynid_ros.nodes.shared.parameters import declare  # noqa: E402
-from dynid_ros.recording.effort import EffortConvention  # noqa: E402
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes import module_of
+from dynid_ros.nodes.experiment.design import Safety
+from dynid_ros.nodes.shared.parameters import declare
+from dynid_ros.recording.effort import EffortConvention
 
 FILES = sorted((Path(__file__).parents[2] / "config" / "robots").glob("*.yaml"))
 NAMESPACES = {"kuka_lbr": "/lbr"}

@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 
+import demo_arm_model
 import numpy as np
 import planar_arm
 import pytest
-
-pytest.importorskip("mujoco")
-
-import demo_arm_model
 from helpers.floating_arm import ROTOR_PER_EFFORT, STRANGERS
 
 from dynid_ros.control import GravityCompensator, JointBrake, JointSettings, LoadedGravity, Timing

@@ -4,8 +4,6 @@ import demo_arm_model
 import numpy as np
 import pytest
 
-pytest.importorskip("mujoco")
-
 from dynid_ros.control import FeedbackGains, GravityCompensator, JointSettings, State, Timing, load_gravity_torque
 from dynid_ros.simulation import ControlledArm, Drives, Sensors, SimulatedArm, TrajectoryPoints, TrajectorySettings
 

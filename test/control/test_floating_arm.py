@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("mujoco")
-
 from helpers.floating_arm import PERIOD_S, RAMP_S, STRANGERS, FloatingArm, lead
 
 from dynid_ros.control import State

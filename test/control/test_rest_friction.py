@@ -4,9 +4,6 @@ import math
 
 import numpy as np
 import pytest
-
-pytest.importorskip("mujoco")
-
 from helpers.floating_arm import STRANGERS
 from helpers.guided_arm import SCENARIOS, starting_motion, unasked_motion
 

@@ -4,9 +4,6 @@ import math
 
 import numpy as np
 import pytest
-
-pytest.importorskip("mujoco")
-
 from helpers.servo_loop import PERIOD_S, RAMP_S, ServoLoop
 from servo_arms import one, so101, viper
 

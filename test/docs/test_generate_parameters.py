@@ -2,10 +2,9 @@
 
 import pytest
 
-pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
 from docs.generate_parameters import CONFIG, PAGE, WRITTEN, kind, nodes, page, parameter_file, written
+
+pytest.importorskip("mujoco")
 
 
 def test_page_is_up_to_date():

@@ -5,14 +5,13 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 import yaml
 
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import demo_arm_urdf
-
-mujoco = pytest.importorskip("mujoco")
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "simulator_files.py"
 ROBOT = RobotModel.from_urdf(demo_arm_urdf())

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 
+import mujoco
 import numpy as np
 import planar_arm
 import pytest
@@ -24,8 +25,6 @@ from dynid_ros.recording.series import CommandPath
 from dynid_ros.simulation import SimulatedArm, mjcf
 from dynid_ros.simulation.drives import KnownFriction
 from dynid_ros.simulation.replay import Replay
-
-mujoco = pytest.importorskip("mujoco")
 
 
 def loaded(arm, path):

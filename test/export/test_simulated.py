@@ -12,15 +12,12 @@ import servo_arms
 import yaml
 from command_line import refused, run
 
+from dynid_ros.export.simulated import simulate_recording
 from dynid_ros.identification import LinkIdentification, ServoIdentification
 from dynid_ros.identification.servo.command_delay import with_estimated_delay
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import EffortConvention, Recording
 from dynid_ros.recording.effort import with_impedance_torque
-
-pytest.importorskip("mujoco")
-
-from dynid_ros.export.simulated import simulate_recording
 
 PLANAR, TRUTH = link_experiment.planar()
 FRICTION = JointFriction(smoothing=0.05)

@@ -5,16 +5,13 @@ import time
 from threading import Thread
 
 import pytest
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
 
-rclpy = pytest.importorskip("rclpy")
-
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.guide.ros_bench import RosBench  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.guide.ros_bench import RosBench
 
 
 @pytest.fixture(params=["", "/left"])

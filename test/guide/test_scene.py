@@ -2,14 +2,12 @@
 
 import planar_arm
 import pytest
+import viser
 
-viser = pytest.importorskip("viser")
-pytest.importorskip("yourdfpy")
-
-from dynid_ros.collision.obstacles import Obstacle  # noqa: E402
-from dynid_ros.files.bounded import share_path  # noqa: E402
-from dynid_ros.guide.scene import Scene  # noqa: E402
-from dynid_ros.model.flange import arm_from_urdf  # noqa: E402
+from dynid_ros.collision.obstacles import Obstacle
+from dynid_ros.files.bounded import share_path
+from dynid_ros.guide.scene import Scene
+from dynid_ros.model.flange import arm_from_urdf
 
 MISSING_MESH = '<visual><geometry><mesh filename="package://nowhere/arm.stl"/></geometry></visual></link>'
 

@@ -14,8 +14,6 @@ from dynid_ros.files.bounded import share_path
 from dynid_ros.nodes.shared.child_process import NodeProcess, stop
 from dynid_ros.recording import Recording
 
-pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
 pytest.importorskip("viser")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

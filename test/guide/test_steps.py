@@ -4,22 +4,19 @@ from collections import defaultdict
 from types import SimpleNamespace
 
 import pytest
+import viser
 from helpers.guide_bench import RecordingBench
 
-pytest.importorskip("rclpy")
-pytest.importorskip("yourdfpy")
-viser = pytest.importorskip("viser")
-
-from dynid_ros.files.bounded import share_path  # noqa: E402
-from dynid_ros.guide.answers import Answers  # noqa: E402
-from dynid_ros.guide.context import Context  # noqa: E402
-from dynid_ros.guide.gate import Gate, serve_page  # noqa: E402
-from dynid_ros.guide.model_steps import CompensateStep, OfflineStep  # noqa: E402
-from dynid_ros.guide.pages import Pages, Runner  # noqa: E402
-from dynid_ros.guide.panel import Panel  # noqa: E402
-from dynid_ros.guide.scene import Scene  # noqa: E402
-from dynid_ros.guide.start import _add_steps  # noqa: E402
-from dynid_ros.model.flange import arm_from_urdf  # noqa: E402
+from dynid_ros.files.bounded import share_path
+from dynid_ros.guide.answers import Answers
+from dynid_ros.guide.context import Context
+from dynid_ros.guide.gate import Gate, serve_page
+from dynid_ros.guide.model_steps import CompensateStep, OfflineStep
+from dynid_ros.guide.pages import Pages, Runner
+from dynid_ros.guide.panel import Panel
+from dynid_ros.guide.scene import Scene
+from dynid_ros.guide.start import _add_steps
+from dynid_ros.model.flange import arm_from_urdf
 
 URDF = share_path("config/demo_arm.urdf")
 COMPENSATION = "gravity_compensation/state"

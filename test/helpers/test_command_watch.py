@@ -1,8 +1,5 @@
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy")
-
 from helpers.command_watch import JITTER, CommandWatch
 from std_msgs.msg import Float64MultiArray
 

@@ -7,8 +7,6 @@ import pytest
 from command_line import run
 from pinocchio_arm import example_urdf
 
-pytest.importorskip("mujoco")
-
 from dynid_ros.control.gravity_feedforward import load_gravity_torque
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel

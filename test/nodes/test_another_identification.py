@@ -5,18 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import URDF, run
+from gravity_experiment import planned_recording
+from helpers.identification_bench import IdentificationBench
+from html_page import Page, assert_self_contained
 
-rclpy = pytest.importorskip("rclpy")
-
-from command_line import URDF, run  # noqa: E402
-from gravity_experiment import planned_recording  # noqa: E402
-from helpers.identification_bench import IdentificationBench  # noqa: E402
-from html_page import Page, assert_self_contained  # noqa: E402
-
-import docs.generate_parameters as generate  # noqa: E402
-import dynid_ros.nodes  # noqa: E402
-from dynid_ros.identified.identified_file import load_identified  # noqa: E402
-from dynid_ros.jobs.kinds import KINDS, Kind  # noqa: E402
+import docs.generate_parameters as generate
+import dynid_ros.nodes
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.jobs.kinds import KINDS, Kind
 
 ESTIMATOR = '''
 from dataclasses import dataclass

@@ -7,24 +7,22 @@ from typing import Any
 
 import planar_arm
 import pytest
+import rclpy
+from helpers import compensation_bench, excitation_bench
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads
+from helpers.waiting import START_TIME, wait
+from rclpy.context import Context
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers import compensation_bench, excitation_bench  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.context import Context  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray, String  # noqa: E402
-from std_srvs.srv import SetBool  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-
-from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
-from dynid_ros.nodes.shared.process import answer  # noqa: E402
-from dynid_ros.nodes.shared.topics import DDS_LEASE_S  # noqa: E402
-from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+from dynid_ros.nodes.gravity_compensation import GravityCompensation
+from dynid_ros.nodes.shared.process import answer
+from dynid_ros.nodes.shared.topics import DDS_LEASE_S
+from dynid_ros.trajectories import Trajectory, move
 
 EFFORTS, TRAJECTORIES = compensation_bench.EFFORT_TOPIC, excitation_bench.TOPIC
 SWING = [0.9, -0.8, 0.7]

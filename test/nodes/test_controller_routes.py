@@ -7,24 +7,22 @@ from pathlib import Path
 import demo_arm_model
 import numpy as np
 import pytest
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads
+from helpers.waiting import START_TIME, wait
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
 
-rclpy = pytest.importorskip("rclpy")
+from dynid_ros.nodes.gravity_compensation import GravityCompensation
+
 pytest.importorskip("mujoco")
-
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import qos_profile_sensor_data  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-from std_srvs.srv import SetBool  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-
-from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = "[joint_3,joint_1,joint_6,joint_2,joint_5,joint_4]"

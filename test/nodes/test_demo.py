@@ -12,7 +12,6 @@ import pytest
 from helpers.node_process import NodeProcess
 from helpers.waiting import wait
 
-pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
 TITLES = (

@@ -5,15 +5,13 @@ from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
+import rclpy
+from helpers.waiting import START_TIME, wait
+from sensor_msgs.msg import JointState
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from dynid_ros.demo.arm import require_simulation  # noqa: E402
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.shared.process import alone, own_domain  # noqa: E402
+from dynid_ros.demo.arm import require_simulation
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.process import alone, own_domain
 
 
 @pytest.fixture(autouse=True)

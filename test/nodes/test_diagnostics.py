@@ -8,27 +8,24 @@ import time
 from collections import defaultdict
 from xml.etree import ElementTree
 
+import demo_arm_model
 import pytest
+import rclpy
+import torque_sensor_bench as bench
 import yaml
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from helpers.node_threads import SpinThread
+from helpers.waiting import START_TIME as TIMEOUT
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+from test_house import nodes
 
-rclpy = pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
-import demo_arm_model  # noqa: E402
-import torque_sensor_bench as bench  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from helpers.node_threads import SpinThread  # noqa: E402
-from helpers.waiting import START_TIME as TIMEOUT  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-from test_house import nodes  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.files.bounded import share_path  # noqa: E402
-from dynid_ros.nodes import module_of  # noqa: E402
-from dynid_ros.nodes.compensation.controller_state import ForwardedEffort  # noqa: E402
-from dynid_ros.nodes.shared.diagnostics import STATUS_PERIOD_S, Diagnostics  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.files.bounded import share_path
+from dynid_ros.nodes import module_of
+from dynid_ros.nodes.compensation.controller_state import ForwardedEffort
+from dynid_ros.nodes.shared.diagnostics import STATUS_PERIOD_S, Diagnostics
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 NODES = [name for name in nodes() if name != "demo"]

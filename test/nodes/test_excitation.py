@@ -6,11 +6,8 @@ import time
 import numpy as np
 import planar_arm
 import pytest
-
-rclpy = pytest.importorskip("rclpy")
-
-from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from helpers.excitation_bench import (  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticStatus
+from helpers.excitation_bench import (
     PARAMETERS,
     START,
     TOPIC,
@@ -21,16 +18,16 @@ from helpers.excitation_bench import (  # noqa: E402
     check_smooth,
     moving,
 )
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads
+from helpers.waiting import START_TIME, wait
+from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
 
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.excitation.experiment import Experiment  # noqa: E402
-from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
-from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.excitation.experiment import Experiment
+from dynid_ros.nodes.excitation import ExcitationNode
+from dynid_ros.trajectories import Trajectory, move
 
 pytestmark = pytest.mark.usefixtures("ros")
 

@@ -6,11 +6,9 @@ import time
 import numpy as np
 import planar_arm
 import pytest
-
-rclpy = pytest.importorskip("rclpy")
-
-from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from helpers.excitation_bench import (  # noqa: E402
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from helpers.excitation_bench import (
     LATCHED,
     PARAMETERS,
     START,
@@ -21,24 +19,24 @@ from helpers.excitation_bench import (  # noqa: E402
     check_smooth,
     moving,
 )
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads
+from helpers.waiting import START_TIME, wait
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
 
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
-from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
-from dynid_ros.nodes.experiment.design import Safety  # noqa: E402
-from dynid_ros.nodes.experiment.trajectory_action import trajectory_message  # noqa: E402
-from dynid_ros.nodes.shared.topics import DDS_LEASE_S  # noqa: E402
-from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
-from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.excitation import ExcitationNode
+from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion
+from dynid_ros.nodes.experiment.design import Safety
+from dynid_ros.nodes.experiment.trajectory_action import trajectory_message
+from dynid_ros.nodes.shared.topics import DDS_LEASE_S
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode
+from dynid_ros.trajectories import Trajectory, move
 
 STALE = PARAMETERS["stale_after"]
 BUSY = 0.4

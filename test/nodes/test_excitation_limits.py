@@ -6,18 +6,15 @@ What is sent is judged by its message alone, read as a controller reads it: torq
 import math
 
 import numpy as np
+import pinocchio as pin
 import planar_arm
 import pytest
+from helpers.excitation_bench import Bench
 from helpers.waiting import wait
 from scipy.interpolate import BPoly
 
-rclpy = pytest.importorskip("rclpy")
-pin = pytest.importorskip("pinocchio")
-
-from helpers.excitation_bench import Bench  # noqa: E402
-
-from dynid_ros.trajectories import Trajectory  # noqa: E402
-from dynid_ros.trajectories.trajectory import move  # noqa: E402
+from dynid_ros.trajectories import Trajectory
+from dynid_ros.trajectories.trajectory import move
 
 VELOCITY, ACCELERATION, JERK, TORQUE, FLOOR = 3.0, 12.0, 150.0, (8.0, 24.0, 6.0), 0.1
 LIMITS = {

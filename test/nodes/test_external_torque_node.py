@@ -3,27 +3,25 @@
 import math
 import time
 
+import link_experiment
 import numpy as np
+import planar_arm
 import pytest
+import rclpy
+from geometry_msgs.msg import InertiaStamped
+from helpers.node_threads import NodeThreads
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool
 
-rclpy = pytest.importorskip("rclpy")
-
-import link_experiment  # noqa: E402
-import planar_arm  # noqa: E402
-from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Bool  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.identification import LinkIdentification  # noqa: E402
-from dynid_ros.identified.identified_file import load_identified, save_identified  # noqa: E402
-from dynid_ros.identified.torque_sensors import TorqueSensors  # noqa: E402
-from dynid_ros.model.inertia import from_center_of_mass, transformed  # noqa: E402
-from dynid_ros.nodes.external_torque import ExternalTorqueNode  # noqa: E402
-from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN  # noqa: E402
-from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.identification import LinkIdentification
+from dynid_ros.identified.identified_file import load_identified, save_identified
+from dynid_ros.identified.torque_sensors import TorqueSensors
+from dynid_ros.model.inertia import from_center_of_mass, transformed
+from dynid_ros.nodes.external_torque import ExternalTorqueNode
+from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN
+from dynid_ros.nodes.shared.topics import LATCHED
 
 pytestmark = pytest.mark.usefixtures("ros")
 RATE, START = 100.0, 1_700_000_000.0

@@ -4,20 +4,16 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from bag_files import START, joint_state, write_bag
+from command_line import run
+from helpers.identification_bench import starter
 
-rclpy = pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
-from bag_files import START, joint_state, write_bag  # noqa: E402
-from command_line import run  # noqa: E402
-from helpers.identification_bench import starter  # noqa: E402
-
-from dynid_ros.demo.sensor_acts import START_POSE as POSE  # noqa: E402
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
-from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate  # noqa: E402
-from dynid_ros.simulation.descriptions import demo_arm_urdf  # noqa: E402
-from dynid_ros.trajectories.fourier import FourierSeries  # noqa: E402
+from dynid_ros.demo.sensor_acts import START_POSE as POSE
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode
+from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate
+from dynid_ros.simulation.descriptions import demo_arm_urdf
+from dynid_ros.trajectories.fourier import FourierSeries
 
 URDF = demo_arm_urdf(["joint_1"])
 STIFFNESS, MOTOR_INERTIA = 4000.0, 0.8

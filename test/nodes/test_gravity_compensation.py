@@ -5,12 +5,10 @@ from itertools import pairwise
 
 import planar_arm
 import pytest
-
-rclpy = pytest.importorskip("rclpy")
-
-from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from helpers.command_watch import JITTER  # noqa: E402
-from helpers.compensation_bench import (  # noqa: E402
+import rclpy
+from geometry_msgs.msg import InertiaStamped
+from helpers.command_watch import JITTER
+from helpers.compensation_bench import (
     CALM,
     EFFORT,
     FAULT_RAMP,
@@ -21,16 +19,16 @@ from helpers.compensation_bench import (  # noqa: E402
     Robot,
     process,
 )
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import GetState  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+from helpers.node_threads import NodeThreads
+from helpers.waiting import START_TIME, wait
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import GetState
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
 
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.compensation import configuration as model  # noqa: E402
-from dynid_ros.nodes.compensation.configuration import read_arm  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.compensation import configuration as model
+from dynid_ros.nodes.compensation.configuration import read_arm
 
 pytestmark = pytest.mark.usefixtures("ros")
 

@@ -10,11 +10,9 @@ from threading import Event, Thread
 
 import planar_arm
 import pytest
-
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.command_watch import torque_of  # noqa: E402
-from helpers.compensation_bench import (  # noqa: E402
+import rclpy
+from helpers.command_watch import torque_of
+from helpers.compensation_bench import (
     CALM,
     EFFORT,
     EFFORT_TOPIC,
@@ -27,18 +25,18 @@ from helpers.compensation_bench import (  # noqa: E402
     Robot,
     process,
 )
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray, String  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from helpers.node_threads import NodeThreads
+from helpers.waiting import START_TIME, wait
+from lifecycle_msgs.msg import Transition
+from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
 
-from dynid_ros.control import GravityCompensator  # noqa: E402
-from dynid_ros.nodes import gravity_compensation  # noqa: E402
+from dynid_ros.control import GravityCompensator
+from dynid_ros.nodes import gravity_compensation
 
 BUSY = 0.4
 """s that a busy machine may take longer than promised."""

@@ -1,15 +1,12 @@
 """The node over DDS: a recording in, the latched result and the files out; bad settings and calls answered clearly."""
 
 import pytest
+from command_line import run
+from gravity_experiment import planned_recording
+from helpers.identification_bench import starter
 
-rclpy = pytest.importorskip("rclpy")
-
-from command_line import run  # noqa: E402
-from gravity_experiment import planned_recording  # noqa: E402
-from helpers.identification_bench import starter  # noqa: E402
-
-from dynid_ros.files.bounded import share_path  # noqa: E402
-from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
+from dynid_ros.files.bounded import share_path
+from dynid_ros.nodes.gravity_identification import GravityIdentificationNode
 
 
 @pytest.fixture(name="bag")

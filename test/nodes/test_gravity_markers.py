@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("rclpy")
-
 from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 

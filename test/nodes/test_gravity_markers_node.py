@@ -5,23 +5,21 @@ import time
 
 import numpy as np
 import pytest
+import rclpy
 import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import InertiaStamped
+from helpers.node_threads import NodeThreads
+from pinocchio_arm import PinocchioArm
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import Marker, MarkerArray
 
-rclpy = pytest.importorskip("rclpy")
-
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from pinocchio_arm import PinocchioArm  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from scipy.spatial.transform import Rotation  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from visualization_msgs.msg import Marker, MarkerArray  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.files.bounded import share_path  # noqa: E402
-from dynid_ros.nodes.gravity_markers import FULL_ARC_RAD, MIN_SHOWN_FRACTION, PICTURE_LIFETIME_S, GravityMarkers  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.files.bounded import share_path
+from dynid_ros.nodes.gravity_markers import FULL_ARC_RAD, MIN_SHOWN_FRACTION, PICTURE_LIFETIME_S, GravityMarkers
 
 URDF = share_path("config/demo_arm.urdf").read_text()
 POSE = np.array([0.3, 0.8, -0.7, 0.4, 0.9, -1.1])

@@ -15,30 +15,28 @@ from functools import cache
 import numpy as np
 import planar_arm
 import pytest
+import rclpy
+from bag_files import START, joint_state, write_bag
+from helpers.identification_bench import IdentificationBench
+from helpers.node_process import NodeProcess
+from helpers.waiting import START_TIME
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float32, String
+from std_srvs.srv import Trigger
 
-rclpy = pytest.importorskip("rclpy")
-
-from bag_files import START, joint_state, write_bag  # noqa: E402
-from helpers.identification_bench import IdentificationBench  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.waiting import START_TIME  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float32, String  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.files import write_atomically  # noqa: E402
-from dynid_ros.identification import GravityIdentification  # noqa: E402
-from dynid_ros.identified.identified_file import load_identified  # noqa: E402
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
-from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
-from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
-from dynid_ros.progress import each  # noqa: E402
-from dynid_ros.recording import Recording  # noqa: E402
-from dynid_ros.report.gravity import write_gravity_report  # noqa: E402
-from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.files import write_atomically
+from dynid_ros.identification import GravityIdentification
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.gravity_identification import GravityIdentificationNode
+from dynid_ros.nodes.shared.topics import LATCHED
+from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode
+from dynid_ros.progress import each
+from dynid_ros.recording import Recording
+from dynid_ros.report.gravity import write_gravity_report
+from dynid_ros.trajectories import Trajectory, move
 
 
 @cache

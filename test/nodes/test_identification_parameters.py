@@ -1,18 +1,16 @@
 """Parameters with which a node that identifies cannot begin: it ends at the start, with one clear reason."""
 
+import demo_arm_model
 import pytest
+import rclpy
 
-rclpy = pytest.importorskip("rclpy")
-
-import demo_arm_model  # noqa: E402
-
-from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError  # noqa: E402
-from dynid_ros.files.bounded import share_path  # noqa: E402
-from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
-from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402
-from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
-from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
-from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
+from dynid_ros.errors import DynidError, IdentificationError, ModelError, RecordingError
+from dynid_ros.files.bounded import share_path
+from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode
+from dynid_ros.nodes.gravity_identification import GravityIdentificationNode
+from dynid_ros.nodes.link_identification import LinkIdentificationNode
+from dynid_ros.nodes.load_identification import LoadIdentificationNode
+from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode
 
 GRAVITY, LINKS, LOAD = GravityIdentificationNode, LinkIdentificationNode, LoadIdentificationNode
 SPRINGS, SENSORS = FlexibleJointIdentificationNode, TorqueSensorCalibrationNode

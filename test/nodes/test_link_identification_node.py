@@ -1,18 +1,15 @@
 """The node over DDS: recordings in, the latched result and the files out; bad settings and calls answered clearly."""
 
+import link_experiment as known
+import numpy as np
+import planar_arm
 import pytest
+from command_line import run
+from helpers.identification_bench import starter
+from pinocchio_arm import PinocchioArm
 
-rclpy = pytest.importorskip("rclpy")
-
-import link_experiment as known  # noqa: E402
-import numpy as np  # noqa: E402
-import planar_arm  # noqa: E402
-from command_line import run  # noqa: E402
-from helpers.identification_bench import starter  # noqa: E402
-from pinocchio_arm import PinocchioArm  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.link_identification import LinkIdentificationNode
 
 ROBOT, _ = known.planar()
 TRUTH = 1.3 * ROBOT.parameters

@@ -4,14 +4,11 @@ from types import SimpleNamespace
 
 import planar_arm
 import pytest
-
-rclpy = pytest.importorskip("rclpy")
-
-from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from helpers.compensation_bench import LATCHED, POSE, Bench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from lifecycle_msgs.msg import State  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
+from geometry_msgs.msg import InertiaStamped
+from helpers.compensation_bench import LATCHED, POSE, Bench
+from helpers.waiting import wait
+from lifecycle_msgs.msg import State
+from rclpy.parameter import Parameter
 
 pytestmark = pytest.mark.usefixtures("ros")
 

@@ -5,25 +5,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import rclpy
+import weighed_loads as known
+import wrench_experiments
+from command_line import run
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import InertiaStamped
+from helpers.identification_bench import TIMEOUT, IdentificationBench, starter
+from rclpy.qos import QoSProfile
+from rclpy.time import Time
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-rclpy = pytest.importorskip("rclpy")
-
-import weighed_loads as known  # noqa: E402
-import wrench_experiments  # noqa: E402
-from command_line import run  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
-from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from helpers.identification_bench import TIMEOUT, IdentificationBench, starter  # noqa: E402
-from rclpy.qos import QoSProfile  # noqa: E402
-from rclpy.time import Time  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-
-from dynid_ros.identified.identified_file import load_identified  # noqa: E402
-from dynid_ros.nodes.load_identification import LoadIdentificationNode  # noqa: E402
-from dynid_ros.nodes.shared.diagnostics import NO_CLOCK  # noqa: E402
-from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.nodes.load_identification import LoadIdentificationNode
+from dynid_ros.nodes.shared.diagnostics import NO_CLOCK
+from dynid_ros.nodes.shared.topics import LATCHED
 
 LOAD = known.experiment().load
 MASS, CENTER = LOAD[0], LOAD[1:4] / LOAD[0]

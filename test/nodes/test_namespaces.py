@@ -8,8 +8,6 @@ import yaml
 
 from dynid_ros.nodes import module_of
 
-pytest.importorskip("rclpy")
-
 ROOT = Path(__file__).parents[2]
 NODES = sorted(["demo", *(path.stem for path in (ROOT / "dynid_ros/nodes").glob("[!_]*.py"))])
 FILES = sorted((ROOT / "config").rglob("*.yaml"))

@@ -5,9 +5,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("rclpy")
-
-
 HEAVY = ("dynid_ros.identification", "matplotlib", "mujoco", "scipy.optimize", "scipy.signal", "scipy.stats")
 PROGRAM = """
 import pathlib, re, sys, {node}

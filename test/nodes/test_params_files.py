@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
 from helpers.node_process import NodeProcess
+
+pytest.importorskip("mujoco")
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
 NODES = sorted(path.stem for path in CONFIG.glob("*.yaml") if path.stem != "demo")

@@ -5,18 +5,15 @@ import time
 
 import planar_arm
 import pytest
+from helpers.compensation_bench import CALM, FAULT_RAMP, POSE, TIMEOUT, Bench, Robot
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads
+from helpers.waiting import START_TIME, wait
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.compensation_bench import CALM, FAULT_RAMP, POSE, TIMEOUT, Bench, Robot  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-
-from dynid_ros.control import CarriedLoad  # noqa: E402
+from dynid_ros.control import CarriedLoad
 
 TOPIC = "/forward_position_controller/commands"
 STIFFNESS = 200.0

@@ -5,28 +5,26 @@ import time
 
 import numpy as np
 import pytest
+import rclpy
+from command_line import run
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped
+from gravity_experiment import demo_robot, planned_motion
+from helpers.node_process import NodeProcess
+from helpers.recorder_bench import LATCHED, RELIABLE, SENSOR, Bench
+from rclpy.duration import Duration
+from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.time import Time
+from rosbags.rosbag2 import Reader
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray, String
 
-rclpy = pytest.importorskip("rclpy")
-
-from command_line import run  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: E402
-from gravity_experiment import demo_robot, planned_motion  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.recorder_bench import LATCHED, RELIABLE, SENSOR, Bench  # noqa: E402
-from rclpy.duration import Duration  # noqa: E402
-from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy  # noqa: E402
-from rclpy.time import Time  # noqa: E402
-from rosbags.rosbag2 import Reader  # noqa: E402
-from sensor_msgs.msg import Imu, JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray, String  # noqa: E402
-
-from benchmarks import recording_loss  # noqa: E402
-from dynid_ros.identified.gravity_direction import GravityDirection  # noqa: E402
-from dynid_ros.identified.identified_file import load_identified  # noqa: E402
-from dynid_ros.model.gravity import angle_between, turned  # noqa: E402
-from dynid_ros.model.robot import STANDARD_GRAVITY  # noqa: E402
-from dynid_ros.recording import Recording  # noqa: E402
+from benchmarks import recording_loss
+from dynid_ros.identified.gravity_direction import GravityDirection
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.model.gravity import angle_between, turned
+from dynid_ros.model.robot import STANDARD_GRAVITY
+from dynid_ros.recording import Recording
 
 pytestmark = pytest.mark.usefixtures("ros")
 

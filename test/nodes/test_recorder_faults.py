@@ -13,25 +13,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from helpers.node_process import InterpreterProcess, NodeProcess
+from helpers.recorder_bench import RELIABLE, SENSOR, Bench
+from helpers.waiting import START_TIME, wait
+from rclpy.duration import Duration
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_typestore
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
 
-rclpy = pytest.importorskip("rclpy")
-
-from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from helpers.node_process import InterpreterProcess, NodeProcess  # noqa: E402
-from helpers.recorder_bench import RELIABLE, SENSOR, Bench  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.duration import Duration  # noqa: E402
-from rosbags.rosbag2 import Reader  # noqa: E402
-from rosbags.typesys import Stores, get_typestore  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-
-from dynid_ros.errors import RecordingError  # noqa: E402
-from dynid_ros.nodes.recorder import Recorder  # noqa: E402
-from dynid_ros.nodes.shared import topics as raw_subscription  # noqa: E402
-from dynid_ros.nodes.shared.topics import RawSubscription  # noqa: E402
-from dynid_ros.recording import Recording, bag_writer  # noqa: E402
+from dynid_ros.errors import RecordingError
+from dynid_ros.nodes.recorder import Recorder
+from dynid_ros.nodes.shared import topics as raw_subscription
+from dynid_ros.nodes.shared.topics import RawSubscription
+from dynid_ros.recording import Recording, bag_writer
 
 LOST = 0.5
 """s of messages that SIGKILL may cost."""

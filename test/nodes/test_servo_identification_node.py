@@ -1,17 +1,14 @@
 """The node over DDS: a recording with commands in, the latched result out."""
 
 import pytest
+from command_line import run
+from helpers.identification_bench import IdentificationBench
+from mit_arms import TWO, recorded, two
+from servo_arms import ONE, motion, one, record
 
-rclpy = pytest.importorskip("rclpy")
-
-from command_line import run  # noqa: E402
-from helpers.identification_bench import IdentificationBench  # noqa: E402
-from mit_arms import TWO, recorded, two  # noqa: E402
-from servo_arms import ONE, motion, one, record  # noqa: E402
-
-from dynid_ros.identified.identified_file import load_identified  # noqa: E402
-from dynid_ros.nodes.link_identification import LinkIdentificationNode  # noqa: E402
-from dynid_ros.nodes.servo_identification import ServoIdentificationNode  # noqa: E402
+from dynid_ros.identified.identified_file import load_identified
+from dynid_ros.nodes.link_identification import LinkIdentificationNode
+from dynid_ros.nodes.servo_identification import ServoIdentificationNode
 
 
 def test_without_and_with_a_mass(tmp_path, keep, capsys):

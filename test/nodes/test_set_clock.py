@@ -5,24 +5,22 @@ import time
 import numpy as np
 import planar_arm
 import pytest
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from helpers.command_watch import torque_of
+from helpers.compensation_bench import EFFORT, FAULT_RAMP, POSE, RAMP
+from helpers.compensation_bench import Robot as Driver
+from helpers.excitation_bench import PARAMETERS, START, Robot, ask, check_smooth, moving
+from helpers.frozen_waits import FrozenProcess
+from helpers.node_threads import NodeThreads
+from helpers.recorder_bench import RELIABLE
+from helpers.waiting import START_TIME, wait
+from rclpy.duration import Duration
+from sensor_msgs.msg import JointState
 
-rclpy = pytest.importorskip("rclpy")
-
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from helpers.command_watch import torque_of  # noqa: E402
-from helpers.compensation_bench import EFFORT, FAULT_RAMP, POSE, RAMP  # noqa: E402
-from helpers.compensation_bench import Robot as Driver  # noqa: E402
-from helpers.excitation_bench import PARAMETERS, START, Robot, ask, check_smooth, moving  # noqa: E402
-from helpers.frozen_waits import FrozenProcess  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.recorder_bench import RELIABLE  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.duration import Duration  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from dynid_ros.errors import RecordingError  # noqa: E402
-from dynid_ros.recording import Recording  # noqa: E402
-from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+from dynid_ros.errors import RecordingError
+from dynid_ros.recording import Recording
+from dynid_ros.trajectories import Trajectory, move
 
 pytestmark = pytest.mark.usefixtures("ros")
 

@@ -7,27 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
 import yaml
+from builtin_interfaces.msg import Time as Stamp
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import WrenchStamped
+from helpers.node_process import NodeProcess
+from helpers.waiting import START_TIME
+from rcl_interfaces.srv import SetParameters
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-rclpy = pytest.importorskip("rclpy")
+from dynid_ros.model import RobotModel
+from dynid_ros.simulation import demo_arm_urdf
+
 pytest.importorskip("mujoco")
-
-from builtin_interfaces.msg import Time as Stamp  # noqa: E402
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.waiting import START_TIME  # noqa: E402
-from rcl_interfaces.srv import SetParameters  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray, String  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
-
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "config" / "simulator.yaml"

@@ -2,21 +2,17 @@
 
 import numpy as np
 import pytest
-
-rclpy = pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
-from diagnostic_msgs.msg import DiagnosticArray  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.node_threads import NodeThreads, call  # noqa: E402
-from helpers.simulator_bench import SimulatorBench  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rosgraph_msgs.msg import Clock  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from diagnostic_msgs.msg import DiagnosticArray
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads, call
+from helpers.simulator_bench import SimulatorBench
+from helpers.waiting import START_TIME, wait
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 SPINNER = """<robot name="spinner"><link name="base"/><link name="wheel"><inertial><mass value="0.001"/>
 <inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>

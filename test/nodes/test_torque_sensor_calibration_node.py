@@ -4,19 +4,17 @@ import time
 
 import numpy as np
 import pytest
+import rclpy
+import torque_sensor_bench as bench
+from command_line import run
+from helpers.identification_bench import TIMEOUT, starter
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
-rclpy = pytest.importorskip("rclpy")
-
-import torque_sensor_bench as bench  # noqa: E402
-from command_line import run  # noqa: E402
-from helpers.identification_bench import TIMEOUT, starter  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.files.bounded import share_path  # noqa: E402
-from dynid_ros.identification import GravityIdentification  # noqa: E402
-from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.files.bounded import share_path
+from dynid_ros.identification import GravityIdentification
+from dynid_ros.nodes.torque_sensor_calibration import TorqueSensorCalibrationNode
 
 GRAVITY = str(list(bench.GRAVITY))
 

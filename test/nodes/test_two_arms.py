@@ -10,23 +10,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import rclpy
 import yaml
+from geometry_msgs.msg import WrenchStamped
+from helpers.node_process import NodeProcess
+from helpers.node_threads import NodeThreads, call
+from helpers.waiting import START_TIME, wait
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
 
-rclpy = pytest.importorskip("rclpy")
+from dynid_ros.recording.bag_reader import open_bag
+
 pytest.importorskip("mujoco")
-
-from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.node_threads import NodeThreads, call  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
-from lifecycle_msgs.srv import ChangeState  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
-
-from dynid_ros.recording.bag_reader import open_bag  # noqa: E402
 
 LATCHED = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 PATIENT = {"stale_after": 5.0, "tracking_error_limit": "[6.0]", "effort_grace": 5.0}

@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers.compensation_bench import Bench
+from helpers.waiting import wait
 from pinocchio_arm import PinocchioArm, example_urdf
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.compensation_bench import Bench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-
-from dynid_ros.identified.gravity import gravity_section  # noqa: E402
-from dynid_ros.identified.identified_file import new_document, save_identified  # noqa: E402
-from dynid_ros.model import GravityModel, RobotModel  # noqa: E402
+from dynid_ros.identified.gravity import gravity_section
+from dynid_ros.identified.identified_file import new_document, save_identified
+from dynid_ros.model import GravityModel, RobotModel
 
 pytestmark = pytest.mark.usefixtures("ros")
 TIPS, HEAD = "left_gripper,right_gripper", 0.3

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import mujoco  # noqa: F401 - before pinocchio
 import numpy as np
+import pinocchio
 import pytest
 import yaml
 from live_load_experiments import direction_of
@@ -25,7 +26,6 @@ from dynid_ros.recording import Recording
 from dynid_ros.rehearsal.verdict import N_JUDGED_POSES
 from dynid_ros.trajectories import MotionLimits, Trajectory
 
-pinocchio = pytest.importorskip("pinocchio")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 ARMS = {

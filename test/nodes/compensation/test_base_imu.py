@@ -5,17 +5,14 @@ import time
 
 import planar_arm
 import pytest
+from helpers.compensation_bench import FAULT_RAMP, Bench
+from helpers.waiting import wait
+from rclpy.node import Node
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import Imu
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.compensation_bench import FAULT_RAMP, Bench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from scipy.spatial.transform import Rotation  # noqa: E402
-from sensor_msgs.msg import Imu  # noqa: E402
-
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.compensation.base_imu import CompensationImu  # noqa: E402
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.compensation.base_imu import CompensationImu
 
 pytestmark = pytest.mark.usefixtures("ros")
 SETTINGS = {"imu_topic": "imu", "imu_time_constant": 0.02, "imu_timeout": 2.0, "imu_max_rate": 0.2}

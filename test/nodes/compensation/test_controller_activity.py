@@ -5,18 +5,15 @@ from types import SimpleNamespace
 
 import planar_arm
 import pytest
+from action_msgs.msg import GoalStatus, GoalStatusArray
+from helpers.compensation_bench import FAULT_RAMP, POSE, RAMP, Bench
+from helpers.waiting import wait
+from lifecycle_msgs.msg import State, TransitionEvent
+from rcl_interfaces.srv import GetParameters
+from rclpy.parameter import Parameter
+from trajectory_msgs.msg import JointTrajectory
 
-rclpy = pytest.importorskip("rclpy")
-
-from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
-from helpers.compensation_bench import FAULT_RAMP, POSE, RAMP, Bench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
-from rcl_interfaces.srv import GetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-
-from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
+from dynid_ros.nodes.shared.topics import LATCHED
 
 pytestmark = pytest.mark.usefixtures("ros")
 FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"

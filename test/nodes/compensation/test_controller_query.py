@@ -4,17 +4,14 @@ import time
 
 import planar_arm
 import pytest
+from helpers.compensation_bench import EFFORT_TOPIC, FAULT_RAMP, POSE, Bench
+from helpers.waiting import wait
+from rcl_interfaces.srv import GetParameters
+from rclpy.parameter import Parameter
+from trajectory_msgs.msg import JointTrajectory
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.compensation_bench import EFFORT_TOPIC, FAULT_RAMP, POSE, Bench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from rcl_interfaces.srv import GetParameters  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.gravity_compensation import GravityCompensation  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.gravity_compensation import GravityCompensation
 
 FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
 ORDER = ["joint_3", "joint_1", "joint_2"]

@@ -1,14 +1,11 @@
 """The reference of a position controller as a plan, and the settings under which it is followed."""
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
 import planar_arm
 import pytest
-
-pytest.importorskip("rclpy")
-import math
-
 from builtin_interfaces.msg import Time
 from std_msgs.msg import Header
 from trajectory_msgs.msg import JointTrajectoryPoint

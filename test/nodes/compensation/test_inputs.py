@@ -6,17 +6,15 @@ import time
 
 import planar_arm
 import pytest
+import rclpy
+from helpers.compensation_bench import POSE, Bench
+from helpers.waiting import wait
+from rclpy.executors import SingleThreadedExecutor
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.compensation_bench import POSE, Bench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-
-from dynid_ros.nodes.compensation.inputs import PromptWait  # noqa: E402
-from dynid_ros.nodes.gravity_compensation import serve_ready  # noqa: E402
+from dynid_ros.nodes.compensation.inputs import PromptWait
+from dynid_ros.nodes.gravity_compensation import serve_ready
 
 STIFFNESS, DAMPING = 20.0, 2.0
 GAINS = {"stiffness": [STIFFNESS], "damping": [DAMPING], "setpoint_velocity": [2.0]}

@@ -5,8 +5,6 @@ import threading
 
 import pytest
 
-pytest.importorskip("rclpy")
-
 from dynid_ros.nodes.compensation.loop import CompensationLoop
 
 UNLOCKED = {"has_listener", "follow", "serve", "wake"}

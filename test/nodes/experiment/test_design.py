@@ -6,7 +6,6 @@ import numpy as np
 import planar_arm
 import pytest
 
-pytest.importorskip("rclpy")
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation.fourier_excitation import FourierPlan
 from dynid_ros.model import RobotModel

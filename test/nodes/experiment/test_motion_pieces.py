@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 import random_chains
-
-pytest.importorskip("rclpy")
-
 from rclpy.time import Time
 
 from dynid_ros.model import RobotModel

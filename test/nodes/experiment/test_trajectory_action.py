@@ -5,23 +5,20 @@ from types import SimpleNamespace
 
 import planar_arm
 import pytest
+from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray
+from helpers.excitation_bench import START, Bench, check_smooth, moving
+from helpers.waiting import START_TIME, wait
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.task import Future
 
-rclpy = pytest.importorskip("rclpy")
-
-from action_msgs.msg import GoalInfo, GoalStatus, GoalStatusArray  # noqa: E402
-from helpers.excitation_bench import START, Bench, check_smooth, moving  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.action import ActionServer, CancelResponse, GoalResponse  # noqa: E402
-from rclpy.task import Future  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.experiment import trajectory_action  # noqa: E402
-from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
-from dynid_ros.nodes.experiment.trajectory_action import trajectory_message  # noqa: E402
-from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX  # noqa: E402
-from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
-from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
-from dynid_ros.trajectories import Trajectory, move  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.experiment import trajectory_action
+from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion
+from dynid_ros.nodes.experiment.trajectory_action import trajectory_message
+from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX
+from dynid_ros.nodes.shared.topics import LATCHED
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode
+from dynid_ros.trajectories import Trajectory, move
 
 pytestmark = pytest.mark.usefixtures("ros")
 ACTION = "/joint_trajectory_controller/follow_joint_trajectory"

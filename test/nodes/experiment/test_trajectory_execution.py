@@ -6,21 +6,19 @@ from types import SimpleNamespace
 import numpy as np
 import planar_arm
 import pytest
+import rclpy
+from helpers.excitation_bench import START, TOPIC, VELOCITY, Bench, check_smooth, moving
+from helpers.node_threads import call
+from helpers.waiting import START_TIME, wait
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.excitation_bench import START, TOPIC, VELOCITY, Bench, check_smooth, moving  # noqa: E402
-from helpers.node_threads import call  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_srvs.srv import Trigger  # noqa: E402
-
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion  # noqa: E402
-from dynid_ros.nodes.experiment.trajectory_action import LEAD_S, PIECE_PERIOD_S  # noqa: E402
-from dynid_ros.nodes.experiment.trajectory_execution import Arm  # noqa: E402
-from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
-from dynid_ros.trajectories import MotionLimits, Trajectory, move  # noqa: E402
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion
+from dynid_ros.nodes.experiment.trajectory_action import LEAD_S, PIECE_PERIOD_S
+from dynid_ros.nodes.experiment.trajectory_execution import Arm
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode
+from dynid_ros.trajectories import MotionLimits, Trajectory, move
 
 pytestmark = pytest.mark.usefixtures("ros")
 CONTROLLER = "joint_trajectory_controller"

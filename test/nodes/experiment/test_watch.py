@@ -4,23 +4,20 @@ import time
 import numpy as np
 import planar_arm
 import pytest
+from rclpy.clock import ROSClock
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
 
-rclpy = pytest.importorskip("rclpy")
-
-from rclpy.clock import ROSClock  # noqa: E402
-from rclpy.time import Time  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.experiment.arm_states import (  # noqa: E402  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.experiment.arm_states import (
     MAX_CLOCK_STEP_S,
     EffortWatch,
     MotionTime,
     describe_speeds,
     optional_values,
 )
-from dynid_ros.trajectories import MotionLimits  # noqa: E402
+from dynid_ros.trajectories import MotionLimits
 
 LIMITS = MotionLimits.of(RobotModel.from_urdf(planar_arm.urdf()), 2.0, torque_limits=[50.0, 40.0, 30.0])
 

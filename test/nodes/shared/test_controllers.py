@@ -3,16 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+import rclpy
+from action_msgs.msg import GoalStatus, GoalStatusArray
+from helpers.node_threads import NodeThreads
+from helpers.waiting import wait
+from lifecycle_msgs.msg import State, TransitionEvent
 
-rclpy = pytest.importorskip("rclpy")
-
-from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
-from helpers.node_threads import NodeThreads  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from lifecycle_msgs.msg import State, TransitionEvent  # noqa: E402
-
-from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, QUERIED, ControllerAnswer, ControllerView, message_type  # noqa: E402  # noqa: E402
-from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
+from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX, QUERIED, ControllerAnswer, ControllerView, message_type
+from dynid_ros.nodes.shared.topics import LATCHED
 
 pytestmark = pytest.mark.usefixtures("ros")
 ACTIVATION = (State.TRANSITION_STATE_ACTIVATING, State.PRIMARY_STATE_ACTIVE)

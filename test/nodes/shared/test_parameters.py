@@ -3,14 +3,12 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
+import rclpy
+from rclpy.parameter import Parameter
 
-rclpy = pytest.importorskip("rclpy")
-
-from rclpy.parameter import Parameter  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, setting_arguments  # noqa: E402
-from dynid_ros.settings import setting, settings_of  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, setting_arguments
+from dynid_ros.settings import setting, settings_of
 
 TABLE = (
     NodeParameter("command_topic", "commands", "where to", required=True),

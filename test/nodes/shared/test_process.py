@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("rclpy")
-
 from dynid_ros.nodes.shared.process import ros_process
 
 PROGRAM = """

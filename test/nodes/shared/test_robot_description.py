@@ -6,22 +6,20 @@ from types import SimpleNamespace
 
 import planar_arm
 import pytest
+import rclpy
+from helpers.excitation_bench import PARAMETERS
+from helpers.node_process import NodeProcess
+from helpers.waiting import START_TIME, wait
+from rclpy.parameter import Parameter
+from std_msgs.msg import String
 
-rclpy = pytest.importorskip("rclpy")
-
-from helpers.excitation_bench import PARAMETERS  # noqa: E402
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.waiting import START_TIME, wait  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
-from dynid_ros.nodes.gravity_markers import GravityMarkers  # noqa: E402
-from dynid_ros.nodes.shared import robot_description  # noqa: E402
-from dynid_ros.nodes.shared.diagnostics import robot_name  # noqa: E402
-from dynid_ros.nodes.shared.robot_description import checked_description, with_group_ends  # noqa: E402
-from dynid_ros.nodes.shared.topics import LATCHED  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.excitation import ExcitationNode
+from dynid_ros.nodes.gravity_markers import GravityMarkers
+from dynid_ros.nodes.shared import robot_description
+from dynid_ros.nodes.shared.diagnostics import robot_name
+from dynid_ros.nodes.shared.robot_description import checked_description, with_group_ends
+from dynid_ros.nodes.shared.topics import LATCHED
 
 
 def test_the_name_is_that_of_the_robot():

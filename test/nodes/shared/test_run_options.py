@@ -3,9 +3,6 @@
 from types import SimpleNamespace
 
 import planar_arm
-import pytest
-
-pytest.importorskip("rclpy")
 
 from dynid_ros.jobs.run_file import read_run_file
 from dynid_ros.nodes.shared.identification_node import parameters_of_kind

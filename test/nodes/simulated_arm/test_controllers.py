@@ -4,22 +4,18 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from helpers.simulator_bench import SimulatorBench
+from helpers.waiting import wait
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 
-rclpy = pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
-from helpers.simulator_bench import SimulatorBench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.model import RobotModel  # noqa: E402
-from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode  # noqa: E402
-from dynid_ros.nodes.simulated_arm.controllers import with_hardware  # noqa: E402
-from dynid_ros.simulation import demo_arm_urdf  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.model import RobotModel
+from dynid_ros.nodes.simulated_arm.controller_node import ControllerNode
+from dynid_ros.nodes.simulated_arm.controllers import with_hardware
+from dynid_ros.simulation import demo_arm_urdf
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 CONTROLLER = "forward_effort_controller"

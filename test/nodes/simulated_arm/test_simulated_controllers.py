@@ -2,22 +2,18 @@
 
 import numpy as np
 import pytest
-
-rclpy = pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
-from action_msgs.msg import GoalStatus, GoalStatusArray  # noqa: E402
-from helpers.node_threads import call  # noqa: E402
-from helpers.simulator_bench import SimulatorBench  # noqa: E402
-from helpers.waiting import wait  # noqa: E402
-from lifecycle_msgs.msg import TransitionEvent  # noqa: E402
-from rcl_interfaces.srv import GetParameters, SetParameters  # noqa: E402
-from rclpy.node import Node  # noqa: E402
-from rclpy.parameter import Parameter, parameter_value_to_python  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from std_msgs.msg import Float64MultiArray  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+from action_msgs.msg import GoalStatus, GoalStatusArray
+from helpers.node_threads import call
+from helpers.simulator_bench import SimulatorBench
+from helpers.waiting import wait
+from lifecycle_msgs.msg import TransitionEvent
+from rcl_interfaces.srv import GetParameters, SetParameters
+from rclpy.node import Node
+from rclpy.parameter import Parameter, parameter_value_to_python
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 JTC, FCC = "/joint_trajectory_controller", "/forward_effort_controller"
 STATUS = f"{JTC}/follow_joint_trajectory/_action/status"

@@ -5,32 +5,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rclpy
 import yaml
+from helpers.node_process import NodeProcess
+from helpers.waiting import START_TIME
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from scipy.optimize import minimize_scalar
+from scipy.spatial.transform import Rotation
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-rclpy = pytest.importorskip("rclpy")
-pytest.importorskip("mujoco")
-
-from helpers.node_process import NodeProcess  # noqa: E402
-from helpers.waiting import START_TIME  # noqa: E402
-from rclpy.executors import SingleThreadedExecutor  # noqa: E402
-from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from scipy.optimize import minimize_scalar  # noqa: E402
-from scipy.spatial.transform import Rotation  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from std_msgs.msg import String  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
-
-from dynid_ros.errors import DynidError  # noqa: E402
-from dynid_ros.nodes.recorder import Recorder  # noqa: E402
-from dynid_ros.nodes.shared.parameters import NodeParameter  # noqa: E402
-from dynid_ros.nodes.simulated_arm.parameters import (  # noqa: E402
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.recorder import Recorder
+from dynid_ros.nodes.shared.parameters import NodeParameter
+from dynid_ros.nodes.simulated_arm.parameters import (
     PARAMETERS,
     camera_of,
     make_arm,
 )
-from dynid_ros.recording import Recording  # noqa: E402
-from dynid_ros.simulation import demo_arm_urdf, tabled_arm  # noqa: E402
+from dynid_ros.recording import Recording
+from dynid_ros.simulation import demo_arm_urdf, tabled_arm
 
 ROOT = Path(__file__).resolve().parents[3]
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
