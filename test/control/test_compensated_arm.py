@@ -99,18 +99,6 @@ def tip_jacobian(robot, position, step=1e-6):
     return np.stack([(tip(position + d) - tip(position - d)) / (2 * step) for d in step * np.eye(6)], axis=1)
 
 
-def test_the_arm_follows_a_set_point_no_faster_than_it_may(model_file):
-    bench = Bench(model_file, gains=GAINS | {"setpoint_velocity": [0.25]}).in_effort_mode()
-    target = START + np.array([0.3, -0.3, 0.0, 0.0, 0.2, 0.0])
-    bench.compensator.aim(target)
-    fastest, before = 0.0, bench.arm.position
-    for _ in range(30):
-        now = bench.run(0.1)
-        fastest, before = max(fastest, np.abs(now - before).max() / 0.1), now
-    assert 0.2 < fastest < 0.35
-    assert now == pytest.approx(target, abs=0.01)
-
-
 def test_friction_compensation_lets_a_push_carry_further_and_moves_nothing_by_itself(model_file):
     """A push of joint 1, of whose friction a fifth is left: it coasts on, comes to rest and stays."""
     fifth = {"coulomb": [3.2, 0.0, 0.0, 0.0, 0.0, 0.0], "viscous": [1.6, 0.0, 0.0, 0.0, 0.0, 0.0]}
@@ -136,25 +124,6 @@ def test_a_position_controller_sags_less_by_a_ratio(model_file, coulomb, ratio):
     assert np.abs(bench.run(1.5) - START).max() < sag / ratio
 
 
-def test_a_position_controller_follows_a_motion_better_by_a_ratio(model_file):
-    errors = []
-    for enabled in (False, True):
-        bench = Bench(model_file, servo_model=False)
-        bench.run(1.0)
-        bench.take = bench.arm.add_effort
-        if enabled:
-            bench.enable().run(1.0)
-        goal = START + np.array([0.5, -0.4, 0.4, 0.5, -0.5, 0.5])
-        zero = np.zeros((1, 6))
-        bench.arm.follow(TrajectoryPoints(bench.arm.robot.joint_names, [4.0], goal[np.newaxis], zero, zero))
-        squares = []
-        for _ in range(40):
-            bench.run(0.1)
-            squares.append(bench.arm.position_error**2)
-        errors.append(np.sqrt(np.mean(squares)))
-    assert errors[0] > 3.0 * errors[1]
-
-
 def trajectory_route(model_file, **settings):
     """Route trajectory: a one-point trajectory with efforts at the desired pose for each joint state."""
     bench = Bench(model_file, servo_model=False)
@@ -168,15 +137,6 @@ def trajectory_route(model_file, **settings):
 
     bench.take, bench.before_step = send, lambda: controlled.update(PERIOD)
     return bench, controlled
-
-
-def test_efforts_of_trajectories_lift_the_arm(model_file):
-    bench, controlled = trajectory_route(model_file)
-    bench.run(1.5)
-    bench.enable()
-    held = np.array(bench.compensator.desired)
-    assert np.abs(bench.run(1.5) - held).max() < 1e-3
-    assert controlled.trajectory.aborts == 0
 
 
 @pytest.mark.parametrize("goal", [True, False])

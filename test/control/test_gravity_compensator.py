@@ -36,15 +36,6 @@ def test_ramp_out_follows_the_pose_ends_at_exactly_zero_and_is_silent_then():
     assert arm.commands[-1] is None
 
 
-def test_enable_while_ramping_out_turns_round_without_a_step():
-    arm = Arm().enabled()
-    arm.compensator.disable()
-    arm.run(0.4)
-    arm.compensator.enable(arm.time)
-    arm.run(0.1)
-    assert arm.commands[-1] == pytest.approx([0.7 * torque for torque in pendulum(arm.position)], abs=1e-9)
-
-
 def test_torque_is_clipped_at_its_limit_and_the_joint_named():
     arm = Arm(gravity=lambda q: [50.0, -3.0]).enabled()
     assert arm.commands[-1] == [20.0, -3.0]
@@ -166,17 +157,6 @@ def test_enable_during_a_fault_ramp_starts_from_the_torque_that_is_left():
     assert arm.commands[-1] == pytest.approx(from_left, rel=0.02)
     arm.run(1.5)
     assert arm.commands[-1] == pytest.approx(pendulum(arm.position))
-
-
-def test_stop_fades_within_the_fault_ramp_without_joint_states():
-    arm = Arm().enabled()
-    arm.compensator.stop(arm.time)
-    arm.commands.clear()
-    arm.watch(0.52)
-    published = [command for command in arm.commands if command is not None]
-    assert published[-1] == [0.0, 0.0]
-    assert len(published) <= 51
-    assert arm.compensator.state is State.DISABLED
 
 
 def test_stop_at_rest_commands_nothing_and_forgets_a_fault():
@@ -394,13 +374,6 @@ def test_feedback_is_about_the_pose_at_which_the_arm_is_enabled():
     assert arm.compensator.state is State.DISABLED
     arm.compensator.enable(arm.time)
     assert arm.compensator.desired == tuple(arm.position)
-
-
-def test_the_pose_to_hold_may_be_given():
-    arm = MovingArm(joints=pd_settings())
-    arm.run(0.02)
-    arm.compensator.enable(arm.time, desired=[1.05, 0.3])
-    assert arm.compensator.desired == (1.05, 0.3)
 
 
 def test_feedback_stays_within_the_torque_limit_and_the_rate():

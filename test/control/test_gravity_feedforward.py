@@ -98,10 +98,6 @@ def test_a_section_that_is_no_mapping_is_refused():
         CarriedLoad.from_section([1.0])
 
 
-def test_in_words():
-    assert str(CarriedLoad(1.23456, (0.1, -0.02, 0.0), "tool")) == "1.235 kg at (100, -20, 0) mm from tool"
-
-
 # The torque of arm and load against Pinocchio, and against MuJoCo, which lets fall what is not held.
 
 
@@ -277,22 +273,6 @@ def test_a_bad_file_is_refused_with_its_name(tmp_path, changes, message):
     with pytest.raises(IdentifiedFileError, match=message) as refusal:
         load_gravity_torque(path, planar_arm.urdf())
     assert "bad.yaml" in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["format: [unclosed", "!!python/object/apply:os.system ['true']", "a: !secret 1", "\x00\x01", "just words", ""],
-)
-def test_text_that_is_not_plain_yaml_is_refused(tmp_path, text):
-    path = tmp_path / "bad.yaml"
-    path.write_text(text)
-    with pytest.raises(IdentifiedFileError, match=r"bad\.yaml"):
-        load_gravity_torque(path, planar_arm.urdf())
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(IdentifiedFileError, match=r"none\.yaml"):
-        load_gravity_torque(tmp_path / "none.yaml", planar_arm.urdf())
 
 
 def test_another_arm_is_refused(model_file):

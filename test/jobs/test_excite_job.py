@@ -8,18 +8,16 @@ import link_experiment as known
 import numpy as np
 import planar_arm
 import pytest
-import yaml
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.collision import Obstacle
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.excitation import FourierExcitation
-from dynid_ros.excitation.fourier_search import Candidate
 from dynid_ros.jobs.excitation import excite
 from dynid_ros.jobs.screen import search_progress
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
-from dynid_ros.trajectories import FourierSeries, MotionLimits, Trajectory, Workspace
+from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 
 ROBOT, TRUTH = known.planar()
 LIMITS = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 45, 30], jerk_limits=60)
@@ -56,28 +54,6 @@ def test_the_motion_keeps_clear_of_the_table(job):
     assert outside.min() >= 0.05
     nearest = min(a.margin for a in job.design.use.approaches if a.names == "'link_2' and obstacle 'table'")
     assert outside.min() == pytest.approx(0.05 + nearest, abs=2e-3)
-
-
-def test_files_and_summary(job):
-    plan = yaml.safe_load(job.files[2].read_text())
-    series = FourierSeries.read(job.files[2])
-    np.testing.assert_allclose(series.at([1.3])[0], Trajectory.read(job.files[0]).at([1.3])[0], atol=1e-6)
-    assert plan["not_checked"] == job.design.not_checked
-    header = job.files[1].read_text().splitlines()[0]
-    assert header.startswith("t,joint_1_position,joint_2_position,joint_3_position,joint_1_velocity")
-    summary = job.screen().full()
-    for words in (
-        "2 periods of frequencies from 0.2 to 0.4 Hz",
-        "limits: position from the URDF; velocity from the URDF; acceleration given; jerk given; torque given",
-        "used of the limits: position",
-        "not checked: Cables",
-        "not checked: The shapes of base_link",
-        "not checked: Torques are predicted from the masses of the URDF, without friction",
-        f"wrote {', '.join(map(str, job.files))}",
-    ):
-        assert words in summary
-    assert "No obstacles" not in summary
-    assert [path.name for path in job.files] == ["trajectory.yaml", "trajectory.csv", "plan.yaml", "report.html"]
 
 
 def rows(q, qd, qdd):
@@ -136,18 +112,6 @@ def test_an_interrupt_takes_the_best_motion_so_far():
     assert time.monotonic() - begun < 30
     assert plan.value <= told[0]
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_progress_is_shown_on_a_terminal_only(monkeypatch, capsys):
-    series = FourierSeries.at_rest(("a",), 0.1, np.ones((1, 2)), np.ones((1, 2)))
-    for terminal in (True, False):
-        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal, raising=False)
-        with search_progress() as tell:
-            tell(0.1, Candidate(series, 9.0, 0.4, "velocity of joint 'a' at 0.10 s"))
-            tell(0.5, Candidate(series, 12.34, -0.1, ""))
-        told = capsys.readouterr().err
-        assert ("the nearest exceeds velocity of joint 'a'" in told) is terminal
-        assert ("best so far: 12.34 (Ctrl-C takes it)  50 %" in told) is terminal
 
 
 def test_a_second_interrupt_ends_the_program():

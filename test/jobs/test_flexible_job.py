@@ -73,14 +73,6 @@ def test_repeats_are_of_each_recording_alone(job):
     assert [name for name, _, _ in repeated(repeats)] == list(job.result.names)
 
 
-def test_the_summary_says_it(job):
-    text = job.summary()
-    for words in ("Validation on run_2", "2 recordings, each alone", f"wrote {job.identified}, {job.report}"):
-        assert words in text
-    assert job.document()["flexible_joints"] == load_identified(job.identified)["flexible_joints"]
-    assert "Repetitions" in Page(job.report.read_text()).text
-
-
 def test_links_that_a_camera_saw(tmp_path):
     job = identify([files.filmed()], tmp_path, mocap=True, markers={"/markers": ROBOT.link_names[0]})
     found = load_identified(job.identified)

@@ -187,13 +187,6 @@ def test_a_robot_that_the_recording_is_not_of():
     assert judge(other, recording).full_rank  # two of three joints are there
 
 
-def test_a_trajectory_of_another_format(tmp_path):
-    path = tmp_path / "plan.yaml"
-    path.write_text("format: dynid/1\n")
-    with pytest.raises(TrajectoryError, match=r"plan\.yaml"):
-        judge(ROBOT, path)
-
-
 @real
 def test_ur10e_excitation_is_enough_for_links():
     robot, recording = real_robot("ur10e"), real_recording("ur10e", "20_02_10-30sec_12harm")

@@ -9,9 +9,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from helpers.excitation_bench import (
     PARAMETERS,
-    START,
     TOPIC,
-    VELOCITY,
     Bench,
     Robot,
     ask,
@@ -238,26 +236,6 @@ def test_a_node_that_ends_while_it_designs_ends_soon(bench):
     assert not bench.node._work._background._thread.is_alive()
 
 
-def test_message_is_for_the_controller(bench):
-    bench = bench(controller_joints=["joint_3", "joint_1", "joint_2"], point_rate=100.0)
-    bench.start()
-    message = bench.robot.commands[0]
-    assert message.joint_names == ["joint_3", "joint_1", "joint_2"]
-    assert message.header.stamp.sec == message.header.stamp.nanosec == 0
-    assert list(message.points[0].positions) == pytest.approx([START[2], START[0], START[1]])
-    times = np.array([point.time_from_start.sec + 1e-9 * point.time_from_start.nanosec for point in message.points])
-    assert times[0] == pytest.approx(1.0)
-    steps = np.diff(times)  # uneven where a move starts or ends, which is a point too
-    assert np.median(steps) == pytest.approx(0.01)
-    assert steps[:-1].min() >= 0.005 - 1e-8
-    assert steps[:-1].max() <= 0.015 + 1e-8
-    for field in ("velocities", "accelerations"):
-        assert not np.any(getattr(message.points[0], field))
-        assert not np.any(np.round(getattr(message.points[-1], field), 6))
-    speeds = np.array([point.velocities for point in message.points])
-    assert 0.5 * VELOCITY < np.abs(speeds).max() <= 0.8 * VELOCITY + 1e-6
-
-
 def test_stop_brings_the_arm_to_rest_and_start_works_again(bench):
     bench = bench()
     clients = [bench.client(name) for name in ("stop", "stop", "start")]
@@ -427,18 +405,6 @@ def test_interrupt_stops_the_arm_before_the_process_ends(tmp_path):
         assert "Traceback" not in process.output
     threads.close()
     robot.destroy_node()
-
-
-@pytest.mark.parametrize(("clearance", "is_allowed"), [(0.15, True), (0.35, False)])
-def test_the_clearance_that_is_set_on_the_node_is_kept(bench, tmp_path, clearance, is_allowed):
-    boxes = tmp_path / "boxes.yaml"
-    boxes.write_text("[{name: crate, size: [0.2, 0.2, 0.2], position: [0.35, -0.4, 0.5]}]")
-    pose, away = [0.0, 0.0, 0.0], [0.1, 0.1, 0.1]
-    path = Trajectory.join([move(planar_arm.JOINTS, *ends, 1.0) for ends in ((pose, away), (away, pose))])
-    given = {"motion": "file", "motion_file": str(path.save(tmp_path / "near.yaml")), "obstacles_file": str(boxes)}
-    answer = bench(clearance=clearance, **given).call("design")
-    assert answer.success == is_allowed, answer.message
-    assert is_allowed or f"of obstacle 'crate' at 0.000 s; clearance is {clearance} m" in answer.message
 
 
 @pytest.mark.parametrize("end", ["starts", "ends"])

@@ -74,24 +74,6 @@ def test_every_joint_state_makes_one_command(bench):
     assert len(bench.robot.commands) == before + 10
 
 
-def test_messages_of_other_joints_alone_do_no_harm(bench):
-    bench = bench().run()
-    gripper = bench.robot.create_publisher(JointState, "joint_states", 10)
-    wait(gripper.get_subscription_count)
-    for _ in range(50):
-        gripper.publish(JointState(name=["finger"], position=[math.nan]))
-        time.sleep(0.005)
-    assert bench.state == "active"
-
-
-def test_scale_and_limits(bench):
-    bench = bench(scale=[1.0, 0.5, 1.0], torque_limits=[50.0, 50.0, 1.0]).run()
-    torque = planar_arm.gravity_torque(POSE)
-    assert abs(torque[2]) > 1.0
-    wait(lambda: bench.torque == pytest.approx([0.0, 0.5 * torque[1], math.copysign(1.0, torque[2])], abs=1e-9))
-    wait(lambda: any("torque limit of joint_3" in status.message for status in bench.robot.diagnostics))
-
-
 def test_trajectory_output_holds_the_pose_of_enable(bench):
     bench = bench(
         message=JointTrajectory,
@@ -127,12 +109,6 @@ def test_services_in_the_wrong_state_say_what_to_do(bench):
     assert not answer.success
     assert "activate" in answer.message
     assert bench.call(GetState, "get_state", GetState.Request()).current_state.label == "inactive"
-
-
-@pytest.mark.parametrize("end", ["base_link", "tip_link"])
-def test_the_ends_of_the_chain_are_the_parameters(bench, capfd, end):
-    assert not bench(**{end: "nowhere"}).configure()
-    assert "'nowhere'" in capfd.readouterr().err
 
 
 def test_after_a_failed_configuration_enable_repeats_the_reason(bench, model_file, monkeypatch):
@@ -307,16 +283,6 @@ def test_the_load_of_the_file_is_carried_until_another_is_told(bench, model_file
     assert bench.torque == pytest.approx(loaded_torque(POSE, mass=3.0), abs=1e-9)
 
 
-def test_without_use_load_nothing_is_carried(bench, model_file):
-    planar_arm.write(model_file, planar_arm.document() | {"load": LOAD | {"center": [0.1, 0.0, 0.0]}})
-    bench = bench(use_load=False).run()
-    publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
-    publisher.publish(load_message())
-    time.sleep(0.3)
-    assert publisher.get_subscription_count() == 0
-    follows(bench, planar_arm.gravity_torque(POSE))
-
-
 STIFFNESS = 200.0
 
 
@@ -331,17 +297,6 @@ def sagging_torque(motors):
     for _ in range(200):
         torque = planar_arm.gravity_torque([q - t / STIFFNESS for q, t in zip(motors, torque, strict=True)])
     return torque
-
-
-def test_gravity_is_that_of_the_links_on_their_springs(bench, model_file):
-    planar_arm.write(model_file, soft_document())
-    bench = bench().run()
-    soft, rigid = sagging_torque(POSE), planar_arm.gravity_torque(POSE)
-    assert abs(soft[1] - rigid[1]) > 0.2
-    wait(lambda: bench.torque == pytest.approx(soft, abs=1e-4))
-    planar_arm.write(model_file, planar_arm.document())
-    assert bench.reload().success
-    follows(bench, rigid)
 
 
 class LinkEncoders:

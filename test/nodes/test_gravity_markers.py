@@ -6,7 +6,6 @@ from std_msgs.msg import Header
 from visualization_msgs.msg import Marker
 
 from dynid_ros.nodes.gravity_markers import Shapes
-from dynid_ros.report.drawing import DARK
 
 RADIUS = 0.2
 
@@ -46,29 +45,8 @@ def test_the_tip_of_a_short_arc_is_no_larger_than_the_arc(shapes):
     assert max(tip.scale.x, tip.scale.y, tip.scale.z) <= 0.06 * RADIUS
 
 
-def test_spaces_of_a_text_are_as_wide_as_its_letters_want(shapes):
-    """RViz takes the space of letters 1 m high where scale.x is 0 (`TextViewFacingMarker`, `MovableText`)."""
-    shapes.text("words", np.zeros(3), 0.04, "1.2 N m")
-    (marker,) = shapes.markers
-    assert marker.scale.z == pytest.approx(0.04)
-    assert 0.01 < marker.scale.x < 0.04
-
-
 def test_markers_keep_their_numbers_when_others_are_left_out(shapes):
     shapes.skip_ids("torque", 3)
     shapes.sphere("torque", np.zeros(3), 0.1, "ink")
     shapes.sphere("load", np.zeros(3), 0.1, "ink")
     assert [(marker.ns, marker.id) for marker in shapes.markers] == [("torque", 3), ("load", 0)]
-
-
-def test_colours_are_those_of_the_palette(shapes):
-    shapes.sphere("mass", np.zeros(3), 0.1, "ink")
-    color = shapes.markers[0].color
-    written = "#" + "".join(f"{round(255 * part):02x}" for part in (color.r, color.g, color.b))
-    assert written == DARK["ink"].lower()
-    assert color.a == pytest.approx(0.85)
-
-
-def test_an_arrow_to_where_it_starts_is_none(shapes):
-    shapes.arrow("force", np.ones(3), np.ones(3), 0.01, "ink")
-    assert not shapes.markers

@@ -104,12 +104,6 @@ def test_recordings_are_chosen_while_the_node_runs(start, bags):
         bench.set_parameters(estimator="ordinary")
 
 
-def test_a_recording_is_not_both_fitted_and_validated_on(start, bags):
-    response = start(recording=bags[0], validation_recording=bags[0]).identify()
-    assert not response.success
-    assert "it is to be fitted and to be validated on" in response.message
-
-
 def test_settings_reach_the_identification(start):
     bench = start(
         estimator="weighted", torque_gain_error=0.02, cutoff=6.0, motion_cutoff=20.0, friction="none", coupled="['a,b']"
@@ -120,9 +114,3 @@ def test_settings_reach_the_identification(start):
     assert (identification.cutoff, identification.motion_cutoff) == (6.0, 20.0)
     assert identification.friction.terms == ()
     assert identification.coupled == (("a", "b"),)
-
-
-def test_what_is_not_given_is_chosen_from_the_data(start):
-    identification = start(prior_weight=".nan", friction="auto").node.estimator
-    assert (identification.prior_weight, identification.cutoff, identification.motion_cutoff) == (None, None, None)
-    assert identification.friction == "auto"

@@ -107,14 +107,6 @@ def test_a_recording_is_weighed_and_told(start, files, tmp_path, capsys):
     assert "files are the same" in run(capsys, "run", tmp_path / "out/experiment.yaml", "--check")[1]
 
 
-def test_rests_tell_no_inertia(start, files):
-    bench = start(recording=files.resting, static=True)
-    assert bench.identify().success
-    bench.wait(lambda: bench.loads)
-    assert bench.loads[-1].inertia.m == pytest.approx(MASS, rel=0.03)
-    assert np.isnan(bench.loads[-1].inertia.ixx)
-
-
 def test_the_arm_alone_is_none(start, files, tmp_path):
     path = tmp_path / "empty.npz"
     known.experiment(1).unloaded.write_npz(path)
@@ -209,18 +201,6 @@ def test_live_gaps_are_counted_and_faults_named(start):
     bench.publish(replace(recording, torque=torque, time=recording.time + 3.0).slice(slice(0, 1)))
     bench.wait(lambda: bench.node.live.status()[2]["refused"] == 1)
     assert "effort of joint 'joint_3' is nan" in bench.live()[1].message
-
-
-def test_live_estimates_come_as_often_as_asked(start):
-    bench = start(live=True, publish_rate=20.0)
-    estimates = []
-    bench.client.create_subscription(String, "load_identification/estimate", estimates.append, 10)
-    recording = known.at_work(3.0)
-    bench.publish(recording)
-    bench.wait(lambda: estimates)
-    began, count = time.monotonic(), len(estimates)
-    bench.wait(lambda: len(estimates) >= count + 20)
-    assert 0.5 < time.monotonic() - began < 10.0, "a second, on a machine that is not busy"
 
 
 def test_live_an_estimate_that_fails_is_refused_and_the_next_one_comes(start, monkeypatch, capfd):

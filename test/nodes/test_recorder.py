@@ -109,16 +109,6 @@ def test_topic_that_two_parameters_name_is_recorded_once(tmp_path):
     assert "/robot_description 1" in message
 
 
-def test_wrong_state(tmp_path):
-    with Bench(tmp_path) as bench:
-        answer = bench.call("stop")
-        assert (answer.success, answer.message) == (False, "nothing is being recorded; call ~/start first")
-        assert bench.call("start").success
-        answer = bench.call("start")
-        assert not answer.success
-        assert f"already recording to {bench.bags[0]}; call ~/stop first" in answer.message
-
-
 def test_recording_without_joint_states_says_so(tmp_path):
     with Bench(tmp_path, {"extra_topics": ["note"]}) as bench:
         assert "not published yet: /joint_states, /robot_description, /note" in bench.call("start").message

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.report.comparison import Check, Comparison, comparison_table, coverage_check
+from dynid_ros.report.comparison import Check, Comparison, coverage_check
 
 
 @pytest.mark.parametrize(
@@ -41,10 +41,3 @@ def test_coverage_counts_determined_estimates_only():
     rows = [Comparison("m", "kg", 2.0, value, 0.02) for value in (2.01, 1.95, np.nan)]
     assert coverage_check(rows, 40.0).value == 50.0
     assert not coverage_check(rows[2:], 40.0).passed
-
-
-def test_long_tables_of_comparisons_start_folded():
-    rows = [Comparison("m", "kg", 2.0, value, 0.02) for value in (2.01, 1.95, np.nan)]
-    assert comparison_table(rows).unfolded
-    assert "1 of 2 intervals" in comparison_table(rows).folded
-    assert not comparison_table(rows * 5).unfolded

@@ -15,7 +15,6 @@ from dynid_ros.identification.flexible import FlexibleJointIdentification, Torsi
 from dynid_ros.identification.flexible.flexible_result import link_noise, measured_springs
 from dynid_ros.model import RobotModel
 from dynid_ros.report.flexible_joints import spring_agreement, write_result_report
-from dynid_ros.report.plots import rows_to_plot
 from dynid_ros.report.torsion import write_result_report as write_torsion_report
 
 ROBOT, TRUTH = pa10.single_joint_robot(2), pa10.table_one(2)
@@ -87,23 +86,6 @@ def test_what_is_not_decided_is_not_shown(found, tmp_path):
     assert page.text.count("not determined") >= 3
     split = written(tmp_path, undecided(found, "motor_viscous"))
     assert "does not separate inertia and friction of motor and link for joint_2" in split.text
-
-
-def test_repeats_and_sums(page):
-    assert "Repetitions" in page.text
-    assert "1.2 %" in page.text
-    assert "motor_inertia joint_2" in page.text
-    assert "Motion capture" not in page.text
-
-
-def test_the_longest_stretch_is_shown(found):
-    prediction = found.runs[0].prediction
-    time = prediction.time.copy()
-    time[:300] -= 5.0
-    rows = rows_to_plot(time)
-    assert rows.start >= 300
-    assert rows.stop <= len(time)
-    assert rows.stop - rows.start <= 360
 
 
 def test_torsion(tmp_path):

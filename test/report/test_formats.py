@@ -59,16 +59,6 @@ def test_distance(value, unit, text):
     assert formats.distance(value, unit) == text
 
 
-def test_brief():
-    assert [formats.brief(value) for value in (5.0, 4.996, 12.345, -2.5)] == ["5", "5", "12.3", "−2.5"]
-
-
-def test_words():
-    assert [formats.counted(number, "stretch") for number in (1, 3)] == ["1 stretch", "3 stretches"]
-    assert formats.counted(2, "pose") == "2 poses"
-    assert [formats.listed(list(words)) for words in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
-
-
 @pytest.mark.parametrize(
     ("fraction", "text"),
     [

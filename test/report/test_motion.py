@@ -16,7 +16,6 @@ from dynid_ros.excitation import FourierExcitation
 from dynid_ros.excitation.pose_set import PoseSet
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
-from dynid_ros.report.formats import brief, significant
 from dynid_ros.report.motion import DesignedMotion, limit_sources, unchecked, write_design_report
 from dynid_ros.report.motion_use import MotionUse, PathViews
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
@@ -56,29 +55,6 @@ def fixture_problem(tmp_path_factory):
     quality = MotionQuality.of(ROBOT, motion.position, motion.velocity, motion.acceleration, limits=LIMITS)
     design = DesignedMotion(ROBOT, LIMITS, room, plan, "fourier", "links", {"harmonics": "3"}, quality)
     return SimpleNamespace(plan=plan, design=design, page=written(tmp_path_factory.mktemp("problem"), design))
-
-
-def test_verdict_and_plan(problem):
-    plan, text = problem.plan, problem.page.text
-    assert "A periodic motion of all joints, 5.0 s long, to determine base parameters of links and joints." in text
-    assert f"Condition number {significant(problem.design.quality.condition_number)}" in text
-    assert plan.summary().splitlines()[1] in text
-    assert "harmonics: 3" in text
-    assert "Assessment" in text
-    assert "by its condition number" in text
-    assert f"Search, {plan.starts} start" in text
-    assert "Designed with dynid_ros" in text
-    assert "Recorded before" not in text
-
-
-def test_what_was_recorded_before(problem, tmp_path):
-    number = brief(problem.plan.condition_number)
-    for known, words in ((50.0, "condition number 50 alone"), (np.inf, "parameters undetermined alone")):
-        page = written(tmp_path, replace(problem.design, recorded=("run 1", "run 2"), known_condition=known))
-        assert f"Recorded before: {words}, " in page.text
-        assert f"{number} with this motion" in page.text
-        assert "It adds to 2 recordings, and is judged by itself here." in page.text
-        assert "Recorded before run 1, run 2" in page.text
 
 
 def test_largest_values_are_those_of_pinocchio(problem):

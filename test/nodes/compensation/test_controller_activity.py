@@ -1,6 +1,5 @@
 """What a controller is found to do: here the robot publishes what its manager, its action and itself would."""
 
-import time
 from types import SimpleNamespace
 
 import planar_arm
@@ -284,13 +283,6 @@ def test_an_active_controller_of_unknown_torque_is_refused(forward):
     assert controller.bench.enable().success
 
 
-def test_zero_may_be_assumed(forward):
-    controller = forward(assume_no_effort=True, effort_convention="torque")
-    efforts(controller, ACTING)
-    controller.be("active")
-    assert first_commands(controller.bench) == [0.0] * 3
-
-
 def test_after_its_own_zero_it_may_be_enabled_again(forward):
     controller = forward()
     bench = controller.bench
@@ -301,13 +293,6 @@ def test_after_its_own_zero_it_may_be_enabled_again(forward):
     assert bench.enable(False).success
     wait(lambda: bench.state == "disabled")
     assert first_commands(bench) == [0.0] * 3
-
-
-def test_a_forwarding_controller_keeps_its_torque_over_an_activation(forward):
-    controller = forward()
-    controller.become("inactive")
-    controller.become("active")
-    assert "it is not known which torque it holds" in controller.bench.enable().message
 
 
 def test_a_follower_of_trajectories_begins_at_zero_after_an_activation(follower):
@@ -402,14 +387,6 @@ def test_a_torque_that_acts_although_disabled_is_told_of(forward):
 def value(bench, key):
     found = [pair.value for pair in bench.robot.diagnostics[-1].values if pair.key == key]
     return float(found[0]) if found else 0.0
-
-
-def test_the_longest_gap_of_joint_states_is_told(forward):
-    bench = forward().bench
-    bench.robot.silent = True
-    wait(lambda: bench.node._loop.states.heard < time.monotonic() - 0.3)
-    bench.robot.silent = False
-    wait(lambda: bench.robot.diagnostics and value(bench, "longest_gap_of_joint_states") >= 0.3)
 
 
 def test_silence_alone_may_hold_the_torque_for_a_while(forward):

@@ -4,11 +4,10 @@ import time
 
 import planar_arm
 import pytest
-from helpers.compensation_bench import EFFORT_TOPIC, FAULT_RAMP, POSE, Bench
+from helpers.compensation_bench import FAULT_RAMP, POSE, Bench
 from helpers.waiting import wait
 from rcl_interfaces.srv import GetParameters
 from rclpy.parameter import Parameter
-from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.gravity_compensation import GravityCompensation
@@ -17,7 +16,6 @@ FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
 ORDER = ["joint_3", "joint_1", "joint_2"]
 FORWARDED = {"joints": ORDER, "interface_name": "effort"}
 FOLLOWED = {"joints": ORDER, "command_interfaces": ["position", "effort"], "cmd_timeout": 0.5}
-TRAJECTORY_TOPIC = "/joint_trajectory_controller/joint_trajectory"
 
 
 pytestmark = pytest.mark.usefixtures("ros")
@@ -56,11 +54,6 @@ def test_commands_have_the_order_that_the_controller_tells(bench):
     first, second, third = planar_arm.gravity_torque(POSE)
     wait(lambda: bench.torque == pytest.approx([third, first, second], abs=1e-9))
     wait(lambda: any(s.key == "controller" and s.value == FORWARD for d in bench.robot.diagnostics for s in d.values))
-
-
-def test_trajectories_go_to_a_controller_of_trajectories(bench):
-    bench = bench(FOLLOWED, TRAJECTORY, message=JointTrajectory, topic=TRAJECTORY_TOPIC, output="trajectory").run()
-    assert bench.robot.commands[-1][1].joint_names == ORDER
 
 
 def test_autostart_waits_for_the_controller(bench):
@@ -114,12 +107,6 @@ def test_gains_beside_a_position_controller_are_refused(bench, capfd, gains):
     bench = bench(FOLLOWED, TRAJECTORY, output="trajectory", **gains)
     assert not bench.configure()
     assert "are for output effort" in capfd.readouterr().err
-
-
-def test_unchecked_no_controller_need_answer(bench):
-    bench = bench(controller_joints=["joint_2", "joint_3"], unchecked_controller=True, topic=EFFORT_TOPIC).run()
-    _, second, third = planar_arm.gravity_torque(POSE)
-    wait(lambda: bench.torque == pytest.approx([second, third], abs=1e-9))
 
 
 def test_of_an_answering_controller_the_joints_win_and_others_are_refused(bench, capfd):
@@ -178,12 +165,6 @@ def test_a_name_that_no_controller_can_have_is_refused(model_file, parameter):
     values = {"model_file": str(model_file), parameter: "no name"}
     with pytest.raises(DynidError, match=f"Parameter '{parameter}' of node 'gravity_compensation' is 'no name/"):
         GravityCompensation(parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
-
-
-def test_a_topic_of_no_controller_needs_it_unchecked(bench, capfd):
-    bench = bench(controller="", command_topic="commands")
-    assert not bench.configure()
-    assert "no controller can be asked: set controller to its name, or unchecked" in capfd.readouterr().err
 
 
 def test_a_controller_that_comes_back_with_other_joints_is_a_fault(bench):

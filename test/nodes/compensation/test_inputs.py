@@ -88,11 +88,6 @@ def test_damping_without_velocities_is_a_fault(bench, velocity, message):
     assert message in bench.state
 
 
-def test_velocities_do_not_matter_without_gains(bench):
-    bench = bench(velocity=[]).run()
-    assert bench.torque == pytest.approx(gravity(POSE), abs=1e-9)
-
-
 @pytest.fixture
 def node(ros):
     node = rclpy.create_node("prompt")

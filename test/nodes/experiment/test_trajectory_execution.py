@@ -7,11 +7,9 @@ import numpy as np
 import planar_arm
 import pytest
 import rclpy
-from helpers.excitation_bench import START, TOPIC, VELOCITY, Bench, check_smooth, moving
-from helpers.node_threads import call
+from helpers.excitation_bench import START, VELOCITY, Bench, check_smooth, moving
 from helpers.waiting import START_TIME, wait
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
 
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion
@@ -88,12 +86,6 @@ def test_one_that_interpolates_is_led_to_the_stop_smoothly(bench):
     assert first_time(stopped(bench({INTERPOLATES: True}))) == pytest.approx(LEAD_S, abs=0.01)
 
 
-def test_the_parameter_of_older_controllers_counts_too(bench):
-    bench = bench({"open_loop_control": True})
-    bench.start()
-    wait(lambda: moving(bench.robot))
-
-
 def test_an_inactive_controller_is_refused(bench):
     bench = bench({INTERPOLATES: True})
     bench.served.publish_active(False)
@@ -113,13 +105,6 @@ def test_deactivated_under_way_it_is_told_and_the_motion_is_stopped(bench):
     wait(lambda: bench.state == f"stopped: controller '{CONTROLLER}' was deactivated")
     wait(lambda: not bench.node.arm.moving)
     check_smooth(bench.robot)
-
-
-def test_a_controller_that_cannot_be_asked_is_taken(keep):
-    bench = keep(Bench())
-    wait(lambda: bench.node.arm._has_controller() and bench.robot.publisher.get_subscription_count())
-    assert call(bench.robot, Trigger, "/excitation/start").success
-    assert TOPIC.startswith(f"/{CONTROLLER}")
 
 
 # Motions in pieces.
