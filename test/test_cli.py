@@ -149,14 +149,6 @@ def test_what_runs_no_command_imports_no_numerics(words, code):
     assert (code, False) == loaded("numpy", words)[::2]
 
 
-@pytest.mark.slow
-def test_a_command_is_imported_when_it_is_chosen():
-    code, output, imported = loaded("dynid_ros.commands.validate", "validate", "--help")
-    assert (code, imported) == (0, True)
-    assert any("--recording R" in line for line in output)
-    assert loaded("dynid_ros.commands.excite", "validate", "--help")[::2] == (0, False)
-
-
 @pytest.mark.parametrize(
     ("line", "word"),
     [

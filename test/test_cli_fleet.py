@@ -182,13 +182,6 @@ def test_a_job_whose_files_were_changed_is_done_again(folder, quick, capsys, dam
     assert (code, out.splitlines()[0]) == (0, "1 jobs of 1 arms: 1 done now, 0 done before, 0 not done")
 
 
-def test_a_recording_that_cannot_be_does_not_hinder_the_others(folder, quick, capsys):
-    write(folder, {"one": {"recordings": ["run_1.npz"]}, "two": {"recordings": ["zero\0.npz"]}})
-    code, out, _ = run(capsys, *FLEET)
-    assert code == 2
-    assert out.startswith("2 jobs of 2 arms: 1 done now, 0 done before, 1 not done")
-
-
 def test_unknown_sections_and_what_is_no_file_are_one_line(folder, capsys):
     write(folder, {"one": {"recordings": ["a.npz"]}}, robots={})
     assert "fleet.yaml: unknown key 'robots'; expected defaults and arms" in refused(capsys, *FLEET)
@@ -248,11 +241,3 @@ def test_a_cluster_does_the_same_jobs_and_a_killed_worker_costs_one(folder, caps
         here, there = (yaml.safe_load((Path(where) / name).read_text()) for where in ("here", "out"))
         values = [[each["value"] for each in of["base_parameters"]] for of in (here, there)]
         np.testing.assert_array_equal(*values)
-
-
-def test_a_scheduler_that_is_not_there_is_one_line(folder, capsys, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("dynid_ros.executors.CONNECT_TIMEOUT_S", 0.5)
-    assert "no scheduler of dask answers at tcp://127.0.0.1:9" in refused(
-        capsys, *FLEET[:-2], "--scheduler", "tcp://127.0.0.1:9"
-    )

@@ -7,9 +7,7 @@ import flexible_joint_files as files
 import numpy as np
 import pa10
 import pytest
-from bag_files import joint_state, write_bag
 from command_line import run
-from torsion_recordings import flexible_joint
 
 from dynid_ros.identified.identified_file import load_identified
 
@@ -46,21 +44,6 @@ def test_a_cameras_file(folder, capsys):
     assert found["flexible_recordings"][0]["clock_offset"] == pytest.approx(fe.CLOCK_OFFSET - 0.2, abs=5e-4)
 
 
-def test_links_of_a_topic(folder, capsys):
-    recording = files.with_encoders()
-    nanoseconds = np.round(1e9 * recording.time).astype(int) + 1_000_000_000
-    messages = []
-    for i, at in enumerate(nanoseconds.tolist()):
-        motor = recording.position[i], (), recording.torque[i]
-        messages.append(("/joint_states", at, joint_state(at, recording.joint_names, *motor)))
-        messages.append(("/links", at, joint_state(at, recording.joint_names, recording.link_position[i])))
-    write_bag(folder / "bag", messages)
-    code, out, err = identify(capsys, folder, "--recording", folder / "bag", "--link-states-topic", "links", "--json")
-    assert code == 0, err
-    found = json.loads(out)["flexible_joints"]["joint_2"]
-    assert found["stiffness"] == pytest.approx(TRUTH.stiffness, rel=0.03)
-
-
 def test_one_joint_of_an_arm(folder, capsys):
     recording, truth = files.held_arm()
     recording.write_npz(folder / "held.npz")
@@ -74,21 +57,6 @@ def test_one_joint_of_an_arm(folder, capsys):
     assert found["motor_inertia"] == pytest.approx(truth.motor_inertia, rel=0.05)
     resonance = np.sqrt(truth.stiffness / truth.inertia) / (2 * np.pi)
     assert found["resonance"] == pytest.approx(resonance, rel=0.02)
-
-
-def test_torsion_alone(folder, capsys):
-    for seed in (0, 1):
-        flexible_joint(2e5, seed=seed).write_npz(folder / f"{seed}.npz")
-    joint = flexible_joint(2e5).joint_names[0]
-    (folder / "light.urdf").write_text(pa10.single_joint_urdf(1).replace("joint_1", joint))
-    options = ["--torsion", "--recording", folder / "0.npz", "--validate", folder / "1.npz"]
-    code, out, _ = identify(capsys, folder, *options, urdf="light.urdf")
-    assert code == 0
-    assert "unseen torsion is predicted" in out
-    found = load_identified(folder / "out" / "identified.yaml")["torsion"][joint]
-    low, high = found["stiffness_interval"]
-    assert low < 2e5 < (high or np.inf)
-    assert (folder / "out" / "report.html").exists()
 
 
 @pytest.mark.parametrize(

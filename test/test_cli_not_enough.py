@@ -91,14 +91,6 @@ def test_gravity_that_is_not_known_is_not_validated(tmp_path, capsys):
     assert "joint_2, joint_3, joint_4: not predicted, as gravity of joint_2 is not known" in line
 
 
-def test_gravity_that_is_known_whole(tmp_path, capsys):
-    planned_recording().write_npz(tmp_path / "run.npz")
-    given = ("--urdf", URDF, "--recording", tmp_path / "run.npz", "--output", tmp_path, "--json")
-    code, out, _ = run(capsys, "identify", "gravity", *given)
-    assert code == 0
-    assert json.loads(out)["missing"] == []
-
-
 def test_a_load_that_hardly_turned(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("dynid_ros.report.load.write_load_report", lambda path, *_: path)
     weighed_loads.arm().save(tmp_path / "arm.yaml")

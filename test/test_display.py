@@ -26,22 +26,6 @@ def fixture_result(path):
     return LinkIdentification(ur10(), friction=JointFriction(offset=True, smoothing=0.02)).fit(str(path))
 
 
-def test_a_line_and_html(path, result):
-    robot, recording = ur10(), record(ur10(), Fourier(6, 0, size=0.6), Drive(), seed=0)
-    for shown, words in (
-        (robot, ("<RobotModel: ", "6 joints, 6 links")),
-        (recording, ("<Recording: ", "6 joints", " Hz>")),
-        (result, ("<LinkResult: ", "base parameters, condition ", "R² of ")),
-    ):
-        assert all(word in repr(shown) for word in words)
-        assert len(repr(shown)) < 200
-        html = shown._repr_html_()
-        assert html.count("<tr>") <= 13
-        assert "&lt;" + repr(shown)[1:10] in html
-        assert "more rows" in html or shown is robot
-    assert "<td>mcx2</td><td>upper_arm_link</td><td>kg m</td>" in result._repr_html_()
-
-
 def test_frames(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(DynidError, match="pip install pandas"):

@@ -55,20 +55,3 @@ def test_six_joints_obey_pinocchios_inverse_dynamics():
     spring = springs.stiffness * (motor.at(time)[0] - q)
     expected = moving + springs.coulomb * np.sign(qd) + springs.viscous * qd
     np.testing.assert_allclose(spring[steady], expected[steady], atol=5e-3 * np.abs(expected).max(axis=0).max())
-
-
-def test_noise_and_clock():
-    _, links = experiments.single_joint_motion(5)
-    experiment, other = experiments.single_joint(5), experiments.single_joint(5, 1)
-    time = np.arange(5000) / 250
-    np.testing.assert_array_equal(experiment.time, time)
-    # robot_time = camera_time + offset
-    np.testing.assert_allclose(experiment.exact[3], links.at(experiment.link_time + 0.005, True), atol=1e-12)
-    rms = np.sqrt(np.mean(experiment.exact[1] ** 2))
-    measured = (experiment.motor, experiment.torque, experiment.link_encoder, experiment.link)
-    sizes = (np.deg2rad(0.011), 0.005 * rms, np.deg2rad(0.05), np.deg2rad(0.05))
-    for values, exact, size in zip(measured, experiment.exact, sizes, strict=True):
-        assert (values - exact).std() == pytest.approx(size, rel=0.05)
-    assert np.corrcoef((experiment.link - experiment.exact[3]).T, (other.link - other.exact[3]).T)[0, 1] < 0.05
-    assert experiment.recording.link_position is None
-    np.testing.assert_array_equal(experiment.recording_with_encoders.link_position, experiment.link_encoder)

@@ -110,14 +110,6 @@ def test_load_of_the_file_is_in_the_header(gravity, capsys, tmp_path):
     assert "its load is at link 'link_2', the arm ends at 'link_3'" in refused(capsys, *arguments(gravity, "c", "arm2"))
 
 
-def test_answer_for_programs(gravity, capsys):
-    code, out, _ = run(capsys, *arguments(gravity, "c", "arm"), "--json")
-    document = json.loads(out)
-    assert code == document["exit_code"] == 0
-    assert document["files"] == {"header": "arm.h", "source": "arm.c"}
-    assert document["target"] == "c"
-
-
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_hostile_names_stay_names(name, folder):
     urdf = re.sub(' name="([^"]*)"', lambda match: f" name={quoteattr(name + match[1])}", planar_arm.urdf())

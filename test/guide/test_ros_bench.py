@@ -14,7 +14,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.guide.ros_bench import RosBench
 
 
-@pytest.fixture(params=["", "/left"])
+@pytest.fixture(params=["/left"])
 def bench(tmp_path, request):
     bench = RosBench(request.param, ["a", "b"], tmp_path, [])
     yield bench

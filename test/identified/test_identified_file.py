@@ -9,7 +9,7 @@ from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import gravity_moments
-from dynid_ros.identified.identified_file import DOF, check_same_robot, dof_of, load_identified, save_identified
+from dynid_ros.identified.identified_file import DOF, check_same_robot, dof_of, load_identified
 from dynid_ros.model import GravityModel, RobotModel
 
 
@@ -67,11 +67,6 @@ def test_malformed_file_is_refused(text, words, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def test_missing_file_is_named(tmp_path):
-    with pytest.raises(IdentifiedFileError, match=r"nowhere\.yaml"):
-        load_identified(tmp_path / "nowhere.yaml")
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -109,11 +104,6 @@ def test_a_moment_that_is_no_number_is_refused(value, robot, result):
     document["gravity"]["joint_2"]["n_x"] = value
     with pytest.raises(IdentifiedFileError, match=r"joint 'joint_2'.*n_x"):
         gravity_moments(document, GravityModel(robot))
-
-
-def test_saving_is_atomic(tmp_path, result):
-    path = save_identified(tmp_path / "deep" / "identified.yaml", result.document())
-    assert [p.name for p in path.parent.iterdir()] == ["identified.yaml"]
 
 
 @pytest.mark.parametrize(

@@ -205,11 +205,6 @@ def test_arguments_of_an_including_file_are_its_own(tmp_path, monkeypatch):
     ]
 
 
-def test_argument_of_several_nodes_says_what_it_is_to_each():
-    text = arguments("identify")["model_file"].description
-    assert " | " in text
-
-
 @pytest.mark.parametrize("name", ["record", "gravity_compensation", "controller_stack"])
 def test_node_starts_to_work_without_a_service_call(name):
     assert default(arguments(name)["autostart"]) == "true"
@@ -226,10 +221,6 @@ def test_the_simulated_arm_may_be_hardware_of_real_controllers():
         assert words(node)[words(node).index("--log-level") + 1] == "debug"
     for node in (simulator, manager):
         assert values(prepared(node))["use_sim_time"] is True
-
-
-def test_demo_has_its_output_folder_to_choose():
-    assert list(arguments("demo")) == ["output", "acts", "domain"]
 
 
 def test_demo_is_played_by_the_command_which_chooses_its_domain(tmp_path):
