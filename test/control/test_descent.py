@@ -83,15 +83,6 @@ def test_disabled_on_that_way_both_go_to_zero():
     assert arm.compensator.torque == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("torque", [[-25.0, 0.0], [0.0, math.nan], [math.inf, 0.0]])
-def test_a_start_that_may_not_be_commanded_is_refused(torque):
-    arm = Arm().ready()
-    with pytest.raises(ControlError, match=r"act already, and its limit is"):
-        arm.compensator.enable(arm.time, torque)
-    assert arm.compensator.state is State.DISABLED
-    assert arm.compensator.torque == (0.0, 0.0)
-
-
 def test_dropped_it_is_at_zero_and_silent_at_once():
     arm = Arm().enabled()
     arm.compensator.drop(arm.time, "what is commanded does not act")

@@ -390,30 +390,6 @@ def test_feedback_stays_within_the_torque_limit_and_the_rate():
             )
 
 
-def test_a_set_point_moves_the_desired_pose_slowly():
-    arm = MovingArm(joints=pd_settings()).enabled()
-    arm.compensator.aim([math.nan, 1.3])
-    arm.run(0.5)
-    assert arm.compensator.desired == pytest.approx((1.0, 0.8))
-    arm.run(2.0)
-    assert arm.compensator.desired == pytest.approx((1.0, 1.3))
-
-
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ([2.95, 0.0], "to go to 2.9500; its limits are -2.9000 to 2.9000"),
-        ([-2.95, 0.0], "to go to -2.9500; its limits are -2.9000 to 2.9000"),
-    ],
-)
-def test_a_set_point_beyond_the_limits_is_refused(target, message):
-    arm = MovingArm(joints=pd_settings()).enabled()
-    with pytest.raises(ControlError) as error:
-        arm.compensator.aim(target)
-    assert message in str(error.value)
-    assert arm.run(1.0).compensator.desired == (1.0, 0.3)
-
-
 def test_there_is_no_set_point_before_the_arm_is_enabled():
     arm = MovingArm(joints=pd_settings()).run(0.1)
     with pytest.raises(ControlError, match="the compensation is disabled; enable it first"):
@@ -430,14 +406,6 @@ def test_a_fault_fades_feedback_too_and_forgets_the_set_point():
     arm.compensator.enable(arm.time)
     arm.run(1.5)
     assert arm.compensator.desired == (1.0, 0.3)
-
-
-def test_velocities_that_are_missing_are_a_fault_where_they_are_needed():
-    arm = Arm(joints=pd_settings())
-    arm.run(0.02)
-    arm.compensator.enable(arm.time)
-    arm.run(0.1)
-    assert "need velocities" in arm.compensator.fault_reason
 
 
 def test_the_ramp_begins_with_the_first_state_after_enable_however_late():
@@ -469,16 +437,6 @@ def test_a_load_comes_in_sooner_than_a_model(load, seconds):
     assert arm.commands[-1] == pytest.approx([11.5, 4.5], abs=0.1)
     arm.run(0.5 * seconds + 0.02)
     assert arm.commands[-1] == pytest.approx([13.0, 5.0])
-
-
-def test_measured_positions_of_links_reach_the_gravity():
-    given = []
-    arm = Arm(gravity=lambda q, links=None: given.append(links) or pendulum(q if links is None else links)).enabled()
-    for _ in range(20):
-        arm.time += 0.01
-        command = arm.compensator.update(arm.time, arm.position, links=[0.97, 0.29])
-    assert given[-1] == [0.97, 0.29]
-    assert command == pytest.approx(pendulum([0.97, 0.29]))
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -1,7 +1,6 @@
 """Where links hang on their springs: by hand, and against a flexible arm in MuJoCo."""
 
 import math
-import time
 
 import numpy as np
 import pa10
@@ -102,19 +101,6 @@ def test_static_torque_of_a_soft_arm_is_that_of_mujoco(carried):
     assert motor_error > (0.2 if carried is None else 0.8)
     assert link_error < 0.02 * motor_error
     assert measured_error < 0.02 * motor_error
-
-
-def test_one_sample_takes_microseconds():
-    """40 us are usual on a busy machine; a millisecond is one sample at 1 kHz."""
-    robot = RobotModel.from_urdf(pa10.arm_urdf())
-    model = GravityModel(robot)
-    laws = {name: {"stiffness": k} for name, k in zip(robot.joint_names, STIFFNESS, strict=True)}
-    soft = LoadedGravity(model, model.project(robot.parameters), springs=JointSprings(robot.joint_names, laws))
-    pose = [0.1, 0.5, 1.0, 0.2, 0.7, 0.3]
-    start = time.process_time()
-    for _ in range(1000):
-        soft(pose)
-    assert (time.process_time() - start) / 1000 < 300e-6
 
 
 def test_an_arm_too_heavy_for_its_springs_is_a_fault_and_no_guess():

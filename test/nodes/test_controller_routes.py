@@ -153,20 +153,6 @@ def test_enabled_where_a_torque_acts_the_arm_stays(route):
     assert watcher.error(1.0, rest) < 0.1, "it falls by that in 0.1 s"
 
 
-def test_in_trajectories_it_does_not_sink_from_one_enable_to_the_next(route):
-    node, watcher = route("trajectory_effort", controller="joint_trajectory_controller", output="trajectory")
-    held = []
-    for _ in range(3):
-        enable(node)
-        held.append(np.array(node._loop.compensator.desired))
-        wait(lambda: np.abs(watcher.position - held[-1]).max() < 2e-3)
-        node._loop.disable()
-        wait(lambda: node._state() == "disabled" and not any(watcher.trajectory[-1].points[0].effort))
-        wait(lambda: np.abs(watcher.position - held[-1]).max() > 4e-3)
-        watcher.error(0.5)
-    assert np.abs(np.diff(held, axis=0)).max() < 5e-3
-
-
 def test_in_trajectories_the_torque_holds_the_pose_and_ends_at_zero(route):
     node, watcher = route("trajectory_effort", controller="joint_trajectory_controller", output="trajectory")
     enable(node)

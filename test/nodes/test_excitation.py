@@ -4,7 +4,6 @@ import signal
 import time
 
 import numpy as np
-import planar_arm
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from helpers.excitation_bench import (
@@ -89,31 +88,6 @@ FOURIER = {
 SEARCH = FOURIER | {"design_time": 60.0}  # to be stopped
 
 
-def test_fourier_motion(bench):
-    bench = bench(**FOURIER | {"periods": 2})
-    robot = bench.robot
-    designed = bench.call("design")
-    assert designed.success, designed.message
-    assert designed.message.startswith("5.0 s, 2 periods of frequencies from 0.4 to 1.2 Hz, condition number ")
-    wait(lambda: robot.plans)
-    bench.start()
-    wait(lambda: bench.state == "done")
-    assert robot.states == ["idle", "designing", "idle", "approaching", "running", "done"]
-    check_smooth(robot)
-    plan = robot.plans[-1]
-    assert plan["format"] == "dynid-fourier/1"
-    begun = robot.spline_start + robot.spline_end - plan["duration"]
-    assert plan["start_time"] == pytest.approx(begun, abs=0.3)
-    rate = 2 * np.pi * plan["base_frequency"] * np.arange(1, plan["harmonics"] + 1)
-    times = np.array([t for t, _ in robot.track if begun < t < begun + plan["duration"]])
-    angle = np.outer(times - begun, rate)
-    for i, name in enumerate(robot.joints):
-        joint = plan["joints"][name]
-        series = joint["offset"] + np.sin(angle) / rate @ joint["sine"] - np.cos(angle) / rate @ joint["cosine"]
-        followed = [state[0, i] for t, state in robot.track if begun < t < begun + plan["duration"]]
-        np.testing.assert_allclose(followed, series, atol=1e-5)
-
-
 def test_motion_can_be_changed_while_the_node_runs_and_limits_cannot(bench, tmp_path):
     bench = bench(**FOURIER | {"motion": "static_rotation"})
 
@@ -154,35 +128,6 @@ def test_start_designs_anew_after_a_change_of_the_motion(bench):
     bench.start()
     wait(lambda: "start_time" in bench.robot.plans[-1])
     assert len(bench.robot.plans[-1]["dwells"]) > before
-
-
-@pytest.mark.parametrize(
-    ("parameters", "start"),
-    [
-        ({"motion": "joint_by_joint", "frequencies": [1.0], "cycles": 1}, r"[\d.]+ s, 3 moves, 0 dwells"),
-        ({"motion": "joint_by_joint", "joint_motion": "steps", "joints": ["joint_2"]}, r"[\d.]+ s, 1 moves, 6 dwells"),
-        ({"motion": "poses", "count": 6}, r"[\d.]+ s, 6 poses, 12 dwells"),
-        ({"motion": "payload", "turns": 1}, r"[\d.]+ s, "),
-        (
-            {
-                "motion": "flexible",
-                "stiffness": [3e3],
-                "motor_inertia": [2.0],
-                "base_frequency": 0.5,
-                "design_time": 0.0,
-            },
-            r"[\d.]+ s",
-        ),
-    ],
-)
-def test_every_other_motion_is_designed(bench, parameters, start):
-    bench = bench(**parameters)
-    designed = bench.call("design")
-    assert designed.success, designed.message
-    assert re.match(start, designed.message)
-    assert "warning: no link has a shape that is known: links are lines" in designed.message
-    wait(lambda: bench.robot.plans)
-    assert bench.robot.plans[-1]["format"].startswith("dynid-")
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
@@ -405,17 +350,3 @@ def test_interrupt_stops_the_arm_before_the_process_ends(tmp_path):
         assert "Traceback" not in process.output
     threads.close()
     robot.destroy_node()
-
-
-@pytest.mark.parametrize("end", ["starts", "ends"])
-@pytest.mark.parametrize("field", ["velocity", "acceleration"])
-def test_a_given_motion_that_is_not_at_rest_at_an_end_is_refused(bench, tmp_path, end, field):
-    path = move(planar_arm.JOINTS, [0.4, -0.3, 0.2], [0.5, -0.4, 0.3], 2.0).sample(50.0)
-    getattr(path, field)[0 if end == "starts" else -1, 1] = 0.05
-    given = bench(motion="file", motion_file=str(path.save(tmp_path / "moving.yaml")))
-    for service in ("design", "start"):
-        answer = given.call(service)
-        assert not answer.success
-        assert f"it {end} with {field} 0.05 of joint 'joint_2', not at rest" in answer.message
-        assert "\n" not in answer.message
-    assert not given.robot.commands

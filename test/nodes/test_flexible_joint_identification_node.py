@@ -106,11 +106,3 @@ def test_what_tells_no_links_is_answered_and_the_node_lives(start, tmp_path):
         response = bench.identify()
         assert not response.success
         assert "nothing determines where the links are" in response.message
-
-
-def test_markers_that_the_recording_lacks_are_named(start, tmp_path):
-    recording().write_npz(tmp_path / "run.npz")
-    bench = start(recording=tmp_path / "run.npz", markers="[/markers=link_1]")
-    response = bench.identify()
-    assert not response.success
-    assert "has no '/markers'" in response.message

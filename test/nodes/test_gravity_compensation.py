@@ -1,13 +1,11 @@
 import math
 import signal
 import time
-from itertools import pairwise
 
 import planar_arm
 import pytest
 import rclpy
 from geometry_msgs.msg import InertiaStamped
-from helpers.command_watch import JITTER
 from helpers.compensation_bench import (
     CALM,
     EFFORT,
@@ -135,21 +133,6 @@ def test_while_autostart_waits_enable_says_for_what(bench):
     assert "no URDF on the topic robot_description yet" in bench.enable().message
 
 
-def test_reload_changes_the_model_without_a_step(bench, model_file):
-    bench = bench(max_model_change=0.6).run()
-    count = len(bench.robot.commands)
-    planar_arm.write(model_file, planar_arm.document(factor=0.5))
-    answer = bench.reload()
-    assert answer.success, answer.message
-    wait(lambda: bench.torque == pytest.approx(planar_arm.gravity_torque(POSE, factor=0.5), abs=1e-9))
-    assert bench.state == "active"
-    torques = [torque[1] for torque in bench.torques()[count - 1 :]]
-    rate = EFFORT / FAULT_RAMP
-    drop = abs(torques[-1] - torques[0])
-    assert max(abs(a - b) for a, b in pairwise(torques)) < drop, "not in one step"
-    assert drop / rate > 0.02, "the test needs a change that takes several commands"
-
-
 def test_a_slow_reload_does_not_starve_the_control(bench, monkeypatch):
     def slowly(*arguments):
         count = len(bench.robot.commands)
@@ -198,24 +181,6 @@ def load_message(mass=2.0, center=(0.1, 0.0, 0.0), frame="link_3", stamp=None):
 
 def follows(bench, torque):
     wait(lambda: bench.torque == pytest.approx(torque, abs=1e-9))
-
-
-def test_a_load_that_is_told_is_carried_without_a_step(bench):
-    rate = 180.0
-    bench = bench(max_rate=[rate], max_model_change=0.5).run()
-    follows(bench, planar_arm.gravity_torque(POSE))
-    publisher = bench.robot.create_publisher(InertiaStamped, "load", LATCHED)
-    for change in ({"mass": 4.0}, {"center": (0.0, 0.0, 0.0)}, {"mass": 0.0}):
-        count = len(bench.robot.commands)
-        publisher.publish(load_message(**change))
-        follows(bench, loaded_torque(POSE, **change))
-        commands = bench.robot.commands[count - 1 :]
-        for (then, before), (now, after) in pairwise(commands):
-            step = max(abs(a - b) for a, b in zip(before.data, after.data, strict=True))
-            assert step <= rate * (now - then + JITTER + bench.robot.late)
-    assert bench.state == "active"
-    bench.robot.position[1] += 0.1
-    follows(bench, planar_arm.gravity_torque(bench.robot.position))
 
 
 def test_a_load_stays_when_its_publisher_is_gone_and_comes_back_after_a_new_configuration(bench):
@@ -357,12 +322,6 @@ def test_a_link_that_cannot_be_where_it_is_said_to_be_is_not_believed(bench, joi
     follows(bench, planar_arm.gravity_torque(POSE))
     wait(lambda: any(message in status.message for status in bench.robot.diagnostics))
     assert bench.state == "active"
-
-
-def test_until_links_are_told_of_the_motors_are_counted_with(bench):
-    bench = bench(link_states_topic="link_states").run()
-    follows(bench, planar_arm.gravity_torque(POSE))
-    wait(lambda: bench.robot.diagnostics and "no state of the links has come on link_states" in links_of(bench))
 
 
 def test_deactivation_ends_at_zero_and_allows_another_life(bench):

@@ -24,7 +24,6 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation import demo_arm_urdf
 
 pytest.importorskip("mujoco")
 
@@ -213,23 +212,6 @@ def test_torque_sensors_may_go_wrong_meanwhile(client):
     finally:
         client.set("torque_offset", [0.02])
         client.set("torque_gain_error", [0.0])
-
-
-def test_published_description_can_be_wrong(client):
-    """Beside the other simulator, in a namespace."""
-    parameters = {"description_error": 0.2, "rate": 10.0}
-    with NodeProcess("simulator", parameters, *FILE, "-r", "__ns:=/wrong"):
-        received = {}
-        for topic in ("/wrong/robot_description", "/wrong/simulator/true_parameters"):
-            client.create_subscription(String, topic, lambda m, topic=topic: received.update({topic: m.data}), LATCHED)
-        client.wait(lambda: len(received) == 2, START_TIME)
-    truth = yaml.safe_load(received["/wrong/simulator/true_parameters"])
-    assert truth["urdf"] == demo_arm_urdf()
-    wrong, right = (RobotModel.from_urdf(text) for text in (received["/wrong/robot_description"], demo_arm_urdf()))
-    assert wrong.kinematics_sha256 == right.kinematics_sha256
-    masses = wrong.parameters[::10] / right.parameters[::10]
-    assert 0.05 < np.abs(np.log(masses)).max() <= 0.2
-    assert truth["links"]["link_3"]["mass"] == 4.5
 
 
 def test_follows_a_trajectory(client):

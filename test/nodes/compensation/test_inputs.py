@@ -39,18 +39,6 @@ def gravity(position):
     return planar_arm.gravity_torque(position)
 
 
-def test_the_pose_of_enable_is_held_until_a_set_point_comes(bench):
-    bench = bench(velocity=[0.0, 0.5, 0.0], **GAINS).run()
-    expected = gravity(POSE)
-    expected[1] -= DAMPING * 0.5
-    wait(lambda: bench.torque == pytest.approx(expected, abs=1e-9))
-    wait(bench.setpoint.get_subscription_count)
-    bench.setpoint.publish(JointState(name=["joint_3", "joint_1"], position=[POSE[2] + 0.2, POSE[0] - 0.1]))
-    expected[0] -= 0.1 * STIFFNESS
-    expected[2] += 0.2 * STIFFNESS
-    wait(lambda: bench.torque == pytest.approx(expected, abs=1e-6))
-
-
 @pytest.mark.parametrize(
     ("names", "positions", "message"),
     [
@@ -69,15 +57,6 @@ def test_a_set_point_that_cannot_be_meant_is_refused(bench, names, positions, me
     assert message in bench.node._loop.setpoint.problem
     assert bench.state == "active"
     assert bench.torque == pytest.approx(gravity(POSE), abs=1e-9)
-
-
-@pytest.mark.parametrize(("gains", "message"), [({}, "nothing pulls the arm there"), (GAINS, "enable it first")])
-def test_a_set_point_without_effect_is_refused(bench, gains, message):
-    bench = bench(**gains)
-    bench.activate()
-    wait(bench.setpoint.get_subscription_count)
-    bench.setpoint.publish(JointState(name=["joint_1"], position=[0.0]))
-    wait(lambda: message in bench.node._loop.setpoint.problem)
 
 
 @pytest.mark.parametrize(("velocity", "message"), [([], "0 values of velocity"), ([0.0, math.nan, 0.0], "is nan")])

@@ -181,15 +181,6 @@ def test_a_goal_is_told_and_leaves_its_effort_and_its_tolerances(bench):
     assert last == []
 
 
-def test_a_goal_is_canceled(bench):
-    bench = bench()
-    bench.client.goal.publish(bench.points(60.0, offset=0.1))
-    wait(lambda: bench.client.statuses)
-    assert bench.client.statuses[-1].status_list[-1].status == GoalStatus.STATUS_EXECUTING
-    assert bench.client.ask("cancel_goal").success
-    wait(lambda: bench.client.statuses[-1].status_list[-1].status == GoalStatus.STATUS_CANCELED)
-
-
 def test_a_switch_of_what_is_not_there_is_refused(bench):
     bench = bench(controller="trajectory_effort")
     refused = bench.client.switch("activate_effort_controller", True)
