@@ -6,7 +6,7 @@ from helpers.floating_arm import PERIOD_S, RAMP_S, STRANGERS, FloatingArm, lead
 
 from dynid_ros.control import State
 
-ARMS = [pytest.param(STRANGERS[name], id=name, marks=[pytest.mark.slow] * (name == "ur5")) for name in STRANGERS]
+ARMS = [pytest.param(STRANGERS[name], id=name, marks=[pytest.mark.slow] * (name != "xarm7")) for name in STRANGERS]
 HELD = 0.01
 """rad, motion of an arm that is held."""
 NOTICED = 0.35
@@ -69,7 +69,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("stranger", ["xarm7", "z1"])
+@pytest.mark.parametrize("stranger", ["xarm7", pytest.param("z1", marks=pytest.mark.slow)])
 def test_a_fault_ramp_does_not_count_a_pause_of_the_loop_before_it(stranger, event):
     arm = floating(STRANGERS[stranger])
     before = arm.compensator.torque

@@ -21,6 +21,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
+from dynid_ros.nodes.compensation import loop
 from dynid_ros.nodes.gravity_compensation import GravityCompensation
 
 LATCHED = QoSProfile(depth=20, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -106,7 +107,9 @@ class Bench:
 
     def close(self):
         self.threads.close()
-        self.node.end()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "END_DESCENT_S", 0.5)  # the descent itself is looked at in test/control
+            self.node.end()
         self.node.destroy_node()
         self.robot.destroy_node()
         self.robot.watch.check(self.rate, self.limit, self.robot.late, start=self.start)
