@@ -1,25 +1,16 @@
-"""How well motions condition the base parameters, by columns that do not change from motion to motion.
+"""Condition numbers of base regressors by columns that do not change from motion to motion.
 
-    python -m benchmarks.base_columns --robot ur10|panda [motion.csv ...]
-
-The condition number of a base regressor depends on which of the dependent columns stand for the base parameters, and on
-their units; both must be the same wherever two motions are compared. So they are pinned here: the columns of the links,
-without friction, that FIGAROH's QR decomposition picks on its random motion of seed 0, by which
-`benchmarks/excitation_peer.py` designs. `base_parameters` says what the columns of our own `BaseParameters` give.
-
-Motions are read from CSV files of columns t, then q, qd and qdd of each joint. The table has the condition number with
-columns as they are and with columns of unit norm, for both sets, and the quartiles for columns that pivoted QR
-decompositions pick on other random motions: how much the choice matters.
+The condition number depends on which of the dependent columns stand for the base parameters, and on their units; both
+must be the same wherever two motions are compared. So they are pinned here: the columns of the links, without friction,
+that FIGAROH's QR decomposition picks on its random motion of seed 0, by which `benchmarks/excitation_peer.py` designs.
 """
 
-import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import qr
 
 from benchmarks.figaroh import ROBOTS
 from dynid_ros.estimation.least_squares import triangular_factor
@@ -47,8 +38,6 @@ that columns map one to one."""
 
 INDEPENDENT = 1e-8
 """What a base leaves of other columns and its smallest singular value must exceed, of the largest."""
-
-OTHERS = 100
 
 
 class Condition(NamedTuple):
@@ -89,13 +78,6 @@ def score(robot: RobotModel, name: str, motion: Sequence[ArrayLike]) -> Conditio
     return condition(motion_factor(robot, motion), pinned(robot, name))
 
 
-def other_bases(robot: RobotModel, rank: int) -> Iterator[np.ndarray]:
-    """Columns that pivoted QR decompositions pick on random motions within limits, each of another seed."""
-    for seed in range(OTHERS):
-        factor = motion_factor(robot, random_motion(robot, seed=seed))
-        yield np.sort(qr(factor, mode="r", pivoting=True)[1][:rank])
-
-
 def read_motion(path: Path, n_joints: int) -> list[np.ndarray]:
     """q, qd and qdd, each (N, n)."""
     table = np.loadtxt(path, delimiter=",", skiprows=1)
@@ -110,33 +92,3 @@ def robot_of(name: str) -> RobotModel:
 
     path, tip = ROBOTS[name]
     return RobotModel.from_urdf(example_urdf(path), tip=tip)
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robot", choices=PINNED, required=True)
-    parser.add_argument("motions", type=Path, nargs="*")
-    arguments = parser.parse_args()
-    robot = robot_of(arguments.robot)
-    columns, ours = pinned(robot, arguments.robot), robot.base_parameters().columns
-    names = np.array(parameter_names(robot))
-    print(f"{arguments.robot}: {len(columns)} pinned columns")
-    print(f"  pinned, not in ours: {' '.join(names[np.setdiff1d(columns, ours)])}")
-    print(f"  ours, not pinned:    {' '.join(names[np.setdiff1d(ours, columns)])}")
-    others = list(other_bases(robot, len(columns)))
-    print(f"{'motion':24s} {'pinned':>16s} {'ours':>16s}   columns of other motions: least, quartiles, most")
-    print(f"{'':24s} {'unscaled scaled':>16s} {'unscaled scaled':>16s}   {'unscaled':34s} scaled")
-    for path in arguments.motions:
-        factor = motion_factor(robot, read_motion(path, robot.n_joints))
-        first, second = condition(factor, columns), condition(factor, ours)
-        spread = np.percentile([condition(factor, other) for other in others], (0, 25, 50, 75, 100), axis=0).T
-        text = "   ".join(" ".join(f"{value:6.1f}" for value in values) for values in spread)
-        print(
-            f"{path.name:24s} {first.unscaled:8.2f} {first.scaled:7.2f} {second.unscaled:8.2f} {second.scaled:7.2f}"
-            f"   {text}"
-        )
-
-
-if __name__ == "__main__":
-    main()

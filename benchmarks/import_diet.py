@@ -1,6 +1,6 @@
 """What programs load and cost: our modules, CPU time, peak memory; what `dynid identify links` runs through.
 
-`python -m benchmarks.import_diet [--commit C]`; with a commit, that state is measured too, in a worktree of git.
+`python -m benchmarks.import_diet [--repeats 5]`
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import subprocess
 import sys
 import tempfile
 from ast import literal_eval
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -108,42 +107,14 @@ def measure(root: Path, repeats: int) -> dict[str, dict[str, float]]:
     return found
 
 
-@contextmanager
-def worktree(commit: str) -> Iterator[Path]:
-    """Yield a folder with the state of a commit."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "state"
-        subprocess.run(["git", "worktree", "add", "-q", "--detach", folder, commit], cwd=ROOT, check=True)
-        try:
-            yield folder
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", folder], cwd=ROOT, check=True)
-
-
-def table(states: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Return a line for each program and state, and one with the ratio of the last state to the first."""
-    lines = [f"{'program':28}{'state':12}" + "".join(f"{title:>15}" for title in FIGURES)]
-    for title in next(iter(states.values())):
-        rows = {state: found[title] for state, found in states.items()}
-        if len(rows) > 1:
-            first, last = list(rows.values())
-            rows["ratio"] = {key: first[key] / last[key] if last[key] else float("nan") for key in first}
-        for state, row in rows.items():
-            lines.append(f"{title:28}{state[:11]:12}" + "".join(f"{row[key]:15.4g}" for key in FIGURES))
-    return "\n".join(lines)
-
-
 def main() -> None:
-    """Print the table."""
+    """Print a line for each program."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--commit", help="measure this state too")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each program (%(default)s)")
     options = parser.parse_args()
-    states = {"now": measure(ROOT, options.repeats)}
-    if options.commit:
-        with worktree(options.commit) as folder:
-            states[options.commit] = measure(folder, options.repeats)
-    print(table(states))
+    print(f"{'program':28}" + "".join(f"{title:>15}" for title in FIGURES))
+    for title, row in measure(ROOT, options.repeats).items():
+        print(f"{title:28}" + "".join(f"{row[key]:15.4g}" for key in FIGURES))
 
 
 if __name__ == "__main__":
