@@ -63,14 +63,9 @@ DESIGNS: dict[str, dict[str, Any]] = {
     RANDOM: {"design_time": 0.0, "candidates": 1},
     "best of 10": {"design_time": 0.0, "candidates": 10, "criterion": "condition"},
     "condition": {"criterion": "condition"},
-    "condition, effort": {"criterion": "condition", "noise": "effort"},
-    "condition, noise": {"criterion": "condition", "noise": "sensors"},
     "determinant": {"criterion": "determinant"},
-    "determinant, effort": {"criterion": "determinant", "noise": "effort"},
-    "determinant, noise": {"criterion": "determinant", "noise": "sensors"},
 }
-"""Settings of each kind of motion. The design takes the noise of all joints for alike, or in proportion to their torque
-limits, or is told what it is."""
+"""Settings of each kind of motion."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +102,6 @@ class Bench:
     def motion(self, design: str, seed: int) -> Trajectory:
         """Two periods."""
         settings = {"starts": self.starts, "design_time": 600.0} | DESIGNS[design]
-        noises = {"alike": 1.0, "effort": self.limits.torque, "sensors": np.mean(NOISE) * self.size}
-        settings["noise"] = noises[settings.get("noise", "alike")]
         experiment = FourierExcitation(
             self.robot,
             self.limits,
@@ -119,6 +112,7 @@ class Bench:
             workers=1,
             seed=seed,
             speed_fraction=0.8,
+            noise=1.0,
             **settings,
         )
         return experiment.plan().trajectory
@@ -187,19 +181,8 @@ def report(designs: tuple[str, ...], errors: np.ndarray) -> None:
     for number, design in enumerate(designs):
         print(f"{design:<22}" + "".join(f"{value:>14.2%}" for value in np.median(errors[:, number], axis=0)))
     compared = [(design, RANDOM) for design in designs[1:]]
-    compared += [
-        (design, other)
-        for design, other in (
-            ("determinant", "condition"),
-            ("determinant, effort", "condition, effort"),
-            ("determinant, noise", "condition, noise"),
-            ("condition, effort", "condition"),
-            ("condition, noise", "condition"),
-            ("determinant, effort", "determinant"),
-            ("determinant, noise", "determinant"),
-        )
-        if {design, other} <= set(designs)
-    ]
+    if {"determinant", "condition"} <= set(designs):
+        compared.append(("determinant", "condition"))
     for design, other in compared:
         print(f"{design} over {other}:")
         ratios = np.sort(errors[:, designs.index(design)] / errors[:, designs.index(other)], axis=0)

@@ -1,15 +1,11 @@
 """Is a message lost at 1 kHz? Publisher, recorder and a process that burns one core; sent against recorded.
 
-    python benchmarks/recording_loss.py --minutes 10
-
-Needs rclpy. The publisher sends joint states of 7 joints with the number of the message in its stamp (1 ms each), so
-the recording shows every gap. Exit code 1 if a message is missing.
+The publisher, which is this file as a program, sends joint states of 7 joints with the number of the message in its
+stamp (1 ms each), so the recording shows every gap. `benchmarks.node_load` measures for longer.
 """
 
-import argparse
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -52,7 +48,7 @@ def measure(seconds: float, folder: str | Path, *, burn: bool = True) -> Outcome
         if burn:
             stack.enter_context(process("-c", BURN))
         stack.enter_context(process(*recorder, "-p", f"joint_states_topic:={TOPIC}"))
-        publisher = stack.enter_context(process(__file__, "--publish", str(round(seconds * RATE))))
+        publisher = stack.enter_context(process(__file__, str(round(seconds * RATE))))
         assert publisher.stdout is not None
         assert publisher.stdin is not None
         publisher.stdout.readline()  # the recorder has subscribed
@@ -121,21 +117,5 @@ def call(node: Node, service: str) -> str:
     return response.message
 
 
-def main() -> int:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--publish", type=int, metavar="N", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.publish is not None:
-        publish(options.publish)
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = measure(60 * options.minutes, folder)
-    print(outcome.answer)
-    print(f"sent {outcome.sent}, recorded {outcome.recorded}, {outcome.gaps} gaps ({outcome.late} sent late)")
-    return 0 if outcome.recorded == outcome.sent and not outcome.gaps else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    publish(int(sys.argv[1]))
