@@ -2,7 +2,6 @@
 
     python -m benchmarks.coverage [--repetitions 24] [--first 0] [--processes 2] [--arm talos --arm centauro]
         [--sensing jitter --sensing filtered] [--flexible 24] [--flexible-first 100] [--cameras]
-        [--motor-coulomb 0.015] [--motor-ripple 0.004]
 
 MuJoCo's torques of two arms of package example-robot-data that nothing was developed on: alone (24 s of all joints at
 once and 24 s from pose to pose) and with a load (24 s from pose to pose). Half of the joints have a spring, as a
@@ -15,9 +14,8 @@ Flexible joints are single ones like those of table I of Lightcap and Banks (200
 6 to 9 random harmonics for 10 s, the link seen by an encoder or a camera 5 ms off (`test/flexible_draws.py`): k, J, b,
 v, c and I, with friction of the model (a sign), MuJoCo's own, and MuJoCo's as hard as it takes. Seeds from 0 to 29 were
 there for development. Errors beside the share that holds are RMS, in parts of the truth. With `--cameras`, friction is
-the model's and rows are by the links' sensor: encoders, and cameras with noise of 0.02°, 0.07° and 0.14°. With
-`--stiffer 6 --harmonics 4` the deflection is as small as that noise. Draws of which a remark says that intervals may
-not hold are counted as named, not as held.
+the model's and rows are by the links' sensor: encoders, and cameras with noise of 0.02°, 0.07° and 0.14°. Draws of
+which a remark says that intervals may not hold are counted as named, not as held.
 
 Gravity is judged by the moments that `identified.yaml` holds for gravity compensation.
 
@@ -46,7 +44,7 @@ from dynid_ros.identification.flexible.flexible_result import LOCAL_MINIMUM_TEXT
 from dynid_ros.identified.gravity import IdentifiedGravity
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS, MotorTorques
+from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS
 from flexible_draws import draw as draw_flexible
 from whole_experiments import ARMS, GAIN_ERROR, SENSING, draw
 
@@ -139,14 +137,9 @@ def flexible_row(title: str, found: list[Found]) -> str:
 
 def flexible_conditions(options: argparse.Namespace) -> dict[str, dict]:
     """Return arguments of `draw_flexible` by the title of their row."""
-    motor = {
-        "motor": MotorTorques(options.motor_coulomb, options.motor_ripple),
-        "stiffer": options.stiffer,
-        "harmonics": options.harmonics,
-    }
     if not options.cameras:
-        return {friction: {"friction": friction, **motor} for friction in FRICTIONS}
-    common = {"friction": "coulomb", **motor}
+        return {friction: {"friction": friction} for friction in FRICTIONS}
+    common = {"friction": "coulomb"}
     rows = {
         f"camera, {noise:g} deg": {"camera": True, "link_noise": np.deg2rad(noise), **common}
         for noise in CAMERA_NOISES_DEG
@@ -209,10 +202,6 @@ def main() -> None:
     parser.add_argument("--flexible", type=int, default=24, help="experiments with a flexible joint, of each friction")
     parser.add_argument("--flexible-first", type=int, default=100, help="seed of these")
     parser.add_argument("--cameras", action="store_true", help="flexible joints by the noise of the links' sensor")
-    parser.add_argument("--motor-coulomb", type=float, default=0.0, help="dry friction, in parts of the largest torque")
-    parser.add_argument("--stiffer", type=float, default=1.0, help="factor of all springs")
-    parser.add_argument("--harmonics", type=int, help="number of harmonics of about 1 Hz; default: 6 to 9")
-    parser.add_argument("--motor-ripple", type=float, default=0.0, help="torque ripple, in parts of the largest torque")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.repetitions)
     print(f"{'':<28}{'runs':>5}  " + "  ".join(f"{kind:>7} {'held':>6} {'width':>6}" for kind in KINDS) + "  missed")

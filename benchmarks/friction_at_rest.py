@@ -1,4 +1,4 @@
-"""Friction at rest on three simulated arms: motion that nobody asked for, and the forces of a hand.
+"""Friction at rest on three simulated arms: motion that nobody asked for, and what a push starts.
 
 `python -m benchmarks.friction_at_rest --minutes 1000` takes some 40 minutes of processor time; it prints each part when
 it is done.
@@ -15,7 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from helpers.floating_arm import STRANGERS
-from helpers.guided_arm import LEAD_SCALE, SCENARIOS, guide, starting_motion, unasked_motion
+from helpers.guided_arm import SCENARIOS, starting_motion, unasked_motion
 
 from dynid_ros.control.rest_friction import MAX_REST_SCALE
 
@@ -28,7 +28,6 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=int, default=24, help="Simulated minutes without a hand, over all arms")
-    parser.add_argument("--guided", type=float, default=1.0, help="Simulated minutes of leading per arm and setting")
     parser.add_argument("--arms", nargs="+", default=list(STRANGERS), choices=STRANGERS, help="Arms")
     parser.add_argument("--processes", type=int, default=2, help="Processes that simulate minutes without a hand")
     parser.add_argument("--seed", type=int, default=0, help="Seed of the first minute")
@@ -42,14 +41,6 @@ def main() -> None:
                 motion = np.fromiter(pool.map(_minute, repeat(arm), repeat(scenario), seeds), float)
                 moved = np.count_nonzero(motion > MOVED_RAD)
                 print(f"| {arm} | {scenario} | {each} | {moved} | {motion.max():.2g} |", flush=True)
-    if not arguments.guided:
-        return
-    print("\n| arm | rest | lead | force to start, N | force to lead, N |\n|---|---|---|---|---|")
-    for arm in arguments.arms:
-        for rest, lead in ((0.0, 0.0), (0.0, LEAD_SCALE), (MAX_REST_SCALE, LEAD_SCALE)):
-            hand = guide(STRANGERS[arm], arguments.guided, rest=rest, lead=lead)
-            start, led = np.median(hand.start), np.median(hand.lead)
-            print(f"| {arm} | {rest:g} | {lead:g} | {start:.1f} | {led:.1f} |", flush=True)
     print("\n| arm | joint | motion by a push of 30 % and 50 % of its dry friction for 2 s, without and with, mrad |")
     print("|---|---|---|")
     for arm in arguments.arms:

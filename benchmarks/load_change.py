@@ -1,14 +1,10 @@
 """How fast pick-ups and drops are noticed, and how often none is taken for one.
 
-    python -m benchmarks.load_change [--robot demo|panda|ur10] [--rate 125] [--changes 24] [--quiet 600] [--standing]
+    python -m benchmarks.load_change [--robot demo|panda|ur10] [--rate 125] [--changes 24] [--quiet 600]
 
 Torques are MuJoCo's, of blocks of 1 to 2 kg picked up and dropped at any moment of motion and rest, with noise of 0.5 %
 of the effort limits on each sample, encoder noise of 2e-5 rad, and Coulomb and viscous friction off by up to 15 % each.
 The first change comes after a minute. Then a run without any change.
-
-With `--standing` friction remembers: it takes up its direction over 0.2 to 3 mrad, and a joint that stands keeps it.
-Loads come and go while the arm stands for 2 to 12 s, and stiction takes up all it can, so that the drives' torques
-change by the rest alone. Delays count from when the arm moves again.
 """
 
 import argparse
@@ -27,16 +23,7 @@ from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test"))
-from online_experiment import (  # noqa: E402
-    STANDING,
-    believed,
-    block,
-    measured,
-    moves,
-    mujoco_torque,
-    standstills,
-    stuck,
-)
+from online_experiment import believed, block, measured, moves, mujoco_torque  # noqa: E402
 from pinocchio_arm import example_urdf  # noqa: E402
 
 ROBOTS = {
@@ -46,26 +33,16 @@ ROBOTS = {
 FIRST, SPACING, LATEST, TARGET = 60.0, 10.0, 5.0, 0.5
 
 
-def run(
-    robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed: int, *, standing: bool
-) -> tuple[list[LoadChange], np.ndarray]:
-    """Changes noticed in a run in which a load comes and goes at `times`, and since when they could be.
-
-    If the arm stands, the load changes in the middle of the standstill that is nearest to each of `times`.
-    """
+def run(robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed: int) -> list[LoadChange]:
+    """Return the changes that are noticed in a run in which a load comes and goes at `times`."""
     rng = np.random.default_rng(seed)
-    motion = moves(robot, duration, rate, rng, rests=STANDING) if standing else moves(robot, duration, rate, rng)
-    since = times
-    if standing:
-        pauses = np.array(standstills(motion))
-        chosen = np.unique([np.abs(pauses.mean(axis=1) - time).argmin() for time in times]).astype(int)
-        times, since = pauses[chosen].mean(axis=1), pauses[chosen, 1]
+    motion = moves(robot, duration, rate, rng)
     loads = [(time, None if k % 2 else block(rng.uniform(1, 2))) for k, time in enumerate(times)]
-    q, torque = (stuck if standing else measured)(robot, motion, mujoco_torque(robot, motion, loads), rng)
+    q, torque = measured(robot, motion, mujoco_torque(robot, motion, loads), rng)
     online = OnlineIdentification(robot, arm=believed(robot), forgetting=10.0)
     for k, time in enumerate(motion.time):
         online.sample(time, q[k], torque[k])
-    return online.changes, np.column_stack([times, since])
+    return online.changes
 
 
 def main() -> None:
@@ -76,7 +53,6 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=24)
     parser.add_argument("--quiet", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--standing", action="store_true")
     arguments = parser.parse_args()
     if arguments.robot == "demo":
         robot = RobotModel.from_urdf(demo_arm_urdf())
@@ -84,13 +60,12 @@ def main() -> None:
         path, tip = ROBOTS[arguments.robot]
         robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
     rng = np.random.default_rng(arguments.seed)
-    spacing = 2 * SPACING if arguments.standing else SPACING
-    times = FIRST + np.cumsum(spacing * rng.uniform(0.8, 1.2, arguments.changes))
-    noticed, pairs = run(robot, times[-1] + spacing, arguments.rate, times, arguments.seed, standing=arguments.standing)
+    times = FIRST + np.cumsum(SPACING * rng.uniform(0.8, 1.2, arguments.changes))
+    noticed = run(robot, times[-1] + SPACING, arguments.rate, times, arguments.seed)
     delays, errors = [], []
-    for time, since in pairs:
-        found = [change for change in noticed if time < change.noticed < since + LATEST]
-        delays.append(max(found[0].noticed - since, 0.0) if found else np.inf)
+    for time in times:
+        found = [change for change in noticed if time < change.noticed < time + LATEST]
+        delays.append(found[0].noticed - time if found else np.inf)
         errors.append(found[0].time - time if found else np.nan)
         noticed = [change for change in noticed if change not in found[:1]]
     delay = np.array(delays)
@@ -100,9 +75,7 @@ def main() -> None:
         f"{np.nanmedian(np.abs(errors)):.2f} s; {len(noticed)} false alarms"
     )
     if arguments.quiet:
-        false, _ = run(
-            robot, arguments.quiet, arguments.rate, np.zeros(0), arguments.seed + 1, standing=arguments.standing
-        )
+        false = run(robot, arguments.quiet, arguments.rate, np.zeros(0), arguments.seed + 1)
         print(f"{arguments.quiet:g} s without a change: {len(false)} false alarms")
         for change in false:
             print(f"  at {change.noticed:.2f} s, {change.mass:.2f} kg")

@@ -1,6 +1,6 @@
 """Links of real robots, judged on kinds of motion that were not fitted. Needs the recordings in DYNID_DATA.
 
-python -m benchmarks.real_links [--robot kuka_lwr4] [--friction coulomb,viscous,offset] [--weight 1]
+python -m benchmarks.real_links [--robot kuka_lwr4]
 
 How recordings are divided stands in benchmarks/divisions.yaml. Everything is chosen by the identification itself from
 what it is fitted to, unless an option gives it. Torque and prediction pass the same low-pass; all samples from the
@@ -28,7 +28,6 @@ from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.equations import compare
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.friction_terms import friction_terms
 from dynid_ros.recording import Recording
 
 DIVISIONS = Path(__file__).parent / "divisions.yaml"
@@ -62,10 +61,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     divisions = yaml.safe_load(DIVISIONS.read_text())
     parser.add_argument("--robot", choices=divisions, action="append")
-    parser.add_argument("--estimator", default="consistent")
-    parser.add_argument("--friction", default="auto", type=friction_terms)
-    parser.add_argument("--weight", type=float, help="of the URDF; default: chosen")
-    parser.add_argument("--terms", action="store_true", help="print what was chosen")
     options = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(MISSING)
@@ -75,13 +70,7 @@ def main() -> None:
         for kind, division in divisions[robot].items():
             model = real_robot(robot)
             start = time.perf_counter()
-            result = LinkIdentification(
-                model,
-                friction=options.friction,
-                estimator=options.estimator,
-                prior_weight=options.weight,
-                coupled=() if options.friction == "auto" else COUPLED.get(robot, ()),
-            ).fit(*stretches(robot, division["fit"]))
+            result = LinkIdentification(model).fit(*stretches(robot, division["fit"]))
             seconds += time.perf_counter() - start
             unseen = stretches(robot, division["unseen"])
             rms, torque, moves = unseen_errors(result, unseen)
@@ -107,9 +96,6 @@ def main() -> None:
                 f"  to ordinary: mean {ratios[0]:.2f}, pooled {ratios[1]:.2f}",
                 flush=True,
             )
-            if options.terms:
-                for remark in result.remarks:
-                    print("   ", remark)
         means[robot] = np.mean(shares)
         mean, pooled = np.mean(against, axis=0)
         print(

@@ -1,9 +1,9 @@
-"""A floating arm whose friction at rest is compensated: what moves it unasked, and how a hand feels it."""
+"""A floating arm whose friction at rest is compensated: what moves it unasked, and what a push starts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from helpers.floating_arm import PERIOD_S, FloatingArm, Hand, Stranger
+from helpers.floating_arm import FloatingArm, Stranger
 
 from dynid_ros.control import CarriedLoad, FeedbackGains, JointSettings
 from dynid_ros.control.rest_friction import MAX_REST_SCALE, BreakawayFriction
@@ -13,8 +13,6 @@ LEAD_SCALE = 0.8
 """Compensated part of the friction of moving joints."""
 PAYLOAD_SHARE = 0.8
 """Largest torque of a payload, as a part of the dry friction of a joint, which therefore holds the arm without it."""
-MOVING_SPEED = 0.03
-"""m/s of a tip that is led."""
 
 
 class GuidedArm(FloatingArm):
@@ -114,41 +112,3 @@ def starting_motion(stranger: Stranger, joint: int, part: float, *, rest: float 
     arm.arm.push([0.0, 0.0, 0.0, *torque], link, arm.root, 2.0)
     arm.run(2.0)
     return float(arm.arm.position[joint] - before)
-
-
-@dataclass(frozen=True)
-class Guidance:
-    """How an arm feels that a spring-like hand leads.
-
-    Attributes:
-        start: forces on the tip at which it departs from rest, N.
-        lead: forces on the tip while it moves, N.
-    """
-
-    start: np.ndarray
-    lead: np.ndarray
-
-
-def guide(stranger: Stranger, minutes: float, *, rest: float, lead: float, seed: int = 0) -> Guidance:
-    """Lead the tip of an arm from place to place, with rests between."""
-    rng = np.random.default_rng(seed)
-    starts, leads = [], []
-    for k in range(max(round(minutes), 1)):
-        arm = GuidedArm(stranger, seed=seed + k, rest=rest, lead=lead).enable().let_go()
-        arm.run(2.0)
-        hand = Hand(arm, rng)
-        tips: list[np.ndarray] = []
-
-        def pull(hand=hand, tips=tips) -> None:
-            hand.pull()
-            tips.append(hand._last)
-
-        arm.run(60.0, pull)
-        speed = np.linalg.norm(np.diff(tips, axis=0), axis=1) / PERIOD_S
-        force = np.linalg.norm(hand.forces, axis=1)[1:]
-        moves = speed > MOVING_SPEED
-        still = round(0.2 / PERIOD_S)
-        departs = [i for i in range(still, len(moves)) if moves[i] and not moves[i - still : i].any()]
-        starts += [force[i] for i in departs]
-        leads += force[moves].tolist()
-    return Guidance(np.array(starts), np.array(leads))

@@ -14,7 +14,8 @@ import pytest
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
-from benchmarks.controller_stack import TRAJECTORY, ControllerStack, missing_packages
+from helpers.controller_stack import TRAJECTORY, ControllerStack, missing_packages
+
 from dynid_ros.nodes.shared.process import own_domain
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +81,7 @@ def fixture_terminals(request, monkeypatch, tmp_path):
         monkeypatch.setenv("ROS_DOMAIN_ID", entered.enter_context(own_domain()))
         rclpy.init()
         entered.callback(rclpy.shutdown)
-        made = ControllerStack(tmp_path, "ros2_control", request.param, spawned=False)
+        made = ControllerStack(tmp_path, request.param)
         stack = entered.enter_context(closing(made))
         if request.param != "trajectory":
             stack.spawn(TRAJECTORY, tmp_path / "feedforward.yaml")

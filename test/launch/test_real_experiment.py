@@ -19,6 +19,7 @@ import yaml
 rclpy = pytest.importorskip("rclpy")
 pytest.importorskip("mujoco")
 
+from helpers.controller_stack import CALM, FORWARD, LATCHED, START, TRAJECTORY, missing_packages
 from helpers.node_threads import NodeThreads, call
 from helpers.waiting import START_TIME, wait
 from rclpy.action import ActionClient
@@ -29,7 +30,6 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from benchmarks.controller_stack import CALM, FORWARD, LATCHED, START, TRAJECTORY, missing_packages
 from dynid_ros.files.bounded import share_path
 from dynid_ros.nodes.shared.process import own_domain
 

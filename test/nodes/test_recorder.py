@@ -97,18 +97,6 @@ def test_second_recording_has_a_bag_of_its_own_and_the_urdf_again(tmp_path):
     assert [Recording.read(bag).n_samples for bag in bench.bags] == [20, 30]
 
 
-def test_topic_that_two_parameters_name_is_recorded_once(tmp_path):
-    parameters = {"torque_topics": ["/joint_states", "joint_states"], "extra_topics": ["robot_description", "/torques"]}
-    with Bench(tmp_path, parameters) as bench:
-        joints = bench.publisher(JointState)
-        bench.publisher(String, "robot_description", LATCHED).publish(String(data="<robot/>"))
-        assert bench.call("start").success
-        bench.publish(joints, 20)
-        message = bench.call("stop").message
-    assert "/joint_states 20" in message
-    assert "/robot_description 1" in message
-
-
 def test_recording_without_joint_states_says_so(tmp_path):
     with Bench(tmp_path, {"extra_topics": ["note"]}) as bench:
         assert "not published yet: /joint_states, /robot_description, /note" in bench.call("start").message
