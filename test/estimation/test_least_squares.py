@@ -39,11 +39,7 @@ def test_combinations(fit):
     np.testing.assert_allclose(values, [5, 10, np.nan, 5, np.nan, np.nan, 0])
     np.testing.assert_allclose(errors, [0.1, 0.2, np.nan, 0.1, np.nan, np.nan, 0])
     assert fit.rank == 1
-
-
-def test_single_parameters_that_are_open_have_no_value(fit):
-    assert np.isnan(fit.values).all()
-    assert np.isnan(fit.standard_errors).all()
+    assert np.isnan([*fit.values, *fit.standard_errors]).all()
 
 
 # Ridge regression and minimum norm: the estimates of Atkeson, An and Hollerbach 1986, and numpy's.
@@ -149,23 +145,19 @@ def test_scaled_estimates_do_not_depend_on_units():
 
 
 @pytest.mark.parametrize(
-    ("R", "z", "prior", "message"),
+    ("R", "z", "options", "message"),
     [
-        (np.ones((3, 2)), np.ones(4), None, r"Regressor \(3, 2\), right-hand side \(4,\)"),
-        (np.ones((3, 2)), np.ones(3), np.ones(3), r"prior \(3,\) do not fit"),
-        (np.array([[1.0, 2.0], [np.nan, 1.0]]), np.ones(2), None, "Regressor: row 1 is not finite"),
-        (np.zeros((3, 2)), np.ones(3), None, "all entries are zero"),
+        (np.ones((3, 2)), np.ones(4), {}, r"Regressor \(3, 2\), right-hand side \(4,\)"),
+        (np.ones((3, 2)), np.ones(3), {"prior": np.ones(3)}, r"prior \(3,\) do not fit"),
+        (np.array([[1.0, 2.0], [np.nan, 1.0]]), np.ones(2), {}, "Regressor: row 1 is not finite"),
+        (np.zeros((3, 2)), np.ones(3), {}, "all entries are zero"),
+        (np.eye(2), np.ones(2), {"weight": -1.0}, "expected a positive number"),
+        (np.eye(2), np.ones(2), {"weight": np.nan}, "expected a positive number"),
     ],
 )
-def test_impossible_problems(R, z, prior, message):
+def test_impossible_problems(R, z, options, message):
     with pytest.raises(IdentificationError, match=message):
-        fit_with_prior(R, z, prior)
-
-
-@pytest.mark.parametrize("weight", [-1.0, np.nan])
-def test_impossible_weight(weight):
-    with pytest.raises(IdentificationError, match="expected a positive number"):
-        fit_with_prior(np.eye(2), np.ones(2), weight=weight)
+        fit_with_prior(R, z, **options)
 
 
 @pytest.fixture(name="problem")

@@ -145,6 +145,7 @@ def _summed(rows: list[np.ndarray], torque: np.ndarray) -> GroupedNormalEquation
 def test_factors_have_the_solutions_and_residuals_of_all_rows():
     rows, torque = _rows(np.random.default_rng(0))
     grams = _summed(rows, torque)
+    assert grams.factor(0, [1]).shape == (0, 5)
     assert grams.counts.tolist() == list(COUNTS)
     for joint, (matrix, units) in enumerate(zip(rows, (UNITS, 1.0), strict=True)):
         expected, squares, *_ = np.linalg.lstsq(matrix / units, torque[:, joint], rcond=None)
@@ -152,17 +153,6 @@ def test_factors_have_the_solutions_and_residuals_of_all_rows():
         scaled, right = factor[:, :-1] / units, factor[:, -1]
         np.testing.assert_allclose(np.linalg.lstsq(scaled, right, rcond=None)[0], expected, rtol=1e-11)
         np.testing.assert_allclose(np.sum((right - scaled @ expected) ** 2), squares[0], rtol=1e-11)
-
-
-def test_groups_are_summed_apart():
-    rows, torque = _rows(np.random.default_rng(1))
-    grams = _summed(rows, torque)
-    for groups, window in (([0], slice(0, 40)), ([2], slice(40, 65)), (np.array([0, 1, 2]), slice(None))):
-        for joint, matrix in enumerate(rows):
-            own = np.column_stack([matrix, torque[:, joint]])[window]
-            factor = grams.factor(joint, groups)
-            np.testing.assert_allclose(factor.T @ factor, own.T @ own, rtol=1e-10, atol=1e-12)
-    assert grams.factor(0, [1]).shape == (0, 5)
 
 
 def test_factor_of_all_samples_follows_what_is_added():
@@ -173,15 +163,6 @@ def test_factor_of_all_samples_follows_what_is_added():
         grams.add(0, rows, torque)
         factor = grams.factor(1)
         np.testing.assert_allclose(factor.T @ factor, times * own.T @ own, rtol=1e-11)
-
-
-def test_torque_without_noise_leaves_no_residual():
-    rng = np.random.default_rng(3)
-    matrix, truth = rng.normal(size=(500, 6)), rng.normal(size=6)
-    grams = GroupedNormalEquations([6])
-    grams.add(0, [matrix], (matrix @ truth)[:, None])
-    factor = grams.factor(0)
-    np.testing.assert_allclose(factor[:, -1], factor[:, :-1] @ truth, atol=1e-6 * np.linalg.norm(factor[:, -1]))
 
 
 @pytest.mark.parametrize("condition", [1e2, 1e4, 1e6])
@@ -233,6 +214,7 @@ def test_sums_of_squares_are_those_of_all_rows(plain_columns, sizes):
         errors = (rows @ x - equations.torque[:, joint]) ** 2
         assert sum_of_squares(factors.factor(joint), x) == pytest.approx(errors.sum())
         assert sum_of_squares(factors.factor(joint, some), x) == pytest.approx(errors[np.isin(group, some)].sum())
+        assert sum_of_squares(factors.factor(joint, []), x) == 0
         one = factors.gram(int(some[0]), joint)
         dense = np.column_stack([rows, equations.torque[:, joint]])[group == some[0]]
         np.testing.assert_allclose(one, dense.T @ dense, rtol=1e-9, atol=1e-9)
@@ -246,13 +228,6 @@ def test_factors_are_small_however_many_samples(plain_columns):
     for size in (100, 5000):
         factors = DenseEquations(plain_columns, (size,)).factors(plain_columns)
         assert all(len(factors.factor(j)) <= len(own) + 1 for j, own in enumerate(plain_columns.of_joint))
-
-
-def test_nothing_in_no_groups(plain_columns):
-    factors = DenseEquations(plain_columns, (100,)).factors(plain_columns)
-    for joint, own in enumerate(plain_columns.of_joint):
-        assert sum_of_squares(factors.factor(joint, []), np.ones(len(own))) == 0
-        assert factors.factor(joint, []).shape[1] == len(own) + 1
 
 
 @pytest.mark.parametrize("size", [1, 24, 25, 120, 499, 500, 10**6])

@@ -104,8 +104,3 @@ def test_open_combinations_are_told_as_such():
     assert condition_number(dependent) == np.inf
     assert rank(dependent) == 3
     assert condition_number(np.eye(3)[np.newaxis]) == pytest.approx(1.0)
-
-
-def test_more_poses_than_needed_to_start_are_still_all_different():
-    rows = np.random.default_rng(2).standard_normal((9, 1, 2))
-    assert sorted(d_optimal(rows, 9).tolist()) == list(range(9))

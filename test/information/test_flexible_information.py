@@ -1,6 +1,5 @@
 """Rows of eqs 3 and 6 and their gradient, on one link and on arms with joints that are held."""
 
-import flexible_link
 import numpy as np
 import planar_arm
 import pytest
@@ -11,10 +10,9 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.excitation.fourier_problem import FourierBasis
 from dynid_ros.information.flexible_information import FlexibleInformation
 from dynid_ros.information.steady_state import FlexibleJoints, LinkPrediction
-from dynid_ros.information.torque_information import SMOOTHING_FRACTION, MotionWithJerk, Rows, information_matrix
+from dynid_ros.information.torque_information import SMOOTHING_FRACTION, Rows
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionLimits
-from dynid_ros.trajectories.fourier import FourierSeries
 
 PRIOR = FlexibleJoints([2e3, 3e3, 1e3], [0.1, 0.2, 0.05], [1.0, 2.0, 0.5], [2.0, 2.0, 1.0], [3.0, 3.0, 1.0])
 SPEEDS = np.full(3, 3.0)
@@ -62,49 +60,16 @@ def test_gradient(robot, held, stiffness):
         assert not found[:5].any()
 
 
-def test_rows_are_eq_6_of_the_motion_integrated():
-    """Regressor times the truth is the motor's torque, with the link where eq. 10 takes it."""
-    speed = np.array([40.0])  # so that Coulomb friction changes its sign smoothly
-    source = FlexibleInformation(
-        flexible_link.robot(), flexible_link.JOINTS, speed, base_frequency=1.4, harmonics=5, noise=2.0
-    )
-    sine, cosine = np.random.default_rng(0).standard_normal((2, 1, 5))
-    motor = FourierSeries.at_rest(("s2",), 1.4, sine, cosine)
-    motor = motor.scaled(0.4 / motor.peaks()[2]).shifted([0.3])
-    time = np.arange(120) / (120 * 1.4)
-    motion = MotionWithJerk(*motor.at(time), motor.jerk(time))
-    rows = source.rows(motion)
-    smoothing = SMOOTHING_FRACTION * speed[0]
-    q, qd = flexible_link.steady_motion(motor, time, smoothing=smoothing)
-    torque = flexible_link.motor_torque(motor, time, q)
-    np.testing.assert_allclose(rows.torque[:, 0], torque, atol=1e-3 * np.abs(torque).max())
-    np.testing.assert_array_equal(source.torque(motion), rows.torque)
-    q_m, qd_m, qdd_m = (array[:, 0] for array in motor.at(time))
-    gravity = flexible_link.GRAVITY_X * np.sin(q) - flexible_link.GRAVITY_Y * np.cos(q)
-    spring = flexible_link.STIFFNESS * (q_m - q)
-    friction = flexible_link.COULOMB * np.tanh(qd / smoothing) + flexible_link.VISCOUS * qd
-    qdd = (gravity - friction + spring) / flexible_link.INERTIA
-    eq_6 = np.stack([-np.sin(q), np.cos(q), qdd, np.tanh(qd / smoothing), qd, qdd_m, qd_m])
-    truth = flexible_link.TRUTH[[1, 2, 0, 3, 4, 5, 6]]
-    np.testing.assert_allclose(truth @ eq_6, torque, atol=1e-9)
-    # Mass moments along x and z of a link that turns about -y, times gravity, are those of eq. 2.
-    scale = np.array([flexible_link.G, flexible_link.G, 1, 1, 1, 1, 1])
-    order = [source.names.index(name) for name in ("mcz1", "mcx1", "Iyy1")]
-    order += [source.names.index(f"{term} s2") for term in ("coulomb", "viscous", "motor_inertia", "motor_viscous")]
-    found = 2.0 * rows.regressor[order, 0] / scale[:, None]
-    assert len(source.names) == 7
-    largest = np.abs(eq_6).max(axis=1, keepdims=True)
-    np.testing.assert_allclose(found / largest, eq_6 / largest, atol=3e-3)
-    values = np.linalg.svd(rows.regressor[:, 0], compute_uv=False)
-    assert np.sqrt(np.linalg.cond(information_matrix(rows))) == pytest.approx(values[0] / values[-1], rel=1e-6)
-
-
 def test_rows_of_an_arm_are_pinocchios(robot):
     source = planar(robot, stiffness=True)
     motion = basis(robot).motion(vector(15))
     rows = source.rows(motion)
     prediction = LinkPrediction(robot, PRIOR, base_frequency=1.0, harmonics=3, smoothing=SMOOTHING_FRACTION * SPEEDS)
     q, qd, qdd = prediction.motion(motion.position)
+    driving = PRIOR.motor_inertia * motion.acceleration + PRIOR.motor_viscous * motion.velocity
+    motor_torque = driving + PRIOR.stiffness * (motion.position - q)
+    np.testing.assert_allclose(rows.torque, motor_torque, atol=1e-9 * np.abs(motor_torque).max())
+    np.testing.assert_array_equal(source.torque(motion), rows.torque)
     truth = PinocchioArm(planar_arm.urdf(), robot.joint_names, robot.gravity)
     links = [name for name in source.names if " " not in name]
     kinds = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")

@@ -178,11 +178,8 @@ def test_base_parameters_are_those_of_the_arm():
 def test_summary_and_plain_data():
     robot = planar()
     quality = MotionQuality.of(robot, *motion(robot, still=(2,)), rate=RATE)
-    text = quality.summary()
-    assert text.startswith("not enough")
-    assert f"rank {quality.rank} of {quality.full_rank}" in text
-    for expected in (*quality.advice, *quality.without_effect, "no motion of this arm shows"):
-        assert expected in text
+    assert quality.summary().startswith("not enough")
+    assert all(expected in quality.summary() for expected in (*quality.advice, *quality.without_effect))
     content = quality.as_dict()
     assert content["condition_number"] is None
     assert content["missing"] == list(quality.missing)
