@@ -84,14 +84,8 @@ def test_rows_that_are_wrong(row, words):
     with pytest.raises(ModelError) as error:
         RobotModel.from_dh([ROW, row])
     assert all(word in str(error.value) for word in words)
-
-
-def test_no_rows():
     with pytest.raises(ModelError, match="no rows"):
         RobotModel.from_dh([])
-
-
-def test_parameters_of_another_size():
     with pytest.raises(ModelError, match=r"\(10,\)"):
         RobotModel.from_dh([ROW], parameters=np.zeros(20))
 

@@ -3,39 +3,14 @@
 import pickle
 
 import numpy as np
-import pytest
-from gripper_arms import gripper_arm
-from paper_arms import cmu_arm, cylindrical_robot
+from paper_arms import cmu_arm
 from random_chains import random_tree_urdf
 
 from dynid_ros.model import RobotModel, dynamics
-from dynid_ros.model.arrays import BLOCK
 
 
 def _tree(seed: int) -> RobotModel:
     return RobotModel.from_urdf(random_tree_urdf(np.random.default_rng(seed), 9), tip="all", gravity=(1.0, -2.0, 9.0))
-
-
-ROBOTS = {
-    "cylindrical": cylindrical_robot,
-    "cmu": cmu_arm,
-    "gripper": lambda: gripper_arm("gripper in the middle"),
-    "mimics": lambda: RobotModel.from_urdf(gripper_arm("gripper in the middle").urdf, tip="all"),
-    "tree": lambda: _tree(3),
-}
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_torques_are_those_of_the_regressor(name):
-    robot, rng = ROBOTS[name](), np.random.default_rng(1)
-    q, qd, qdd = rng.normal(size=(3, BLOCK + 3, robot.n_joints))
-    for parameters in (robot.parameters, rng.normal(size=robot.parameters.size)):
-        expected = robot.torque_regressor(q, qd, qdd) @ parameters
-        bound = 1e-12 * np.abs(expected).max()
-        np.testing.assert_allclose(robot.inverse_dynamics(q, qd, qdd, parameters), expected, rtol=0, atol=bound)
-        expected = robot.gravity_regressor(q) @ parameters
-        bound = 1e-12 * np.abs(expected).max()
-        np.testing.assert_allclose(robot.gravity_torque(q, parameters), expected, rtol=0, atol=bound)
 
 
 def test_a_joint_without_position_leaves_the_torques_of_other_branches():

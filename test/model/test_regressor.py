@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.model import RobotModel
 from dynid_ros.model.dynamics import regressor_of_features, tip_motion, wrench_features
-from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix, transformed
+from dynid_ros.model.inertia import from_center_of_mass, inertia_matrix
 from dynid_ros.model.regressor import DifferentiableRegressor, RegressorRows
 
 # Gradients of the regressor against differences of Pinocchio's.
@@ -112,18 +112,6 @@ def test_random_chains_against_pinocchio(seed):
     np.testing.assert_allclose(robot.wrench_regressor(*motion), expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(20, 26))
-def test_power_of_the_wrench_is_that_of_the_torques(seed):
-    robot, motion = random_arm(seed)
-    arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
-    frame = arm.model.getFrameId(TIP)
-    about_link = transformed(np.eye(10), robot.tip_offset).T
-    torques = robot.torque_regressor(*motion)[:, :, -10:] @ about_link
-    for q, wrench, torque in zip(motion[0], robot.wrench_regressor(*motion), torques, strict=True):
-        jacobian = arm.pinocchio.computeFrameJacobian(arm.model, arm.data, arm.configuration(q), frame)
-        np.testing.assert_allclose(np.atleast_2d(jacobian.T @ wrench), torque, rtol=1e-9, atol=1e-9)
-
-
 def rank(regressor: np.ndarray) -> int:
     return int(np.linalg.matrix_rank(regressor.reshape(-1, 10), tol=1e-9))
 
@@ -192,43 +180,24 @@ def test_integral_form_of_the_paper(block):
 UNTOUCHED = 7.0
 
 
-def _expected(robot: RobotModel, motion: np.ndarray) -> np.ndarray:
-    arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
-    return np.array([arm.torque_regressor(*sample) for sample in motion.transpose(1, 0, 2)])
-
-
-def _filled(robot: RobotModel, motion: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
-    size = robot.parameters.size if columns is None else len(columns)
-    matrix = np.full((robot.n_joints, size, motion.shape[1]), UNTOUCHED)
-    RegressorRows(robot.chain, robot.gravity, columns).fill(matrix, *motion)
-    return matrix.transpose(2, 0, 1)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_any_columns_of_random_chains(seed):
     rng = np.random.default_rng(seed)
     robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(1, 8))), tip=TIP, gravity=rng.normal(size=3) * 8)
     motion = rng.normal(size=(3, 4, robot.n_joints))
-    expected = _expected(robot, motion)
+    arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
+    expected = np.array([arm.torque_regressor(*sample) for sample in motion.transpose(1, 0, 2)])
     size = robot.parameters.size
     for columns in (np.arange(size), np.flatnonzero(rng.random(size) < 0.3), np.array([size - 10]), np.array([], int)):
         link = columns // 10
-        found = _filled(robot, motion, columns)
+        matrix = np.full((robot.n_joints, len(columns), motion.shape[1]), UNTOUCHED)
+        RegressorRows(robot.chain, robot.gravity, columns).fill(matrix, *motion)
+        found = matrix.transpose(2, 0, 1)
         for joint in range(robot.n_joints):
             np.testing.assert_allclose(
                 found[:, joint, link >= joint], expected[:, joint, columns[link >= joint]], rtol=1e-10, atol=1e-10
             )
             assert (found[:, joint, link < joint] == UNTOUCHED).all()
-
-
-def test_base_columns_are_enough_for_the_torques():
-    robot = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="tool0")
-    motion = np.random.default_rng(1).uniform(-2.0, 2.0, (3, 50, 6))
-    base = robot.base_parameters()
-    rows = np.zeros((6, base.rank, 50))
-    RegressorRows(robot.chain, robot.gravity, base.columns).fill(rows, *motion)
-    found = rows.transpose(2, 0, 1) @ base.project(robot.parameters)
-    np.testing.assert_allclose(found, robot.inverse_dynamics(*motion), rtol=1e-9, atol=1e-9)
 
 
 def test_blocks_of_any_size_one_after_the_other():

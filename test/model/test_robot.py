@@ -203,31 +203,35 @@ def test_kinematics_hash_leaves_the_inertias_out():
     assert len(set(hashes)) == 5
 
 
-@pytest.mark.parametrize("shape", [(6,), (4, 6), (2, 4, 5), ()])
-def test_arrays_of_another_shape(robot, shape):
-    with pytest.raises(ModelError, match=r"q has shape .*expected \(N, 5\).*joint_1"):
-        robot.gravity_torque(np.zeros(shape))
+ONE = np.zeros((1, 5))
 
 
-def test_arrays_of_unequal_length(robot):
-    with pytest.raises(ModelError, match=r"qdd has shape \(3, 5\).*same N for q, qd, qdd"):
-        robot.torque_regressor(np.zeros((4, 5)), np.zeros((4, 5)), np.zeros((3, 5)))
-
-
-@pytest.mark.parametrize("gravity", [(0.0, -9.81), (0.0, 0.0, np.nan)])
-def test_gravity_that_is_none(gravity):
-    with pytest.raises(ModelError, match="gravity"):
-        RobotModel.from_urdf(random_urdf(np.random.default_rng(3), 2), tip=TIP, gravity=gravity)
-
-
-def test_parameters_that_are_none(robot):
-    with pytest.raises(ModelError, match=r"parameters.*shape \(49,\).*\(50,\)"):
-        robot.gravity_torque(np.zeros((1, 5)), np.zeros(49))
-    with pytest.raises(ModelError, match=r"parameters.*entry 7"):
-        robot.gravity_torque(np.zeros((1, 5)), np.where(np.arange(50) == 7, np.inf, 0.0))
-
-
-@pytest.mark.parametrize("gravity", [-1e-300, 1e-5, 1e5])
-def test_gravity_that_no_place_has_is_refused(gravity):
-    with pytest.raises(ModelError, match=r"gravity is .* expected about 9\.8"):
-        RobotModel.from_urdf(planar_arm.urdf(), gravity=(0.0, 0.0, gravity))
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *(
+            (
+                lambda robot, shape=shape: robot.gravity_torque(np.zeros(shape)),
+                r"q has shape .*expected \(N, 5\).*joint_1",
+            )
+            for shape in ((6,), (4, 6), (2, 4, 5), ())
+        ),
+        (lambda robot: robot.torque_regressor(ONE, ONE, np.zeros((3, 5))), r"qdd has shape \(3, 5\).*same N for q, qd"),
+        (lambda robot: robot.gravity_torque(ONE, np.zeros(49)), r"parameters.*shape \(49,\).*\(50,\)"),
+        (
+            lambda robot: robot.gravity_torque(ONE, np.where(np.arange(50) == 7, np.inf, 0.0)),
+            r"parameters.*entry 7",
+        ),
+        *(
+            (lambda _, gravity=gravity: RobotModel.from_urdf(planar_arm.urdf(), gravity=gravity), message)
+            for gravity, message in (
+                ((0.0, -9.81), "gravity"),
+                ((0.0, 0.0, np.nan), "gravity"),
+                *(((0.0, 0.0, size), r"gravity is .* expected about 9\.8") for size in (-1e-300, 1e-5, 1e5)),
+            )
+        ),
+    ],
+)
+def test_what_is_none(robot, call, message):
+    with pytest.raises(ModelError, match=message):
+        call(robot)

@@ -2,19 +2,12 @@
 
 import pytest
 from pinocchio_arm import example_urdf
+from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model.flange import arm_from_urdf, chain_ends
 from dynid_ros.model.link_tree import LinkTree
 
-LINK = (
-    '<link name="{}"><inertial><mass value="1"/>'
-    '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
-)
-JOINT = (
-    '<joint name="{}" type="{}"><parent link="{}"/><child link="{}"/><axis xyz="0 0 1"/>'
-    '<limit lower="-1" upper="1" velocity="1" effort="9"/></joint>'
-)
 LINKS = ("world", "base", "l1", "l2", "l3", "tool0", "camera", "finger_1", "finger_2")
 JOINTS = (
     ("mount", "fixed", "world", "base"),
@@ -26,7 +19,7 @@ JOINTS = (
     ("grip_1", "prismatic", "tool0", "finger_1"),
     ("grip_2", "prismatic", "tool0", "finger_2"),
 )
-URDF = f'<robot name="arm">{"".join(map(LINK.format, LINKS))}{"".join(JOINT.format(*each) for each in JOINTS)}</robot>'
+URDF = robot(*map(link, LINKS), *(joint(name, parent, child, kind) for name, kind, parent, child in JOINTS))
 TREE = LinkTree(URDF, "URDF")
 GROUPS = """<robot name="arm">
   <virtual_joint name="virtual" type="fixed" parent_frame="map" child_link="world"/>
@@ -70,8 +63,8 @@ def fixture_srdf(tmp_path):
 )
 def test_a_group_that_is_a_chain_has_base_and_tip(srdf, group, ends):
     assert chain_ends(TREE, srdf=srdf, group=group) == ends
-    robot, remark = arm_from_urdf(URDF, srdf=srdf, group=group)
-    assert (robot.base, robot.tip, remark) == (*ends, "")
+    arm, remark = arm_from_urdf(URDF, srdf=srdf, group=group)
+    assert (arm.base, arm.tip, remark) == (*ends, "")
 
 
 @pytest.mark.parametrize(
@@ -97,10 +90,9 @@ def test_other_groups_are_refused_in_one_line(srdf, group, words):
 
 
 def test_a_group_excludes_base_and_tip_and_needs_a_file(srdf):
-    with pytest.raises(ModelError, match="leave out"):
-        chain_ends(TREE, base="base", srdf=srdf, group="chain")
-    with pytest.raises(ModelError, match="leave out"):
-        chain_ends(TREE, tip="tool0", srdf=srdf, group="chain")
+    for ends in ({"base": "base"}, {"tip": "tool0"}):
+        with pytest.raises(ModelError, match="leave out"):
+            chain_ends(TREE, srdf=srdf, group="chain", **ends)
     with pytest.raises(ModelError, match="needs the SRDF"):
         chain_ends(TREE, group="chain")
     assert chain_ends(TREE, "base", "l1", srdf=srdf) == ("base", "l1")
@@ -108,13 +100,11 @@ def test_a_group_excludes_base_and_tip_and_needs_a_file(srdf):
 
 def test_an_srdf_of_another_robot_is_refused(srdf):
     with pytest.raises(ModelError, match="of robot 'arm', the URDF of 'mine'"):
-        chain_ends(
-            LinkTree(URDF.replace('<robot name="arm">', '<robot name="mine">'), "URDF"), srdf=srdf, group="chain"
-        )
+        chain_ends(LinkTree(URDF.replace('name="arm"', 'name="mine"'), "URDF"), srdf=srdf, group="chain")
 
 
 @pytest.mark.parametrize(
-    ("robot", "srdf", "group", "ends"),
+    ("urdf", "srdf", "group", "ends"),
     [
         ("pr2_description/urdf/pr2.urdf", "pr2_description/srdf/pr2.srdf", "right_arm", ("torso_lift_link", 7)),
         ("panda_description/urdf/panda.urdf", "panda_description/srdf/panda.srdf", "arm", ("panda_link0", 7)),
@@ -122,6 +112,6 @@ def test_an_srdf_of_another_robot_is_refused(srdf):
         ("xarm_description/urdf/xarm7.urdf", "xarm_description/srdf/xarm7.srdf", "xarm7", ("link_base", 7)),
     ],
 )
-def test_groups_of_public_robots(robot, srdf, group, ends):
-    arm, _ = arm_from_urdf(example_urdf(robot), srdf=example_urdf(srdf), group=group)
+def test_groups_of_public_robots(urdf, srdf, group, ends):
+    arm, _ = arm_from_urdf(example_urdf(urdf), srdf=example_urdf(srdf), group=group)
     assert (arm.base, arm.n_joints) == ends
