@@ -21,15 +21,6 @@ def test_exact_on_sixth_degree_polynomials_to_the_ends():
     np.testing.assert_allclose(acceleration, polynomial.deriv(2)(time), atol=1e-6)
 
 
-def test_equals_the_central_difference_formula():
-    x = np.random.default_rng(0).normal(size=20)
-    velocity, acceleration = central_differences(x, 0.1)
-    first = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60 / 0.1
-    second = np.array([2, -27, 270, -490, 270, -27, 2]) / 180 / 0.01
-    assert velocity[7] == pytest.approx(first @ x[4:11])
-    assert acceleration[7] == pytest.approx(second @ x[4:11])
-
-
 def test_filtered_motion_is_without_phase_and_cleaner_than_plain_differences():
     rate, omega = 500.0, 2 * np.pi * 1.5
     time = np.arange(0, 20, 1 / rate)

@@ -196,8 +196,3 @@ def test_a_clock_that_is_set_while_joints_move():
     times = sample_times(stamps, positions(time)).time
     assert times[np.argmax(later)] - times[np.argmax(later) - 1] == pytest.approx(0.004, abs=5e-4)
     assert error(times, time) < 5e-4
-
-
-def test_the_reason_says_how_many_samples_were_lost():
-    time, stamps = sampled(250, 0.01, 1e-3)
-    assert f"{5000 - len(time)} lost samples" in sample_times(stamps, positions(time)).reason
