@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
@@ -64,6 +65,25 @@ def write_bag(
             if chunk and count % chunk == 0:
                 writer.storage.close_chunk()  # type: ignore[union-attr]
     return path
+
+
+def write_mcap(
+    path: Path, messages: Iterable[Message], delays: dict[str, int], finish: bool = True, **options: Any
+) -> None:
+    """Write the same messages to each topic, received after its delay (ns), by the library of MCAP itself."""
+    writer_module = pytest.importorskip("mcap.writer")
+    with path.open("wb") as stream:
+        writer = writer_module.Writer(stream, **options)
+        writer.start(profile="ros2", library="test")
+        definition, _ = TYPES.generate_msgdef("sensor_msgs/msg/JointState", ros_version=2)
+        schema = writer.register_schema("sensor_msgs/msg/JointState", "ros2msg", definition.encode())
+        channels = {topic: writer.register_channel(topic, "cdr", schema) for topic in delays}
+        for _, received, message in messages:
+            data = bytes(TYPES.serialize_cdr(message, message.__msgtype__))
+            for topic, delay in delays.items():
+                writer.add_message(channels[topic], log_time=received + delay, publish_time=received, data=data)
+        if finish:
+            writer.finish()
 
 
 def states(n=20, names=NAMES, stamp=STAMP, topic="/joint_states", received=START):

@@ -14,6 +14,7 @@ from bag_files import (
     states,
     wrench,
     write_bag,
+    write_mcap,
 )
 from rosbags.rosbag2 import StoragePlugin, Writer
 
@@ -142,12 +143,6 @@ def test_bad_messages(tmp_path, message, match):
         Recording.read(path)
 
 
-def test_nameless_messages(tmp_path):
-    path = write_bag(tmp_path / "bag", [("/joint_states", START, joint_state(STAMP, [], [1, 2]))])
-    with pytest.raises(RecordingError, match="the messages of /joint_states name no joints"):
-        Recording.read(path)
-
-
 def test_choice_of_the_joint_states_topic(tmp_path):
     lone = write_bag(tmp_path / "lone", states(topic="/left/joint_states"))
     assert Recording.read(lone).n_samples == 20
@@ -161,38 +156,56 @@ def test_choice_of_the_joint_states_topic(tmp_path):
     assert Recording.read(default).n_samples == 6
 
 
-def test_empty_bag(tmp_path):
-    with pytest.raises(
-        RecordingError, match=r"bag has 0 topics of type .*\(no topics at all\); record the joint states"
-    ):
-        Recording.read(write_bag(tmp_path / "bag", []))
+def bag_of(messages):
+    return lambda folder: write_bag(folder / "bag", messages)
 
 
-def test_topic_without_messages(tmp_path):
-    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        writer.add_connection("/joint_states", "sensor_msgs/msg/JointState", typestore=TYPES)
-        writer.add_connection("/tool/pose", "geometry_msgs/msg/PoseStamped", typestore=TYPES)
-    with pytest.raises(RecordingError, match="topic /joint_states has no messages"):
-        Recording.read(tmp_path / "bag")
+def bag_of_topics(*topics):
+    def write(folder):
+        with Writer(folder / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+            for topic, kind in topics:
+                writer.add_connection(topic, kind, typestore=TYPES)
+        return folder / "bag"
+
+    return write
 
 
-def test_bag_without_joint_states(tmp_path):
-    path = write_bag(tmp_path / "bag", [("/ft", START, wrench(STAMP, [1, 2, 3], [4, 5, 6]))])
-    with pytest.raises(RecordingError, match=r"has 0 topics of type sensor_msgs/msg/JointState.*\(/ft\)"):
-        Recording.read(path)
+def without_its_file(folder):
+    path = write_bag(folder / "bag", states())
+    (path / "bag.mcap").unlink()
+    return path
 
 
-def test_folder_that_is_no_bag(tmp_path):
-    with pytest.raises(RecordingError, match=r"holds no bag.*expected a rosbag2 folder"):
-        Recording.read(tmp_path)
+def half_a_database(folder):
+    path = write_bag(folder / "bag", states(2000), StoragePlugin.SQLITE3)
+    file = path / "bag.db3"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    return path
 
 
-def test_topic_of_two_types(tmp_path):
-    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        writer.add_connection("/joint_states", "sensor_msgs/msg/JointState", typestore=TYPES)
-        writer.add_connection("/joint_states", "std_msgs/msg/String", typestore=TYPES)
-    with pytest.raises(RecordingError, match="topic /joint_states has messages of two types"):
-        Recording.read(tmp_path / "bag")
+STATES, POSES = ("/joint_states", "sensor_msgs/msg/JointState"), ("/tool/pose", "geometry_msgs/msg/PoseStamped")
+NO_RECORDINGS = {
+    "no names": (bag_of([("/joint_states", START, joint_state(STAMP, [], [1, 2]))]), "/joint_states name no joints"),
+    "empty": (bag_of([]), r"bag has 0 topics of type .*\(no topics at all\); record the joint states"),
+    "no messages": (bag_of_topics(STATES, POSES), "topic /joint_states has no messages"),
+    "no joint states": (
+        bag_of([("/ft", START, wrench(STAMP, [1, 2, 3], [4, 5, 6]))]),
+        r"has 0 topics of type sensor_msgs/msg/JointState.*\(/ft\)",
+    ),
+    "no bag": (lambda folder: folder, r"holds no bag.*expected a rosbag2 folder"),
+    "two types": (
+        bag_of_topics(STATES, ("/joint_states", "std_msgs/msg/String")),
+        "topic /joint_states has messages of two types",
+    ),
+    "no file": (without_its_file, r"holds no bag \(Some database files are missing"),
+    "cut database": (half_a_database, r"bag.* damaged"),
+}
+
+
+@pytest.mark.parametrize(("write", "match"), NO_RECORDINGS.values(), ids=NO_RECORDINGS)
+def test_what_holds_no_recording_is_refused(tmp_path, write, match):
+    with pytest.raises(RecordingError, match=match):
+        Recording.read(write(tmp_path))
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".db3"])
@@ -201,21 +214,6 @@ def test_file_that_is_no_bag(tmp_path, suffix, content):
     path = tmp_path / f"run{suffix}"
     path.write_bytes(content)
     with pytest.raises(RecordingError, match=rf"run{suffix}.* empty or damaged|run{suffix} has 0 topics"):
-        Recording.read(path)
-
-
-def test_missing_storage_file(tmp_path):
-    path = write_bag(tmp_path / "bag", states())
-    (path / "bag.mcap").unlink()
-    with pytest.raises(RecordingError, match=r"holds no bag \(Some database files are missing"):
-        Recording.read(path)
-
-
-def test_truncated_database(tmp_path):
-    path = write_bag(tmp_path / "bag", states(2000), StoragePlugin.SQLITE3)
-    file = path / "bag.db3"
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(RecordingError, match=r"bag.* damaged"):
         Recording.read(path)
 
 
@@ -231,19 +229,9 @@ def test_damaged_message(tmp_path):
 
 
 def test_compressed_and_unsorted_bag_of_another_writer(tmp_path):
-    mcap_writer = pytest.importorskip("mcap.writer")
+    compression = pytest.importorskip("mcap.writer").CompressionType.ZSTD
     file = tmp_path / "other.mcap"
-    with file.open("wb") as stream:
-        writer = mcap_writer.Writer(stream, chunk_size=2000, compression=mcap_writer.CompressionType.ZSTD)
-        writer.start(profile="ros2", library="test")
-        definition, _ = TYPES.generate_msgdef("sensor_msgs/msg/JointState", ros_version=2)
-        schema = writer.register_schema("sensor_msgs/msg/JointState", "ros2msg", definition.encode())
-        channels = [writer.register_channel(topic, "cdr", schema) for topic in ("/other", "/joint_states")]
-        for _, received, message in states(100):
-            data = bytes(TYPES.serialize_cdr(message, message.__msgtype__))
-            for channel, delay in zip(channels, (5 * MS, 0), strict=True):
-                writer.add_message(channel, log_time=received + delay, publish_time=received, data=data)
-        writer.finish()
+    write_mcap(file, states(100), {"/other": 5 * MS, "/joint_states": 0}, chunk_size=2000, compression=compression)
     it = Recording.read(file)
     np.testing.assert_array_equal(it.position[:, 0], np.arange(100))
 

@@ -7,9 +7,6 @@ import os
 import re
 import resource
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -83,10 +80,7 @@ def test_installed_types_are_learnt_with_all_they_are_made_of(tmp_path):
 @pytest.mark.parametrize(
     ("msgtype", "match"),
     [
-        (
-            "driver_msgs/msg/None",
-            r"driver_msgs/msg/None is unknown: no driver_msgs/msg/None\.msg under AMENT_PREFIX_PATH",
-        ),
+        ("driver_msgs/msg/None", r"driver_msgs/msg/None is unknown: no .*/None\.msg under AMENT_PREFIX_PATH"),
         ("driver_msgs/msg/Orphan", "nowhere_msgs/msg/Thing is unknown"),
         ("driver_msgs/msg/Broken", "message type driver_msgs/msg/Broken: its definition cannot be read"),
     ],
@@ -157,7 +151,6 @@ def test_a_small_step_back_keeps_the_order_of_a_topic(clocks):
 
 TYPE = "sensor_msgs/msg/JointState"
 TOPIC = "/joint_states"
-ROOT = Path(__file__).parents[2]
 FOREVER = QosTime(9223372036, 854775807)
 LATCHED = Qos(
     QosHistory.KEEP_LAST,
@@ -179,18 +172,6 @@ def serialised(i):
 def write(bag, start, end):
     for i in range(start, end):
         bag.write(TOPIC, START + i * 10**6, serialised(i))
-
-
-def test_written_bag_is_read_back(tmp_path):
-    with BagWriter(tmp_path) as bag:
-        bag.add_topic(TOPIC, TYPE)
-        write(bag, 0, 1500)
-        bag.flush()
-        write(bag, 1500, 2000)
-    assert bag.counts == {TOPIC: 2000}
-    it = Recording.read(bag.path)
-    assert not it.truncated
-    np.testing.assert_array_equal(it.position, np.column_stack([np.arange(2000), -np.arange(2000)]))
 
 
 def test_another_library_reads_and_decodes_it(tmp_path):
@@ -241,44 +222,6 @@ def test_large_messages_between_flushes(tmp_path):
         assert [bytes(data) for _, _, data in reader.messages()] == [raw] * 20
 
 
-WRITE_UNTIL_KILLED = """
-import sys
-from dynid_ros.recording.bag_writer import BagWriter
-from test_bag_writer import TOPIC, TYPE, write
-
-bag = BagWriter(sys.argv[1])
-bag.add_topic(TOPIC, TYPE)
-for end in range(20, 10**6, 20):
-    write(bag, end - 20, end)
-    bag.flush()
-    print(end, flush=True)
-"""
-
-
-@pytest.mark.parametrize("delay", [0.2, *(pytest.param(delay, marks=pytest.mark.slow) for delay in (0.1, 0.3))])
-def test_killed_process_leaves_all_up_to_its_last_flush(tmp_path, delay):
-    path = os.pathsep.join(
-        [*map(str, [ROOT, ROOT / "test", ROOT / "test" / "recording"]), os.environ.get("PYTHONPATH", "")]
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITE_UNTIL_KILLED, str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    time.sleep(delay)
-    process.send_signal(signal.SIGKILL)
-    flushed = [int(line) for line in [first, *process.communicate()[0].splitlines()]]
-    (bag,) = tmp_path.iterdir()
-    it = Recording.read(bag)
-    assert it.n_samples >= flushed[-1]
-    np.testing.assert_array_equal(it.position[:, 0], np.arange(it.n_samples))
-    info = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
-    assert info["message_count"] >= flushed[-1]
-
-
 def test_metadata_is_what_rosbag2_expects(tmp_path):
     with BagWriter(tmp_path) as bag:
         bag.add_topic(TOPIC, TYPE, [LATCHED])
@@ -321,25 +264,6 @@ def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(RecordingError, match=r"cannot write bag .*file/recording.*\(.+\); choose a writable folder"):
         BagWriter(tmp_path / "file")
-
-
-def test_full_disk(tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    bag = BagWriter(tmp_path)
-    bag.add_topic(TOPIC, TYPE)
-    write(bag, 0, 200)
-    bag.flush()
-    size = (bag.path / f"{bag.path.name}.mcap").stat().st_size
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 1000, before[1]))
-        write(bag, 200, 1000)
-        with pytest.raises(RecordingError, match=r"cannot write bag .*File too large.*free space"):
-            bag.flush()
-        with pytest.raises(RecordingError, match="cannot write bag"):
-            bag.close()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    _check_complete(bag.path, 200)
 
 
 def _check_complete(path, count, others=0):

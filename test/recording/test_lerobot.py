@@ -97,11 +97,6 @@ def test_velocities_are_in_the_unit_of_the_positions(dataset):
     np.testing.assert_allclose(np.degrees(recording.position[:, 0]), 2.0)
 
 
-def test_states_without_a_position_are_refused(dataset):
-    with pytest.raises(RecordingError, match="positions of 0 joints"):
-        read_lerobot(dataset([[0]], ["x.vel", "y.vel"]), 0)
-
-
 def test_actions_of_drives_in_mit_mode_have_velocities_and_torques(dataset):
     recording = read_lerobot(dataset([[0]], ["elbow.pos", "elbow.vel"], ["elbow.torque", "elbow.pos"]), 0, degrees=True)
     np.testing.assert_array_equal(recording.command.effort[:, 0], 3.0)

@@ -278,17 +278,7 @@ def test_names_with_line_breaks_are_refused(where):
     sensor = WrenchSeries(T, np.zeros((3, 3)), np.zeros((3, 3)), name["frame_id"])
     others = {name["others"] + "2": np.zeros(3)}
     with pytest.raises(RecordingError, match="control character"):
-        Recording(
-            (name["joint_names"],),
-            T,
-            Q[:, :1],
-            Q[:, :1],
-            Q[:, :1],
-            0.0,
-            None,
-            {name["wrenches"]: sensor},
-            others=others,
-        )
+        Recording((name["joint_names"],), T, *[Q[:, :1]] * 3, wrenches={name["wrenches"]: sensor}, others=others)
 
 
 def test_first_samples_without_a_time_are_left_out(tmp_path):

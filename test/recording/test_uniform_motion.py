@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from link_problems import Drive, Fourier, chain, record
+from link_problems import Fourier
 
 from dynid_ros.errors import DynidError, IdentificationError, RecordingError
 from dynid_ros.recording import Recording
@@ -63,10 +63,6 @@ def test_a_joint_that_moves_in_another_stretch_does_not_rest():
     first, second = joint_motions([held[:600], held[600:]], LowPass(15, RATE))
     assert second.velocity[:, 1].std() > 0.1
     np.testing.assert_allclose(first.velocity[:, 1], 0, atol=1e-9)
-
-
-def test_no_stretches():
-    assert joint_motions([], LowPass(15, RATE)) == []
 
 
 def test_a_motion_lasts_from_the_first_joint_that_sets_off_to_the_last_that_stops():
@@ -304,19 +300,6 @@ class TestRefusals:
             short = recording(every(100)[:count])
             with pytest.raises((IdentificationError, RecordingError), match=r"run: .*record longer"):
                 LinkSignals.choose([short])
-
-
-def test_equations_of_a_simulated_arm_hold_after_all_this():
-    """Jitter, lost samples and a slow start; rows times truth against the torque are in test_link_equations."""
-    robot = chain()
-    rng = np.random.default_rng(5)
-    time = np.sort(rng.uniform(0, 10, 2000))
-    time = time[np.concatenate([[True], np.diff(time) > 1e-4])]
-    run = record(robot, Fourier(3, size=0.5), Drive(), noise=0.0, time=time)
-    segments = LinkSignals.choose([run]).segments(run)
-    for part in segments:
-        _, qd, _ = Fourier(3, size=0.5)(part.time)
-        assert np.max(np.abs(part.motion.velocity - qd)) < 0.02
 
 
 def test_a_logger_that_runs_ahead_of_its_robot_spoils_no_velocity():
