@@ -43,7 +43,7 @@ class Outcome:
 
 def measure(seconds: float, folder: str | Path, *, burn: bool = True) -> Outcome:
     """Record `seconds` of joint states at 1 kHz into `folder`."""
-    recorder = ["-m", "dynid_ros.nodes.recorder", "--ros-args", "-p", f"output_folder:={folder}"]
+    recorder = ["-m", "dynid_ros", "node", "recorder", "--ros-args", "-p", f"output_folder:={folder}"]
     with ExitStack() as stack:
         if burn:
             stack.enter_context(process("-c", BURN))

@@ -10,11 +10,12 @@ such as `FourierPlan`; after `~/start` also `start_time`, the beginning of the e
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Lock
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -25,7 +26,7 @@ from std_srvs.srv import Trigger
 from dynid_ros.errors import DynidError
 from dynid_ros.excitation import Experiment, Plan
 from dynid_ros.excitation.fourier_search import Candidate
-from dynid_ros.excitation.parallel_search import Enough, Progress
+from dynid_ros.excitation.parallel_search import Enough
 from dynid_ros.nodes.experiment.design import MOTION_PARAMETERS, PARAMETERS, Design, Safety
 from dynid_ros.nodes.experiment.trajectory_execution import REQUESTED, Arm
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, WARN, Diagnostics, Status
@@ -35,50 +36,8 @@ from dynid_ros.nodes.shared.robot_description import robot_model
 from dynid_ros.nodes.shared.topics import LATCHED
 from dynid_ros.trajectories import Trajectory, check_start
 
-T = TypeVar("T")
 WATCH_RATE_HZ = 100.0
 PROGRESS_PERIOD_S = 0.2
-
-
-class StoppableWork:
-    """Computation in a thread that coroutines of the node await and that can be ended early.
-
-    Attributes:
-        fraction: elapsed fraction of a search, 0 to 1.
-    """
-
-    def __init__(self, node: Node) -> None:
-        self.fraction = 0.0
-        self._stop = Event()
-        self._background = Background(node)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the computation was, or will be, ended early."""
-        return self._stop.is_set()
-
-    def begin(self) -> None:
-        """Forget that the last computation was stopped."""
-        self._stop.clear()
-        self.fraction = 0.0
-
-    async def result(self, compute: Callable[[Progress], T]) -> T:
-        """Return the result of `compute`, or raise its exception; its argument ends a search that is stopped."""
-        return await self._background.result(lambda: compute(self._progress))
-
-    def stop(self) -> None:
-        """End a search soon, with the best result so far."""
-        self._stop.set()
-
-    def end(self) -> None:
-        """Stop, and wait for the thread."""
-        self.stop()
-        self._background.end()
-
-    def _progress(self, fraction: float, _best: Candidate) -> None:
-        self.fraction = fraction
-        if self.stopped:
-            raise Enough
 
 
 class ExcitationNode(Node):
@@ -109,7 +68,9 @@ class ExcitationNode(Node):
         self._set_state("idle")
         for warning in self.safety.warnings:
             self.get_logger().warning(warning)
-        self._work = StoppableWork(self)
+        self._background = Background(self)
+        self._is_stopped = Event()
+        self._searched = 0.0  # fraction
         self.arm = Arm(self, self.settings, self.safety.limits, on_halt=self._on_halt, on_rest=self._on_rest)
         group = ReentrantCallbackGroup()  # an awaited design must not block other callbacks
         design = answer_later(self, self.design, lambda: self.settings.answer_at_once)
@@ -143,7 +104,7 @@ class ExcitationNode(Node):
             experiment, plan = self._designed
             measured = await self.arm.states.resting_position()
 
-            def plan_whole_motion(_: Progress) -> tuple[Trajectory, Trajectory, Trajectory]:
+            def plan_whole_motion() -> tuple[Trajectory, Trajectory, Trajectory]:
                 self.safety.check_start(measured)
                 approach = experiment.approach_motion(measured, plan)
                 motion = Trajectory.join([approach, plan.trajectory])
@@ -151,13 +112,13 @@ class ExcitationNode(Node):
                 self.safety.check(sampled)
                 return approach, motion, sampled
 
-            approach, motion, sampled = await self._work.result(plan_whole_motion)
-            load = await self._work.result(lambda _: self.arm.load(motion, sampled))
+            approach, motion, sampled = await self._background.result(plan_whole_motion)
+            load = await self._background.result(lambda: self.arm.load(motion, sampled))
             self._refuse_if_stopped()
             check_start(sampled, await self.arm.states.resting_position())
             await self.arm.require_controller()
 
-            def send(_: Progress) -> float:
+            def send() -> float:
                 with self.arm.lock:
                     self._refuse_if_stopped()
                     self._approach = approach.duration
@@ -166,7 +127,7 @@ class ExcitationNode(Node):
                     self._publish_progress(0.0)
                     return self.get_clock().now().nanoseconds * 1e-9 + until_start + self._approach
 
-            begin = await self._work.result(send)
+            begin = await self._background.result(send)
         await self.arm.accepted()
         self._publish_plan(plan, start_time=begin)
         return (
@@ -193,7 +154,7 @@ class ExcitationNode(Node):
             return f"The arm is at rest in {self.arm.halt(REQUESTED):.1f} s."
         if self._doing == "stopping":
             raise DynidError("the node is already checking whether the arm moves, and will stop it then")
-        self._work.stop()
+        self._is_stopped.set()
         if self.state == "designing":
             return "The design ends with the best motion so far."
         return "The arm stays at rest."
@@ -223,7 +184,8 @@ class ExcitationNode(Node):
             with self.arm.lock:
                 if self.context.ok():
                     self.arm.end()
-            self._work.end()
+            self._is_stopped.set()
+            self._background.end()
 
     def destroy_node(self) -> None:
         """Bring a moving arm to rest, then destroy the node."""
@@ -239,7 +201,8 @@ class ExcitationNode(Node):
             if self.arm.moving:
                 raise DynidError(f"the arm is moving already ({self.state}); call ~/stop first, or wait")
             self._doing = what
-        self._work.begin()
+        self._is_stopped.clear()
+        self._searched = 0.0
         try:
             yield
         finally:
@@ -250,7 +213,7 @@ class ExcitationNode(Node):
         """Let the controller hold the arm, if it may rest where it is."""
         await self.arm.take_command()
         measured = await self.arm.states.resting_position()
-        await self._work.result(lambda _: self.safety.check_start(measured))
+        await self._background.result(lambda: self.safety.check_start(measured))
         self._refuse_if_stopped()
         await self.arm.hold()
 
@@ -261,13 +224,13 @@ class ExcitationNode(Node):
         before = self.state
         self._set_state("designing")
 
-        def plan_motion(progress: Progress) -> tuple[Experiment, Plan, str]:
-            experiment, plan = described.plan(progress)
+        def plan_motion() -> tuple[Experiment, Plan, str]:
+            experiment, plan = described.plan(self._note_search)
             written = plan.trajectory.save(settings.trajectory_file) if settings.trajectory_file else ""
             return experiment, plan, f"written to {written}" if written else ""
 
         try:
-            experiment, plan, written = await self._work.result(plan_motion)
+            experiment, plan, written = await self._background.result(plan_motion)
         except Exception as error:
             self._set_state(f"stopped: no design: {error}" if self.settings.answer_at_once else before)
             raise
@@ -289,8 +252,14 @@ class ExcitationNode(Node):
     def _described_design(self, settings: SimpleNamespace) -> Design:
         return Design(self._robot, self.safety, settings, self.settings.point_rate)
 
+    def _note_search(self, fraction: float, _best: Candidate) -> None:
+        """Note the elapsed fraction of a search, and end the search with its best motion after `~/stop`."""
+        self._searched = fraction
+        if self._is_stopped.is_set():
+            raise Enough
+
     def _refuse_if_stopped(self) -> None:
-        if self._work.stopped:
+        if self._is_stopped.is_set():
             raise DynidError("stopped before the arm moved; ~/start carries out the best motion that was found")
 
     def _watch(self) -> None:
@@ -300,7 +269,7 @@ class ExcitationNode(Node):
                 self._set_state("running")
             if time.monotonic() - self._progress_time >= PROGRESS_PERIOD_S:
                 if self.state == "designing":
-                    self._publish_progress(self._work.fraction)
+                    self._publish_progress(self._searched)
                 elif self.state in ("approaching", "running"):
                     self._publish_progress(self.arm.fraction)
 
@@ -331,10 +300,4 @@ class ExcitationNode(Node):
             self._state_publisher.publish(String(data=state))
 
 
-def main() -> None:
-    """Run the node; `~/stop` and the end of the process bring the arm to rest."""
-    run_undisturbed(ExcitationNode, interruptible=True)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run_undisturbed, ExcitationNode, interruptible=True)

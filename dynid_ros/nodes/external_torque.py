@@ -7,6 +7,7 @@ acts on `~/contact` must take silence for *unknown*. `/diagnostics` names the jo
 """
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -191,10 +192,4 @@ def external_torque_of(
         return None
 
 
-def main() -> None:
-    """Run the node."""
-    run(ExternalTorqueNode)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run, ExternalTorqueNode)

@@ -4,6 +4,7 @@
 `link_states_topic` of the bag, from another file, or from cameras.
 """
 
+from functools import partial
 from typing import Any
 
 from dynid_ros.jobs.flexible_joints import choose_run, marker_links
@@ -52,10 +53,4 @@ class FlexibleJointIdentificationNode(IdentificationNode):
         return {"mocap": True, "markers": [marker for marker in self.settings.markers if marker]}
 
 
-def main() -> None:
-    """Run the node."""
-    run(FlexibleJointIdentificationNode)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run, FlexibleJointIdentificationNode)

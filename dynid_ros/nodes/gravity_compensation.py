@@ -483,7 +483,3 @@ def main(arguments: list[str] | None = None) -> None:
     run_undisturbed(
         GravityCompensation, arguments, turn=lambda node, executor: node.turn(executor), wake=lambda node: node.wake()
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -342,10 +343,4 @@ def draw_limits(shapes: Shapes, view: GravityView, picture: GravityPicture, posi
         shapes.text("limits", place, LETTER_HEIGHT * size, words, color)
 
 
-def main() -> None:
-    """Run the node."""
-    run(GravityMarkers)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run, GravityMarkers)

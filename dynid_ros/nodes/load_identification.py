@@ -325,10 +325,4 @@ class LoadIdentificationNode(IdentificationNode):
         )
 
 
-def main() -> None:
-    """Run the node."""
-    run(LoadIdentificationNode)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run, LoadIdentificationNode)

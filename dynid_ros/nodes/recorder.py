@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -300,10 +301,4 @@ def _as_rosbags(profiles: Sequence[QoSProfile]) -> list[Qos]:
     ]
 
 
-def main() -> None:
-    """Run the node; signals do not interrupt the end of a bag."""
-    run_undisturbed(Recorder)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run_undisturbed, Recorder)

@@ -5,6 +5,8 @@
 `recording_with_mass`: it adds the gain of each joint that the mass loads, and so all quantities in N m.
 """
 
+from functools import partial
+
 from dynid_ros.nodes.shared.identification_node import IdentificationNode, parameters_of_kind
 from dynid_ros.nodes.shared.parameters import NodeParameter
 from dynid_ros.nodes.shared.process import run
@@ -18,19 +20,5 @@ PARAMETERS = parameters_of_kind(
         "std_msgs/Float64MultiArray or control_msgs/JointTrajectoryControllerState; empty: commands of a table",
     ),
 )
-
-
-class ServoIdentificationNode(IdentificationNode):
-    """Node that estimates a servo model for each joint that moved."""
-
-    def __init__(self) -> None:
-        super().__init__("servo_identification", "servos", PARAMETERS)
-
-
-def main() -> None:
-    """Run the node."""
-    run(ServoIdentificationNode)
-
-
-if __name__ == "__main__":
-    main()
+ServoIdentificationNode = partial(IdentificationNode, "servo_identification", "servos", PARAMETERS)
+main = partial(run, ServoIdentificationNode)

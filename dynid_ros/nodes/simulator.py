@@ -1,6 +1,7 @@
 """Node that replaces a robot's driver and controllers by a simulated arm in real time."""
 
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import yaml
@@ -198,10 +199,4 @@ class SimulatorNode(Node):
         self.get_logger().warning(reason, throttle_duration_sec=1.0)
 
 
-def main() -> None:
-    """Run the node."""
-    run(SimulatorNode)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run, SimulatorNode)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -266,10 +267,4 @@ class TorqueSensorCalibrationNode(IdentificationNode):
         self.result.publish(String(data=brief_yaml(self.watch.document())))
 
 
-def main() -> None:
-    """Run the node."""
-    run(TorqueSensorCalibrationNode)
-
-
-if __name__ == "__main__":
-    main()
+main = partial(run, TorqueSensorCalibrationNode)

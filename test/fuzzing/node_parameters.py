@@ -333,7 +333,7 @@ def _value(parameter: NodeParameter) -> st.SearchStrategy[tuple[str, Any]]:
     fitting = [value for value in _ROS_VALUES if type(value) is kind]
     if kind is list:
         fitting = [value for value in fitting if type(value[0]) is type(parameter.default[0])]
-    if parameter.names_topics and kind is str:
+    if parameter.name.endswith(("_topic", "_topics")) and kind is str:
         # ROS keeps the type of a topic for all nodes of a process, so no two parameters may share one here.
         fitting = [parameter.name, "~/x y", *(value for value in fitting if not value.replace("/", "").isalnum())]
     likely = [*_WORDS.get(parameter.name, ()), *fitting]

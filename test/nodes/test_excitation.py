@@ -178,7 +178,7 @@ def test_a_node_that_ends_while_it_designs_ends_soon(bench):
     wait(lambda: bench.state == "designing")
     bench.threads.threads[1].close(START_TIME)
     bench.node.destroy_node()
-    assert not bench.node._work._background._thread.is_alive()
+    assert not bench.node._background._thread.is_alive()
 
 
 def test_stop_brings_the_arm_to_rest_and_start_works_again(bench):

@@ -45,6 +45,9 @@ class CompensationController:
         activated: called when the controller becomes active.
 
     Attributes:
+        name: name of the controller's node; empty without a controller that can be queried.
+        follows_trajectories: whether the torque is sent in trajectories.
+        holds_pose: whether the commands contain a desired pose, which the controller holds.
         view: view of the controller; without a name if it cannot be queried.
         position: view of a parallel position controller; without a name if there is none.
         output: reported output of the controller; None without a configured loop or a report.
@@ -64,6 +67,8 @@ class CompensationController:
         self._interrupt = interrupt
         self._activated = activated
         self._route = ROUTES[settings.output]
+        self.follows_trajectories = self._route is TrajectoryEffort
+        self.holds_pose = self._route is not ForwardedEffort
         self._used: ControllerAnswer | None = None
         self._order: tuple[str, ...] = ()
         self._last_desired: list[float] | None = None  # pose of the last command, if no other command can have followed
@@ -77,23 +82,9 @@ class CompensationController:
         for parameter, name in (("controller", controller), ("position_controller", other)):
             if name:
                 require_topic(node, f"{name}/transition_event", f"Parameter '{parameter}' of node '{node.get_name()}'")
+        self.name = controller
         self.view = ControllerView(node, controller, on_event=self._on_event, on_answer=lambda _: changed())
         self.position = ControllerView(node, other, on_answer=self._warn_of_position)
-
-    @property
-    def name(self) -> str:
-        """Name of the controller's node; empty without a controller that can be queried."""
-        return self.view.name
-
-    @property
-    def follows_trajectories(self) -> bool:
-        """Whether the torque is sent in trajectories."""
-        return self._route is TrajectoryEffort
-
-    @property
-    def holds_pose(self) -> bool:
-        """Whether the commands contain a desired pose, which the controller holds."""
-        return self._route is not ForwardedEffort
 
     @property
     def missing(self) -> str:

@@ -72,6 +72,7 @@ class JointStateInput:
         heard: arrival of the last state, or begin of the subscription, s of the monotonic clock.
         states: number of states since the last reset.
         longest_gap: longest time between two states, s.
+        age: time between the stamp of the last state and its arrival, s; 0 if the clocks disagree.
     """
 
     def __init__(self, node: Node, joint_names: Sequence[str], on_message: Callable[[JointState], None]) -> None:
@@ -82,7 +83,7 @@ class JointStateInput:
         self.longest_gap = 0.0
         self._node = node
         self._message: JointState | None = None
-        self._age = 0.0
+        self.age = 0.0
         self._subscription = node.create_subscription(
             JointState, "joint_states", on_message, newest_states(QUEUE_DEPTH)
         )
@@ -131,7 +132,7 @@ class JointStateInput:
         self.heard = now
         self.states += 1
         age = 0.0 if stamp is None else 1e-9 * self._node.get_clock().now().nanoseconds - stamp
-        self._age = age if 0.0 < age < MAX_AGE_S else 0.0
+        self.age = age if 0.0 < age < MAX_AGE_S else 0.0
         return True
 
     def measured(self, limits: Sequence[float], tolerance: float, *, certain: bool = False) -> MeasuredEffort:
@@ -144,11 +145,6 @@ class JointStateInput:
         """
         error = [tolerance * limit for limit in limits]
         return MeasuredEffort(self.last("position"), self.last("effort"), error, certain)
-
-    @property
-    def age(self) -> float:
-        """Time between the stamp of the last state and its arrival, s; 0 if the clocks disagree."""
-        return self._age
 
     def last(self, field: str) -> list[float]:
         """Return the values (n,) of a field of the last state; see `JointOrder.pick` for errors."""
@@ -300,12 +296,15 @@ class CompensationLoad(LoadListener):
     A load that the joints cannot carry is refused, and the one in force stays. Any other load ramps in at once. The
     load in force also stays after its publisher has ended, so that the arm does not fall. Inertias have no effect on
     gravity and are ignored.
+
+    Attributes:
+        model: model in force.
     """
 
     def __init__(self, node: LifecycleNode, topic: str, compensator: GravityCompensator, model: ReadModel) -> None:
         super().__init__(node, topic, self.take, lambda: self.load)
         self._compensator = compensator
-        self._model = model
+        self.model = model
         self._publisher = node.create_publisher(InertiaStamped, "~/load_in_force", LATCHED)
         self._publish()
 
@@ -317,12 +316,7 @@ class CompensationLoad(LoadListener):
     @property
     def gravity(self) -> LoadedGravity:
         """Gravity torque of the arm with the load in force."""
-        return self._model.gravity
-
-    @property
-    def model(self) -> ReadModel:
-        """Model in force."""
-        return self._model
+        return self.model.gravity
 
     def check(self, measured: MeasuredEffort | None) -> bool:
         """Check model and load before the compensation holds the arm.
@@ -335,8 +329,8 @@ class CompensationLoad(LoadListener):
         """
         if not self._compensator.at_rest:
             return False
-        self._model.change.check_load(self.gravity)
-        return self._model.change.check_arm(self.gravity, measured)
+        self.model.change.check_load(self.gravity)
+        return self.model.change.check_arm(self.gravity, measured)
 
     def replace(self, model: ReadModel, measured: MeasuredEffort | None) -> None:
         """Change to another model and its load; a model without a load keeps the one in force.
@@ -356,7 +350,7 @@ class CompensationLoad(LoadListener):
         if self._compensator.at_rest or not same_joints:
             model.change.check_arm(gravity, measured)
         else:
-            model.change.check_change(self._model.change, self.gravity, gravity, measured)
+            model.change.check_change(self.model.change, self.gravity, gravity, measured)
         self._compensator.replace(gravity, model.joints)
         self._use(dataclasses.replace(model, gravity=gravity))
         self.problem = ""
@@ -372,16 +366,16 @@ class CompensationLoad(LoadListener):
         """
         gravity = self.gravity.carrying(load)
         position = () if self._compensator.at_rest else self._compensator.position
-        self._model.change.check_load(gravity, position)
+        self.model.change.check_load(gravity, position)
         self._compensator.replace(gravity, self._compensator.joints, load=True)
-        self._use(dataclasses.replace(self._model, gravity=gravity))
+        self._use(dataclasses.replace(self.model, gravity=gravity))
         self.problem = ""
 
     def take_back(self) -> None:
         """Return to the gravity torque of the compensator, after it withdrew a change."""
         gravity = self._compensator.gravity
         if isinstance(gravity, LoadedGravity) and gravity is not self.gravity:
-            self._use(dataclasses.replace(self._model, gravity=gravity))
+            self._use(dataclasses.replace(self.model, gravity=gravity))
 
     def destroy(self) -> None:
         """Remove the topics from the node."""
@@ -389,14 +383,14 @@ class CompensationLoad(LoadListener):
         self._node.destroy_publisher(self._publisher)
 
     def _use(self, model: ReadModel) -> None:
-        self._model = model
+        self.model = model
         self._publish()
 
     def _publish(self) -> None:
         """Publish the load in force; a mass of 0 means no load."""
         message = InertiaStamped()
         message.header.stamp = self._node.get_clock().now().to_msg()
-        load = self.load or CarriedLoad(0.0, (0.0, 0.0, 0.0), self._model.arm.robot.tip)
+        load = self.load or CarriedLoad(0.0, (0.0, 0.0, 0.0), self.model.arm.robot.tip)
         message.header.frame_id = load.frame
         message.inertia.m = load.mass
         message.inertia.com.x, message.inertia.com.y, message.inertia.com.z = load.center

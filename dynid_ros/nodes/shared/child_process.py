@@ -56,14 +56,8 @@ class ServiceCaller:
         Raises:
             DynidError: names the services that did not come up.
         """
-        missing = set(names)
-
-        def all_exist() -> bool:
-            missing.difference_update(name for name, _ in self._node.get_service_names_and_types())
-            return not missing
-
         deadline = time.monotonic() + timeout
-        while not all_exist():
+        while missing := set(names) - {name for name, _ in self._node.get_service_names_and_types()}:
             if time.monotonic() > deadline:
                 listed = ", ".join(sorted(missing))
                 raise DynidError(f"service(s) {listed} did not come up within {timeout:g} s; is the node running?")
@@ -214,10 +208,14 @@ class NodeProcess:
         code = self.popen.poll()
         if self.log is None:
             return DynidError(f"node {self.name} ended with exit code {code}")
-        lines = [line for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        shown = [f"  {line}" for line in lines[-N_LOG_LINES:]]
+        shown = [f"  {line}" for line in log_lines(self.log)[-N_LOG_LINES:]]
         print(f"The last lines of {self.log}:", *shown, sep="\n", file=sys.stderr)
         return DynidError(f"node {self.name} ended with exit code {code}; see {self.log}")
+
+
+def log_lines(log: Path) -> list[str]:
+    """Return the lines of a log that are not blank."""
+    return [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
 
 
 class NodeProcesses:
@@ -269,7 +267,9 @@ class NodeProcesses:
             is_late = time.monotonic() > deadline
             if is_late or node not in self._running:
                 fault = f"did not start within {NODE_START_TIMEOUT_S:g} s" if is_late else "ended"
-                raise DynidError(f"node {node} {fault}: {self._last_line(node)}")
+                log = self._logs / f"{node}.log"
+                (last,) = log_lines(log)[-1:] or ["it printed nothing"]
+                raise DynidError(f"node {node} {fault}: {last}; see {log}")
             time.sleep(POLL_PERIOD_S)
 
     def check(self) -> None:
@@ -283,12 +283,6 @@ class NodeProcesses:
         """End all nodes, the last one first."""
         stop([process.popen for process, _ in reversed(self._running.values())])
         self._starter.shutdown()
-
-    def _last_line(self, node: str) -> str:
-        """Return the last line in the log of a node, and the log's path."""
-        log = self._logs / f"{node}.log"
-        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        return f"{lines[-1] if lines else 'it printed nothing'}; see {log}"
 
     def _start(self, node: str, parameters: Mapping[str, object]) -> None:
         if (running := self._running.get(node)) is not None:

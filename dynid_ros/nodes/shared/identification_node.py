@@ -5,7 +5,7 @@ step that runs and its remaining time, or the outcome), `~/progress` (fraction o
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
@@ -19,19 +19,23 @@ from std_msgs.msg import Float32, String
 from std_srvs.srv import Trigger
 
 from dynid_ros.errors import DynidError, IdentificationError
+from dynid_ros.files import write_atomically
 from dynid_ros.identification.servo.command_delay import estimate_command_delay
+from dynid_ros.jobs.inputs import ROBOT_OPTIONS
 from dynid_ros.jobs.kinds import FITTED, KINDS
 from dynid_ros.jobs.run import IdentificationRun, run
+from dynid_ros.jobs.run_file import write_run_file
 from dynid_ros.jobs.screen import MAX_REMARKS
+from dynid_ros.model.urdf_text import is_urdf_text
 from dynid_ros.nodes.shared.diagnostics import ERROR, OK, Diagnostics, Status
 from dynid_ros.nodes.shared.parameters import NodeParameter, declare, parameters_of, read_values, setting_arguments
 from dynid_ros.nodes.shared.process import Background, answer, answer_later
 from dynid_ros.nodes.shared.robot_description import CARRIED, ROBOT_PARAMETERS, robot_model
-from dynid_ros.nodes.shared.run_options import READ_TOPICS, write_node_run
 from dynid_ros.nodes.shared.topics import LATCHED, brief_yaml
 from dynid_ros.progress import Cancelled, Watch, watching
 from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import IMPEDANCE, EffortConvention, at_delay
+from dynid_ros.settings import Setting
 
 RECORDING_PARAMETERS = (
     NodeParameter(
@@ -70,9 +74,13 @@ EFFORT_PARAMETERS = (
     NodeParameter("command_delay", nan, "time after which a command acts, s, for impedance; nan: estimated"),
 )
 
-
 PROGRESS_PERIOD_S = 1.0
 """Time between two messages on `~/state` and `~/progress` during an identification."""
+RUN_URDF_FILE = "experiment.urdf"
+"""URDF beside the results of a node that had it as text."""
+READ_TOPICS = ("joint_states_topic", "torque_topic", "command_topic", "link_states_topic")
+"""Topics of a bag, where a node has such a parameter."""
+EFFORT_OPTIONS = ("effort_convention", "motor_gains", "stiffness", "damping", "command_delay")
 
 
 def parameters_of_kind(kind: str, *more: NodeParameter) -> tuple[NodeParameter, ...]:
@@ -311,3 +319,64 @@ class IdentificationNode(Node):
 
     def _on_bag(self, message: String) -> None:
         self.bag = message.data
+
+
+def write_node_run(
+    kind: str,
+    parameters: Iterable[NodeParameter],
+    settings: SimpleNamespace,
+    *,
+    urdf: str,
+    recordings: Mapping[str, Sequence[str]],
+    results: Iterable[Path],
+    more: Mapping[str, object],
+) -> Path:
+    """Write the run file beside the results of a node, from which `dynid run` repeats the identification.
+
+    Args:
+        kind: key of `KINDS` that is a command of `dynid identify`.
+        parameters: parameters of the node.
+        settings: their values.
+        urdf: text of the URDF.
+        recordings: paths of recordings by the names of the kind's roles.
+        results: written files.
+        more: further options by name.
+
+    Raises:
+        RunFileError: another file has the name of the run file.
+    """
+    output = Path(settings.output)
+    given = {
+        parameter.name: value
+        for parameter in parameters
+        if repr(value := getattr(settings, parameter.name)) != repr(parameter.default)
+    }
+    description = settings.robot_description
+    if not description or is_urdf_text(description):
+        description = write_atomically(output / RUN_URDF_FILE, urdf)
+    options: dict[str, Any] = {"urdf": Path(description)}
+    options |= {option: given[name] for name, option in ROBOT_OPTIONS.items() if name in given}
+    if "hold" in options:
+        options["hold"] = [joint.strip() for joint in options["hold"].split(",") if joint.strip()]
+    options |= {name: given[name] for name in (*READ_TOPICS, *EFFORT_OPTIONS) if name in given}
+    for role in KINDS[kind].roles:
+        if paths := recordings.get(role.name):
+            options[role.option.replace("-", "_")] = [Path(path) for path in paths]
+    options |= {file.name: given[name] for file in KINDS[kind].files if (name := f"{file.name}_file") in given}
+    options |= {
+        setting.name: _option_value(setting, given[setting.name])
+        for setting in KINDS[kind].settings()
+        if setting.name in given
+    }
+    files = {
+        name: Path(options[name]) for name in ("srdf", *(file.name for file in KINDS[kind].files)) if name in options
+    }
+    return write_run_file(f"identify {kind}", {**options, **files, **more, "output": output}, results)
+
+
+def _option_value(setting: Setting, value: Any) -> Any:
+    """Return the value of a parameter as its option has it; texts without parts are one text with commas between."""
+    if not setting.is_texts:
+        return value
+    texts = [text for text in value if text]
+    return [text.split(",") for text in texts] if setting.parts else ",".join(texts)

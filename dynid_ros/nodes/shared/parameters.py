@@ -107,11 +107,6 @@ class NodeParameter:
     choices: tuple[str, ...] = ()
 
     @property
-    def names_topics(self) -> bool:
-        """Whether the value is a topic, or a list of topics."""
-        return self.name.endswith(("_topic", "_topics"))
-
-    @property
     def bounds(self) -> str:
         """Range or choices, for display; empty without any."""
         if self.choices:
@@ -303,7 +298,7 @@ def _with_declared_type(parameter: NodeParameter | None, change: Parameter) -> P
 def _check_topics(node: Node, table: Mapping[str, NodeParameter], values: SimpleNamespace) -> None:
     topics: dict[str, str] = {}
     for name, parameter in table.items():
-        if not parameter.names_topics:
+        if not name.endswith(("_topic", "_topics")):
             continue
         value = getattr(values, name)
         for topic in [value] if isinstance(value, str) else value:

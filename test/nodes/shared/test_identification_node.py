@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import planar_arm
 
 from dynid_ros.jobs.run_file import read_run_file
-from dynid_ros.nodes.shared.identification_node import parameters_of_kind
-from dynid_ros.nodes.shared.run_options import write_node_run
+from dynid_ros.nodes.shared.identification_node import parameters_of_kind, write_node_run
 
 
 def options(tmp_path, kind, **values):
