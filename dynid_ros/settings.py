@@ -90,23 +90,9 @@ class Setting:
         return f"{self.name} is {value!r}; expected a {'' if bound else 'finite '}number{bound}"
 
 
-def setting(
-    default: Any,
-    help: str,  # noqa: A002 - as argparse and dataclasses' users know it
-    *,
-    unit: str = "",
-    choices: Iterable[str] = (),
-    least: float | None = None,
-    above: float | None = None,
-    symbol: str = "",
-    parts: tuple[str, ...] = (),
-    read: Callable[[str], Any] | None = None,
-    offered: bool = True,
-    off: str = "",
-) -> Any:
-    """Return a dataclass field that is a setting; see `Setting`."""
-    known = Setting("", default, help, unit, tuple(choices), least, above, symbol, parts, read, offered, off)
-    return field(default=default, metadata={KEY: known})
+def setting(default: Any, text: str, /, *, choices: Iterable[str] = (), **more: Any) -> Any:
+    """Return a dataclass field that is a setting, from its default, its help and other attributes of `Setting`."""
+    return field(default=default, metadata={KEY: Setting("", default, text, choices=tuple(choices), **more)})
 
 
 def part(owner: type) -> Any:

@@ -111,9 +111,8 @@ def _prepare_load(kind: Kind, options: argparse.Namespace) -> Prepared:
 
 
 def _add_calibration(_parser: argparse.ArgumentParser, _recordings: Any, method: argparse._ActionsContainer) -> None:
-    method.add_argument(
-        "--known-masses", action="store_true", help="take the masses of the URDF as known; then no mass is needed"
-    )
+    help_text = "take the masses of the URDF as known; then no mass is needed"
+    method.add_argument("--known-masses", action="store_true", help=help_text)
 
 
 def _prepare_calibration(kind: Kind, options: argparse.Namespace) -> Prepared:
@@ -123,10 +122,6 @@ def _prepare_calibration(kind: Kind, options: argparse.Namespace) -> Prepared:
     currents = options.effort_convention == "motor_current" and options.motor_gains is None
     inputs = {"model": options.model, "known_masses": options.known_masses, "currents": currents}
     return Prepared(robot, kind.build(robot, _values(kind, options), **inputs), {"readings": currents})
-
-
-def _add_commands(_parser: argparse.ArgumentParser, recordings: argparse._ActionsContainer, _method: Any) -> None:
-    add_commands(recordings)
 
 
 def _add_cameras(parser: argparse.ArgumentParser, recordings: argparse._ActionsContainer, _method: Any) -> None:
@@ -153,7 +148,7 @@ def _add_cameras(parser: argparse.ArgumentParser, recordings: argparse._ActionsC
 
 
 def _prepare_flexible(kind: Kind, options: argparse.Namespace) -> Prepared:
-    from dynid_ros.jobs.flexible_joints import CameraFiles, choose_run, marker_links, with_camera_files  # noqa: PLC0415
+    from dynid_ros.jobs.flexible_joints import choose_run, marker_links, with_camera_files  # noqa: PLC0415
 
     robot = given_robot(options)
     mocap = options.mocap or bool(options.mocap_file)
@@ -164,16 +159,12 @@ def _prepare_flexible(kind: Kind, options: argparse.Namespace) -> Prepared:
     name, estimator = choose_run(robot, _values(kind, options), mocap=mocap, markers=marker_links(options.markers))
     if not options.mocap_file:
         return Prepared(robot, estimator, kind=name)
-    files = CameraFiles(options.mocap_file, options.mocap_unit, options.mocap_rate)
+    files = (options.mocap_file, options.mocap_unit, options.mocap_rate)
 
     def with_cameras(recordings: dict) -> dict:
-        return {FITTED.name: with_camera_files(recordings[FITTED.name], files)}
+        return {FITTED.name: with_camera_files(recordings[FITTED.name], *files)}
 
     return Prepared(robot, estimator, replace=with_cameras)
-
-
-def _add_nothing(*_groups: Any) -> None:
-    """Declare no option."""
 
 
 class Special(NamedTuple):
@@ -186,7 +177,7 @@ class Special(NamedTuple):
         needs_robot: whether the arm must be given.
     """
 
-    add: Callable[..., None] = _add_nothing
+    add: Callable[..., None] = lambda *_groups: None
     prepare: Callable[[Kind, argparse.Namespace], Prepared] = _prepare
     description: str = ""
     needs_robot: bool = True
@@ -202,5 +193,5 @@ SPECIAL = {
         needs_robot=False,
     ),
     "torque-sensors": Special(_add_calibration, _prepare_calibration),
-    "servos": Special(_add_commands),
+    "servos": Special(lambda _parser, recordings, _method: add_commands(recordings)),
 }

@@ -52,9 +52,7 @@ def _rehearse(options: argparse.Namespace) -> Answer:
     workspace = read_surroundings(options, robot)
     try:
         # MuJoCo is an optional dependency, so these modules are imported only on request.
-        experiment, verdict, page = (
-            import_module(f"dynid_ros.rehearsal.{name}") for name in ("experiment", "verdict", "page")
-        )
+        experiment, verdict = (import_module(f"dynid_ros.rehearsal.{name}") for name in ("experiment", "verdict"))
     except ModuleNotFoundError as error:
         raise ModelError(f"rehearse needs {error.name}, which is not installed: pip install {error.name}") from error
     friction: Any = None
@@ -62,4 +60,4 @@ def _rehearse(options: argparse.Namespace) -> Answer:
         friction = experiment.KnownFriction.read(options.friction_file, robot)
     rehearsed = experiment.perform_rehearsal(robot, limits, workspace, options.output, settings, friction=friction)
     rehearsal = verdict.Rehearsal(rehearsed, time.monotonic() - began)
-    return Answer.of(page.with_report(rehearsal))
+    return Answer.of(verdict.with_report(rehearsal))

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from dynid_ros.files import write_atomically
 from dynid_ros.model import RobotModel
-from dynid_ros.report.drawing import LIGHT, plot_area, png, svg
+from dynid_ros.report.drawing import LIGHT, draw_stick, plot_area, png, svg
 from dynid_ros.report.formats import brief, distance, joint_units
-from dynid_ros.report.plots import draw_stick
 
 PICTURE_WIDTH = 340
 PICTURE_HEIGHT = 300

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from std_msgs.msg import String
 
 from dynid_ros.demo.drop_test import largest_drift
-from dynid_ros.demo.page import Act, before_after_plot
+from dynid_ros.demo.page import Act
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT_S, START_TIMEOUT_S, Stage, say, say_links
 from dynid_ros.errors import DynidError
 from dynid_ros.identified.identified_file import load_identified
@@ -24,7 +24,7 @@ from dynid_ros.model.inertia import inertia_matrix
 from dynid_ros.recording import Recording
 from dynid_ros.rehearsal.truth_comparison import as_array, compare_base_parameters, compare_load
 from dynid_ros.report.comparison import Check, coverage_check
-from dynid_ros.report.drawing import LIGHT, label_axes, plot_area, svg
+from dynid_ros.report.drawing import LIGHT, before_after_plot, label_axes, plot_area, svg
 from dynid_ros.report.load import MM_PER_M
 from dynid_ros.signals import Motion
 from dynid_ros.simulation import tabled_arm

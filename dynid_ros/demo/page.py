@@ -8,16 +8,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files import write_atomically
 from dynid_ros.report.comparison import Check, Comparison, comparison_table
-from dynid_ros.report.drawing import LIGHT, svg
+from dynid_ros.report.drawing import Plot
 from dynid_ros.report.formats import fixed
-from dynid_ros.report.page import Figures, Links, Page, Plot, Section, Text, Tile, Tiles
-from dynid_ros.report.plots import ROW_PLOT_WIDTH, row_axes, rows_height
+from dynid_ros.report.page import Figures, Links, Page, Section, Text, Tile, Tiles
 
 INTRODUCTION = (
     "A robot arm that does not know its own weight falls when its motors let go, and its controller takes a hand's "
@@ -126,18 +123,3 @@ def _act_section(name: str, title: str, act: Act) -> Section:
         *([f"Duration: {fixed(act.seconds, 0)} s."] if np.isfinite(act.seconds) else []),
     ]
     return Section(title, parts, passed=act.passed, anchor=name)
-
-
-def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, label: str) -> str:
-    """Draw two values (rows,) for each joint as SVG, orange before, blue after; `label` names quantity and unit."""
-    largest = max(np.max(values, initial=0.0, where=np.isfinite(values)) for values in (before, after))
-
-    def draw(figure: Figure) -> None:
-        axes = row_axes(figure, names)
-        rows = np.arange(len(names))
-        axes.barh(rows - 0.2, before, height=0.36, color=LIGHT["uncompensated"])
-        axes.barh(rows + 0.2, np.where(np.isfinite(after), after, 0.0), height=0.36, color=LIGHT["identified"])
-        axes.set_xlim(0, 1.05 * largest or 1.0)
-        axes.set_xlabel(label)
-
-    return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from dynid_ros.demo.arm import spin_for
-from dynid_ros.demo.page import Act, before_after_plot
+from dynid_ros.demo.page import Act
 from dynid_ros.demo.stage import COMPUTING_TIMEOUT_S, START_TIMEOUT_S, Stage, say
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identified.identified_file import dof_of, load_identified
@@ -22,6 +22,7 @@ from dynid_ros.nodes.experiment.trajectory_action import LEAD_S, trajectory_mess
 from dynid_ros.nodes.shared.child_process import NodeProcess, running
 from dynid_ros.recording import Recording
 from dynid_ros.report.comparison import Check, Comparison, coverage_check
+from dynid_ros.report.drawing import before_after_plot
 from dynid_ros.report.flexible_joints import spring_plot
 from dynid_ros.report.formats import joint_units
 from dynid_ros.signals import LowPass, filtered_motion

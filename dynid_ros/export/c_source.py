@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dynid_ros import __version__
 from dynid_ros.errors import ModelError
-from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm, Motion
+from dynid_ros.export.exported_arm import Export, ExportedArm, Motion
 from dynid_ros.files import comment_text, write_atomically
 from dynid_ros.model.friction import friction_code
 from dynid_ros.model.generated_code import DIRECTION_DECIMALS, ZERO, Lines, Term, constants, text, variable

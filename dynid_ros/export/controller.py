@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from dynid_ros import __version__
 from dynid_ros.errors import ModelError
 from dynid_ros.export.c_source import c_header, c_source
-from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm, Motion
+from dynid_ros.export.exported_arm import Export, ExportedArm, Motion
 from dynid_ros.files import comment_text, write_atomically
 
 TEMPLATES = Path(__file__).with_name("controller_package")
@@ -54,7 +52,8 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
             "BIG": CONTROLLER_PREFIX.upper(),
             "PACKAGE": name,
         }
-        texts[place] = _filled((TEMPLATES / template).read_text(encoding="utf-8"), words)
+        text = (TEMPLATES / template).read_text(encoding="utf-8")
+        texts[place] = re.sub(r"@([A-Z]+)@", lambda match, words=words: words[match[1]], text)
     files = {place: output / place for place in texts}
     for place, path in files.items():
         try:
@@ -71,8 +70,3 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
         *arm.sag("the controller", motion),
     ]
     return Export("controller", files, tuple(holds), tuple(remarks))
-
-
-def _filled(template: str, words: Mapping[str, str]) -> str:
-    """Return a template with a word in place of each @NAME@."""
-    return re.sub(r"@([A-Z]+)@", lambda match: words[match[1]], template)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from dynid_ros.errors import ModelError
-from dynid_ros.export.exported_arm import ExportedArm, Motion
-from dynid_ros.export.gravity_links import with_servo_rotors
+from dynid_ros.export.exported_arm import Export, ExportedArm, Motion
+from dynid_ros.export.exported_urdf import with_servo_rotors
 from dynid_ros.files import writable_file
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
@@ -30,34 +27,6 @@ TARGETS = {
 
 SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "sdf": ".sdf", "isaac": ".py"}
 """Suffix for a file name without one, so that each format has its own file; C adds two suffixes."""
-
-
-@dataclass(frozen=True)
-class Export:
-    """Result of an export.
-
-    Attributes:
-        target: key of `TARGETS`.
-        files: paths by kind.
-        holds: content of the files, one line each.
-        remarks: omitted content, one line each, with the effect on the torque.
-        numbers: the remarks' numbers, for programs.
-    """
-
-    target: str
-    files: Mapping[str, Path]
-    holds: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-
-    def summary(self) -> str:
-        """Lines of text."""
-        wrote = f"wrote {', '.join(map(str, self.files.values()))}"
-        return "\n".join([*(f"holds {line}" for line in self.holds), *self.remarks, wrote])
-
-    def document(self) -> dict:
-        """Plain data."""
-        return {"target": self.target, "holds": list(self.holds), "remarks": list(self.remarks), **self.numbers}
 
 
 def export(
@@ -92,14 +61,12 @@ def export(
         raise ModelError(
             f"--to {target} needs {error.name}, which is not installed: pip install {error.name}"
         ) from error
-    place = Path(output) if target == "controller" else writable_file(_with_suffix(Path(output), target))
+    place = Path(output)
+    if target in SUFFIXES and place.name and not place.suffix and not place.exists():
+        place = place.with_name(place.name + SUFFIXES[target])
+    place = place if target == "controller" else writable_file(place)
     motion = _motion(model, robot, recording)
     return write(with_servo_rotors(ExportedArm.read(model, robot, servos), motion.q), place, motion)
-
-
-def _with_suffix(output: Path, target: str) -> Path:
-    is_bare = target in SUFFIXES and not output.suffix and not output.exists()
-    return output.with_name(output.name + SUFFIXES[target]) if is_bare and output.name else output
 
 
 def _motion(model: str | Path, robot: RobotModel, recording: Recording | None) -> Motion:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,34 @@ class Motion:
             -amplitude * frequency**2 * np.sin(phase),
             f"sinusoids of up to {speed.max():.2g} rad/s within the limits",
         )
+
+
+@dataclass(frozen=True)
+class Export:
+    """Result of an export.
+
+    Attributes:
+        target: key of `export.TARGETS`.
+        files: paths by kind.
+        holds: content of the files, one line each.
+        remarks: omitted content, one line each, with the effect on the torque.
+        numbers: the remarks' numbers, for programs.
+    """
+
+    target: str
+    files: Mapping[str, Path]
+    holds: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    def summary(self) -> str:
+        """Lines of text."""
+        wrote = f"wrote {', '.join(map(str, self.files.values()))}"
+        return "\n".join([*(f"holds {line}" for line in self.holds), *self.remarks, wrote])
+
+    def document(self) -> dict:
+        """Plain data."""
+        return {"target": self.target, "holds": list(self.holds), "remarks": list(self.remarks), **self.numbers}
 
 
 POSE_STEP = 100

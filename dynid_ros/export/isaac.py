@@ -7,8 +7,7 @@ from pathlib import Path
 
 from dynid_ros import __version__
 from dynid_ros.errors import ModelError
-from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm, Motion
+from dynid_ros.export.exported_arm import Export, ExportedArm, Motion
 from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.files import comment_text, write_atomically
 

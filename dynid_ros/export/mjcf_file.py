@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm, Motion
+from dynid_ros.export.exported_arm import Export, ExportedArm, Motion
 from dynid_ros.export.exported_urdf import exported_urdf
 from dynid_ros.export.held_friction import BRISTLE, POLYNOMIAL, HeldFriction
 from dynid_ros.files import write_atomically

@@ -8,8 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.export.export import Export
-from dynid_ros.export.exported_arm import ExportedArm, Motion
+from dynid_ros.export.exported_arm import Export, ExportedArm, Motion
 from dynid_ros.export.exported_urdf import exported_urdf
 from dynid_ros.export.held_friction import HeldFriction
 from dynid_ros.files import write_atomically

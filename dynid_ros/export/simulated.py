@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.export.exported_arm import ExportedArm, Motion
-from dynid_ros.export.exported_urdf import exported_urdf
-from dynid_ros.export.gravity_links import with_servo_rotors
+from dynid_ros.export.exported_urdf import exported_urdf, with_servo_rotors
 from dynid_ros.export.mjcf_file import arm_text, held_friction
 from dynid_ros.identification.servo.servo_runs import ServoModel, ServoRun, check_told, servo_runs, with_known_gains
 from dynid_ros.identified.identified_file import load_identified

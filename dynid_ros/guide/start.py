@@ -14,8 +14,7 @@ from dynid_ros.guide.actions import OfflineBench
 from dynid_ros.guide.answers import Answers
 from dynid_ros.guide.context import Context, Step
 from dynid_ros.guide.gate import Gate, serve_page
-from dynid_ros.guide.pages import Pages, Runner
-from dynid_ros.guide.panel import Panel, Text, plain_markdown
+from dynid_ros.guide.panel import Pages, Panel, Runner, Text, plain_markdown
 from dynid_ros.guide.scene import Scene
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.child_process import ignore_interrupts, prepare_parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,33 +31,26 @@ from dynid_ros.settings import setting, settings_of
 # Link positions that cameras recorded, and the links that carry the markers.
 
 
-class CameraFiles(NamedTuple):
-    """Exports of a camera system.
+def with_camera_files(
+    recordings: Sequence[Recording], paths: Sequence[Path], unit: str | None = None, rate: float | None = None
+) -> list[Recording]:
+    """Return the recordings with the poses of exports of a camera system.
 
-    Attributes:
-        paths: one file for each recording, in the same order.
+    Args:
+        recordings: N recordings.
+        paths: N files, in the same order.
         unit: unit of length in files that name none.
         rate: frame rate, Hz, in place of that in the file.
-    """
-
-    paths: Sequence[Path]
-    unit: str | None = None
-    rate: float | None = None
-
-
-def with_camera_files(recordings: Sequence[Recording], files: CameraFiles) -> list[Recording]:
-    """Return the recordings with the poses of the files.
 
     Raises:
         MocapError: not one file for each recording.
         RecordingError: a file cannot be read.
     """
-    if len(files.paths) != len(recordings):
+    if len(paths) != len(recordings):
         raise MocapError(
-            f"{len(files.paths)} files of the camera for {len(recordings)} recordings; give one for each, in the same "
-            "order"
+            f"{len(paths)} files of the camera for {len(recordings)} recordings; give one for each, in the same order"
         )
-    tracks = [read_mocap(path, files.unit, files.rate) for path in files.paths]
+    tracks = [read_mocap(path, unit, rate) for path in paths]
     return [add_poses(recording, poses) for recording, poses in zip(recordings, tracks, strict=True)]
 
 

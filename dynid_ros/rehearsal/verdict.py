@@ -1,4 +1,4 @@
-"""Verdict on a rehearsed experiment: errors by joint, intervals that contain the truth, undetermined parameters."""
+"""Verdict on a rehearsed experiment and its page: errors, intervals that contain the truth, weak parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from dynid_ros.identified.links import known_arm
 from dynid_ros.jobs.screen import Screen
 from dynid_ros.rehearsal.experiment import RehearsedExperiment
 from dynid_ros.rehearsal.truth_comparison import compare_base_parameters, compare_gravity, compare_load
-from dynid_ros.report.comparison import Check, Comparison, count_covered
+from dynid_ros.report.comparison import Check, Comparison, comparison_table, count_covered
+from dynid_ros.report.drawing import Plot, before_after_plot
+from dynid_ros.report.formats import counted, significant
+from dynid_ros.report.page import Bullets, Facts, Figures, Links, Page, Section, Table, Text, Tile
 
 N_JUDGED_POSES = 256
 """Number of poses over the limits for the comparison of gravity torques, a power of two."""
@@ -31,6 +34,13 @@ MIN_COVERAGE_PERCENT = 80.0
 MAX_NAMED_WEAK = 6
 MAX_TRACKING_ERROR = 0.2
 """Largest distance from the planned motion, rad or m, before the node `excitation` stops a motion by default."""
+
+TITLES = {
+    "gravity": ("Gravity torque", "largest"),
+    "unseen": ("Unseen torque", "RMS"),
+    "load": ("Gravity torque of the load", "largest"),
+}
+KIND_TITLES = {"gravity": "Gravity parameters", "links": "Base parameters of links", "load": "Load"}
 
 
 @dataclass(frozen=True)
@@ -309,3 +319,99 @@ class Rehearsal:
 
 def _cells(errors: NDArray) -> list[str]:
     return ["–" if np.isnan(error) else percent(error) for error in errors]
+
+
+def with_report(rehearsal: Rehearsal) -> Rehearsal:
+    """Write report.html into the output folder and add it to the rehearsal's files."""
+    experiment = rehearsal.experiment
+    covered, count = count_covered([one for of in rehearsal.comparisons.values() for one in of])
+    settings = experiment.settings
+    facts = {name.replace("_", " "): f"{value:g}" for name, value in vars(settings.truth).items() if value is not None}
+    facts |= {"load mass": f"{experiment.simulated.load[0]:g} kg", "seed": f"{settings.seed:g}"}
+    facts |= {f"motion for {name}": f"{seconds:.0f} s" for name, seconds in experiment.durations.items()}
+    page = Page(
+        title=f"Rehearsal of {experiment.robot.name}",
+        kind="Rehearsal on a simulated arm",
+        heading=experiment.robot.name,
+        verdict=rehearsal.verdict()[0],
+        sentences=rehearsal.verdict()[1:],
+        tiles=[
+            *(Tile(check.label, check.measured, f"goal: {check.bound}") for check in rehearsal.checks[:-1]),
+            Tile("Intervals with the truth", f"{covered} of {count}", rehearsal.checks[-1].bound),
+        ],
+        sections=[
+            _joint_section(rehearsal),
+            _interval_section(rehearsal),
+            _parameter_section(rehearsal),
+            Section("Remarks", [Bullets([*rehearsal.missing, *rehearsal.remarks()])]),
+            Section(
+                "The truth",
+                [
+                    "The simulated robot is the arm of the URDF with wrong links, friction, sensors and a load. The "
+                    "identification has seen neither these numbers nor truth.yaml, only the recordings.",
+                    Facts(facts),
+                ],
+            ),
+            Section("Pages of the steps", [Links(_pages(experiment.output))]),
+        ],
+        made="Rehearsed",
+    )
+    rehearsal.files = {"report": page.write(experiment.output / "report.html"), **rehearsal.files}
+    return rehearsal
+
+
+def _pages(output: Path) -> list[tuple[str, str]]:
+    names = [*(f"motions/{name}" for name in ("gravity", "links", "unseen", "load")), "gravity", "links", "load"]
+    return [(name, f"{name}/report.html") for name in names if (output / name / "report.html").is_file()]
+
+
+def _joint_section(rehearsal: Rehearsal) -> Section:
+    """Return the table of errors by joint, and a plot of each quantity."""
+    names = rehearsal.experiment.robot.joint_names
+    columns: dict[tuple[str, str], Sequence[str]] = {}
+    plots = []
+    for key, (title, what) in TITLES.items():
+        errors: JointErrors | None = getattr(rehearsal, key)
+        if errors is None:
+            continue
+        columns[(title, f"{what}, N m (N)")] = [significant(value) for value in errors.torque]
+        columns[(f"{title}: error", "identified")] = _cells(errors.error)
+        if key != "load":
+            columns[(f"{title}: error", "URDF")] = _cells(errors.urdf)
+        label = f"{title}: error relative to its {what} (%)"
+        plots.append(Plot(before_after_plot(names, 100 * errors.urdf, 100 * errors.error, label), title))
+    return Section(
+        "By joint",
+        [
+            "Errors are those of the predicted torque, relative to the torque of the joint. Gravity and load are "
+            "compared with the true torque in poses all over the limits; unseen torque is what the sensors read in a "
+            "motion that was not fitted. The goals do not count joints with less than 1 % of the largest torque.",
+            Table.by_column("Joint", names, columns),
+            Figures(plots),
+        ],
+    )
+
+
+def _interval_section(rehearsal: Rehearsal) -> Section:
+    parts: list[object] = [
+        "A 95 % interval is the uncertainty that the identification states. Of a hundred intervals about ninety-five "
+        "should contain the true value; those of one experiment err together. Base parameters with friction in them "
+        "are left out: other terms may describe that friction as well."
+    ]
+    for kind, comparisons in rehearsal.comparisons.items():
+        parts += [Text(KIND_TITLES[kind], "heading"), comparison_table(comparisons)]
+    return Section("Intervals and the truth", parts)
+
+
+def _parameter_section(rehearsal: Rehearsal) -> Section:
+    """Return the undetermined parameters and the motions that would determine them."""
+    weak = rehearsal.weak
+    parts: list[object] = [Text(rehearsal.determined())]
+    if weak:
+        parts.append(f"{counted(len(weak), 'base parameter')}, the least certain first: {', '.join(weak)}.")
+    quality = rehearsal.experiment.quality
+    if quality is not None and quality.columns.hidden:
+        parts.append(f"No motion of this arm shows {', '.join(quality.columns.hidden)}.")
+    if rehearsal.advice:
+        parts += [Text("Motions that would change that", "heading"), Bullets(rehearsal.advice)]
+    return Section("Undetermined parameters", parts)

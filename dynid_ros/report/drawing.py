@@ -1,9 +1,15 @@
-"""Draw figures without pyplot and save them as PNG, or as SVG whose colours follow the theme of the page."""
+"""Draw figures without pyplot and save them as PNG, or as SVG whose colours follow the theme of the page.
+
+The plots that several reports share are here too: a row for each joint, and measured against predicted signals.
+"""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from io import BytesIO, StringIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import style
@@ -11,6 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
+
+from dynid_ros.report.formats import with_unit
 
 LIGHT = {
     "paper": "#ffffff",
@@ -50,10 +58,21 @@ PANEL_WIDTH = 320
 """Width of the figure of one joint, page units."""
 MAX_POINTS = 300
 """Largest number of points in a scatter plot; more points hide each other and make the page heavy."""
+ROW_PLOT_WIDTH = 340
+ROW_HEIGHT = 22
+MAX_NAME_LENGTH = 20
+SIGNAL_HEIGHT = 250
+RESIDUAL_HEIGHT = 62
+MAX_SIGNAL_SAMPLES = 360
+"""Largest number of samples in a plot over time; more are narrower than a line."""
+GAP_PERIODS = 1.5
+"""Sampling periods between two samples above which a gap separates them."""
+
 Draw = Callable[[Figure], None]
 UNITS_PER_INCH = 72
 PNG_DOTS_PER_UNIT = 2.0
 COLOR_NAMES = {value: name for name, value in LIGHT.items()}
+COLORS = re.compile("|".join(COLOR_NAMES))
 STYLE = {
     "font.size": 11,
     "axes.titlesize": 11,
@@ -77,6 +96,15 @@ STYLE = {
 }
 
 
+class Plot(NamedTuple):
+    """An SVG picture with its name and a note above it, and a caption below."""
+
+    picture: str
+    name: str = ""
+    note: str = ""
+    below: str = ""
+
+
 def svg(label: str, width: int, height: int, draw: Draw) -> str:
     """Draw a figure and return it as inline SVG.
 
@@ -95,8 +123,8 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
     body = buffer.getvalue().partition("<svg")[2].partition(">")[2]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
     body = re.sub(r"<g id=\"[^\"]*\"", "<g", body).replace("xlink:href", "href")
-    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', _round_coordinates, body)
-    body = re.sub(r' style="[^"]*"', _replace_colors, body)
+    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found.group()), body)
+    body = re.sub(r' style="[^"]*"', lambda found: COLORS.sub(_color_variable, found.group()), body)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
     return head + body
 
@@ -131,15 +159,199 @@ def spread_indices(count: int, limit: int = MAX_POINTS) -> NDArray:
     return np.unique(np.linspace(0, count - 1, min(count, limit)).astype(int))
 
 
-def _round_coordinates(attribute: re.Match) -> str:
-    return re.sub(r"(\.\d\d)\d+", r"\1", attribute.group())
-
-
-def _replace_colors(attribute: re.Match) -> str:
-    return re.sub("|".join(COLOR_NAMES), lambda color: f"var(--{COLOR_NAMES[color.group()]})", attribute.group())
+def _color_variable(color: re.Match) -> str:
+    return f"var(--{COLOR_NAMES[color.group()]})"
 
 
 def _draw_figure(width: int, height: int, draw: Draw) -> Figure:
     figure = Figure(figsize=(width / UNITS_PER_INCH, height / UNITS_PER_INCH), dpi=UNITS_PER_INCH)
     draw(figure)
     return figure
+
+
+def rows_height(count: int) -> int:
+    """Return the height of a figure with that many rows, page units."""
+    return ROW_HEIGHT * count + 50
+
+
+def row_axes(figure: Figure, names: Sequence[str], quantities: Sequence[str] = (), right: float = 12) -> Axes:
+    """Add axes that fill the figure, with a row for each name: the first on top, at y = 0, the next at y = 1.
+
+    Args:
+        figure: empty figure.
+        names: joints or parameters, one for each row.
+        quantities: quantity of each row, printed after the name; empty: none.
+        right: right margin, page units.
+    """
+    shown = [name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…" for name in names]
+    labels = [f"{name} {what}" for name, what in zip(shown, quantities, strict=True)] if quantities else shown
+    axes = plot_area(figure, left=10 + 6.2 * max(map(len, labels)), bottom=40, right=right, top=4)
+    axes.set_yticks(np.arange(len(labels)), labels=labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    return axes
+
+
+def residual_plot(names: Sequence[str], residual: NDArray, label: str) -> str:
+    """Draw residuals (N, rows) as points in a row for each name, as SVG; `label` names the quantity and its unit.
+
+    Points are spread over the height of their row, so that they do not hide each other.
+    """
+    some = spread_indices(len(residual))
+    offset = 0.3 * np.sin(2.4 * np.arange(len(some)))
+
+    def draw(figure: Figure) -> None:
+        axes = row_axes(figure, names)
+        axes.axvline(0, color=LIGHT["line"], linewidth=1)
+        for row in range(len(names)):
+            marker: dict[str, Any] = {
+                "markersize": 2.6,
+                "markeredgewidth": 0,
+                "color": LIGHT["identified"],
+                "alpha": 0.55,
+            }
+            axes.plot(residual[some, row], row + offset, "o", **marker)
+        axes.set_xlabel(label)
+
+    return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)
+
+
+def draw_intervals(axes: Axes, value: NDArray, half: NDArray) -> None:
+    """Draw values (rows,) with bars of half widths (rows,); a row of NaN stays empty."""
+    bar: dict[str, Any] = {"elinewidth": 1.6, "capsize": 3, "capthick": 1.2}
+    rows = np.arange(len(value))
+    axes.errorbar(value, rows, xerr=half, linestyle="none", marker="o", markersize=4, color=LIGHT["identified"], **bar)
+
+
+def draw_stick(axes: Axes, stick: NDArray, color: str, alpha: float = 1.0, width: float = 3.0) -> None:
+    """Draw one pose of an arm as a stick figure (n + 1, 2) with a dot at each joint."""
+    line: dict[str, Any] = {"solid_capstyle": "round", "solid_joinstyle": "round", "linewidth": width}
+    axes.plot(*stick.T, color=color, alpha=alpha, marker="o", markersize=1.5 * width, markeredgewidth=0, **line)
+
+
+def split_at_gaps(time: NDArray, recording: NDArray | None = None) -> list[slice]:
+    """Return the rows of each contiguous part of the time stamps (N,), in order.
+
+    Args:
+        time: stamps, s.
+        recording: (N,) number of the recording of each sample; None: one recording.
+    """
+    steps = np.diff(time)
+    is_gap = (steps < 0) | (steps > GAP_PERIODS * np.median(np.abs(steps))) if len(steps) else np.zeros(0, bool)
+    if recording is not None:
+        is_gap |= np.diff(recording) != 0
+    ends = np.flatnonzero(is_gap) + 1
+    return [slice(int(first), int(last)) for first, last in zip([0, *ends], [*ends, len(time)], strict=True)]
+
+
+def rows_to_plot(time: NDArray, recording: NDArray | None = None) -> slice:
+    """Return the middle of the longest contiguous part, at most `MAX_SIGNAL_SAMPLES` rows."""
+    rows = max(split_at_gaps(time, recording), key=lambda part: part.stop - part.start)
+    margin = max(rows.stop - rows.start - MAX_SIGNAL_SAMPLES, 0) // 2
+    return slice(rows.start + margin, min(rows.start + margin + MAX_SIGNAL_SAMPLES, rows.stop))
+
+
+def panel(name: str, picture: str, rms: float, unit: str, note: str = "") -> Plot:
+    """Return the figure of a joint with the RMS residual in its caption; NaN: the joint is not predicted."""
+    residual = f"residual {with_unit(rms, unit, 2)} RMS" if np.isfinite(rms) else "not predicted"
+    return Plot(picture, name, f"{residual}, {note}" if note else residual)
+
+
+def prediction_panels(
+    names: Sequence[str],
+    units: Sequence[str],
+    across: NDArray,
+    measured: NDArray,
+    predicted: NDArray,
+    *,
+    rows: slice | NDArray,
+    quantity: str = "torque",
+    urdf: NDArray | None = None,
+    are_dwells: bool = False,
+) -> list[Plot]:
+    """Return one panel per joint that shows the `rows` of measured and predicted signals.
+
+    Args:
+        names: n joints or channels.
+        units: n units of the signals.
+        across: (N,) time stamps, s, or numbers of dwells.
+        measured: (N, n).
+        predicted: (N, n); NaN: not predicted.
+        rows: samples to draw. The RMS in the caption is that of all samples.
+        quantity: name of the signals.
+        urdf: (N, n) prediction by the URDF, for comparison.
+        are_dwells: whether the samples are dwells, drawn as points.
+    """
+    panels = []
+    for j, (name, unit) in enumerate(zip(names, units, strict=True)):
+        rms = float(np.sqrt(np.nanmean((measured[:, j] - predicted[:, j]) ** 2)))
+        note = ""
+        if urdf is not None:
+            urdf_rms = float(np.sqrt(np.mean((measured[:, j] - urdf[:, j]) ** 2)))
+            note = f"of the URDF {with_unit(urdf_rms, unit, 2)}"
+        picture = prediction_plot(
+            f"{quantity.capitalize()} of {name}, measured and predicted",
+            f"{quantity} ({unit})",
+            across[rows],
+            measured[rows, j],
+            predicted[rows, j],
+            urdf=None if urdf is None else urdf[rows, j],
+            are_dwells=are_dwells,
+        )
+        panels.append(panel(name, picture, rms, unit, note))
+    return panels
+
+
+def prediction_plot(
+    label: str,
+    quantity: str,
+    across: NDArray,
+    measured: NDArray,
+    predicted: NDArray,
+    *,
+    urdf: NDArray | None = None,
+    are_dwells: bool = False,
+) -> str:
+    """Draw measured and predicted signals (N,) above their difference, as SVG; arguments as for `prediction_panels`."""
+    large: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.0} if are_dwells else {}
+    small = large | {"markersize": 2.5}
+
+    def draw(figure: Figure) -> None:
+        above = plot_area(figure, left=52, bottom=50 + RESIDUAL_HEIGHT)
+        below = plot_area(figure, left=52, bottom=40, top=SIGNAL_HEIGHT - 40 - RESIDUAL_HEIGHT)
+        below.axhline(0, color=LIGHT["measured"], linewidth=0.8)
+        if urdf is not None:
+            above.plot(across, urdf, color=LIGHT["urdf"], linewidth=1.6, **small)
+            below.plot(across, measured - urdf, color=LIGHT["urdf"], linewidth=1.4, **small)
+        above.plot(across, measured, color=LIGHT["measured"], linewidth=2.0, **large)
+        above.plot(across, predicted, color=LIGHT["identified"], linewidth=1.1, **small)
+        below.plot(across, measured - predicted, color=LIGHT["identified"], linewidth=1.0, **small)
+        label_axes(above, "", quantity)
+        above.tick_params(axis="x", length=0, labelbottom=False)
+        label_axes(below, "dwell" if are_dwells else "time (s)", "residual")
+        below.yaxis.set_major_locator(MaxNLocator(3))
+        for axes in (above, below):
+            if are_dwells:
+                axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            else:
+                axes.margins(x=0)
+
+    return svg(label, PANEL_WIDTH, SIGNAL_HEIGHT, draw)
+
+
+def before_after_plot(names: Sequence[str], before: NDArray, after: NDArray, label: str) -> str:
+    """Draw two values (rows,) for each joint as SVG, orange before, blue after; `label` names quantity and unit."""
+    largest = max(np.max(values, initial=0.0, where=np.isfinite(values)) for values in (before, after))
+
+    def draw(figure: Figure) -> None:
+        axes = row_axes(figure, names)
+        rows = np.arange(len(names))
+        axes.barh(rows - 0.2, before, height=0.36, color=LIGHT["uncompensated"])
+        axes.barh(rows + 0.2, np.where(np.isfinite(after), after, 0.0), height=0.36, color=LIGHT["identified"])
+        axes.set_xlim(0, 1.05 * largest or 1.0)
+        axes.set_xlabel(label)
+
+    return svg(label, ROW_PLOT_WIDTH, rows_height(len(names)), draw)

@@ -19,7 +19,17 @@ from dynid_ros.identified.validation import Validation
 from dynid_ros.mocap.recorded_links import MocapLinks
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, spread_indices, svg
+from dynid_ros.report.drawing import (
+    LIGHT,
+    PANEL_WIDTH,
+    Plot,
+    label_axes,
+    plot_area,
+    prediction_panels,
+    rows_to_plot,
+    spread_indices,
+    svg,
+)
 from dynid_ros.report.formats import (
     REVOLUTE,
     JointUnits,
@@ -32,8 +42,7 @@ from dynid_ros.report.formats import (
     significant,
     with_unit,
 )
-from dynid_ros.report.page import Cell, Condition, Figures, Legend, Plot, Section, Table, Text, Tile
-from dynid_ros.report.plots import prediction_panels, rows_to_plot
+from dynid_ros.report.page import Cell, Condition, Figures, Legend, Section, Table, Text, Tile
 from dynid_ros.report.result_page import (
     ResultPart,
     base_table,

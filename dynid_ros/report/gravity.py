@@ -18,11 +18,24 @@ from dynid_ros.identification.static_samples import Rotation, Samples, rotations
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.validation import Validation, read_validations, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, spread_indices, svg
+from dynid_ros.report.drawing import (
+    LIGHT,
+    PANEL_WIDTH,
+    ROW_PLOT_WIDTH,
+    Plot,
+    draw_intervals,
+    label_axes,
+    panel,
+    plot_area,
+    residual_plot,
+    row_axes,
+    rows_height,
+    spread_indices,
+    svg,
+)
 from dynid_ros.report.formats import JointUnits, counted, joint_units, listed, percent, with_unit
 from dynid_ros.report.link_quality import friction_section
-from dynid_ros.report.page import Condition, Facts, Figures, Legend, Plot, Section, SideBySide, Table, Text, Tile
-from dynid_ros.report.plots import ROW_PLOT_WIDTH, draw_intervals, panel, residual_plot, row_axes, rows_height
+from dynid_ros.report.page import Condition, Facts, Figures, Legend, Section, SideBySide, Table, Text, Tile
 from dynid_ros.report.result_page import (
     ResultPart,
     agreement_table,

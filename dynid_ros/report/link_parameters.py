@@ -17,10 +17,20 @@ from dynid_ros.identified.identified_file import file_of
 from dynid_ros.model import RobotModel
 from dynid_ros.model.base_parameters import LINK_PARAMETERS
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, Body
-from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, svg
+from dynid_ros.report.drawing import (
+    LIGHT,
+    PANEL_WIDTH,
+    ROW_PLOT_WIDTH,
+    Plot,
+    draw_intervals,
+    label_axes,
+    plot_area,
+    row_axes,
+    rows_height,
+    svg,
+)
 from dynid_ros.report.formats import as_fine_as, brief, counted, fixed, listed, percent, plus_minus, significant
-from dynid_ros.report.page import Cell, Figures, Folded, Legend, Plot, Section, Table
-from dynid_ros.report.plots import ROW_PLOT_WIDTH, draw_intervals, row_axes, rows_height
+from dynid_ros.report.page import Cell, Figures, Folded, Legend, Section, Table
 from dynid_ros.report.result_page import entries_of, half_width_of, number_of, numbers_of
 
 PARAMETER_UNITS = {"m": "kg", "mc": "kg m", "I": "kg m²"}

@@ -20,10 +20,9 @@ from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, validate_torque
 from dynid_ros.model.friction_terms import COUPLING_TERMS, TERM_KINDS, JointFriction, acts_at_standstill
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import LIGHT, plot_area, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, Plot, plot_area, split_at_gaps, spread_indices, svg
 from dynid_ros.report.formats import UNKNOWN_TEXT, JointUnits, brief, counted, joint_units, listed, significant
-from dynid_ros.report.page import Cell, Figures, Plot, Section, Table
-from dynid_ros.report.plots import split_at_gaps
+from dynid_ros.report.page import Cell, Figures, Section, Table
 from dynid_ros.report.result_page import cell_unit, entries_of, joints_of, with_interval
 from dynid_ros.signals import LowPass, Motion
 

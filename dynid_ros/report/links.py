@@ -19,6 +19,7 @@ from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import is_possible
 from dynid_ros.recording import Recording
+from dynid_ros.report.drawing import Plot, prediction_panels, rows_to_plot
 from dynid_ros.report.formats import (
     JointUnits,
     brief,
@@ -50,8 +51,7 @@ from dynid_ros.report.link_quality import (
     mean_r2,
     validate_comparisons,
 )
-from dynid_ros.report.page import Condition, Figures, Folded, Legend, Plot, Section, SideBySide, Table, Text, Tile
-from dynid_ros.report.plots import prediction_panels, rows_to_plot
+from dynid_ros.report.page import Condition, Figures, Folded, Legend, Section, SideBySide, Table, Text, Tile
 from dynid_ros.report.result_page import (
     ResultPart,
     agreement_table,

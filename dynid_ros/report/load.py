@@ -22,7 +22,7 @@ from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.wrench_frame import SENSOR_AXES, WRENCH_UNITS
 from dynid_ros.identified.identified_file import dof_of, file_of, mapping
 from dynid_ros.model.inertia import LOAD_NAMES, STATIC, central_moments
-from dynid_ros.report.drawing import LIGHT, plot_area, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, Plot, plot_area, prediction_panels, rows_to_plot, spread_indices, svg
 from dynid_ros.report.formats import (
     UNKNOWN_TEXT,
     as_fine_as,
@@ -35,8 +35,7 @@ from dynid_ros.report.formats import (
     significant,
     with_unit,
 )
-from dynid_ros.report.page import Code, Condition, Figures, Folded, Legend, Plot, Section, Table, Text, Tile
-from dynid_ros.report.plots import prediction_panels, rows_to_plot
+from dynid_ros.report.page import Code, Condition, Figures, Folded, Legend, Section, Table, Text, Tile
 from dynid_ros.report.result_page import ResultPart, number_of, numbers_of, result_page
 
 VIEW_SIZE = 320

@@ -15,6 +15,7 @@ from dynid_ros.excitation import FourierPlan, Plan
 from dynid_ros.identified.identified_file import new_document
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
+from dynid_ros.report.drawing import Plot
 from dynid_ros.report.formats import brief, counted, fixed, listed
 from dynid_ros.report.motion_use import (
     DISTANCE_COLORS,
@@ -33,7 +34,6 @@ from dynid_ros.report.page import (
     Figures,
     Legend,
     Page,
-    Plot,
     Section,
     SideBySide,
     Table,

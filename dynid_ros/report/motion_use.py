@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
 
 from dynid_ros.model import RobotModel
-from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, Plot, draw_stick, label_axes, plot_area, spread_indices, svg
 from dynid_ros.report.formats import joint_units, significant
-from dynid_ros.report.page import Plot, Table
-from dynid_ros.report.plots import draw_stick
+from dynid_ros.report.page import Table
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 from dynid_ros.trajectories.limits import check_times
 

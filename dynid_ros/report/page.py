@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from dynid_ros import __version__
 from dynid_ros.estimation.estimate import ILL_CONDITIONED, WELL_CONDITIONED
 from dynid_ros.files import write_atomically
-from dynid_ros.report.drawing import DARK, LIGHT
+from dynid_ros.report.drawing import DARK, LIGHT, Plot
 from dynid_ros.report.formats import counted, significant, unbroken
 
 
@@ -33,15 +33,6 @@ class Cell(NamedTuple):
 
     text: str
     below: Sequence[str] = ()
-
-
-class Plot(NamedTuple):
-    """An SVG picture with its name and a note above it, and a caption below."""
-
-    picture: str
-    name: str = ""
-    note: str = ""
-    below: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from dynid_ros.identified.servos import IN_TORQUE_KEY
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
+from dynid_ros.report.drawing import Plot, panel, prediction_plot
 from dynid_ros.report.formats import PRISMATIC, counted, percent, plus_minus, significant
-from dynid_ros.report.page import Condition, Figures, Legend, Plot, Section, Tile
-from dynid_ros.report.plots import panel, prediction_plot
+from dynid_ros.report.page import Condition, Figures, Legend, Section, Tile
 from dynid_ros.report.result_page import (
     ResultPart,
     entries_of,

@@ -11,10 +11,9 @@ from matplotlib.figure import Figure
 
 from dynid_ros.identification.torque_sensors.torque_sensor_result import TorqueSensorResult
 from dynid_ros.identified.validation import Validation
-from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, label_axes, plot_area, spread_indices, svg
+from dynid_ros.report.drawing import LIGHT, PANEL_WIDTH, Plot, label_axes, plot_area, residual_plot, spread_indices, svg
 from dynid_ros.report.formats import JointUnits, counted, joint_units, listed, percent, significant
-from dynid_ros.report.page import Bullets, Condition, Figures, Plot, Section, Tile
-from dynid_ros.report.plots import residual_plot
+from dynid_ros.report.page import Bullets, Condition, Figures, Section, Tile
 from dynid_ros.report.result_page import (
     ResultPart,
     entries_of,

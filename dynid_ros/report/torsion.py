@@ -11,10 +11,9 @@ import numpy as np
 from dynid_ros.identification.flexible.torsion_choice import DISPLAY_UNITS
 from dynid_ros.identification.flexible.torsion_identification import TorsionResult
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import spread_indices
+from dynid_ros.report.drawing import panel, prediction_plot, spread_indices
 from dynid_ros.report.formats import listed, percent, plus_minus, significant, with_unit
 from dynid_ros.report.page import Cell, Figures, Legend, Section, Table, Tile
-from dynid_ros.report.plots import panel, prediction_plot
 from dynid_ros.report.result_page import (
     ResultPart,
     entries_of,

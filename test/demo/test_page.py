@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from html_page import Page, assert_readable
 
-from dynid_ros.demo.page import Act, before_after_plot, write_demo_report
+from dynid_ros.demo.page import Act, write_demo_report
 from dynid_ros.errors import DynidError
 from dynid_ros.report.comparison import Check, Comparison
+from dynid_ros.report.drawing import before_after_plot
 
 
 @pytest.fixture(name="acts")

@@ -8,11 +8,11 @@ import viser
 from helpers.guide_bench import RecordingBench
 
 from dynid_ros.files.bounded import share_path
+from dynid_ros.guide.actions import Pages, Runner
 from dynid_ros.guide.answers import Answers
 from dynid_ros.guide.context import Context
 from dynid_ros.guide.gate import Gate, serve_page
 from dynid_ros.guide.model_steps import CompensateStep, OfflineStep
-from dynid_ros.guide.pages import Pages, Runner
 from dynid_ros.guide.panel import Panel
 from dynid_ros.guide.scene import Scene
 from dynid_ros.guide.start import _add_steps

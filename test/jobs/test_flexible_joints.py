@@ -8,7 +8,7 @@ import pa10
 import pytest
 
 from dynid_ros.errors import MocapError, RecordingError
-from dynid_ros.jobs.flexible_joints import CameraFiles, marker_links, single_joint, with_camera_files
+from dynid_ros.jobs.flexible_joints import marker_links, single_joint, with_camera_files
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 
@@ -30,12 +30,12 @@ def test_files_belong_to_recordings(tmp_path):
     path = tmp_path / "take.csv"
     path.write_text("t,hand_x,hand_y,hand_z\n" + "".join(f"{k / 100},{k},2,3\n" for k in range(50)))
     recordings = [files.with_encoders()]
-    (found,) = with_camera_files(recordings, CameraFiles([path], unit="mm"))
+    (found,) = with_camera_files(recordings, [path], unit="mm")
     np.testing.assert_allclose(found.poses["hand"].position[3], [0.003, 0.002, 0.003])
     with pytest.raises(MocapError, match="1 files of the camera for 2 recordings; give one for each"):
-        with_camera_files(2 * recordings, CameraFiles([path]))
+        with_camera_files(2 * recordings, [path])
     with pytest.raises(RecordingError, match=r"nowhere\.csv"):
-        with_camera_files(recordings, CameraFiles([tmp_path / "nowhere.csv"]))
+        with_camera_files(recordings, [tmp_path / "nowhere.csv"])
 
 
 POSE = np.array([0.3, 0.0, 1.2, 0.3, 0.9, 0.2])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from dynid_ros.report.drawing import split_at_gaps
 from dynid_ros.report.link_quality import LinkQuality, ResidualCorrelation, TorqueComparison
-from dynid_ros.report.plots import split_at_gaps
 from dynid_ros.signals import LowPass, Motion
 
 RATE, CUTOFF = 200.0, 7.0

@@ -7,7 +7,7 @@ from helpers.guide_bench import RecordingBench
 
 from dynid_ros.errors import DynidError
 from dynid_ros.guide.actions import call, move
-from dynid_ros.guide.pages import Pages, Runner
+from dynid_ros.guide.panel import Pages, Runner
 
 
 def test_the_first_page_acts_and_the_second_watches():

@@ -9,7 +9,7 @@ from pinocchio_arm import PinocchioArm, example_urdf
 from random_chains import TIP, random_tree_urdf, random_urdf
 
 from dynid_ros.errors import ModelError
-from dynid_ros.export.gravity_links import link_parameters, with_servo_rotors
+from dynid_ros.export.exported_urdf import link_parameters, with_servo_rotors
 from dynid_ros.identified.servos import ServoDrive
 from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
