@@ -173,8 +173,6 @@ class Special(NamedTuple):
     Attributes:
         add: adds options to the parser, its group of recordings and its group of the method.
         prepare: makes the estimator from the kind and the options.
-        description: sentences above the options.
-        needs_robot: whether the arm must be given.
     """
 
     add: Callable[..., None] = lambda *_groups: None

@@ -47,7 +47,6 @@ class PlannedMotion:
         joints: limits of the joints, and factors on the torque.
 
     Attributes:
-        joints: see Args.
         is_setpoint: whether the plan is the desired pose of this package, not that of a controller.
         problem: reason why the plan is not followed; empty while it is.
         speed: (n,) speeds of the plan that is followed, rad/s (m/s).
@@ -195,9 +194,6 @@ class AddedTorques:
         joints: limits of the joints, and factors on the torque.
         feedback: the desired pose, which may be the plan; receives how far friction of moving joints is compensated.
         motion: velocities of the joints and delay of the loop.
-
-    Attributes:
-        plan: planned motion.
     """
 
     def __init__(self, joints: JointSettings, feedback: JointFeedback, motion: JointMotion) -> None:

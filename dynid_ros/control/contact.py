@@ -54,13 +54,10 @@ class ContactMonitor:
     residuals of a recording without contact instead.
 
     Args:
-        observer: observer of the arm's external torques.
         uncertainty: uncertainty of the same model.
         false_alarms_per_hour: rate of false alarms of all joints together.
 
     Attributes:
-        robot: the arm.
-        joint_names: n names.
         load: load included in the model; None without a load.
         levels: (n,) thresholds in standard deviations.
         calibrated: whether the levels are from a recording.

@@ -45,13 +45,11 @@ class MomentumObserver:
     has a sliding length. If the driver filters or delays its torque, the modelled part passes the same filter.
 
     Args:
-        model: links and friction.
         bandwidth: bandwidth of the low-pass, rad/s.
 
     Attributes:
         residual: (n,) external torque in the positive direction of each joint, N m (N).
         velocity: (n,) velocity of the last sample, measured or differentiated, rad/s (m/s).
-        robot: robot of the model.
     """
 
     def __init__(self, model: LinkModel, bandwidth: float = 25.0) -> None:
@@ -247,7 +245,6 @@ class TorqueUncertainty:
     as the model does not share it. At standstill and after a reversal, dry friction adds up to its Coulomb level.
 
     Args:
-        arm: model and its covariance.
         rms: (n,) root mean square of the residuals of the fit or of a validation, N m (N).
         gain_error: standard deviation of the relative error of each joint's torque gain.
     """

@@ -208,7 +208,6 @@ class LoadedGravity:
     Gravity acts on the links. With flexible joints the link positions are measured, or computed from the springs.
 
     Args:
-        model: gravity model of the arm.
         moments: (k,) minimal moments of the arm without load.
         frames: links that a load may be fixed to; None: from the model's robot.
         load: carried load; None without one.
@@ -219,9 +218,7 @@ class LoadedGravity:
         motion: torque of motions without a load; None: unknown.
 
     Attributes:
-        load: carried load.
         motion: torque of motions with the load; None: unknown.
-        model: gravity model of the arm.
         arm_moments: (k,) minimal moments of the arm without load.
         moments: (k,) minimal moments of the arm with its load.
         payload_torque: function from positions (n,) to the gravity torques (n,) of a load that may be put down; None

@@ -49,14 +49,12 @@ class GravityView:
     A gravity identification does not estimate masses; they are then from the URDF.
 
     Args:
-        robot: the arm.
         torque: gravity torque of the arm.
         parameters: (10 n,) inertial parameters of the links.
         masses_identified: whether `parameters` are from a link identification.
         torque_identified: whether `torque` is from a model file.
 
     Attributes:
-        robot, masses_identified, torque_identified: see Args.
         full_scale: (n,) effort limits of the joints, N m (N), or the largest gravity torque for a joint without limit.
     """
 

@@ -208,7 +208,6 @@ class IdentifiedFriction:
     """Lower bounds of the identified friction of each joint, see `least_friction`.
 
     Attributes:
-        joint_names: n names.
         least: (n,) Coulomb friction, N m (N), and viscous friction, N m s/rad (N s/m), or a message if not identified.
         breakaway: (n,) Coulomb friction and additional friction at rest, N m (N), speed of its fall, rad/s (m/s), and
             friction per torque of the links; zero if not identified.

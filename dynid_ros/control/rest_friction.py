@@ -61,7 +61,6 @@ class BreakawayFriction:
     """Compensated part of dry friction, one entry per joint, N m (N) and rad/s (m/s).
 
     Attributes:
-        coulomb: Coulomb friction.
         stribeck: additional friction at rest, which falls with the speed.
         stribeck_velocity: speed at which it has fallen to 1/e; infinite where there is none.
         load: friction per gravity torque.

@@ -89,7 +89,6 @@ class DemoArm:
     Joint states are received only while they are needed: they cost time that the simulator needs.
 
     Attributes:
-        robot: arm of the URDF.
         track: stamps, s, and positions since `listening` began.
     """
 

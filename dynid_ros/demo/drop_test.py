@@ -71,7 +71,6 @@ class SideView:
     """A vertical plane through the base, to draw the arm as a stick figure.
 
     Attributes:
-        robot: arm.
         axes: (2, 3) unit vectors to the right and up, in the base frame.
     """
 

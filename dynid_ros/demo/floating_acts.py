@@ -136,7 +136,6 @@ class Hand:
     """Pulls a link along; the nodes perceive only the motion of the arm.
 
     Args:
-        node: node of the coordinator.
         arm: arm, which must be listened to.
         link: link that is held at the origin of its frame; the simulator has it as its parameter `push_link`.
 
@@ -218,7 +217,6 @@ class GuidedMotion:
     """Motion of an arm under gravity compensation, and the hand.
 
     Attributes:
-        robot: arm.
         link: link that the hand holds at the origin of its frame.
         time: (T,) s.
         position: (T, n) of the joints, rad or m.

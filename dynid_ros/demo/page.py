@@ -36,7 +36,6 @@ class Act:
     """An act of the demo and its result.
 
     Attributes:
-        title: title.
         story: paragraphs on what happened, for readers who know neither the package nor its words.
         checks: measured values and their bounds.
         comparisons: estimates with their true values.

@@ -121,7 +121,6 @@ class Stage(Node):
     hands to `judge_later` is called while the next motion is under way.
 
     Args:
-        name: name of the node.
         parameters: parameters of the robot, `output`, `drop_pose`, `drop_time` and `command_topic`.
     """
 

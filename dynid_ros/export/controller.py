@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -52,8 +53,7 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
             "BIG": CONTROLLER_PREFIX.upper(),
             "PACKAGE": name,
         }
-        text = (TEMPLATES / template).read_text(encoding="utf-8")
-        texts[place] = re.sub(r"@([A-Z]+)@", lambda match, words=words: words[match[1]], text)
+        texts[place] = _filled((TEMPLATES / template).read_text(encoding="utf-8"), words)
     files = {place: output / place for place in texts}
     for place, path in files.items():
         try:
@@ -70,3 +70,8 @@ def write(arm: ExportedArm, output: Path, motion: Motion) -> Export:
         *arm.sag("the controller", motion),
     ]
     return Export("controller", files, tuple(holds), tuple(remarks))
+
+
+def _filled(template: str, words: Mapping[str, str]) -> str:
+    """Return a template with a word in place of each @NAME@."""
+    return re.sub(r"@([A-Z]+)@", lambda match: words[match[1]], template)

@@ -111,10 +111,8 @@ class ExportedArm:
 
     Attributes:
         robot: kinematics and gravity; its own inertias are those of the URDF.
-        gravity: its gravity model.
         moments: (k,) of `gravity`, without a load.
         parameters: (10 n,) of the links; None if only gravity was identified.
-        friction: terms of the joints.
         coefficients: (f,) of friction, in the order of `friction.names(robot)`.
         load: identified payload; None without one.
         springs: between motors and links; None for rigid joints.

@@ -43,9 +43,7 @@ class FleetJob:
     """One identification.
 
     Attributes:
-        arm: name of the arm.
         run: date or name of the run, as written; empty if the arm has one run.
-        kind: kind of identification.
         options: options of `dynid identify`, with its command.
         given: the options that differ from their defaults.
     """
@@ -207,7 +205,6 @@ class JobOutcome:
     """Outcome of a job.
 
     Attributes:
-        job: the job.
         error: why it failed; empty if it succeeded.
         missing: parameters that its recordings do not determine.
         warnings: of the checks.

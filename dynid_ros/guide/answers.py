@@ -21,7 +21,6 @@ class Answers:
     """Answers of the user so far.
 
     Attributes:
-        urdf: URDF of the robot.
         output: folder of all results; the page writes to no other folder.
         namespace: namespace of the nodes with a leading `/`; empty: none.
         tip: last link of the chain; empty: the flange.

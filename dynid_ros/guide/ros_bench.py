@@ -46,7 +46,6 @@ class RosBench:
         progress: elapsed fraction of design or motion, 0 to 1.
         state: last joint state: stamp, s, position, and effort if the driver fills it.
         state_time: monotonic time of that state, s.
-        services: services and parameters of the nodes.
     """
 
     def __init__(self, namespace: str, joint_names: Sequence[str], logs: Path, files: Sequence[Path]) -> None:

@@ -10,11 +10,11 @@ from viser import ClientHandle, GuiEvent, ViserServer
 
 from dynid_ros.files.bounded import share_path
 from dynid_ros.guide import model_steps
-from dynid_ros.guide.actions import OfflineBench
+from dynid_ros.guide.actions import OfflineBench, Pages, Runner
 from dynid_ros.guide.answers import Answers
 from dynid_ros.guide.context import Context, Step
 from dynid_ros.guide.gate import Gate, serve_page
-from dynid_ros.guide.panel import Pages, Panel, Runner, Text, plain_markdown
+from dynid_ros.guide.panel import Panel, Text, plain_markdown
 from dynid_ros.guide.scene import Scene
 from dynid_ros.model import RobotModel
 from dynid_ros.nodes.shared.child_process import ignore_interrupts, prepare_parent

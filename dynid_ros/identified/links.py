@@ -54,7 +54,6 @@ class LinkModel:
     Attributes:
         robot: kinematics and gravity; its own inertias are not used.
         parameters: (10 n,) inertial parameters of the links.
-        friction: friction terms of the joints.
         coefficients: (f,) of friction, in the order of `friction.names(robot)`.
         signals: filters that recordings pass before they are compared with the model.
     """
@@ -189,7 +188,6 @@ class KnownArm:
     """Model of an arm with its uncertainty.
 
     Attributes:
-        model: links and friction.
         covariance: (k, k) of base parameters and friction if the torque gains are exact; None: unknown.
         gain_shifts: (n, k) change of base parameters and friction per relative error of each joint's torque gain.
         source: origin of the model, for messages.

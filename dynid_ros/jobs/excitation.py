@@ -49,7 +49,6 @@ class ExciteJob:
     Attributes:
         design: motion with its use of the limits and its quality.
         findings: findings of the sanity check in the recordings that the motion adds to.
-        files: written files.
         hints: sentences on what keeps the arm from moving far.
     """
 

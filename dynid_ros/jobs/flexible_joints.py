@@ -113,10 +113,7 @@ class FlexibleRun:
     """Estimator of flexible joints for `run`: the links in recordings of cameras, springs by law, repetitions.
 
     Attributes:
-        robot: the arm.
-        identification: settings of the fit.
         spring: law of all springs; "auto": for each joint the law that predicts held-out samples best.
-        settings: settings of the run.
         mocap: whether cameras saw the links; None: where there are markers, or poses and no link positions.
         markers: links by marker or body, see `mocap_links`; None: they are found.
     """

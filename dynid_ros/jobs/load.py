@@ -78,7 +78,6 @@ class LoadRun:
 
     Attributes:
         robot: the arm, whose tip carries the load.
-        settings: settings of commands and nodes.
         model: `identified.yaml` of the arm's links; None: they are identified from unloaded recordings, if needed.
         tare: `identified.yaml` of a load that is subtracted.
         declared: payload that a gravity-compensating driver knows of, empty for none; None: torques are not

@@ -45,13 +45,10 @@ class IdentificationRun:
 
     Attributes:
         kind: key of `KINDS`.
-        result: result of the estimator.
         recorded_s: duration of all fitted recordings, s.
         files: written files by name: "identified", "report" and more.
-        findings: findings of the sanity check.
         validations: agreement with recordings that were not fitted.
         unvalidated: sentence on the joints that could not be validated; empty: all were.
-        extras: further files.
     """
 
     kind: str

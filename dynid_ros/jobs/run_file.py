@@ -37,7 +37,6 @@ class RunFile:
         folder: working directory of the command, to which paths are relative.
         inputs: SHA-256 of each input file by its path; a folder is listed by its files.
         results: SHA-256 of each written file by its path.
-        version: version of dynid_ros.
     """
 
     command: str

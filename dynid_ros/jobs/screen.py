@@ -36,7 +36,6 @@ class Screen:
         verdict: one or two sentences: action, recordings, and whether the result is good enough.
         table: lines of a table, its heads first.
         remarks: sentences in order of importance; the first three are printed.
-        files: files that were written.
         details: all lines for `--verbose`; empty: verdict, table, remarks and files are complete.
     """
 

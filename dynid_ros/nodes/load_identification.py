@@ -70,7 +70,6 @@ class LoadPublisher:
     """Publisher of loads that the data determine, on a latched topic.
 
     Args:
-        node: node that publishes.
         topic: topic of `InertiaStamped`.
         frame: tip link, whose frame the numbers refer to.
         largest_error: half of the mass's 95 % interval over the mass, up to which a load is determined.

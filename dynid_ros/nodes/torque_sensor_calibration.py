@@ -59,7 +59,6 @@ class CalibrationRun:
     """Estimator of torque-sensor gains and offsets for `run`.
 
     Attributes:
-        robot: the arm.
         calibration: settings of the fit, with the gravity that is known.
         arm: content of the `identified.yaml` that the sensors are added to; None: the file holds the sensors alone.
     """

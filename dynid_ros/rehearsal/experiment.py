@@ -52,10 +52,6 @@ class RehearsedExperiment:
 
     Attributes:
         robot: the arm as its user describes it.
-        limits: limits of the joints.
-        settings: settings.
-        simulated: the simulated robot with its truth.
-        output: folder of the files.
         durations: duration of each motion, s.
         runs: identifications by kind.
         refused: reasons why kinds could not be identified.

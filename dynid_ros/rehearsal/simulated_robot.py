@@ -63,12 +63,10 @@ class SimulatedRobot:
     Args:
         robot: the arm as its user describes it; joints outside the arm are fixed.
         limits: limits of the joints, which also limit the drives.
-        settings: size of the errors.
         friction: friction of the joints; None: drawn, see `TruthSettings.friction_level`.
         seed: seed of the truth and of all noise.
 
     Attributes:
-        arm: simulated arm.
         load: (10,) parameters of the load about the tip's frame; zero without a load.
         replaced_links: sentences on links of the URDF with impossible inertias, and their replacements.
         tracking_error: largest distance (n,) from the planned motions so far, rad or m.

@@ -79,11 +79,9 @@ class Rehearsal:
     """A rehearsed experiment compared with its truth.
 
     Attributes:
-        experiment: files and results.
         gravity, unseen, load: errors by joint of gravity torque, unseen torque and gravity torque of the load; None:
             not identified.
         comparisons: estimates and true values by kind.
-        files: written files by name.
     """
 
     def __init__(self, experiment: RehearsedExperiment, seconds: float) -> None:

@@ -19,9 +19,7 @@ class Check:
     """A measured value and its bound.
 
     Attributes:
-        label: name of the value.
         value: measured; NaN fails.
-        allowed: bound.
         unit: unit of both.
         at_least: whether the bound is the smallest allowed value rather than the largest.
     """
@@ -56,9 +54,7 @@ class Comparison:
     """An estimate and the true value.
 
     Attributes:
-        name: name of the parameter.
         unit: unit of all values.
-        true: true value.
         value: estimate; NaN: undetermined.
         half: half width of the 95 % interval.
     """

@@ -76,8 +76,6 @@ class FlexibleEvidence:
 
     Attributes:
         result: result of the identification, with the springs as measured and the cameras.
-        predictions: predictions of the validation recordings.
-        validations: agreement on these recordings.
     """
 
     result: FlexibleResult

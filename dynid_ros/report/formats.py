@@ -15,12 +15,7 @@ class JointUnits:
     Attributes:
         position: unit of the position, "°" or "mm".
         scale: factor from rad or m to that unit.
-        effort: unit of the torque or force.
         noun: name of the position, "angle" or "position".
-        moment: unit of the gravity parameters.
-        velocity: unit of the velocity.
-        viscous: unit of the viscous friction coefficient.
-        inertia: unit of the rotor inertia.
     """
 
     position: str

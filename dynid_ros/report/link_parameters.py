@@ -49,7 +49,6 @@ class BaseParameter:
     Attributes:
         expression: linear combination, such as "Izz1 + Ixx2 + 0.04 m3".
         value: estimate by the data alone; NaN: undetermined.
-        error: standard error.
         half: half width of the 95 % interval.
         urdf: value of the URDF; NaN where a rotor inertia or friction takes part.
         model: value of the identified model, which is physically consistent and regularized towards the URDF; NaN: not

@@ -43,7 +43,6 @@ class TorqueComparison:
     """Torques of one recording, filtered by the same low-pass and decimated.
 
     Attributes:
-        recording: name.
         time: (M,) s.
         motion: position, velocity and acceleration at these times, (M, n) each.
         measured: (M, n) torque.

@@ -69,7 +69,6 @@ class LinkEvidence:
     """Recordings that the identified model predicts, in addition to the document.
 
     Attributes:
-        model: identified links and friction.
         fitted: comparisons on the fitted recordings.
         unseen: comparisons on recordings that were not fitted.
         given: comparisons on recordings for which neither is known, in place of the others.

@@ -71,10 +71,6 @@ class DesignedMotion:
     """A motion and the inputs of its design.
 
     Attributes:
-        robot: arm.
-        limits: limits of the joints.
-        workspace: allowed space of the links.
-        plan: motion.
         kind: kind of motion, a key of `MOTION_TITLES`.
         target: parameters that the motion is to determine, a key of `TARGET_TITLES`.
         settings: settings as text by name.

@@ -75,9 +75,6 @@ class MotionUse:
 
     Attributes:
         robot: arm, whose nominal parameters give the torque.
-        limits: limits of the joints.
-        workspace: allowed space of the links.
-        trajectory: motion.
     """
 
     robot: RobotModel

@@ -163,7 +163,6 @@ class Section:
     """A titled section.
 
     Attributes:
-        title: heading.
         parts: parts of this module, or explanations as strings.
         passed: verdict of a test, which the top of the page lists; None: no test.
         anchor: id for links to the section.
@@ -183,8 +182,6 @@ class Page:
         title: title of the window.
         kind: kind of report, above the heading.
         heading: name of the robot.
-        sentences: result in words.
-        tiles: result in numbers.
         sections: sections in order; None is skipped.
         version: version of the program that made the results.
         verdict: bold sentence before all others; empty: none.

@@ -38,8 +38,6 @@ class ResultPart:
 
     Attributes:
         title: name of the result, such as "Links".
-        sentences: result in words.
-        tiles: result in numbers.
         sections: details; None is skipped.
     """
 

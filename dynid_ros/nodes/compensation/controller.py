@@ -38,7 +38,6 @@ class CompensationController:
     joint_trajectory_controller.cpp, `on_activate`, `on_deactivate`).
 
     Args:
-        node: node that queries the controller.
         settings: parameters of `gravity_compensation`.
         changed: called when the answer of the controller changes.
         interrupt: called with the reason when an enabled compensation must end, because its commands have no effect.

@@ -32,13 +32,10 @@ class EffortCommands(ABC):
     """Publisher of torques to a controller.
 
     Args:
-        node: node that publishes.
-        topic: name of the topic.
         joints: n names, in the model's order.
         controller_joints: joints of the controller, in its order; empty for the model's.
 
     Attributes:
-        topic: topic of the commands.
         order: index into `joints` of each of the controller's joints.
     """
 
@@ -205,7 +202,6 @@ class ControllerPlan:
     pose is the plan.
 
     Args:
-        node: node that subscribes.
         controller: name of the position controller; empty: there is none.
         plan: receives the reference.
     """

@@ -164,9 +164,7 @@ class CompensationLinks(Listener):
     positions if the file has no springs.
 
     Args:
-        node: node that subscribes.
         topic: name of the topic; empty without one.
-        joint_names: n names.
         timeout: largest age of a state, s.
         largest_deflection: largest distance of a link from its motor, rad (m).
     """
@@ -224,10 +222,8 @@ class CompensationSetpoint(Listener):
     beyond limits, and for an arm without stiffness or without enabled compensation.
 
     Args:
-        node: node that subscribes.
         topic: name of the topic; empty without one.
         compensator: compensator that receives the set-points.
-        joint_names: n names.
         follows: whether the desired pose has an effect.
     """
 
@@ -279,7 +275,6 @@ class ReadModel:
 
     Attributes:
         arm: gravity torque, friction and brake of the arm.
-        joints: limits and gains of the joints.
         change: comparison with the URDF and with other models.
         gravity: gravity torque of the arm with its load, on a tilting base if there is an IMU.
     """

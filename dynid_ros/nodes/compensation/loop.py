@@ -46,17 +46,8 @@ class CompensationLoop:
     after a fault has ramped the torque to zero. `destroy` also destroys `load`, `links`, `setpoint`, `plan` and `imu`.
 
     Args:
-        node: node that owns the topics.
-        compensator: compensator that computes the torque.
-        joint_names: n names.
-        commands: publisher of the torque.
         changed: function that is called after each step that may change the state of the compensator.
-        controller: controller that receives the torque.
         imu: direction of gravity, measured by an IMU on the base.
-        load: load that the arm carries.
-        links: measured link positions.
-        setpoint: set-points of the desired pose.
-        plan: planned motion of a position controller.
         tolerance: largest error of effort in joint states, as a fraction of the effort limits.
 
     Attributes:

@@ -37,7 +37,6 @@ class MotionController:
     an active one begins on the path of that one (`blend_with_active_trajectory`).
 
     Args:
-        node: node that queries the controller.
         settings: parameters `command_topic` and `accept_jerk`.
         interrupt: called with the reason when the controller is deactivated.
 
@@ -205,8 +204,6 @@ class ArmStates:
     """Subscription to the joint states of the arm, processed by `look` in the thread that watches the arm.
 
     Args:
-        node: node that subscribes.
-        limits: limits of the joints.
         check: called with positions (n,) and message of each state; raises `DynidError` if a motion must be stopped.
         on_fault: called with the reason if a state is unusable or `check` fails.
 

@@ -62,8 +62,6 @@ class Safety:
     """Limits and workspace from the parameters of the node at its start.
 
     Attributes:
-        limits: limits of the joints.
-        workspace: space that the links may occupy.
         warnings: descriptions of checks that are missing or coarse.
 
     Raises:
@@ -277,8 +275,6 @@ class Design:
     """Experiment that is to be planned.
 
     Attributes:
-        robot: the arm.
-        safety: limits and workspace.
         settings: values of `MOTION_PARAMETERS`.
         point_rate: points per second of the trajectory, Hz.
     """

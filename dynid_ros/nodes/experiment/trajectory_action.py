@@ -104,9 +104,6 @@ class MotionPieces:
         limits: limits of the stop at the end of each piece.
         handover: transition from one piece to the next.
         pause: time from sending the first piece to the beginning of the motion, s.
-
-    Attributes:
-        first: the first piece.
     """
 
     def __init__(
@@ -204,7 +201,6 @@ class TrajectoryAction(CommandTopic):
     with the result of the goal.
 
     Attributes:
-        action: name of the action.
         error: largest deviation from the motion that the server reports, rad (m); NaN before the first report.
 
     Raises:

@@ -66,15 +66,11 @@ class Arm:
     A thread of the node calls `watch` at a steady rate of about 100 Hz.
 
     Args:
-        node: node of the topics.
-        settings: parameters of the excitation node.
-        limits: limits of the joints.
         on_halt: called with the reason after the stop of a motion has been sent.
         on_rest: called at the end of a motion, with whether it was stopped.
 
     Attributes:
         lock: held while the motion changes or joint states are processed.
-        states: joint states of the arm.
         action: action of the controller; None if motions can only be sent to its topic.
         stopping: whether the arm is being brought to rest.
     """

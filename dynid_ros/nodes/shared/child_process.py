@@ -37,7 +37,6 @@ class ServiceCaller:
     """Client of the services of other nodes.
 
     Args:
-        node: node of the clients.
         spins: whether the caller spins the node while it waits; false: an executor in another thread spins it, and any
             thread may call.
         discovery_timeout: longest wait for a service to exist, s, if it is shorter than the timeout of the call.
@@ -223,8 +222,6 @@ class NodeProcesses:
 
     Args:
         namespace: namespace of the nodes; empty: none.
-        logs: folder for their logs.
-        files: their parameter files.
         is_busy: returns whether a node must not be ended now.
 
     Attributes:

@@ -56,9 +56,7 @@ class ControllerAnswer:
     """Properties of a controller, from its parameters.
 
     Attributes:
-        name: name of its node.
         joints: its joints, in its order.
-        interfaces: its command interfaces.
         follows_trajectories: whether it follows trajectories, as `joint_trajectory_controller`, or forwards commands.
         tolerant: whether it continues a trajectory however far the arm deviates.
         command_timeout: time after which it drops a command that is not repeated, s; 0: never. `cmd_timeout` counts
@@ -129,7 +127,6 @@ class ControllerView:
         on_answer: called with an answer that differs from the one before; None: the parameters are not queried.
 
     Attributes:
-        name: name of the controller's node.
         answer: last answer of the controller, which may have ended since; None before the first.
         problem: reason why the controller does not answer now; empty if it does.
         state: `UNKNOWN`, `INACTIVE` or `ACTIVE`.
@@ -137,7 +134,6 @@ class ControllerView:
         transitioned: time of the last observed activation or deactivation.
         had_goal: whether the action has accepted a goal since the controller was configured, except for goals of this
             package, which erase the tolerances.
-        busy: whether a goal is running.
     """
 
     def __init__(

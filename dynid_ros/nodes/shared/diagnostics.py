@@ -45,7 +45,6 @@ class Diagnostics:
     """Publisher of the status of a node.
 
     Args:
-        node: node that publishes.
         status: function that returns the status. An exception is reported as status, because a node that holds an arm
             must not end by it.
         what: distinguishes several statuses of one node.

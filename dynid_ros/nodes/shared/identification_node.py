@@ -120,7 +120,6 @@ class IdentificationNode(Node):
     """Node that identifies on request; the last result stays on `~/result` for late subscribers.
 
     Args:
-        name: name of the node.
         kind: key of `KINDS`.
         parameters: parameters of the node, those of the kind among them.
 

@@ -32,7 +32,6 @@ class Option:
     """Node that may be started, with parameters that belong to the choice.
 
     Attributes:
-        node: name of the node.
         defaults: parameters of all nodes of the choice that a parameter file overrides.
         fixed: parameters that override a parameter file.
     """
@@ -82,7 +81,6 @@ class NodeParameter:
     Parameters named `…_topic` and `…_topics` are names of topics. An empty one stands for no topic.
 
     Attributes:
-        name: name of the parameter.
         default: its value unless another one is given; it may lie outside the range.
         description: its meaning, with unit.
         adjustable: whether it may be changed while the node runs.

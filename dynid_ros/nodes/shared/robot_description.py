@@ -107,7 +107,6 @@ class TorqueSamples:
 
     Args:
         node: node that logs when the driver's clock was set back.
-        joint_names: n names.
         convention: meaning and unit of the field `effort`, from which torque is computed.
         anew: whether time restarts at zero when the driver's clock was set back; otherwise it continues.
 
@@ -186,7 +185,6 @@ class Listener:
 
     Attributes:
         problem: fault of the last message; empty without one.
-        refused: number of refused messages.
     """
 
     def __init__(self, node: Node, kind: type, topic: str, act: Callable[[Any], None], qos: QoSProfile | int) -> None:
@@ -210,7 +208,6 @@ class LoadListener(Listener):
     """Subscription to the load of an arm; a refused load leaves the one in force.
 
     Args:
-        node: node that subscribes.
         topic: name of the topic; empty without one.
         take: function that puts a load in force; it raises `ControlError` to refuse the load.
         in_force: function that returns the load in force, for messages.

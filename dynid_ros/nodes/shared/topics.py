@@ -102,7 +102,6 @@ class RawSubscription:
     Messages wait until `drain`.
 
     Args:
-        node: node that subscribes.
         topic: name, relative to the node's namespace.
         types: allowed message types ("package/msg/Name"); empty for any.
         on_message: called with this object, the time of reception (ns since the epoch) and the serialised message.
@@ -112,7 +111,6 @@ class RawSubscription:
     Attributes:
         topic: full name.
         type: message type; empty until a publisher is found.
-        offered: QoS of the publishers.
         lost: number of lost messages, from gaps in the publishers' sequence numbers. Without such numbers, the losses
             that the middleware reports, plus one for each time that the queue was full.
         problem: reason why there is no subscription although there are publishers; otherwise empty.
@@ -267,10 +265,6 @@ class CommandTopic:
     controller obeys two publishers in turn.
 
     Args:
-        node: node that publishes.
-        kind: type of the messages.
-        topic: name of the topic.
-        qos: quality of service of the publisher.
         watched: whether to count messages of other publishers.
 
     Attributes:

@@ -150,7 +150,6 @@ class ControllerNode:
     several parameters, one of which is not declared, has an empty answer.
 
     Args:
-        node: node of the services and publishers.
         topic: topic of the controller's commands; without the name of a controller, nothing is offered.
         parameters: values by name.
         changed: called with all values before a change; an exception refuses the change.

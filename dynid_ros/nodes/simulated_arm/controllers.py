@@ -76,9 +76,6 @@ class Controllers:
     controllers. `~/configure_trajectory_controller` loads an inactive one again.
 
     Args:
-        node: node of the topics and services.
-        arm: the arm.
-        settings: parameters of the simulator.
         refused: called with the reason when a command is refused.
         report: called with an event, for display.
         stamp: returns the stamp of the arm's present state, ns of the node's clock.
