@@ -160,11 +160,9 @@ def _prepare_flexible(kind: Kind, options: argparse.Namespace) -> Prepared:
     if not options.mocap_file:
         return Prepared(robot, estimator, kind=name)
     files = (options.mocap_file, options.mocap_unit, options.mocap_rate)
-
-    def with_cameras(recordings: dict) -> dict:
-        return {FITTED.name: with_camera_files(recordings[FITTED.name], *files)}
-
-    return Prepared(robot, estimator, replace=with_cameras)
+    return Prepared(
+        robot, estimator, replace=lambda given: {FITTED.name: with_camera_files(given[FITTED.name], *files)}
+    )
 
 
 class Special(NamedTuple):

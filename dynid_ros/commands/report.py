@@ -110,14 +110,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(options: argparse.Namespace) -> Answer:
-    if options.urdf is None and options.dh is None:
-        if options.recording:
-            raise RecordingError("--recording needs --urdf: without the arm no torque can be predicted")
-        return _answer(report_file(options.model, options.output))
-    robot = read_robot_of(options)
-    recordings = read_recordings(options, robot, options.recording)
-    return _answer(report_file(options.model, options.output, robot, recordings))
-
-
-def _answer(page: Path) -> Answer:
+    robot = None if options.urdf is None and options.dh is None else read_robot_of(options)
+    if robot is None and options.recording:
+        raise RecordingError("--recording needs --urdf: without the arm no torque can be predicted")
+    recordings = [] if robot is None else read_recordings(options, robot, options.recording)
+    page = report_file(options.model, options.output, robot, recordings)
     return Answer(Screen(["report written"], files=[page]), {}, {"report": page})

@@ -203,11 +203,7 @@ class AddedTorques:
         self._rest: RestFriction | None = None
 
     def planned(
-        self,
-        time: float,
-        position: Sequence[float],
-        gravity: Sequence[float],
-        motion_torque: PlannedTorque | None,
+        self, time: float, position: Sequence[float], gravity: Sequence[float], motion_torque: PlannedTorque | None
     ) -> list[float]:
         """Return the torque (n,) of the planned motion, N m (N).
 

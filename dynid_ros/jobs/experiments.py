@@ -180,8 +180,10 @@ class Kind(NamedTuple):
     """Kind of experiment.
 
     Attributes:
+        make: class of the experiment.
         target: default target.
         targets: targets that it can show.
+        settings: names of its settings.
     """
 
     make: Callable[..., Experiment]

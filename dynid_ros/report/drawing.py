@@ -72,7 +72,7 @@ Draw = Callable[[Figure], None]
 UNITS_PER_INCH = 72
 PNG_DOTS_PER_UNIT = 2.0
 COLOR_NAMES = {value: name for name, value in LIGHT.items()}
-COLORS = re.compile("|".join(COLOR_NAMES))
+NAMED_COLORS = re.compile("|".join(COLOR_NAMES))
 STYLE = {
     "font.size": 11,
     "axes.titlesize": 11,
@@ -124,7 +124,7 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
     body = re.sub(r"<g id=\"[^\"]*\"", "<g", body).replace("xlink:href", "href")
     body = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found.group()), body)
-    body = re.sub(r' style="[^"]*"', lambda found: COLORS.sub(_color_variable, found.group()), body)
+    body = re.sub(r' style="[^"]*"', lambda found: NAMED_COLORS.sub(_color_variable, found.group()), body)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
     return head + body
 
@@ -254,10 +254,15 @@ def rows_to_plot(time: NDArray, recording: NDArray | None = None) -> slice:
     return slice(rows.start + margin, min(rows.start + margin + MAX_SIGNAL_SAMPLES, rows.stop))
 
 
-def panel(name: str, picture: str, rms: float, unit: str, note: str = "") -> Plot:
-    """Return the figure of a joint with the RMS residual in its caption; NaN: the joint is not predicted."""
-    residual = f"residual {with_unit(rms, unit, 2)} RMS" if np.isfinite(rms) else "not predicted"
-    return Plot(picture, name, f"{residual}, {note}" if note else residual)
+def panel(name: str, picture: str, residual: NDArray, unit: str, note: str = "") -> Plot:
+    """Return the figure of a joint with the RMS of its residual in the caption; NaN: not predicted."""
+    known = residual[np.isfinite(residual)]
+    caption = f"residual {with_unit(_rms(known), unit, 2)} RMS" if len(known) else "not predicted"
+    return Plot(picture, name, f"{caption}, {note}" if note else caption)
+
+
+def _rms(values: NDArray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def prediction_panels(
@@ -287,12 +292,8 @@ def prediction_panels(
     """
     panels = []
     for j, (name, unit) in enumerate(zip(names, units, strict=True)):
-        rms = float(np.sqrt(np.nanmean((measured[:, j] - predicted[:, j]) ** 2)))
-        note = ""
-        if urdf is not None:
-            urdf_rms = float(np.sqrt(np.mean((measured[:, j] - urdf[:, j]) ** 2)))
-            note = f"of the URDF {with_unit(urdf_rms, unit, 2)}"
-        picture = prediction_plot(
+        note = "" if urdf is None else f"of the URDF {with_unit(_rms(measured[:, j] - urdf[:, j]), unit, 2)}"
+        picture = _prediction_plot(
             f"{quantity.capitalize()} of {name}, measured and predicted",
             f"{quantity} ({unit})",
             across[rows],
@@ -301,11 +302,11 @@ def prediction_panels(
             urdf=None if urdf is None else urdf[rows, j],
             are_dwells=are_dwells,
         )
-        panels.append(panel(name, picture, rms, unit, note))
+        panels.append(panel(name, picture, measured[:, j] - predicted[:, j], unit, note))
     return panels
 
 
-def prediction_plot(
+def _prediction_plot(
     label: str,
     quantity: str,
     across: NDArray,

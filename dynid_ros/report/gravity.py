@@ -121,8 +121,8 @@ def _draw_rotation(
         label_axes(axes, f"{unit.noun} ({unit.position})", f"torque ({unit.effort})")
 
     label = f"Torque of {name} against its {unit.noun}, {note}"
-    rms = float(np.sqrt(np.mean((torque - predicted[rows, joint]) ** 2)))
-    return panel(name, svg(label, PANEL_WIDTH, TORQUE_PLOT_HEIGHT, draw), rms, unit.effort, note)
+    picture = svg(label, PANEL_WIDTH, TORQUE_PLOT_HEIGHT, draw)
+    return panel(name, picture, torque - predicted[rows, joint], unit.effort, note)
 
 
 def draw_scatter(model: IdentifiedGravity, measured: NDArray, predicted: NDArray, joint: int) -> Plot:
@@ -140,9 +140,9 @@ def draw_scatter(model: IdentifiedGravity, measured: NDArray, predicted: NDArray
         label_axes(axes, f"predicted ({unit.effort})", f"measured ({unit.effort})")
 
     label = f"Measured against predicted torque of {name}"
-    rms = float(np.sqrt(np.mean((measured[known] - predicted[known]) ** 2)))
+    picture = svg(label, PANEL_WIDTH, TORQUE_PLOT_HEIGHT, draw)
     note = f"{len(shown)} of {len(known)} samples" if len(shown) < len(known) else f"{len(known)} samples"
-    return panel(name, svg(label, PANEL_WIDTH, TORQUE_PLOT_HEIGHT, draw), rms, unit.effort, note)
+    return panel(name, picture, measured - predicted, unit.effort, note)
 
 
 def _draw_points(axes: Axes, x: NDArray, y: NDArray, marker: str, fill: str) -> None:

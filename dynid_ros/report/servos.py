@@ -14,7 +14,7 @@ from dynid_ros.identified.servos import IN_TORQUE_KEY
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import Plot, panel, prediction_plot
+from dynid_ros.report.drawing import prediction_panels
 from dynid_ros.report.formats import PRISMATIC, counted, percent, plus_minus, significant
 from dynid_ros.report.page import Condition, Figures, Legend, Section, Tile
 from dynid_ros.report.result_page import (
@@ -72,13 +72,26 @@ def write_result_report(
     document = result.content(validations)
     part = servo_part(document, result.robot)
     condition = Condition(result.condition_number)
+    names = result.model.robot.joint_names
+    command, measured, simulated = result.simulate(shown)[0]
+    time = np.arange(len(command)) * shown.duration / (shown.n_samples - 1)
     following = Section(
         "Following error",
         [
             f"{shown.source}: command minus position, measured, and simulated from the commands alone. The lower plot "
             "shows the residual.",
             Legend({"measured": "measured", "identified": "simulated"}),
-            Figures(_following_panels(result, shown)),
+            Figures(
+                prediction_panels(
+                    names,
+                    [f"m{result.position_unit(name)}" for name in names],
+                    time,
+                    1e3 * (command - measured),
+                    1e3 * (command - simulated),
+                    rows=time < SHOWN_DURATION_S,
+                    quantity="following error",
+                )
+            ),
         ],
     )
     sections = [*part.sections, following, condition.section()]
@@ -108,19 +121,3 @@ def _tiles(
             shown = f"{significant(1e3 * max(residuals), 2)} {unit}"
             tiles.append(Tile("Residual of simulated positions", shown, "RMS, worst joint"))
     return tiles
-
-
-def _following_panels(result: ServoResult, shown: Recording) -> list[Plot]:
-    command, measured, simulated = result.simulate(shown)[0]
-    rate = (shown.n_samples - 1) / shown.duration
-    rows = slice(0, max(int(SHOWN_DURATION_S * rate), 2))
-    time = np.arange(len(command))[rows] / rate
-    panels = []
-    for j, name in enumerate(result.model.robot.joint_names):
-        error = 1e3 * (command - measured)[rows, j]
-        predicted = 1e3 * (command - simulated)[rows, j]
-        label = f"Following error of {name} over time, measured and simulated"
-        unit = f"m{result.position_unit(name)}"
-        picture = prediction_plot(label, f"error ({unit})", time, error, predicted)
-        panels.append(panel(name, picture, float(np.sqrt(np.mean((error - predicted) ** 2))), unit))
-    return panels

@@ -11,7 +11,7 @@ import numpy as np
 from dynid_ros.identification.flexible.torsion_choice import DISPLAY_UNITS
 from dynid_ros.identification.flexible.torsion_identification import TorsionResult
 from dynid_ros.recording import Recording
-from dynid_ros.report.drawing import panel, prediction_plot, spread_indices
+from dynid_ros.report.drawing import prediction_panels, spread_indices
 from dynid_ros.report.formats import listed, percent, plus_minus, significant, with_unit
 from dynid_ros.report.page import Cell, Figures, Legend, Section, Table, Tile
 from dynid_ros.report.result_page import (
@@ -53,20 +53,16 @@ def write_result_report(
     predicted = result.predict(shown)
     link = shown.link_position
     measured = np.full_like(predicted, np.nan) if link is None else shown.position - link
-    residuals = {}
-    panels = []
+    scales, units = zip(*(joint.display_unit for joint in result.joints.values()), strict=True)
+    columns = [shown.joint_names.index(name) for name in result.joints]
+    measured, predicted = (np.array(scales) * torsion[:, columns] for torsion in (measured, predicted))
+    rms = np.sqrt(np.mean((measured - predicted) ** 2, axis=0))
     some = spread_indices(len(shown.time), MAX_TIME_POINTS)
-    for name in result.joints:
-        scale, unit = result.joints[name].display_unit
-        column = shown.joint_names.index(name)
-        both = (scale * measured[:, column], scale * predicted[:, column])
-        rms = float(np.sqrt(np.mean((both[0] - both[1]) ** 2)))
-        residuals[name] = f"{rms:.1f} {unit}"
-        label = f"Torsion of {name} over time, measured and predicted"
-        picture = prediction_plot(label, f"torsion ({unit})", shown.time[some], both[0][some], both[1][some])
-        panels.append(panel(name, picture, rms, unit))
+    panels = prediction_panels(
+        list(result.joints), units, shown.time, measured, predicted, rows=some, quantity="torsion"
+    )
     where = "a recording that was not fitted" if unseen else "a fitted recording"
-    each = listed([f"{rms} ({name})" for name, rms in residuals.items()])
+    each = listed([f"{error:.1f} {unit} ({name})" for name, error, unit in zip(result.joints, rms, units, strict=True)])
     sentence = f"On {where}, the residual of the torsion predicted from the motors alone is {each} (RMS)."
     section = Section(
         "Torsion over time",

@@ -14,7 +14,6 @@ from torsion_recordings import flexible_joint
 from dynid_ros.identification.flexible import FlexibleJointIdentification, TorsionIdentification
 from dynid_ros.identification.flexible.flexible_result import link_noise, measured_springs
 from dynid_ros.model import RobotModel
-from dynid_ros.report.drawing import rows_to_plot
 from dynid_ros.report.flexible_joints import spring_agreement, write_result_report
 from dynid_ros.report.torsion import write_result_report as write_torsion_report
 

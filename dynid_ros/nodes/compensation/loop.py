@@ -307,7 +307,9 @@ class CompensationLoop:
             elif (foreign := self.commands.topic.count_foreign()) > self._foreign:
                 # The first foreign message may be a single one, which the next command overwrites: the arm descends.
                 # Further ones come from a publisher that commands in turn with this one: the torque ramps to zero.
-                self.compensator.interrupt(now, self._foreign_commands(), fade=self._foreign > 0)
+                topic = self.commands.topic
+                other = f"somebody else published on {topic.name}; end it, as two would command in turn"
+                self.compensator.interrupt(now, topic.others or other, fade=self._foreign > 0)
                 self._foreign = foreign
             elif problem := self.imu.doubt(now):
                 self.compensator.interrupt(now, problem)
@@ -401,12 +403,6 @@ class CompensationLoop:
 
     def _no_subscriber(self) -> str:
         return f"no controller listens on {self.commands.topic.name}; start it, or set command_topic"
-
-    def _foreign_commands(self) -> str:
-        """Return a message that names the other publishers of commands."""
-        if others := self.commands.topic.others:
-            return others
-        return f"somebody else published on {self.commands.topic.name}; end it, as two would command in turn"
 
     def _check_support(self, start: Sequence[float] | None, gravity: Sequence[float]) -> None:
         """Raise an error if the ramp would clearly lower the torque that supports the arm now."""

@@ -179,10 +179,13 @@ def describe_nodes(
             )
             for name in (*names, *(option.node for option in chosen))
         ]
-        return [
-            *(_report_unknown_section(file, section) for file in params_file for section in _unknown_sections(file)),
-            *nodes,
+        known = f"its nodes are {', '.join(NAMES)}"
+        unknown = [
+            LogInfo(msg=f"params_file {file}: no node of dynid_ros reads section '{section}'; {known}")
+            for file in params_file
+            for section in _unknown_sections(file)
         ]
+        return [*unknown, *nodes]
 
     return LaunchDescription([refuse_unknown(arguments), *arguments, OpaqueFunction(function=start)])
 
@@ -232,12 +235,6 @@ def _unknown_sections(file: str) -> list[str]:
         elif str(name).rpartition("/")[2] not in {*NAMES, "*", "**"}:
             unknown.append(str(name))
     return unknown
-
-
-def _report_unknown_section(file: str, section: str) -> LogInfo:
-    return LogInfo(
-        msg=f"params_file {file}: no node of dynid_ros reads section '{section}'; its nodes are {', '.join(NAMES)}"
-    )
 
 
 def _table(name: str) -> tuple[NodeParameter, ...]:

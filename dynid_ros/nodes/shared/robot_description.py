@@ -298,12 +298,8 @@ def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
             return urdf_text(value)[0]
         except ModelError as error:
             raise DynidError(f"Parameter robot_description: {error}") from error
-    received: list[str] = []
-
-    def on_description(message: String) -> None:
-        received.append(message.data)
-
-    subscription = node.create_subscription(String, "robot_description", on_description, LATCHED)
+    received: list[String] = []
+    subscription = node.create_subscription(String, "robot_description", received.append, LATCHED)
     topic = subscription.topic_name
     began = time.monotonic()
     missing = f"no URDF on topic '{topic}' yet; start robot_state_publisher or set parameter robot_description"
@@ -316,7 +312,7 @@ def robot_description(node: Node, value: str, timeout: float = math.inf) -> str:
         rclpy.spin_once(node, timeout_sec=0.0)
         time.sleep(POLL_PERIOD_S)  # the middleware would wait by the wall clock, which may be set
     node.destroy_subscription(subscription)
-    return checked_description(received[-1], topic)
+    return checked_description(received[-1].data, topic)
 
 
 def with_group_ends(settings: SimpleNamespace, urdf: str) -> SimpleNamespace:
