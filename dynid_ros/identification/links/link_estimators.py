@@ -359,6 +359,7 @@ class LinkFit:
         weight: weight of the URDF, with the held-out loss of each weight that was tried.
         residual_rms: (n,) RMS residual of `solution`, N m (N).
         urdf_residual_rms: (n,) RMS residual of `urdf_solution`, N m (N).
+        covariance: (10 n, 10 n) covariance of the links of "consistent"; None: other estimators.
     """
 
     solution: NDArray
@@ -366,6 +367,7 @@ class LinkFit:
     weight: PriorWeight
     residual_rms: NDArray
     urdf_residual_rms: NDArray
+    covariance: NDArray | None
 
 
 def estimate_links(structure: LinkStructure, base: BaseFit, estimator: str, prior_weight: float | None) -> LinkFit:
@@ -390,9 +392,11 @@ def estimate_links(structure: LinkStructure, base: BaseFit, estimator: str, prio
     independent = np.isin(chosen, structure.independent)
     full = FullProblem(structure.base_problem.of(chosen), base.noise, structure.prior, nonnegative, independent)
     weight = PriorWeight(0.0, {})
+    covariance = None
     if estimator == "consistent":
         weight = PriorWeight(prior_weight, {}) if prior_weight else choose_weight(full)
         solution = _consistent_solution(full, weight.weight, structure.data.sources)
+        covariance = full.covariance(weight.weight, base.estimate.covariance)
     elif estimator in REGULARIZED:
         solution = solve_regularized(estimator, full, robot.parameters, prior_weight)
     else:
@@ -403,7 +407,7 @@ def estimate_links(structure: LinkStructure, base: BaseFit, estimator: str, prio
         solution[[*range(n_links), *friction]] = identifiable.nearest(base.solution)
     urdf_solution = full.with_links(robot.parameters)
     residual_rms, urdf_residual_rms = full.problem.residual_rms([full.reduce(x) for x in (solution, urdf_solution)])
-    return LinkFit(solution, urdf_solution, weight, residual_rms, urdf_residual_rms)
+    return LinkFit(solution, urdf_solution, weight, residual_rms, urdf_residual_rms, covariance)
 
 
 def _consistent_solution(full: FullProblem, weight: float, sources: Iterable[str]) -> NDArray:

@@ -327,6 +327,7 @@ class LinkIdentification:
             scores=links.weight.scores,
             direction=direction,
             base_links=base.links,
+            links_covariance=links.covariance,
             ranges=data.ranges,
         )
 

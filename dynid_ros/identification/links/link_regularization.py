@@ -11,7 +11,7 @@ from scipy.optimize import lsq_linear
 
 from dynid_ros.estimation.cross_validation import ROUNDING_LOSS, Fold, folds
 from dynid_ros.estimation.normal_equations import WeightedProblem
-from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, column_norms, decompose
+from dynid_ros.estimation.rank import MOTION_RANK_TOLERANCE, column_norms, decompose, half_inverse
 from dynid_ros.identification.physical_consistency import ConsistentFit, ConsistentProblem, solve_together
 from dynid_ros.model.inertia import parameter_spread
 from dynid_ros.progress import each
@@ -58,7 +58,8 @@ class FullProblem:
         self.to_base[self._n_base :, size:] = np.eye(n_friction)
         self._nonnegative = nonnegative[self._n_base :]
         power = problem.factors.relative_power(columns.size)[problem.chosen]
-        drawn = nonnegative if independent is None else nonnegative & independent
+        self._independent = np.ones(problem.n_unknowns, dtype=bool) if independent is None else independent
+        drawn = nonnegative & self._independent
         self._drawn = np.diag(np.sqrt(FRICTION_WEIGHT * power * drawn))[drawn]
         self._links = columns.robot.link_names
 
@@ -73,6 +74,27 @@ class FullProblem:
     def reduce(self, solution: NDArray) -> NDArray:
         """Return base parameters and friction (k,) of all parameters."""
         return self.to_base @ solution
+
+    def covariance(self, weight: float, base_covariance: NDArray) -> NDArray:
+        """Return the covariance (10 n, 10 n) of physically consistent links, which the prior draws away from the data.
+
+        To second order the links are x = x₀ + H⁻¹ Aᵀ (z − A x₀) with H = AᵀA + γ S⁻¹ and the prior's covariance S / γ.
+        Their errors are those of the base parameters b, H⁻¹ Aᵀ A δb, and those of the prior, γ H⁻¹ S⁻¹ δx₀.
+
+        Args:
+            weight: γ.
+            base_covariance: (m, m) covariance of the independent unknowns by the data alone.
+        """
+        matrix, _ = self.problem.stacked(self.noise)
+        size = self.prior.size
+        data = matrix @ self.to_base
+        drawn = self._drawn @ self.to_base
+        penalty = np.zeros((data.shape[1], data.shape[1]))
+        penalty[:size, :size] = weight * np.linalg.inv(parameter_spread(self.prior))
+        half = half_inverse(data.T @ data + drawn.T @ drawn + penalty)
+        to_links = half[:size] @ half.T
+        shifts = to_links @ (data.T @ matrix[:, self._independent])
+        return shifts @ base_covariance @ shifts.T + to_links @ penalty @ to_links.T
 
     def with_links(self, links: NDArray) -> NDArray:
         """Return all parameters: given links (10 n,) and the friction that fits best to them."""

@@ -41,8 +41,14 @@ from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 from dynid_ros.recording.recording import RecordingLike, read_all
 
 
-def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray) -> dict:
-    """Return the moments of the identified links, for gravity compensation."""
+def _gravity(
+    robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, parameters: NDArray, covariance: NDArray | None
+) -> dict:
+    """Return the moments of the identified links, for gravity compensation.
+
+    The prior draws the moments of "consistent" links towards the URDF, so they have the smaller errors of these links.
+    The base parameters decide which moments are known, and have the degrees of freedom.
+    """
     gravity = GravityModel(robot)
     moments, free = gravity.project(parameters), gravity.unobservable_axes()
     inertial = base.columns < parameters.size
@@ -53,7 +59,10 @@ def _gravity(robot: RobotModel, base: BaseParameters, estimate: BaseEstimate, pa
     missing = np.abs(shares @ combinations - projection).max(axis=1) > MIN_HIDDEN_PART
     shares[np.abs(shares) < 1e-9] = 0.0
     unknown = missing | (np.abs(shares) @ ~np.isfinite(estimate.values[inertial]) > 0)
-    std = standard_errors_of(shares, estimate.covariance[np.ix_(inertial, inertial)])
+    if covariance is None:
+        std = standard_errors_of(shares, estimate.covariance[np.ix_(inertial, inertial)])
+    else:
+        std = standard_errors_of(gravity.projection, covariance)
     dof = np.where(shares != 0.0, estimate.dof[inertial], np.inf).min(axis=1, initial=np.inf)
     std[unknown] = np.nan
     reasons = {
@@ -132,6 +141,7 @@ class LinkResult(Result):
         scores: mean logarithm of the squared error on held-out samples, by weight of the prior.
         direction: direction of gravity that was estimated, as in `robot.gravity`; None: it was given.
         base_links: links (10 n,) with the torques of the base parameters; their other parameters are zero.
+        links_covariance: covariance (10 n, 10 n) of `parameters` by data and prior; None: by the data alone.
         ranges: smallest and largest recorded position of each joint, rad or m; `robot.posture` has the medians.
         repeatability: difference of torque between repetitions of a motion; None: not measured, or no repetition.
     """
@@ -152,6 +162,7 @@ class LinkResult(Result):
     scores: Mapping[float, float]
     direction: GravityDirection | None = None
     base_links: NDArray = field(default_factory=lambda: np.zeros(0))
+    links_covariance: NDArray | None = None
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     repeatability: Repeatability | None = None
 
@@ -330,7 +341,8 @@ class LinkResult(Result):
     def sections(self) -> dict:
         """Return the sections of links, friction, base parameters and of the filters that predictions go through."""
         estimate = self.base_parameters
-        sections: dict = {"gravity": _gravity(self.robot, self.base, estimate, self.parameters)}
+        gravity = _gravity(self.robot, self.base, estimate, self.parameters, self.links_covariance)
+        sections: dict = {"gravity": gravity}
         if not self.missing:
             sections["links"] = links_section(self.robot, self.parameters, self.standard_errors)
         sections["friction"] = friction_section(self.robot, self.friction, self.model.coefficients, estimate)

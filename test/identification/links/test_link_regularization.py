@@ -11,7 +11,7 @@ from dynid_ros.identification.equations import LinkEquations
 from dynid_ros.identification.links import link_regularization as prior_weight
 from dynid_ros.identification.links.link_regularization import DEFAULT_WEIGHT, PRIOR_WEIGHTS, FullProblem, choose_weight
 from dynid_ros.model.friction import JointFriction
-from dynid_ros.model.inertia import divergence, is_possible
+from dynid_ros.model.inertia import divergence, is_possible, parameter_spread
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
 
@@ -168,6 +168,18 @@ def test_what_the_data_leave_open_stays_at_the_prior(columns):
     np.testing.assert_allclose(problem.residual_rms(full.reduce(found)), 0, atol=1e-6)
     known = np.setdiff1d(np.arange(len(fit.solution)), lacking)
     np.testing.assert_allclose(full.reduce(found)[known], true_unknowns(columns)[known], atol=1e-6)
+
+
+def test_covariance_of_links_lies_between_those_of_the_data_and_of_the_prior(columns):
+    full, problem = problem_of(columns)
+    matrix, _ = problem.stacked(NOISE)
+    by_data = np.linalg.inv(matrix.T @ matrix)
+    n_base = columns.n_inertial
+    to_base = full.to_base[:n_base, : full.prior.size]
+    loose, chosen, tight = (full.covariance(weight, by_data) for weight in (1e-6, 10.0, 1e12))
+    np.testing.assert_allclose(np.diag(to_base @ loose @ to_base.T), np.diag(by_data)[:n_base], rtol=0.02)
+    np.testing.assert_allclose(np.diag(tight), np.diag(parameter_spread(full.prior)) / 1e12, rtol=0.02)
+    assert np.all(np.diag(to_base @ chosen @ to_base.T) < 1.02 * np.diag(by_data)[:n_base])
 
 
 def test_friction_that_fits_best_to_given_links(columns):

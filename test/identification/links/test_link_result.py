@@ -89,6 +89,21 @@ def test_settings_and_sources_are_plain(result):
     assert len(document["base_parameters"]) == result.base.rank
 
 
+def test_gravity_has_the_errors_of_the_links_that_the_prior_draws():
+    """Moments of consistent links come nearer to the truth than the data alone bring them, and say so."""
+
+    def errors(**settings) -> np.ndarray:
+        found = LinkIdentification(wrong(ur10()), friction=FRICTION, **settings).fit(*runs(ur10()))
+        section = found.document()["gravity"]
+        return np.array([value or 0.0 for joint in section.values() for value in joint["std"].values()])
+
+    by_data = errors(estimator="weighted")
+    ratio = errors(prior_weight=1e5)[by_data > 0.0] / by_data[by_data > 0.0]
+    assert np.all(ratio < 1.0)
+    assert np.median(ratio) < 0.7
+    np.testing.assert_allclose(errors(prior_weight=1e-2), by_data, rtol=0.02)
+
+
 def test_validation_is_kept(result, tmp_path):
     validation = result.validate(record(ur10(), Fourier(6, 5, size=0.6), DRIVE, seed=5))
     assert np.all(validation.relative_rms < 0.1)
