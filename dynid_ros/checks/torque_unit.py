@@ -184,8 +184,9 @@ TORQUE_UNIT_REMEDY = "give its torque in N m: effort_convention motor_current wi
 def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -> Iterator[Finding]:
     """Yield a finding for each joint whose torque is far beyond its effort limit, or beyond all other torques.
 
-    Effort limits below the torque that the URDF predicts for the motion are placeholders and are ignored. Limits that
-    every joint exceeds are ignored as well.
+    Placeholders of effort limits are ignored: limits below the torque that the URDF predicts for the motion, and one
+    number for all joints of a URDF that has no masses, or for revolute and prismatic joints alike. Limits that every
+    joint exceeds are ignored as well.
     """
     limits = robot.limits.effort
     nominal = robot.inverse_dynamics(samples.position, samples.velocity, samples.acceleration)
@@ -193,7 +194,10 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
     heaviest = torque_scale(robot)
     limited = np.isfinite(limits) & (limits > 0)
     beyond_limit = np.divide(recorded, np.maximum(limits, needed), out=np.zeros_like(needed), where=limited)
-    placeholders = np.any(needed[limited] > PLACEHOLDER_LIMIT_RATIO * limits[limited])
+    placeholders = bool(np.any(needed[limited] > PLACEHOLDER_LIMIT_RATIO * limits[limited]))
+    has_both_kinds = 0 < np.count_nonzero(robot.chain.prismatic) < robot.n_joints
+    if robot.n_joints > 1 and np.all(limits == limits[0]) and (has_both_kinds or not needed.any()):
+        placeholders = True
     if placeholders or not np.any((beyond_limit > 0.0) & (beyond_limit < 1.0)):
         beyond_limit[:] = 0.0
     for j, joint in enumerate(robot.joint_names):
@@ -204,7 +208,9 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
             continue
         unit = "N" if robot.chain.prismatic[j] else "N m"
         size = f"{recorded[j] / limits[j]:.2g} times its effort limit of {limits[j]:g} {unit} in the URDF"
+        remedy = f"{TORQUE_UNIT_REMEDY}; or correct the limit in the URDF, if it is a placeholder"
         if beyond_limit[j] <= MAX_LIMIT_RATIO:
+            remedy = TORQUE_UNIT_REMEDY
             size = f"more than {OTHER_JOINTS_RATIO:g} times the {largest:.3g} {unit} of every other joint"
         ratio = recorded[j] / needed[j] if needed[j] > 0.0 else np.inf
         guess = _unit_name(float(ratio), float(limits[j]))
@@ -212,7 +218,7 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
             "error" if alone or beyond_limit[j] > ERROR_LIMIT_RATIO else "warning",
             f"{source}, joint '{joint}'",
             f"its torque reaches {recorded[j]:.3g}, {size}: {guess}",
-            TORQUE_UNIT_REMEDY,
+            remedy,
             CURRENT,
         )
 

@@ -8,6 +8,7 @@ import planar_arm
 import pytest
 import weighed_loads
 from gate_recordings import sound_case
+from slide_arms import scara
 
 from dynid_ros.checks.torque_unit import check_torque_sizes
 from dynid_ros.model import RobotModel
@@ -69,6 +70,24 @@ def test_effort_limits_that_the_arm_itself_exceeds_are_placeholders(sound):
     limits = replace(robot.limits, effort=np.ones(robot.n_joints))
     placeholder = type(robot)(replace(robot.chain, limits=limits), robot.parameters, robot.gravity, robot.urdf)
     assert check(sound.recording, placeholder, motion=True) == []
+
+
+def test_one_effort_limit_of_revolute_and_prismatic_joints_is_a_placeholder():
+    """The URDF of a MELFA RH-6FRH says 1 for each joint, and has no masses."""
+    robot = scara()
+    limits = replace(robot.limits, effort=np.ones(robot.n_joints))
+    placeholder = RobotModel(replace(robot.chain, limits=limits), 0.0 * robot.parameters, robot.gravity)
+    time = np.arange(0.0, 10.0, 0.01)
+    position = 0.1 * np.sin(np.outer(time, [1.0, 1.3, 1.7, 2.1]))
+    torque = np.array([12.0, 5.0, 35.0, 0.3]) * np.cos(np.outer(time, [1.0, 1.3, 1.7, 2.1]))
+    rest = np.zeros_like(position)
+    samples = SimpleNamespace(position=position, velocity=rest, acceleration=rest, torque=torque)
+    assert list(check_torque_sizes(placeholder, samples, "run")) == []
+    limits = replace(limits, effort=np.array([10.0, 10.0, 50.0, 0.05]))
+    described = RobotModel(replace(robot.chain, limits=limits), robot.parameters, robot.gravity)
+    (finding,) = check_torque_sizes(described, samples, "run")
+    assert robot.joint_names[3] in finding.where
+    assert "placeholder" in finding.fix
 
 
 def test_a_torque_of_noise_alone_is_no_unit():
