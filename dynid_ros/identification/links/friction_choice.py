@@ -26,8 +26,8 @@ fractions, friction that reverses softly looked as if viscous friction saturated
 SLIDING_LENGTHS_RAD = (2e-4, 5e-4, 1e-3, 2e-3, 5e-3)
 """Displacement over which Coulomb friction reverses: a UR10e has 2e-4 to 5e-4, a Panda 1e-3 to 2e-3, a KUKA LWR4 2e-3
 to 5e-3."""
-SLIDE_M_PER_RAD = 0.1
-"""Displacement of a prismatic joint that corresponds to a radian."""
+SLIDING_LENGTHS_M = (5e-5, 2e-4, 5e-4, 1e-3, 2e-3)
+"""The same of prismatic joints: ball screws slide within some 1e-5 m, belts and seals within 1e-3 m."""
 STRIBECK_FRACTIONS = (0.05, 0.15, 0.4)
 """Stribeck velocities as fractions of the RMS velocity: a grid, since the term is linear except for its velocity."""
 SATURATION_FRACTIONS = (2.0,)
@@ -132,10 +132,10 @@ class FrictionMenu:
             own_angle: whether torques distinguish a function of the joint's own position from gravity.
         """
         scale = speed if speed > 0 else 1.0
-        unit = SLIDE_M_PER_RAD if prismatic else 1.0
+        lengths = SLIDING_LENGTHS_M if prismatic else SLIDING_LENGTHS_RAD
         directions: tuple[dict, ...] = (
             *({"smoothing": _rounded(share * scale), "sliding_length": 0.0} for share in SMOOTHING_FRACTIONS),
-            *({"smoothing": 0.0, "sliding_length": length * unit} for length in SLIDING_LENGTHS_RAD),
+            *({"smoothing": 0.0, "sliding_length": length} for length in lengths),
         )
         stribeck = (None, *(_rounded(share * scale) for share in STRIBECK_FRACTIONS))
         saturation = (None, *(_rounded(share * scale) for share in SATURATION_FRACTIONS))
