@@ -34,8 +34,11 @@ PICKED_ROWS_PER_BLOCK = 100
 """Number of rows far from each other that are copied together: each of them brings its neighbourhood into memory."""
 MAX_KEPT_BYTES = 4 * MEGABYTE
 """Size of freed arrays that the C library may keep for later ones."""
+MAX_FREE_BYTES = 32 * MEGABYTE
+"""Size of freed memory that the C library may keep: by default, each block of rows would fault its pages in again."""
 M_MMAP_THRESHOLD = -3
-"""Number of this setting in malloc.h."""
+M_TRIM_THRESHOLD = -1
+"""Numbers of these settings in malloc.h."""
 _maps: WeakSet[mmap.mmap] = WeakSet()
 
 
@@ -60,7 +63,9 @@ def new_array(*shape: int) -> NDArray:
 def _return_freed_memory() -> None:
     """Let large arrays leave memory with their last use: the C library of Linux keeps those below 32 MB."""
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MAX_KEPT_BYTES)
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, MAX_KEPT_BYTES)
+        library.mallopt(M_TRIM_THRESHOLD, MAX_FREE_BYTES)
 
 
 def release_pages() -> None:
