@@ -149,6 +149,13 @@ def test_what_runs_no_command_imports_no_numerics(words, code):
     assert (code, False) == loaded("numpy", words)[::2]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["scipy.signal", "scipy.stats"])
+def test_a_check_loads_no_module_that_takes_longer_than_it(module, bag):
+    code, _, imported = loaded(module, "check", "--urdf", str(URDF), "--recording", str(bag))
+    assert (code, imported) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("line", "word"),
     [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as fisher
+from scipy.special import fdtrc
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import clustered_covariance
@@ -110,7 +110,7 @@ def likeliest_change(equations: Equations, problem: WeightedProblem, noise: NDAr
     # Hotelling's T² of covariances that the stretches have shown.
     seen = some + others
     rest = max(seen - STATIC + 1, 1.0)
-    probability = float(fisher.sf(square * rest / (seen * STATIC), STATIC, rest))
+    probability = float(fdtrc(STATIC, rest, square * rest / (seen * STATIC)))
     return LoadChange(*moments[s], first.load, second.load, probability)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import RecordingError
 from dynid_ros.estimation.cross_validation import FoldGrams, ForwardSelection
 from dynid_ros.signals.low_pass import MAX_DISTURBANCE, LowPass
-from dynid_ros.signals.spectra import analog_poles, butterworth_poles
+from dynid_ros.signals.spectra import ROUNDING, analog_poles, apply_gain, butterworth_poles
 
 MAX_CUTOFF_OF_RATE = 0.45
 """Largest cutoff frequency that is computed, as a fraction of the sampling rate: samples do not show a higher one."""
@@ -89,20 +89,17 @@ class DriverFilter:
     def _low_passed(self, values: NDArray, cutoff: float, rate: float) -> NDArray:
         if self.zero_phase:
             return LowPass(cutoff, rate, self.order).filter(values)
-        from scipy.signal import sosfilt  # noqa: PLC0415  # takes 0.4 s
+        poles = butterworth_poles(self.order, cutoff, rate)
 
-        sections, steady = _butterworth(self.order, cutoff, rate)
-        start = steady.reshape(len(sections), 2, *[1] * (values.ndim - 1))
-        return sosfilt(sections, values, axis=0, zi=start * values[:1])[0]
+        def gain(frequency: NDArray) -> NDArray:
+            delayed = np.exp(-2j * np.pi * frequency)
+            total = np.ones_like(delayed)
+            for pole in poles:
+                total *= (1 - pole) * (1 + delayed) / (2 - 2 * pole * delayed)
+            return total
 
-
-@lru_cache(maxsize=256)
-def _butterworth(order: int, cutoff: float, rate: float) -> tuple[NDArray, NDArray]:
-    """Return second-order sections (s, 6) and their states (s, 2) at rest at 1, cached for searches."""
-    from scipy.signal import butter, sosfilt_zi  # noqa: PLC0415  # takes 0.4 s
-
-    sections = butter(order, cutoff, fs=rate, output="sos")
-    return sections, sosfilt_zi(sections)
+        slowest = np.abs(poles).max()
+        return values[0] + apply_gain(values - values[0], gain, int(np.log(ROUNDING) / np.log(slowest)))
 
 
 class DriverPassage:

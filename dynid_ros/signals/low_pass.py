@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import correlate1d
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.files.disk_arrays import ROWS_PER_BLOCK, column_ranges, map_blocks, new_array, read_column, row_blocks
 from dynid_ros.signals.spectra import (
     COUNT_TOLERANCE,
+    apply_gain,
     butterworth_poles,
-    derivative_weights,
+    derivative_matrix,
     power_density,
     squared_hann,
 )
@@ -22,6 +24,8 @@ MAX_DISTURBANCE = 0.01
 """Largest share of a disturbance at an end of the record in the samples that are kept."""
 MAX_ALIAS_GAIN = 0.01
 """Largest gain above the Nyquist frequency after decimation."""
+CONTINUED_EDGES = 3
+"""Length of the point-symmetric continuation beyond each end, in edges; beyond it, values are constant."""
 BLOCK_REACH_EDGES = 6
 """Number of edges of a neighbouring block that a block is filtered with: a disturbance there is less than 1e-12."""
 BLOCK_REACHES = 8
@@ -34,7 +38,7 @@ N_FREQUENCIES = 10_000
 
 @dataclass(frozen=True)
 class LowPass:
-    """Butterworth filter run forward and backward in second-order sections, with zero phase.
+    """Butterworth filter run forward and backward, with zero phase.
 
     A linear model holds after any linear filter, as long as torque and every column of the regressor pass through
     the same filter ("parallel filtering", Gautier 1997). Use one instance for both.
@@ -62,7 +66,8 @@ class LowPass:
     def gain(self, frequency: ArrayLike) -> NDArray:
         """Return the gain of both passes at each frequency, Hz."""
         warped = np.tan(np.pi * np.asarray(frequency, dtype=float) / self.rate)
-        return 1 / (1 + (warped / self._warped_corner) ** (2 * self.order))
+        with np.errstate(over="ignore"):  # at half of the sampling rate
+            return 1 / (1 + (warped / self._warped_corner) ** (2 * self.order))
 
     @cached_property
     def edge(self) -> int:
@@ -140,21 +145,20 @@ class LowPass:
         return np.moveaxis(np.moveaxis(self.filter(values, axis), axis, 0)[kept], 0, axis)
 
     def _filter_block(self, values: NDArray) -> NDArray:
-        from scipy.signal import sosfiltfilt  # noqa: PLC0415  # takes 0.4 s
-
-        return sosfiltfilt(self._sections, values, axis=0, padlen=min(3 * self.edge, len(values) - 1))
+        beyond = min(CONTINUED_EDGES * self.edge, len(values) - 1)
+        ahead = 2 * values[0] - values[beyond:0:-1]
+        after = 2 * values[-1] - values[-2 : -beyond - 2 : -1]
+        rest = RESPONSE_EDGES * min(self.edge, len(values))
+        constant = np.broadcast_to(after[-1], (rest, *after[-1].shape))
+        # Constant signals stay exactly constant: their rounding must not look like motion.
+        continued = np.concatenate([ahead, values, after, constant]) - ahead[0]
+        filtered = apply_gain(continued, lambda frequency: self.gain(frequency * self.rate), rest)
+        return filtered[beyond : beyond + len(values)] + ahead[0]
 
     @cached_property
     def _warped_corner(self) -> float:
         """Corner of one pass, as tan(π f / rate), at which each pass attenuates by half of the 3 dB."""
         return float(np.tan(np.pi * self.cutoff / self.rate) / (np.sqrt(2) - 1) ** (1 / (2 * self.order)))
-
-    @cached_property
-    def _sections(self) -> NDArray:
-        from scipy.signal import butter  # noqa: PLC0415  # takes 0.4 s
-
-        corner = np.arctan(self._warped_corner) / np.pi * self.rate
-        return butter(self.order, corner, fs=self.rate, output="sos")
 
 
 @lru_cache(maxsize=16)
@@ -163,7 +167,7 @@ def _selection(low_pass: LowPass, size: int, kept: range, every: int) -> NDArray
 
     As in `LowPass.filter`, values are continued point-symmetrically over three edges, and are constant beyond.
     """
-    beyond = min(3 * low_pass.edge // every, size - 1)
+    beyond = min(CONTINUED_EDGES * low_pass.edge // every, size - 1)
     reach = size + 2 * beyond
     length = every * reach
     impulse = np.zeros((2 * RESPONSE_EDGES * low_pass.edge + 1, 1))
@@ -417,7 +421,7 @@ def differentiate_at(rows: NDArray, time: NDArray, values: NDArray, window: floa
     before = np.minimum(place.astype(int), count - 2)
     fraction = np.minimum(place - before, 1.0)
     half = length // 2
-    weights = [np.stack([derivative_weights(length, 2, order, step, at) for at in range(length)]) for order in (1, 2)]
+    weights = [derivative_matrix(length, 2, order, step) for order in (1, 2)]
     derivatives = np.empty((len(rows), values.shape[1])), np.empty((len(rows), values.shape[1]))
     for j in range(values.shape[1]):
         column = read_column(values, j)
@@ -446,6 +450,9 @@ def local_derivative(values: NDArray, length: int, degree: int, order: int, step
 
     At the ends the outermost polynomial is differentiated.
     """
-    from scipy.signal import savgol_filter  # noqa: PLC0415  # takes 0.4 s
-
-    return savgol_filter(values, length, degree, deriv=order, delta=step, axis=0)
+    weights = derivative_matrix(length, degree, order, step)
+    half = length // 2
+    derivative = correlate1d(values, weights[half], axis=0)
+    derivative[:half] = np.tensordot(weights[:half], values[:length], 1)
+    derivative[len(values) - half :] = np.tensordot(weights[half + 1 :], values[-length:], 1)
+    return derivative

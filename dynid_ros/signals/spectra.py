@@ -1,14 +1,21 @@
 """Spectra, correlation, peaks and runs of sampled signals, along the first axis; scipy.signal takes 0.4 s to import."""
 
+from collections.abc import Callable
+from functools import lru_cache
 from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
 
 from dynid_ros.files.disk_arrays import release_pages
 
 COUNT_TOLERANCE = 1e-6
 """Tolerance of a number of samples, periods or bins that is a whole number up to rounding."""
+ROUNDING = 1e-16
+"""Relative size of an impulse response that is neglected."""
+MAX_SETTLING_RATIO = 16
+"""Largest length of the impulse responses that are computed, as a multiple of the length of the values."""
 
 
 def butterworth_poles(order: int, corner: float, rate: float) -> NDArray:
@@ -37,6 +44,30 @@ def derivative_weights(length: int, degree: int, order: int, step: float, positi
     wanted = np.zeros(degree + 1)
     wanted[order] = factorial(order) / step**order
     return np.linalg.lstsq(powers, wanted, rcond=None)[0]
+
+
+@lru_cache(maxsize=64)
+def derivative_matrix(length: int, degree: int, order: int, step: float) -> NDArray:
+    """Return the matrix (length, length) of the `derivative_weights` at each of the samples."""
+    return np.stack([derivative_weights(length, degree, order, step, position) for position in range(length)])
+
+
+def apply_gain(values: NDArray, gain: Callable[[NDArray], NDArray], settling: int) -> NDArray:
+    """Return values (N, …) after a linear filter that starts at rest at zero.
+
+    The product with the gain in the frequency domain is a convolution with the impulse response, without its rounding
+    through poles near one and without a loop over samples.
+
+    Args:
+        values: (N, …).
+        gain: function of frequencies (K,), in cycles per sample, that returns the filter's complex gain.
+        settling: number of samples after which the impulse response has decayed to rounding. Where it is much longer
+            than the values, they are taken as periodic: all of them depend on what was before them.
+    """
+    size = next_fast_len(len(values) + min(settling, MAX_SETTLING_RATIO * len(values)), real=True)
+    spectrum = rfft(values, size, axis=0)
+    spectrum *= gain(np.fft.rfftfreq(size)).reshape(-1, *[1] * (values.ndim - 1))
+    return irfft(spectrum, size, axis=0)[: len(values)]
 
 
 def power_density(values: NDArray, rate: float, window: NDArray, degree: int = 1) -> tuple[NDArray, NDArray]:

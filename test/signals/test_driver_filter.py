@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.signal import butter, freqz
+from scipy.signal import butter, freqz, sosfilt, sosfilt_zi
 
 from dynid_ros.errors import RecordingError
 from dynid_ros.signals.driver_filter import AUTO, DriverFilter, DriverPassage, driver_filter
@@ -34,6 +34,20 @@ def test_gain_and_phase_are_butterworths(order, frequency):
     late = time[2000:] - 0.01
     expected = np.imag(response * np.exp(2j * np.pi * frequency * late))
     np.testing.assert_allclose(found[2000:], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("cutoff", [0.5, 5.0, 0.45 * RATE])
+def test_low_pass_is_that_of_scipy_from_a_state_at_rest(order, cutoff):
+    values = np.cumsum(np.random.default_rng(order).normal(size=(500, 2)), axis=0)
+    sections = butter(order, cutoff, fs=RATE, output="sos")
+    expected = sosfilt(sections, values, axis=0, zi=sosfilt_zi(sections)[:, :, None] * values[:1])[0]
+    assert np.abs(DriverFilter(cutoff, order).filter(values, RATE) - expected).max() < 1e-9 * np.abs(values).max()
+
+
+def test_a_filter_slower_than_the_values_takes_no_memory():
+    values = np.random.default_rng(0).normal(size=(100, 2))
+    assert np.isfinite(DriverFilter(1e-9, 4).filter(values, RATE)).all()
 
 
 def test_a_delay_between_samples_is_linear_and_may_be_negative():

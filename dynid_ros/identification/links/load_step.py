@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import f as fisher
+from scipy.special import fdtrc
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import clustered_covariance
@@ -266,7 +266,7 @@ def _p_value(grams: NDArray, span: tuple[int, int], changes: NDArray, solution: 
     statistic = float(np.sum((half.T @ solution[load]) ** 2))  # Hotelling's T²
     freedom = float(dof[load].min())
     denominator_freedom = max(freedom - STATIC + 1, 1.0)
-    return float(fisher.sf(statistic * denominator_freedom / (freedom * STATIC), STATIC, denominator_freedom))
+    return float(fdtrc(STATIC, denominator_freedom, statistic * denominator_freedom / (freedom * STATIC)))
 
 
 def _moment(equations: Equations, problem: WeightedProblem, noise: NDArray, step: LoadStep) -> float:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
-from scipy.stats import f as fisher
+from scipy.special import fdtrc
 
 from dynid_ros.checks.channels import require_sound
 from dynid_ros.errors import IdentificationError
@@ -126,7 +126,7 @@ def drift_at_rest(plain: WeightedProblem, drifting: WeightedProblem) -> Drift | 
     after = drifting.residual_rms(fit.solution) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (before - after) / added / (after / freedom)
-    shown = fisher.sf(ratio, added, freedom) < MAX_P_VALUE_OF_DRIFT
+    shown = fdtrc(added, freedom, ratio) < MAX_P_VALUE_OF_DRIFT
     if not shown.any():
         return None
     course = np.linspace(-1.0, 1.0)

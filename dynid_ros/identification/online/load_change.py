@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import f as fisher
+from scipy.special import fdtri
 
 from dynid_ros.model.inertia import STATIC
 
@@ -247,7 +247,7 @@ class LoadChangeDetector:
         blocks = known / np.maximum(self._lengths * self._spacing, CORRELATION_S)
         dof = np.maximum(blocks, STATIC + 1.0)
         factor = STATIC * dof / (dof - STATIC + 1.0)
-        return factor * fisher.isf(self._chance, STATIC, dof - STATIC + 1.0)
+        return factor * fdtri(STATIC, dof - STATIC + 1.0, 1 - self._chance)
 
     def _change(self, sums: NDArray, statistic: float, threshold: float) -> LoadChange:
         sums = sums[: len(self._times)]

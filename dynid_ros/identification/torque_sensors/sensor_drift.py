@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, f
+from scipy.special import chdtri, fdtri
 
 WINDOW_SAMPLES = (8, 16, 32, 64, 128, 256)
 """Lengths of the windows in samples: a sudden large drift shows in short ones, a small one in long ones."""
 N_COLUMNS = 4
 """Sensitivity, offset; Coulomb and viscous friction, which may change without alarm."""
-SINGLE_CAUSE_CHI2 = float(chi2.isf(0.01, 1))
+SINGLE_CAUSE_CHI2 = float(chdtri(1, 0.01))
 """Statistic by which a second cause must improve the first for both to be named."""
 MIN_EIGENVALUE = 1e-6
 """Prior information on each column, in units of the noise: a window that does not show it gives zero."""
@@ -58,7 +58,7 @@ class DriftWindows:
         self._reference = reference
         self.n_joints = len(reference)
         chance = rate / (self.n_joints * len(WINDOW_SAMPLES))
-        self.threshold = float(2 * f.isf(chance, 2, dof))
+        self.threshold = float(2 * fdtri(2, dof, 1 - chance))
         self._wide = N_COLUMNS + 1 + n_moments
         self._size = WINDOW_SAMPLES[-1]
         self._lengths = np.array(WINDOW_SAMPLES)
