@@ -50,20 +50,13 @@ def test_sound_friction_does_not_fall(robot):
     assert check(run(robot, np.zeros(3)), robot, motion=True) == []
 
 
-@pytest.mark.parametrize("joint", [0, 2])
-def test_a_wrong_sign_turns_coulomb_friction_too_and_stays_one(robot, joint):
-    it = run(robot, np.zeros(3))
+@pytest.mark.parametrize(("joint", "slopes"), [(0, np.zeros(3)), (2, np.zeros(3)), (0, SLOPES)])
+def test_a_wrong_sign_turns_coulomb_friction_too_and_is_to_be_mended_first(robot, joint, slopes):
+    it = run(robot, slopes)
     wrong = replace(it, torque=it.torque * np.where(np.arange(3) == joint, -1.0, 1.0))
     (finding,) = check(wrong, robot, motion=True)
     assert (finding.severity, finding.kind) == ("error", "wrong sign")
     assert finding.where == f"run, joint 'joint_{joint + 1}'"
-
-
-def test_what_is_wrong_besides_is_to_be_mended_first(robot):
-    it = run(robot)
-    wrong = replace(it, torque=it.torque * [-1.0, 1.0, 1.0])
-    (finding,) = check(wrong, robot, motion=True)
-    assert (finding.kind, finding.where) == ("wrong sign", "run, joint 'joint_1'")
 
 
 def test_joints_and_gain(robot):

@@ -48,24 +48,19 @@ def test_the_recording_is_sound(case):
     assert check(case.recording, case.robot, motion=True) == []
 
 
-@pytest.mark.parametrize("joint", [0, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_wrong_sign_of_a_torque(case, joint):
-    finding = the_error(with_signs(case, joint, "torque"), "wrong sign")
+@pytest.mark.parametrize(
+    ("joint", "channels", "said"),
+    [
+        (0, ["torque"], "its torque has the wrong sign"),
+        pytest.param(4, ["torque"], "its torque has the wrong sign", marks=pytest.mark.slow),
+        (3, ["position", "velocity"], "its position has the wrong sign"),
+        (2, ["position", "velocity", "torque"], "position and torque both have the wrong sign"),
+    ],
+)
+def test_a_wrong_sign(case, joint, channels, said):
+    finding = the_error(with_signs(case, joint, *channels), "wrong sign")
     assert finding.where == f"demo, joint '{case.robot.joint_names[joint]}'"
-    assert finding.message.startswith("its torque has the wrong sign")
-
-
-@pytest.mark.parametrize("joint", [3])
-def test_a_wrong_sign_of_a_position(case, joint):
-    finding = the_error(with_signs(case, joint, "position", "velocity"), "wrong sign")
-    assert finding.where == f"demo, joint '{case.robot.joint_names[joint]}'"
-    assert finding.message == "its position has the wrong sign"
-
-
-def test_a_joint_that_turns_the_other_way(case):
-    finding = the_error(with_signs(case, 2, "position", "velocity", "torque"), "wrong sign")
-    assert finding.where == f"demo, joint '{case.robot.joint_names[2]}'"
-    assert "position and torque both have the wrong sign" in finding.message
+    assert said in finding.message
 
 
 def test_wrong_signs_of_all_torques(case):

@@ -94,13 +94,6 @@ def test_the_cut_off_of_a_low_pass_is_stated(arm, seed, order):
     assert float(finding.message.split(" Hz")[0].split()[-1]) == pytest.approx(1.8, rel=0.2)
 
 
-@pytest.mark.parametrize("seed", [5, pytest.param(9, marks=pytest.mark.slow)])
-def test_friction_that_builds_up_is_no_lag_and_no_low_pass(seed):
-    """Presliding delays friction alone: in slow motion it is most of what changes."""
-    slow = sound_case(np.random.default_rng(seed), "develop", "slow", "ur3", "dahl")
-    assert kinds(slow) == []
-
-
 @pytest.mark.parametrize("arm", ["ur10", pytest.param("kinova", marks=pytest.mark.slow)])
 def test_joints_that_are_turned_one_by_one_are_not_exchanged(arm):
     """The experiment of the gravity identification: 12 angles there and back, the others held, friction of 2 %."""
@@ -108,31 +101,29 @@ def test_joints_that_are_turned_one_by_one_are_not_exchanged(arm):
     assert kinds(turns) == []
 
 
-@pytest.mark.slow
-def test_a_joint_that_rests_does_not_take_the_torque_of_the_one_that_turns():
-    """Its own torque is the easier to explain then, but for the friction of the other."""
-    turns = sound_case(np.random.default_rng([10_000, 102]), "held out")
-    assert turns.recording.source == "5864 turns lugre"
-    assert kinds(turns) == []
+def drawn(name, seed, *choice, source="", slow=False):
+    return pytest.param(seed, choice, source, id=name, marks=[pytest.mark.slow] * slow)
 
 
 @pytest.mark.parametrize(
-    ("seed", "split", "source"),
-    [([777, 15], "develop", "14 turns direction"), (51_033, "public", "9352 turns lugre")],
+    ("seed", "choice", "source"),
+    [
+        # Presliding delays friction alone: in slow motion it is most of what changes.
+        drawn("friction that builds up", 5, "develop", "slow", "ur3", "dahl"),
+        drawn("friction that builds up too", 9, "develop", "slow", "ur3", "dahl", slow=True),
+        # Where rigid torques change too slowly to tell, what lags may be friction alone.
+        drawn("slow motion", [888, 5], "develop", "slow", source="baxter slow direction", slow=True),
+        drawn("slow motion too", [888, 89], "develop", "slow", source="kinova slow dahl", slow=True),
+        # The torque of a joint at rest is the easier to explain, but for the friction of the one that turns.
+        drawn("a joint that rests", [10_000, 102], "held out", source="5864 turns lugre", slow=True),
+        drawn("noise of positions", [777, 15], "develop", "turns", source="14 turns direction"),
+        drawn("noise of positions too", 51_033, "public", source="9352 turns lugre"),
+    ],
 )
-def test_noise_of_positions_is_no_low_pass_of_torques(seed, split, source):
-    turns = sound_case(np.random.default_rng(seed), split, "turns" if split == "develop" else None)
-    assert turns.recording.source == source
-    assert kinds(turns) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "source"), [(5, "baxter slow direction"), (89, "kinova slow dahl")])
-def test_friction_in_slow_motion_is_no_lag(number, source):
-    """Where rigid torques change too slowly to tell, what lags may be friction alone."""
-    slow = sound_case(np.random.default_rng([888, number]), "develop", "slow")
-    assert slow.recording.source == source
-    assert kinds(slow) == []
+def test_nothing_is_taken_for_a_lag_a_low_pass_or_an_exchange(seed, choice, source):
+    it = sound_case(np.random.default_rng(seed), *choice)
+    assert source in it.recording.source
+    assert kinds(it) == []
 
 
 def test_what_cannot_be_told_is_said(case):
