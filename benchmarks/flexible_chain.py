@@ -41,8 +41,7 @@ from flexible_experiments import (
     TORQUE_NOISE,
     arm_springs,
 )
-from flexible_motion import ARM_PARTS, ARM_STEP, march, motor_series
-from flexible_motion import Springs as JointTerms
+from flexible_motion import ARM_PARTS, ARM_STEP, Springs as JointTerms, march, motor_series
 from pinocchio_arm import REGRESSOR_ORDER
 
 from dynid_ros.identification import FlexibleJointIdentification

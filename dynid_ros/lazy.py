@@ -8,6 +8,8 @@ from typing import Any
 def offer(face: dict[str, Any]) -> None:
     """Offer the names that a package's `__init__` imports under `if TYPE_CHECKING:`, which editors and mypy read too.
 
+    A name is imported as itself ("import Motion as Motion"), which marks it as public for type checkers (PEP 484).
+
     No offered name may equal a file name in the package: Python would replace it by the module at its import.
 
     Args:
@@ -16,14 +18,16 @@ def offer(face: dict[str, Any]) -> None:
     places: dict[str, str] = {}
 
     def get(name: str) -> Any:
-        if name in face["__all__"]:
-            places.update(places or _modules_by_name(face["__loader__"].get_source(face["__name__"])))
-            face[name] = getattr(import_module(places[name]), name)
-            return face[name]
-        raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
+        places.update(places or _modules_by_name(face["__loader__"].get_source(face["__name__"])))
+        if name == "__all__":
+            return sorted(places)
+        if name not in places:
+            raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
+        face[name] = getattr(import_module(places[name]), name)
+        return face[name]
 
     face["__getattr__"] = get
-    face["__dir__"] = lambda: sorted({*(name for name in face if name.startswith("__")), *face["__all__"]})
+    face["__dir__"] = lambda: sorted({*(name for name in face if name.startswith("__")), "__all__", *get("__all__")})
 
 
 def _modules_by_name(source: str) -> dict[str, str]:

@@ -7,8 +7,7 @@ from functools import cache
 from xml.etree import ElementTree as ET
 
 import numpy as np
-from clean_recordings import EXAMPLES
-from clean_recordings import arm as clean_arm
+from clean_recordings import EXAMPLES, arm as clean_arm
 from coverage_experiments import ENCODER, ENCODER_STEP, coloured_noise, fourier_motion
 from load_experiments import SIZE
 from online_experiment import moves

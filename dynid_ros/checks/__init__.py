@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
-    from dynid_ros.checks.all_checks import check
+    from dynid_ros.checks.all_checks import check as check
 
-__all__ = ["check"]
 
 offer(globals())

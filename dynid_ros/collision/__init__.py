@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
-    from dynid_ros.collision.capsules import Bodies
-    from dynid_ros.collision.clearance import Distances
-    from dynid_ros.collision.obstacles import Obstacle, read_obstacles
+    from dynid_ros.collision.capsules import Bodies as Bodies
+    from dynid_ros.collision.clearance import Distances as Distances
+    from dynid_ros.collision.obstacles import Obstacle as Obstacle, read_obstacles as read_obstacles
 
-__all__ = ["Bodies", "Distances", "Obstacle", "read_obstacles"]
 
 offer(globals())

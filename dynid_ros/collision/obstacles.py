@@ -17,8 +17,7 @@ from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.chain import Chain
 from dynid_ros.model.flange import read_srdf
 from dynid_ros.model.link_tree import LinkTree, position
-from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits
-from dynid_ros.model.urdf import pose as transform
+from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose as transform
 
 FIXED_LINK = -1
 """Link number of fixed objects."""

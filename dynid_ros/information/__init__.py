@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
-    from dynid_ros.information.motion_quality import MotionQuality
-    from dynid_ros.information.steady_state import FlexibleJoints, proposed_base_frequency, resonance
+    from dynid_ros.information.motion_quality import MotionQuality as MotionQuality
+    from dynid_ros.information.steady_state import (
+        FlexibleJoints as FlexibleJoints,
+        proposed_base_frequency as proposed_base_frequency,
+        resonance as resonance,
+    )
 
-__all__ = ["FlexibleJoints", "MotionQuality", "proposed_base_frequency", "resonance"]
 
 offer(globals())

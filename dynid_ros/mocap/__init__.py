@@ -5,36 +5,25 @@ from typing import TYPE_CHECKING
 from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
-    from dynid_ros.mocap.hinge import Hinge, JointAngle, joint_angle, start_hinge
-    from dynid_ros.mocap.link_angles import LinkAngles, chain_angles
-    from dynid_ros.mocap.marker_assignment import Assignment, assign, bodies
-    from dynid_ros.mocap.marker_set import MarkerSet, body_markers
-    from dynid_ros.mocap.markers import tracks
-    from dynid_ros.mocap.registration import Registration, register
-    from dynid_ros.mocap.rotation_axis import Axis, Center, axis_of_rotation, center_of_rotation
-    from dynid_ros.mocap.single_joint import SingleJoint, SingleJointResult
+    from dynid_ros.mocap.link_angles import LinkAngles as LinkAngles, chain_angles as chain_angles
+    from dynid_ros.mocap.marker_assignment import Assignment as Assignment, assign as assign, bodies as bodies
+    from dynid_ros.mocap.marker_set import MarkerSet as MarkerSet, body_markers as body_markers
+    from dynid_ros.mocap.markers import tracks as tracks
+    from dynid_ros.mocap.registration import Registration as Registration, register as register
+    from dynid_ros.mocap.rotation_axis import (
+        Axis as Axis,
+        Center as Center,
+        Hinge as Hinge,
+        axis_of_rotation as axis_of_rotation,
+        center_of_rotation as center_of_rotation,
+        start_hinge as start_hinge,
+    )
+    from dynid_ros.mocap.single_joint import (
+        JointAngle as JointAngle,
+        SingleJoint as SingleJoint,
+        SingleJointResult as SingleJointResult,
+        joint_angle as joint_angle,
+    )
 
-__all__ = [
-    "Assignment",
-    "Axis",
-    "Center",
-    "Hinge",
-    "JointAngle",
-    "LinkAngles",
-    "MarkerSet",
-    "Registration",
-    "SingleJoint",
-    "SingleJointResult",
-    "assign",
-    "axis_of_rotation",
-    "bodies",
-    "body_markers",
-    "center_of_rotation",
-    "chain_angles",
-    "joint_angle",
-    "register",
-    "start_hinge",
-    "tracks",
-]
 
 offer(globals())

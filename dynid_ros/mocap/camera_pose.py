@@ -238,17 +238,16 @@ class EstimablePose:
 
     def step(self, scatter: Scatter, weights: NDArray) -> NDArray:
         """Return the Gauss-Newton step (6 + n,)."""
-        normal, gradient = normal_equations(scatter, weights)
+        normal, gradient = normal_equations(scatter.jacobian, scatter.residual, weights)
         inner = self.basis.T @ normal @ self.basis
         return -self.basis @ np.linalg.lstsq(inner, self.basis.T @ gradient, rcond=None)[0]
 
 
-def normal_equations(scatter: Scatter, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """Return normal matrix (6 + n, 6 + n) and gradient (6 + n,) of half the weighted squares."""
-    rows = scatter.jacobian * weights[..., None, None]
-    residual = np.where(weights[..., None] > 0, scatter.residual, 0.0)
-    flat = scatter.jacobian.reshape(-1, scatter.jacobian.shape[-1])
-    return rows.reshape(flat.shape).T @ flat, rows.reshape(flat.shape).T @ residual.ravel()
+def normal_equations(jacobian: NDArray, residual: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Return normal matrix (F, F) and gradient (F,) of half the squares of (K, P, 3) with weights (K, P)."""
+    flat = jacobian.reshape(-1, jacobian.shape[-1])
+    weighted = (jacobian * weights[..., None, None]).reshape(flat.shape)
+    return weighted.T @ flat, weighted.T @ np.where(weights[..., None] > 0, residual, 0.0).ravel()
 
 
 def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, offsets: bool) -> EstimablePose:
@@ -256,7 +255,8 @@ def estimable_pose(scatter: Scatter, weights: NDArray, robot: RobotModel, *, off
 
     An offset stays at zero if the camera's pose, the markers' places and the offsets before it can imitate it.
     """
-    normal = normal_equations(scatter, weights)[0] / max(float(weights.sum()), np.finfo(float).tiny)
+    normal, _ = normal_equations(scatter.jacobian, scatter.residual, weights)
+    normal = normal / max(float(weights.sum()), np.finfo(float).tiny)
     size = len(normal)
     values, vectors = np.linalg.eigh(normal[:6, :6])
     determined = values > MIN_LEVER_M**2
@@ -320,17 +320,11 @@ def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[ND
     mean_jacobian = np.nan_to_num(scatter.mean_jacobian @ basis)
     totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
     parts = np.array_split(np.arange(len(weights)), n_blocks)
-    normals, gradients = zip(*(_normal(jacobian[rows], residual[rows], weights[rows]) for rows in parts), strict=True)
-    steps = left_out_steps(np.array(normals), np.array(gradients))
+    blocks = [normal_equations(jacobian[rows], residual[rows], weights[rows]) for rows in parts]
+    steps = left_out_steps(*(np.array(values) for values in zip(*blocks, strict=True)))
     places = []
     for rows, step in zip(parts, steps, strict=True):
         share = weights[rows].sum(axis=0) / totals
         pull = np.einsum("kp,kpi->pi", weights[rows], residual[rows]) / totals[:, None]
         places.append(mean_jacobian @ step - pull / np.maximum(1 - share, 1e-9)[:, None])
     return np.sqrt(jackknife_variance(steps @ basis.T)), np.sqrt(jackknife_variance(np.array(places)))
-
-
-def _normal(jacobian: NDArray, residual: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
-    flat = jacobian.reshape(-1, jacobian.shape[-1])
-    weighted = (jacobian * weights[..., None, None]).reshape(flat.shape)
-    return weighted.T @ flat, weighted.T @ residual.ravel()

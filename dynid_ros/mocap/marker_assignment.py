@@ -28,6 +28,9 @@ MIN_COMMON_FRAMES = 10
 
 MAX_FRAMES = 300
 """Largest number of frames that an assignment uses, spread evenly over the recording."""
+MIN_MOTION_STD_M = 0.01
+"""Smallest standard deviation of a coordinate of a marker on a body that moves, m."""
+MAX_COMPARED_TRIALS = 6
 MAX_STRAY_RATIO = 0.5
 """Ratio of the stray on the best link to the stray on the second best, above which the choice is doubtful."""
 
@@ -56,7 +59,7 @@ def bodies(positions: ArrayLike, rigid: float = BODY_STD_M) -> NDArray:
         positions: Marker positions (M, P, 3) in any frame, m; NaN where not seen.
         rigid: Largest standard deviation of a distance within a body, m.
     """
-    seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
+    seen = require_positions(positions)
     n_markers = seen.shape[1]
     # Pairs that are rarely seen together keep 1 km, so that they never share a body.
     deviation = np.full((n_markers, n_markers), 1e3)
@@ -94,7 +97,7 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
     Raises:
         MocapError: There is no body of three markers, or none of the bodies moves.
     """
-    seen = require_positions(positions, np.shape(positions)[1] if np.ndim(positions) == 3 else 0)
+    seen = require_positions(positions)
     angles = np.asarray(motor, dtype=float)
     rows = np.flatnonzero(np.isfinite(angles).all(axis=1))
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, MAX_FRAMES).astype(int))]
@@ -110,14 +113,16 @@ def assign(robot: RobotModel, motor: ArrayLike, positions: ArrayLike) -> Assignm
         search(_on(robot, angles, seen, body == number, link), frames=20)
         for number in range(body.max() + 1)
         for link in range(robot.chain.n_links)
-        if _moves(seen[:, body == number])
+        if np.nanmax(np.nanstd(seen[:, body == number], axis=0)) > MIN_MOTION_STD_M
     ]
     if not trials:
         raise MocapError("no rigid body of three markers moves: put the markers on the arm, and move all joints")
-    rotation, shift, _ = _best(robot, angles, seen, body, trials)
-    all_markers = _on(robot, angles, seen, np.ones(len(body), dtype=bool), 0)
-    strays = np.array([all_markers.stray_by_link(p, rotation, shift) for p in range(len(body))])
-    return _chosen(robot, body, strays)
+    everything = _on(robot, angles, seen, np.ones(len(body), dtype=bool), 0)
+    # The trials with the smallest residual of their own body are compared by all bodies, each marker on its best link.
+    trials = sorted(trials, key=lambda trial: trial[2])[:MAX_COMPARED_TRIALS]
+    strays = [[everything.stray_by_link(p, *trial[:2]) for p in range(len(body))] for trial in trials]
+    best = min(strays, key=lambda stray: np.median(np.min(stray, axis=1)[body >= 0]))
+    return _chosen(robot, body, np.array(best))
 
 
 def _on(robot: RobotModel, motor: NDArray, seen: NDArray, keep: NDArray, link: int) -> SeenOnLinks:
@@ -129,35 +134,8 @@ def _on(robot: RobotModel, motor: NDArray, seen: NDArray, keep: NDArray, link: i
     return SeenOnLinks(robot, markers, motor, seen[:, keep])
 
 
-def _moves(points: NDArray) -> bool:
-    """Return whether a coordinate of a marker has a standard deviation above 1 cm."""
-    return bool(np.nanmax(np.nanstd(points, axis=0)) > 0.01)
-
-
-def _best(
-    robot: RobotModel, motor: NDArray, seen: NDArray, body: NDArray, trials: list
-) -> tuple[NDArray, NDArray, float]:
-    """Return the camera pose of the trial under which the bodies' markers stray least, and their median stray, m.
-
-    Only the six trials with the smallest residual of their own body are compared. Each marker counts on its best link.
-    """
-    all_markers = _on(robot, motor, seen, np.ones(len(body), dtype=bool), 0)
-    cameras = []
-    for rotation, shift, _ in sorted(trials, key=lambda trial: trial[2])[:6]:
-        members = np.flatnonzero(body >= 0).tolist()
-        strays = [all_markers.stray_by_link(p, rotation, shift).min() for p in members]
-        cameras.append((rotation, shift, float(np.median(strays))))
-    return min(cameras, key=lambda camera: camera[2])
-
-
 def _chosen(robot: RobotModel, body: NDArray, strays: NDArray) -> Assignment:
-    """Return the assignment of each body to the link with the least median stray.
-
-    Args:
-        robot: Model of the arm.
-        body: Indices (P,) of the rigid bodies.
-        strays: Stray (P, m + 1) of each marker on each of the m links and, last, on the base, m.
-    """
+    """Return the assignment of each body to the link with the least median of its `strays` (P, m + 1), base last."""
     names = (*robot.link_names, robot.base)
     links: list[str | None] = [None] * len(body)
     stray = np.full(len(body), np.nan)

@@ -69,13 +69,13 @@ def _jumps(steps: NDArray) -> NDArray:
     return np.append(False, into) | np.append(out_of, False)
 
 
-def require_positions(positions: ArrayLike, n_markers: int) -> NDArray:
+def require_positions(positions: ArrayLike, n_markers: int | None = None) -> NDArray:
     """Return positions (M, P, 3) as floats, NaN where a marker was not seen and its last position was repeated."""
     array = np.asarray(positions, dtype=float)
-    if array.ndim != 3 or array.shape[1:] != (n_markers, 3) or not len(array):
+    if array.ndim != 3 or array.shape[2] != 3 or n_markers not in (None, array.shape[1]) or not len(array):
         raise MocapError(
-            f"marker positions have shape {array.shape}; expected (frames, {n_markers}, 3): x, y, z in m of each of "
-            f"{n_markers} markers, NaN where it was not seen"
+            f"marker positions have shape {array.shape}; expected (frames, {n_markers or 'markers'}, 3): x, y, z in m "
+            "of each marker, NaN where it was not seen"
         )
     return without_repeated(array)
 
@@ -283,7 +283,7 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = TRACK_GATE_M) -> ND
     Raises:
         MocapError: The points have another shape.
     """
-    seen = require_positions(points, np.shape(points)[1] if np.ndim(points) == 3 else 0)
+    seen = require_positions(points)
     stamps = np.asarray(time, dtype=float)
     owner = np.full(seen.shape[:2], -1)
     current = np.empty(0, dtype=int)

@@ -113,7 +113,8 @@ def first_clock(
         bodies: Columns of three or more rigidly connected markers, and the index of their link; None: unknown, then the
             best pair of a body and a link is taken.
     """
-    near = _overlap(recording, time) > 0.5 * min(recording.duration, time[-1] - time[0])
+    overlap = min(recording.time[-1], time[-1]) - max(recording.time[0], time[0])
+    near = overlap > 0.5 * min(recording.duration, time[-1] - time[0])
     moving = [(body_turns(time, positions[:, columns]), link) for columns, link in bodies if len(columns) >= 3]
     links = link_turns(robot, recording.time, recording.position)
     known = [(turns, links[:, link]) for turns, link in moving if link is not None and link >= 0]
@@ -148,10 +149,6 @@ def first_clock(
     )
 
 
-def _overlap(recording: Recording, time: NDArray) -> float:
-    return float(min(recording.time[-1], time[-1]) - max(recording.time[0], time[0]))
-
-
 def _match(clock: ClockAlignment) -> float:
     return float(np.nanmedian(clock.correlation))
 
@@ -172,16 +169,14 @@ def on_one_clock(streams: Mapping[str, Stream]) -> tuple[NDArray, dict[str, NDAr
     """
     if not streams:
         raise MocapError("no markers or bodies to take link angles from; expected topics of PoseStamped or PoseArray")
-    ordered = {name: _ordered(name, stream) for name, stream in streams.items()}
+    ordered = {}
+    for name, stream in streams.items():
+        stamps, first = np.unique(stream.time, return_index=True)
+        if len(stamps) < 2:
+            raise MocapError(f"'{name}' has {len(stamps)} samples; expected the whole motion")
+        ordered[name] = Stream(stamps, without_repeated(stream.points[first]))
     time = max((stream.time for stream in ordered.values()), key=len)
     return time, {name: _at(stream, time) for name, stream in ordered.items()}
-
-
-def _ordered(name: str, stream: Stream) -> Stream:
-    time, first = np.unique(stream.time, return_index=True)
-    if len(time) < 2:
-        raise MocapError(f"'{name}' has {len(time)} samples; expected the whole motion")
-    return Stream(time, without_repeated(stream.points[first]))
 
 
 def _at(stream: Stream, time: NDArray) -> NDArray:

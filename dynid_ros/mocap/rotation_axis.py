@@ -1,11 +1,14 @@
-"""Axis about which a body turns and a point on it, from its markers alone."""
+"""Axis about which a body turns, a point on it, and the places of the markers about it, from its markers alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
+from dynid_ros.estimation.robust import lengths
 from dynid_ros.mocap.markers import checked_markers, column_means, is_seen
 
 MAX_AXIS_ERROR_RAD = 0.1
@@ -17,6 +20,11 @@ CONVERGENCE_STEP = 1e-9
 """Change of the centre between two iterations, in parts of the largest radius, that ends them."""
 MIN_VARIATION_M = 1e-9
 """Variation of positions that is told from rounding."""
+TOO_SHORT_ARCS = (
+    "the markers' arcs are too short for their noise to determine where the axis is; turn the joint further, and put "
+    "markers farther from its axis and at different angles about it. Or the body does not turn about one axis alone: "
+    "hold the other joints still"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +74,7 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
     offsets = np.where(seen[..., None], positions - column_means(positions, seen), 0.0)
     variances, directions = np.linalg.eigh(np.einsum("kpi,kpj->ij", offsets, offsets) / dof)
     noise = max(variances[0], 0.0)
-    others = variances[1:]
-    gaps = others - variances[0]
+    gaps = variances[1:] - variances[0]
     # Rounding alone makes no gap.
     if (gaps > 1e-12 * np.max(np.abs(offsets)) ** 2).all():
         along = offsets @ directions
@@ -76,12 +83,11 @@ def axis_of_rotation(markers: ArrayLike, towards: ArrayLike | None = None) -> Ax
     else:
         covariance = np.full((2, 2), np.inf)
     if not np.sqrt(np.trace(covariance)) < MAX_AXIS_ERROR_RAD:
+        least, less, most = (f"{1000 * np.sqrt(max(variance, 0.0)):.3g}" for variance in variances)
         raise MocapError(
-            f"the markers determine no axis of rotation: they vary by {_mm(others[1])}, {_mm(others[0])} and "
-            f"{_mm(noise)} mm (standard deviations along three axes) and along an axis "
-            "should vary clearly least. "
-            "Turn the joint further, and put markers farther from its axis and at different angles about it, not in "
-            "line with it"
+            f"the markers determine no axis of rotation: they vary by {most}, {less} and {least} mm (standard "
+            "deviations along three axes) and along an axis should vary clearly least. Turn the joint further, and put "
+            "markers farther from its axis and at different angles about it, not in line with it"
         )
     direction = oriented(directions[:, 0], towards)
     return Axis(direction, directions[:, 1:] @ covariance @ directions[:, 1:].T, float(np.sqrt(noise)))
@@ -127,10 +133,6 @@ def axis_frame(axis: NDArray) -> NDArray:
     return np.column_stack([first, np.cross(axis, first), axis])
 
 
-def _mm(variance: float) -> str:
-    return f"{1000 * np.sqrt(max(variance, 0.0)):.3g}"
-
-
 @dataclass(frozen=True, eq=False)
 class Center:
     """Point on an axis, at the mean height of the markers along it.
@@ -170,88 +172,185 @@ def center_of_rotation(markers: ArrayLike, axis: ArrayLike, *, compensated: bool
     """
     positions = checked_markers(markers)
     seen = is_seen(positions)
-    frame = axis_frame(checked_direction(axis))
+    there = seen[..., None]
+    count = seen.sum(axis=0)
+    plane = axis_frame(checked_direction(axis))[:, :2]
     origin = positions[seen].mean(axis=0)
-    moments = _Moments(np.where(seen[..., None], positions - origin, 0.0) @ frame[:, :2], seen)
-    center, normal = _compensated(moments) if compensated else (_solve(moments.normal, moments.right), moments.normal)
-    scores = moments.parts(center).sum(axis=1)
+    # Positions v in the plane and their squares v·v, both about the mean of each marker.
+    v = np.where(there, positions - origin, 0.0) @ plane
+    mean = column_means(v, seen)
+    mean_square = column_means(np.sum(v**2, axis=2), seen)
+    square = np.where(seen, np.sum(v**2, axis=2) - mean_square, 0.0)
+    v = np.where(there, v - mean, 0.0)
+    vv = np.einsum("kpi,kpj->pij", v, v)
+    sv = np.einsum("kpi,kp->pi", v, square)
+    ss = np.einsum("kp,kp->p", square, square)
+    dof = max(int(np.sum(np.maximum(count - 1, 0))), 1)
+
+    def mean_square_radii(center: NDArray) -> NDArray:
+        return mean_square - 2 * mean @ center + center @ center
+
+    def noise_variance(center: NDArray) -> float:
+        """Return σ² = var(r²)/(4 mean r²) over all markers."""
+        spread = np.maximum(ss - 4 * sv @ center + 4 * np.einsum("i,pij,j->p", center, vv, center), 0.0)
+        return float(np.sum(spread[count > 0] / (4 * mean_square_radii(center)[count > 0])) / dof)
+
+    uncorrected = normal = 2 * vv.sum(axis=0)
+    center = _solve(normal, sv.sum(axis=0))
+    step = np.inf if compensated else 0.0
+    for _ in range(MAX_ITERATIONS):
+        if step <= CONVERGENCE_STEP * np.sqrt(np.max(mean_square_radii(center))):
+            break
+        # Noise adds to both sides in proportion to the number of positions.
+        bias = 2 * noise_variance(center) * count
+        normal = uncorrected - bias.sum() * np.eye(2)
+        previous = center
+        center = _solve(normal, sv.sum(axis=0) - bias @ mean)
+        step = float(np.linalg.norm(center - previous))
+    else:
+        raise MocapError(TOO_SHORT_ARCS)
+    # Contributions of the positions to b - A m.
+    parts = v * (square - 2 * v @ center)[..., None]
+    scores = np.where(there, parts - column_means(parts, seen), 0.0).sum(axis=1)
     covariance = np.linalg.solve(normal, np.linalg.solve(normal, long_run_covariance(scores)).T)
-    variance = moments.noise_variance(center)
-    mean_square = moments.mean_square_radii(center)
-    radii = np.where(moments.count > 0, np.sqrt(np.maximum(mean_square - 2 * variance, 0.0)), np.nan)
-    plane = frame[:, :2]
+    variance = noise_variance(center)
+    radii = np.where(count > 0, np.sqrt(np.maximum(mean_square_radii(center) - 2 * variance, 0.0)), np.nan)
     estimate = Center(origin + plane @ center, plane @ covariance @ plane.T, radii, float(np.sqrt(variance)))
     if compensated and not estimate.standard_error < MAX_CENTER_ERROR_OF_RADIUS * np.nanmax(radii):
-        raise _too_short()
+        raise MocapError(TOO_SHORT_ARCS)
     return estimate
-
-
-class _Moments:
-    """Sums over the frames, of positions v (N, P, 2) about their means and of their squares s = v·v; P markers."""
-
-    def __init__(self, plane: NDArray, seen: NDArray) -> None:
-        squares = np.sum(plane**2, axis=2)
-        self.seen = seen
-        self.count = seen.sum(axis=0)
-        self.mean = column_means(plane, seen)
-        self.mean_square = column_means(squares, seen)
-        self.offset = np.where(seen[..., None], plane - self.mean, 0.0)
-        self.square = np.where(seen, squares - self.mean_square, 0.0)
-        self.vv = np.einsum("kpi,kpj->pij", self.offset, self.offset)
-        self.sv = np.einsum("kpi,kp->pi", self.offset, self.square)
-        self.ss = np.einsum("kp,kp->p", self.square, self.square)
-
-    @property
-    def normal(self) -> NDArray:
-        """Normal matrix A (2, 2), times the number of frames."""
-        return 2 * self.vv.sum(axis=0)
-
-    @property
-    def right(self) -> NDArray:
-        """Right-hand side b (2,), times the number of frames."""
-        return self.sv.sum(axis=0)
-
-    def mean_square_radii(self, center: NDArray) -> NDArray:
-        """Return the mean squared radii (P,)."""
-        return self.mean_square - 2 * self.mean @ center + center @ center
-
-    def noise_variance(self, center: NDArray) -> float:
-        """Return σ² = var(r²)/(4 mean r²) over all markers."""
-        spread = np.maximum(self.ss - 4 * self.sv @ center + 4 * np.einsum("i,pij,j->p", center, self.vv, center), 0.0)
-        dof = max(int(np.sum(np.maximum(self.count - 1, 0))), 1)
-        turning = self.count > 0
-        return float(np.sum(spread[turning] / (4 * self.mean_square_radii(center)[turning])) / dof)
-
-    def parts(self, center: NDArray) -> NDArray:
-        """Return the contributions (N, P, 2) of the positions to b - A m, about the mean of each marker."""
-        parts = self.offset * (self.square - 2 * self.offset @ center)[..., None]
-        return np.where(self.seen[..., None], parts - column_means(parts, self.seen), 0.0)
-
-
-def _compensated(moments: _Moments) -> tuple[NDArray, NDArray]:
-    """Return the centre, and the normal matrix without the contribution of the noise."""
-    center = _solve(moments.normal, moments.right)
-    for _ in range(MAX_ITERATIONS):
-        # Noise adds to both sides in proportion to the number of positions.
-        bias = 2 * moments.noise_variance(center) * moments.count
-        normal = moments.normal - bias.sum() * np.eye(2)
-        previous = center
-        center = _solve(normal, moments.right - bias @ moments.mean)
-        if np.linalg.norm(center - previous) <= CONVERGENCE_STEP * np.sqrt(np.max(moments.mean_square_radii(center))):
-            return center, normal
-    raise _too_short()
 
 
 def _solve(normal: NDArray, right: NDArray) -> NDArray:
     eigenvalues = np.linalg.eigvalsh(normal)
     if not eigenvalues[0] > max(1e-12 * abs(eigenvalues[1]), MIN_VARIATION_M**2):
-        raise _too_short()
+        raise MocapError(TOO_SHORT_ARCS)
     return np.linalg.solve(normal, right)
 
 
-def _too_short() -> MocapError:
-    return MocapError(
-        "the markers' arcs are too short for their noise to determine where the axis is; turn the joint further, and "
-        "put markers farther from its axis and at different angles about it. Or the body does not turn about one axis "
-        "alone: hold the other joints still"
-    )
+# A rigid body that turns about a fixed axis.
+
+
+NAME_WEIGHT = 0.01
+"""Weight of a marker that keeps its name, in parts of a position that is in place."""
+MISFIT_WEIGHT = 0.01
+"""Weight of the distance of all positions from their places, in parts of a name that is kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hinge:
+    """Markers on circles about one axis, with fixed angles between them.
+
+    Attributes:
+        frame: Columns (3, 3) in the camera's frame: two normal to the axis, and the axis, about which positive angles
+            turn right-handed.
+        center: Point on the axis in the camera's frame, (3,) m.
+        template: Markers at angle zero, (P, 3) m from the centre along the columns of `frame`; NaN where unknown.
+    """
+
+    frame: NDArray
+    center: NDArray
+    template: NDArray
+
+    @property
+    def axis(self) -> NDArray:
+        """Unit vector (3,) of the axis."""
+        return self.frame[:, 2]
+
+    @cached_property
+    def radii(self) -> NDArray:
+        """Distances (P,) of the markers from the axis, m."""
+        return np.hypot(self.template[:, 0], self.template[:, 1])
+
+    def to_local(self, markers: NDArray) -> NDArray:
+        """Return positions (..., 3) relative to the centre along the columns of `frame`."""
+        return (markers - self.center) @ self.frame
+
+    def turned(self, angle: NDArray) -> NDArray:
+        """Return the local positions (N, P, 3) of the markers at angles (N,), rad."""
+        cosine = np.cos(angle)[:, None]
+        sine = np.sin(angle)[:, None]
+        x, y, height = self.template.T
+        along = cosine * x - sine * y
+        return np.stack([along, sine * x + cosine * y, np.broadcast_to(height, along.shape)], axis=2)
+
+    def angles(self, local: NDArray) -> NDArray:
+        """Return the least-squares angles (N,) of local positions (N, P, 3) in (-π, π]; NaN where no marker is seen.
+
+        The sum of squared distances of Lightcap and Banks 2007, eq. 13, has its minimum in closed form: only distances
+        in the plane normal to the axis depend on the angle.
+        """
+        x = local[..., 0]
+        y = local[..., 1]
+        along = np.nansum(x * self.template[:, 0] + y * self.template[:, 1], axis=1)
+        across = np.nansum(y * self.template[:, 0] - x * self.template[:, 1], axis=1)
+        return np.where((along == 0) & (across == 0), np.nan, np.arctan2(across, along))
+
+    def misfits(self, local: NDArray) -> NDArray:
+        """Return the distances (N, P) of local positions from their places at the least-squares angles, m."""
+        return lengths(local - self.turned(self.angles(local)))
+
+    def agreed_angles(self, local: NDArray, limit: float) -> NDArray:
+        """Return the angles (N,) at which most positions (N, P, 3) are places of markers, whatever their names.
+
+        Each position in turn is taken for each marker, which gives an angle and with it the places of all markers. Of
+        equal angles the one that leaves more markers their own names wins. A lone position may not take another name.
+        """
+        phases = np.arctan2(local[..., 1], local[..., 0])
+        best = np.full(len(local), np.nan)
+        best_score = np.ones(len(local))
+        for position, marker in product(range(local.shape[1]), np.flatnonzero(self.radii > 2.0 * limit)):
+            angle = phases[:, position] - np.arctan2(self.template[marker, 1], self.template[marker, 0])
+            off = lengths(local[:, :, None] - self.turned(angle)[:, None])
+            near = off < limit * np.hypot(1.0, np.nanmax(self.radii) / self.radii[marker])
+            names_kept = np.einsum("kpp->k", near.astype(float))
+            misfit = np.minimum(off.min(axis=2), limit).sum(axis=1) / limit
+            score = near.any(axis=2).sum(axis=1) + NAME_WEIGHT * (names_kept - MISFIT_WEIGHT * misfit)
+            better = score > best_score
+            best[better] = angle[better]
+            best_score[better] = score[better]
+        return best
+
+    def with_zero_at(self, angle: float) -> "Hinge":
+        """Return the same hinge with its angle zero at `angle`, rad."""
+        return replace(self, template=self.turned(np.array([angle]))[0])
+
+    def reversed(self) -> "Hinge":
+        """Return the same hinge with the opposite axis, so that all angles change their signs."""
+        flip = np.array([1.0, -1.0, -1.0])
+        return replace(self, frame=self.frame * flip, template=self.template * flip)
+
+
+def start_hinge(markers: NDArray, axis: NDArray, center: NDArray) -> Hinge:
+    """Return the hinge about a known axis: radii, heights and angles between markers are medians over the frames.
+
+    A marker that is never seen together with any other, directly or by way of others, stays unknown.
+
+    Args:
+        markers: Positions (N, P, 3), m; NaN where not seen.
+        axis: Unit vector (3,).
+        center: Point (3,), m.
+    """
+    hinge = Hinge(axis_frame(axis), center, np.full((markers.shape[1], 3), np.nan))
+    local = hinge.to_local(markers)
+    seen = is_seen(local)
+    phase = np.arctan2(local[..., 1], local[..., 0])
+    first = int(np.argmax(seen.sum(axis=0)))
+    offsets = {first: 0.0}
+    turn = np.where(seen[:, first], phase[:, first], np.nan)
+    waiting = set(range(markers.shape[1])) - {first}
+    while waiting:
+        marker = max(waiting, key=lambda p: int(np.sum(np.isfinite(turn) & seen[:, p])))
+        difference = (phase[:, marker] - turn)[np.isfinite(turn) & seen[:, marker]]
+        if not len(difference):
+            break
+        # The median about the circular mean.
+        middle = np.angle(np.mean(np.exp(1j * difference)))
+        offsets[marker] = float(middle + np.median(np.angle(np.exp(1j * (difference - middle)))))
+        turn = np.where(np.isfinite(turn), turn, phase[:, marker] - offsets[marker])
+        waiting.remove(marker)
+    for marker, offset in offsets.items():
+        known = local[seen[:, marker], marker]
+        radius = np.median(np.hypot(known[:, 0], known[:, 1]))
+        hinge.template[marker] = radius * np.cos(offset), radius * np.sin(offset), np.median(known[:, 2])
+    return hinge

@@ -6,18 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import MocapError
-from dynid_ros.estimation.robust import lengths, spread
-from dynid_ros.mocap.hinge import (
-    MIN_NOISE_M,
-    OUTLIER_SIGMAS,
-    Frames,
-    Hinge,
-    JointAngle,
-    clean_markers,
-    joint_angle,
-    reference_mask,
-    start_hinge,
-)
+from dynid_ros.estimation.robust import spread
 from dynid_ros.mocap.markers import (
     MAX_WORKSPACE_M,
     checked_markers,
@@ -25,17 +14,152 @@ from dynid_ros.mocap.markers import (
     is_seen,
     jitter,
     linked,
+    matched,
     pair_distances,
 )
 from dynid_ros.mocap.rotation_axis import (
     MAX_AXIS_ERROR_RAD,
     Axis,
     Center,
+    Hinge,
     axis_of_rotation,
     center_of_rotation,
     checked_direction,
     oriented,
+    start_hinge,
 )
+
+OUTLIER_SIGMAS = 6.0
+"""Standard deviations of a coordinate within which a position may be a marker's. Noise with heavier tails than a normal
+one's stays within, and the effect of a smaller fault on an angle is small."""
+MIN_NOISE_M = 1e-6
+"""Smallest noise of a camera that is told from rounding."""
+
+
+Frames = int | slice | ArrayLike
+"""Index, slice, indices or mask of frames."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointAngle:
+    """Angle of N frames about the axis of a hinge.
+
+    Attributes:
+        angle: Angles (N,) without jumps by whole turns, rad; NaN where no marker is seen.
+        standard_errors: Standard errors (N,) of the angles by the noise of their own frames, rad.
+        offset: Angle of the hinge at zero, rad.
+        zero_error: Standard error of the mean angle of the reference frames, common to all angles, rad.
+        noise: Standard deviation of a marker's coordinate that the errors rest on, m.
+        markers: Positions (N, P, 3) that the angles rest on, m: exchanged names put back, ghosts NaN.
+        residuals: Distances (N, P) of the markers from their places at these angles, m; NaN where not seen.
+        swapped: Mask (N,) of the frames in which names of markers were exchanged.
+        outliers: Mask (N, P) of the given positions that were dropped.
+    """
+
+    angle: NDArray
+    standard_errors: NDArray
+    offset: float
+    zero_error: float
+    noise: float
+    markers: NDArray
+    residuals: NDArray
+    swapped: NDArray
+    outliers: NDArray
+
+
+def clean_markers(markers: NDArray, hinge: Hinge, noise: float) -> NDArray:
+    """Return markers (N, P, 3) with exchanged names put back, NaN for positions that no angle of the hinge gives."""
+    limit = OUTLIER_SIGMAS * max(noise, MIN_NOISE_M)
+    cleaned = np.where(np.isfinite(hinge.radii)[:, None], markers, np.nan)
+    local = hinge.to_local(cleaned)
+    suspect = np.flatnonzero(np.any((hinge.misfits(local) > limit) & is_seen(local), axis=1))
+    places = hinge.turned(hinge.agreed_angles(local[suspect], limit))
+    widest = np.nanmax(hinge.radii) / max(np.nanmin(hinge.radii), limit)
+    for frame, expected in zip(suspect, places, strict=True):
+        positions, names = matched(local[frame], expected, limit * float(np.hypot(1.0, widest)))
+        given = cleaned[frame].copy()
+        cleaned[frame] = np.nan
+        cleaned[frame, names] = given[positions]
+    return cleaned
+
+
+def joint_angle(
+    hinge: Hinge,
+    markers: ArrayLike,
+    noise: float | None = None,
+    reference: Frames | None = None,
+    reference_angle: ArrayLike = 0.0,
+) -> JointAngle:
+    """Return the angle that brings the hinge's markers nearest to those seen (Lightcap and Banks 2007, eq. 13).
+
+    The standard error of one frame is σ / √Σr², summed over the markers that are seen.
+
+    Args:
+        hinge: Axis, centre and the markers at angle zero.
+        markers: Positions (N, P, 3), m; NaN where a marker is not seen.
+        noise: Standard deviation σ of a marker's coordinate, m; None: by the median residual.
+        reference: Frames whose mean angle is known; None: angles count from the hinge's own zero.
+        reference_angle: One angle for all reference frames or one for each, rad.
+
+    Raises:
+        MocapError: The shapes do not fit the hinge, or no marker is seen in the reference frames.
+    """
+    positions = checked_markers(markers)
+    if positions.shape[1] != len(hinge.radii):
+        raise MocapError(f"{positions.shape[1]} markers for a hinge of {len(hinge.radii)}; expected the same markers")
+    if noise is None:
+        local = hinge.to_local(positions)
+        noise = float(spread(hinge.misfits(local).ravel()))
+        # The angle takes one of the 3 P coordinates of a frame.
+        coordinates = 3.0 * is_seen(local).sum() / is_seen(local).any(axis=1).sum()
+        noise *= float(np.sqrt(coordinates / (coordinates - 1.0)))
+    cleaned = clean_markers(positions, hinge, noise)
+    local = hinge.to_local(cleaned)
+    angle = hinge.angles(local)
+    seen = np.isfinite(angle)
+    angle[seen] = np.unwrap(angle[seen])
+    with np.errstate(divide="ignore"):
+        reach = np.sqrt(is_seen(cleaned) @ np.nan_to_num(hinge.radii) ** 2)
+        errors = np.where(seen, noise / reach, np.nan)
+    offset = 0.0
+    zero_error = 0.0
+    if reference is not None:
+        mask = reference_mask(reference, len(angle))
+        known = np.asarray(reference_angle, dtype=float)
+        if known.ndim > 1 or known.size not in (1, mask.sum()) or not np.isfinite(known).all():
+            raise MocapError(
+                f"reference_angle has shape {known.shape}; expected one finite angle, or one for each of {mask.sum()} "
+                "reference frames, rad"
+            )
+        if not seen[mask].any():
+            raise MocapError("no marker is seen in the reference frames; choose others for the zero of the angle")
+        offset = float(np.mean((angle[mask] - known.reshape(-1))[seen[mask]]))
+        zero_error = float(np.sqrt(np.sum(errors[mask & seen] ** 2)) / seen[mask].sum())
+    same = np.all(cleaned[:, :, None] == positions[:, None], axis=3)  # marker, given position
+    return JointAngle(
+        angle - offset,
+        errors,
+        offset,
+        zero_error,
+        noise,
+        cleaned,
+        np.linalg.norm(local - hinge.turned(angle), axis=2),
+        swapped=np.any(is_seen(cleaned) & ~np.einsum("kpp->kp", same), axis=1),
+        outliers=is_seen(positions) & np.isfinite(hinge.radii) & ~same.any(axis=1),
+    )
+
+
+def reference_mask(reference: Frames, n_frames: int) -> NDArray:
+    """Return the mask (N,) of the reference frames."""
+    mask = np.zeros(n_frames, dtype=bool)
+    try:
+        mask[reference if isinstance(reference, int | slice) else np.asarray(reference)] = True
+    except IndexError as error:
+        raise MocapError(f"reference frames are not within the {n_frames} frames of the record: {error}") from error
+    if not mask.any():
+        raise MocapError("no reference frame is given; name at least one at which the angle is known")
+    return mask
+
 
 MAX_CENTER_ERROR = 0.1
 """Largest standard error of the centre, in parts of the markers' distance; angles err by the same share."""
@@ -206,20 +330,20 @@ def robust_hinge(markers: NDArray) -> tuple[Hinge, float]:
     rng = np.random.default_rng(0)
     frames = np.flatnonzero(is_seen(markers).any(axis=1))
     starts = [frames, *(rng.choice(frames, min(FRAMES_PER_START, len(frames)), replace=False) for _ in range(N_STARTS))]
-    best = None
-    first_error = None
-    for rows in starts:
+    best: tuple[Hinge, float] | None = None
+    reason = MocapError("no marker is seen")
+    for number, rows in enumerate(starts):
         try:
-            hinge, noise = _concentrated(markers, np.isin(np.arange(len(markers)), rows))
+            fit = _concentrated(markers, np.isin(np.arange(len(markers)), rows))
         except MocapError as error:
-            first_error = first_error or error
+            reason = reason if number else error
             continue
-        if best is None or noise < best[1]:
-            best = hinge, noise
-        if noise < REMARKED_NOISE_RATIO * jitter(markers):
+        if best is None or fit[1] < best[1]:
+            best = fit
+        if fit[1] < REMARKED_NOISE_RATIO * jitter(markers):
             break
     if best is None:
-        raise first_error or MocapError("no marker is seen")
+        raise reason
     return best
 
 
@@ -234,8 +358,7 @@ def _concentrated(markers: NDArray, frames: NDArray) -> tuple[Hinge, float]:
         except MocapError:  # the arcs are too short for it; least squares of all together may still do
             center = center_of_rotation(trusted, axis, compensated=False).point
         hinge = start_hinge(markers, axis, center)
-        local = hinge.to_local(markers)
-        off = lengths(local - hinge.turned(hinge.angles(local)))
+        off = hinge.misfits(hinge.to_local(markers))
         noise = float(spread(off.ravel()))
         before = used
         used = off < OUTLIER_SIGMAS * max(noise, MIN_NOISE_M)

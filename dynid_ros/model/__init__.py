@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
-    from dynid_ros.model.base_parameters import BaseParameters
-    from dynid_ros.model.chain import JointLimits
-    from dynid_ros.model.friction import FrictionModel, JointFriction
-    from dynid_ros.model.gravity import GravityModel
-    from dynid_ros.model.robot import RobotModel
+    from dynid_ros.model.base_parameters import BaseParameters as BaseParameters
+    from dynid_ros.model.chain import JointLimits as JointLimits
+    from dynid_ros.model.friction import FrictionModel as FrictionModel, JointFriction as JointFriction
+    from dynid_ros.model.gravity import GravityModel as GravityModel
+    from dynid_ros.model.robot import RobotModel as RobotModel
 
-__all__ = ["BaseParameters", "FrictionModel", "GravityModel", "JointFriction", "JointLimits", "RobotModel"]
 
 offer(globals())

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.display import Displayed
 from dynid_ros.errors import ModelError
-from dynid_ros.model import chain as kinematics
-from dynid_ros.model import dynamics
+from dynid_ros.model import chain as kinematics, dynamics
 from dynid_ros.model.arrays import finite_vector, joint_samples
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.dh import dh_chain, dh_file

@@ -5,25 +5,17 @@ from typing import TYPE_CHECKING
 from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
-    from dynid_ros.checks.all_checks import check
-    from dynid_ros.checks.finding import Finding
-    from dynid_ros.recording.effort import EffortConvention
-    from dynid_ros.recording.lerobot import read_lerobot
-    from dynid_ros.recording.mocap_exports import read_mocap
-    from dynid_ros.recording.recording import Recording, add_poses
-    from dynid_ros.recording.series import CommandSeries, PoseSeries, WrenchSeries
+    from dynid_ros.checks.all_checks import check as check
+    from dynid_ros.checks.finding import Finding as Finding
+    from dynid_ros.recording.effort import EffortConvention as EffortConvention
+    from dynid_ros.recording.lerobot import read_lerobot as read_lerobot
+    from dynid_ros.recording.mocap_exports import read_mocap as read_mocap
+    from dynid_ros.recording.recording import Recording as Recording, add_poses as add_poses
+    from dynid_ros.recording.series import (
+        CommandSeries as CommandSeries,
+        PoseSeries as PoseSeries,
+        WrenchSeries as WrenchSeries,
+    )
 
-__all__ = [
-    "CommandSeries",
-    "EffortConvention",
-    "Finding",
-    "PoseSeries",
-    "Recording",
-    "WrenchSeries",
-    "add_poses",
-    "check",
-    "read_lerobot",
-    "read_mocap",
-]
 
 offer(globals())

@@ -5,49 +5,27 @@ from typing import TYPE_CHECKING
 from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
-    from dynid_ros.signals.clock_alignment import ClockAlignment, align_clocks
-    from dynid_ros.signals.lag import TimeLag, time_lag
+    from dynid_ros.signals.clock_alignment import ClockAlignment as ClockAlignment, align_clocks as align_clocks
+    from dynid_ros.signals.lag import TimeLag as TimeLag, time_lag as time_lag
     from dynid_ros.signals.low_pass import (
-        Cutoff,
-        LowPass,
-        Motion,
-        central_differences,
-        choose_cutoff,
-        differentiate,
-        filtered_motion,
+        Cutoff as Cutoff,
+        LowPass as LowPass,
+        Motion as Motion,
+        central_differences as central_differences,
+        choose_cutoff as choose_cutoff,
+        differentiate as differentiate,
+        filtered_motion as filtered_motion,
     )
-    from dynid_ros.signals.periodic import FourierSeries, base_frequency
+    from dynid_ros.signals.periodic import FourierSeries as FourierSeries, base_frequency as base_frequency
     from dynid_ros.signals.resampling import (
-        GapSpline,
-        Resampled,
-        SampleTimes,
-        Segment,
-        resample,
-        sample_times,
-        stale_rows,
+        GapSpline as GapSpline,
+        Resampled as Resampled,
+        SampleTimes as SampleTimes,
+        Segment as Segment,
+        resample as resample,
+        sample_times as sample_times,
+        stale_rows as stale_rows,
     )
 
-__all__ = [
-    "ClockAlignment",
-    "Cutoff",
-    "FourierSeries",
-    "GapSpline",
-    "LowPass",
-    "Motion",
-    "Resampled",
-    "SampleTimes",
-    "Segment",
-    "TimeLag",
-    "align_clocks",
-    "base_frequency",
-    "central_differences",
-    "choose_cutoff",
-    "differentiate",
-    "filtered_motion",
-    "resample",
-    "sample_times",
-    "stale_rows",
-    "time_lag",
-]
 
 offer(globals())

@@ -10,8 +10,14 @@ from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.simulation.drives import ActingFriction, Drives, Springs
-from dynid_ros.simulation.mujoco_model import LINK as LOAD
-from dynid_ros.simulation.mujoco_model import MOTOR_OF, compile_arm, derive_constants, mass_matrix, put_load
+from dynid_ros.simulation.mujoco_model import (
+    LINK as LOAD,
+    MOTOR_OF,
+    compile_arm,
+    derive_constants,
+    mass_matrix,
+    put_load,
+)
 
 MAX_PUSH_S = 3600.0
 """s"""

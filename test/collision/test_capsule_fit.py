@@ -4,8 +4,7 @@ from collections import OrderedDict
 import numpy as np
 import pytest
 
-from dynid_ros.collision import capsules as capsule_fit
-from dynid_ros.collision import shapes
+from dynid_ros.collision import capsules as capsule_fit, shapes
 from dynid_ros.collision.capsules import cover
 
 

@@ -2,8 +2,7 @@ import math
 
 import pytest
 from driven_pendulum import LIMIT, TIMING, Arm, biased, gains, joint_settings, pendulum
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from dynid_ros.control import GravityCompensator, JointBrake, State, Timing
 from dynid_ros.control.gravity_compensator import LOAD_CHANGE_S

@@ -7,8 +7,16 @@ import pa10
 import planar_arm
 import pytest
 
-from dynid_ros.control import CarriedLoad, GravityCompensator, JointSettings, JointSprings, LoadedGravity, State, Timing
-from dynid_ros.control import load_gravity_torque as load
+from dynid_ros.control import (
+    CarriedLoad,
+    GravityCompensator,
+    JointSettings,
+    JointSprings,
+    LoadedGravity,
+    State,
+    Timing,
+    load_gravity_torque as load,
+)
 from dynid_ros.errors import ControlError, IdentifiedFileError
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel

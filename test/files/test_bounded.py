@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from dynid_ros.files import MEGABYTE, read_bytes, read_text, require_file
-from dynid_ros.files import bounded as pipes
+from dynid_ros.files import MEGABYTE, bounded as pipes, read_bytes, read_text, require_file
 
 # Pipes are read to their end, within bounds of size and silence.
 

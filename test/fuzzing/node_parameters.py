@@ -37,8 +37,11 @@ from std_msgs.msg import Header  # noqa: E402
 from dynid_ros.nodes import module_of  # noqa: E402
 from dynid_ros.nodes.compensation import configuration as compensation  # noqa: E402
 from dynid_ros.nodes.excitation import ExcitationNode  # noqa: E402
-from dynid_ros.nodes.experiment.design import PARAMETERS as EXCITATION  # noqa: E402
-from dynid_ros.nodes.experiment.design import Design, Safety  # noqa: E402
+from dynid_ros.nodes.experiment.design import (  # noqa: E402
+    PARAMETERS as EXCITATION,
+    Design,
+    Safety,
+)
 from dynid_ros.nodes.external_torque import ExternalTorqueNode  # noqa: E402
 from dynid_ros.nodes.flexible_joint_identification import FlexibleJointIdentificationNode  # noqa: E402
 from dynid_ros.nodes.gravity_identification import GravityIdentificationNode  # noqa: E402

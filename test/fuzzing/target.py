@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzzing.outcome import Tally
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 BATCH = 1000
 """Hypothesis remembers what it tried, which grows."""

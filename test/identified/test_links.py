@@ -7,8 +7,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from link_problems import Drive, Fourier, chain, record, ur10, with_links, wrong
 
 from dynid_ros.control import load_gravity_torque

@@ -5,8 +5,7 @@ from dataclasses import replace
 import link_experiment as known
 import numpy as np
 import pytest
-from link_problems import chain, loaded_torque, wrong
-from link_problems import run as plain
+from link_problems import chain, loaded_torque, run as plain, wrong
 from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.errors import DynidError, IdentificationError, RecordingError, TrajectoryError

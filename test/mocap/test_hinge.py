@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import MocapError
 from dynid_ros.mocap import joint_angle, start_hinge
-from dynid_ros.mocap.hinge import Hinge
+from dynid_ros.mocap.rotation_axis import Hinge
 
 RNG = np.random.default_rng(1)
 RECORD = turning(swing(60.0), places(), RNG)

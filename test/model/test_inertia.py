@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from consistency_problems import of_point_masses, random_link
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.spatial.transform import Rotation
 
 from dynid_ros.model.inertia import (

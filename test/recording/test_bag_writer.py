@@ -18,8 +18,7 @@ from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, Qo
 from rosbags.rosbag2 import Reader
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording import Recording, bag_writer
-from dynid_ros.recording import bag_writer as reception_time
+from dynid_ros.recording import Recording, bag_writer, bag_writer as reception_time
 from dynid_ros.recording.bag_writer import BagWriter, ReceptionTime, distribution_types, learn
 
 RECORDED = [

@@ -12,8 +12,7 @@ from rosbags.rosbag2 import Reader
 pytest.importorskip("rclpy")
 
 from dynid_ros.errors import RecordingError
-from dynid_ros.recording import Recording
-from dynid_ros.recording import bag_reader as bags
+from dynid_ros.recording import Recording, bag_reader as bags
 
 STATES = [("/joint_states", START + i * 10**7, joint_state(START + i * 10**7, ["a", "b"], [i, -i])) for i in range(50)]
 

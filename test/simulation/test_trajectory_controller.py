@@ -10,8 +10,8 @@ from dynid_ros.simulation import (
     GoalTolerances,
     TrajectoryController,
     TrajectoryPoints,
+    TrajectorySettings as Settings,
 )
-from dynid_ros.simulation import TrajectorySettings as Settings
 from dynid_ros.simulation.trajectory_controller import Goal
 
 # What forward_command_controller writes to the effort interfaces, and what it forgets.

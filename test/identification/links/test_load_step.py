@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from link_problems import MASS, PLAIN, Drive, Fourier, chain, loaded_torque, wrong
-from link_problems import run as plain
+from link_problems import MASS, PLAIN, Drive, Fourier, chain, loaded_torque, run as plain, wrong
 from slide_arms import cylindrical
 
 from dynid_ros.errors import IdentificationError

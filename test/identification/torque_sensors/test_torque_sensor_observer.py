@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torque_sensor_bench as bench
-from torque_sensor_bench import Truth, aslant_robot
-from torque_sensor_bench import recording as bench_recording
+from torque_sensor_bench import Truth, aslant_robot, recording as bench_recording
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.static_samples import SampleRules, Samples, static_samples
