@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,8 @@ from dynid_ros.collision.obstacles import FIXED_LINK, Obstacle
 from dynid_ros.errors import CollisionError
 from dynid_ros.model.arrays import cross, dot
 from dynid_ros.model.chain import Chain
+
+AnyChecks = TypeVar("AnyChecks", bound="Checks")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +44,10 @@ class Checks(ABC):
     def other(self, k: int) -> str:
         """Return the name of the object that check k keeps the link from."""
 
-    @abstractmethod
-    def only(self, kept: np.ndarray) -> Checks:
+    def only(self: AnyChecks, kept: np.ndarray) -> AnyChecks:
         """Return the checks of a mask (K,)."""
+        arrays = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **arrays)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,7 +123,7 @@ class PairChecks(Checks):
     def only(self, kept: np.ndarray) -> PairChecks:  # noqa: D102
         number = np.cumsum(kept) - 1
         axes = tuple(replace(axis, k=int(number[axis.k])) for axis in self.axes if kept[axis.k])
-        return PairChecks(self.bodies, self.body[kept], self.clearance[kept], self.second[kept], axes)
+        return replace(super().only(kept), axes=axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +143,6 @@ class ObstacleChecks(Checks):
         box = segment_box(p0, p1, self.obstacle.half)
         distance = box.distance - self.bodies.radius[self.body][:, np.newaxis]
         return Contact(distance, turn @ box.normal, turn @ box.point + centre)
-
-    def only(self, kept: np.ndarray) -> ObstacleChecks:  # noqa: D102
-        return ObstacleChecks(self.bodies, self.body[kept], self.clearance[kept], self.obstacle)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +190,6 @@ class PlaneChecks(Checks):
     def violation(self, k: int, distance: float, time: float) -> str:  # noqa: D102
         at = self.plane.sign * (distance + self.plane.bound)
         return self.plane.violation.format(name=self.bodies.names[self.body[k]], at=at, time=time)
-
-    def only(self, kept: np.ndarray) -> PlaneChecks:  # noqa: D102
-        return PlaneChecks(self.bodies, self.body[kept], self.clearance[kept], self.end[kept], self.plane)
 
 
 MIN_SHARE_OF_POSES = 0.9

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from dynid_ros.estimation.jackknife import jackknife_variance, left_out_steps
+from dynid_ros.estimation.covariance import jackknife_variance, left_out_steps
 from dynid_ros.estimation.robust import spread, tukey
 from dynid_ros.mocap.marker_set import BASE, FREE, MarkerSet, link_frames, marker_jacobian
 from dynid_ros.model import RobotModel
@@ -321,7 +321,8 @@ def block_errors(scatter: Scatter, weights: NDArray, basis: NDArray) -> tuple[ND
     totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
     parts = np.array_split(np.arange(len(weights)), n_blocks)
     blocks = [normal_equations(jacobian[rows], residual[rows], weights[rows]) for rows in parts]
-    steps = left_out_steps(*(np.array(values) for values in zip(*blocks, strict=True)))
+    normals, gradients = zip(*blocks, strict=True)
+    steps = left_out_steps(np.array(normals), np.array(gradients))
     places = []
     for rows, step in zip(parts, steps, strict=True):
         share = weights[rows].sum(axis=0) / totals

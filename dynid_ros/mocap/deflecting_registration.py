@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from dynid_ros.estimation.jackknife import jackknife_variance, left_out_steps
+from dynid_ros.estimation.covariance import jackknife_variance, left_out_steps
 from dynid_ros.estimation.robust import MEDIAN_NORM_OF_3, tukey
 from dynid_ros.mocap.camera_pose import SeenOnLinks, turning
 from dynid_ros.mocap.marker_set import link_frames, marker_jacobian, marker_positions

@@ -96,7 +96,8 @@ class _Groups:
         chains = [self._chain(element, group) for element in elements if element.tag == "chain"]
         if len(chains) == len(elements) == 1:
             return chains[0]
-        joints = {joint.name: joint for chain in chains for joint in self._path(*chain)}
+        between = [self._above(tip)[len(self._above(base)) :] for base, tip in chains]
+        joints = {joint.name: joint for path in between for joint in path}
         for element in elements:
             joint = self._member(element, group)
             if joint is not None:
@@ -181,10 +182,6 @@ class _Groups:
             joints.append(self._tree.parent_joint[link])
             link = joints[-1].parent
         return joints[::-1]
-
-    def _path(self, base: str, tip: str) -> list[Joint]:
-        """Return the joints between two links."""
-        return self._above(tip)[len(self._above(base)) :]
 
     def _link(self, name: str, group: str) -> str:
         if name not in self._tree.links:
@@ -363,14 +360,12 @@ def _frame(tree: LinkTree, last: str, base: str) -> str | None:
         for name in fixed:
             if pattern.search(name):
                 return name
-    link = last
-    while len(frames := [name for name in _fixed_children(tree, link) if not _mass(tree, name)]) == 1:
+    frames = [last]
+    while len(frames) == 1:
         link = frames[0]
+        fixed = [joint.child for joint in tree.child_joints[link] if joint.type == "fixed"]
+        frames = [name for name in fixed if not _mass(tree, name)]
     return link
-
-
-def _fixed_children(tree: LinkTree, link: str) -> list[str]:
-    return [joint.child for joint in tree.child_joints[link] if joint.type == "fixed"]
 
 
 def _mass(tree: LinkTree, link: str) -> float:

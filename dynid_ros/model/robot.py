@@ -74,6 +74,17 @@ class RobotModel(Displayed):
         gravity: (3,) in the base frame, m/s².
         urdf: text of the URDF, or None.
         posture: positions, rad or m, of joints outside the chain and of held joints.
+        name: name of the robot.
+        base: link that the chain starts from.
+        tip: link that the chain ends at, or several with commas between.
+        held: positions of held joints, rad or m, by name.
+        n_joints: number of joints, n.
+        joint_names: names of the independent joints, from base to tip, branch by branch.
+        n_links: number of links that the joints move, m.
+        link_names: names of these links.
+        tip_offset: pose (4, 4) of the first tip link in the frame of the last moving link before it.
+        limits: limits of the joints.
+        kinematics_sha256: hash of joint names, types, axes and placements, which identification does not change.
 
     Raises:
         ModelError: parameters or gravity have another shape or are not finite.
@@ -88,6 +99,17 @@ class RobotModel(Displayed):
         posture: Mapping[str, float] | None = None,
     ):
         self.chain = chain
+        self.name = chain.name
+        self.base = chain.base
+        self.tip = chain.tip
+        self.held = chain.held
+        self.n_joints = chain.n_joints
+        self.joint_names = chain.joint_names
+        self.n_links = chain.n_links
+        self.link_names = chain.link_names
+        self.tip_offset = chain.tip_offset
+        self.limits = chain.limits
+        self.kinematics_sha256 = chain.sha256
         self.parameters = self._parameters(np.zeros(PARAMETERS_PER_LINK * chain.n_links), parameters)
         self.gravity = finite_vector(gravity, 3, "gravity (m/s^2, in the base frame)")
         magnitude = np.abs(self.gravity).max()
@@ -209,54 +231,9 @@ class RobotModel(Displayed):
         return cls(dh_chain(rows, name or default_name), parameters, gravity)
 
     @property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self.chain.name
-
-    @property
-    def base(self) -> str:
-        """Link that the chain starts from."""
-        return self.chain.base
-
-    @property
-    def tip(self) -> str:
-        """Link that the chain ends at, or several with commas between."""
-        return self.chain.tip
-
-    @property
-    def held(self) -> Mapping[str, float]:
-        """Positions of held joints, rad or m, by name."""
-        return self.chain.held
-
-    @property
-    def n_joints(self) -> int:
-        """Number of joints, n."""
-        return self.chain.n_joints
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the independent joints, from base to tip, branch by branch."""
-        return self.chain.joint_names
-
-    @property
-    def n_links(self) -> int:
-        """Number of links that the joints move, m."""
-        return self.chain.n_links
-
-    @property
     def joint_types(self) -> list[str]:
         """Type of each joint, "revolute" or "prismatic"; a continuous joint is revolute without position limits."""
         return ["prismatic" if prismatic else "revolute" for prismatic in self.chain.prismatic]
-
-    @property
-    def link_names(self) -> tuple[str, ...]:
-        """Names of the links that the joints move."""
-        return self.chain.link_names
-
-    @property
-    def tip_offset(self) -> np.ndarray:
-        """Pose (4, 4) of the first tip link in the frame of the last moving link before it."""
-        return self.chain.tip_offset
 
     @property
     def tip_columns(self) -> slice:
@@ -264,19 +241,9 @@ class RobotModel(Displayed):
         return slice(PARAMETERS_PER_LINK * self.chain.tip_link, PARAMETERS_PER_LINK * (self.chain.tip_link + 1))
 
     @property
-    def limits(self) -> JointLimits:
-        """Limits of the joints."""
-        return self.chain.limits
-
-    @property
     def urdf_sha256(self) -> str | None:
         """Hash of the text of the URDF; None for a DH table."""
         return None if self.urdf is None else hashlib.sha256(self.urdf.encode()).hexdigest()
-
-    @property
-    def kinematics_sha256(self) -> str:
-        """Hash of joint names, types, axes and placements, which identification does not change."""
-        return self.chain.sha256
 
     @cached_property
     def structure(self) -> RobotModel:

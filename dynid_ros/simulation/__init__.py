@@ -6,7 +6,7 @@ from dynid_ros.lazy import offer
 
 if TYPE_CHECKING:
     from dynid_ros.simulation.arm import SimulatedArm as SimulatedArm
-    from dynid_ros.simulation.controlled_arm import ControlledArm as ControlledArm
+    from dynid_ros.simulation.controlled_arm import ArmHardware as ArmHardware, ControlledArm as ControlledArm
     from dynid_ros.simulation.descriptions import demo_arm_urdf as demo_arm_urdf, misjudged_urdf as misjudged_urdf
     from dynid_ros.simulation.drives import Drives as Drives, KnownFriction as KnownFriction, Springs as Springs
     from dynid_ros.simulation.replay import measure as measure, record as record, simulate as simulate
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
         ForwardController as ForwardController,
         TrajectoryController as TrajectoryController,
     )
-    from dynid_ros.simulation.trajectory_points import TrajectoryPoints as TrajectoryPoints
-    from dynid_ros.simulation.trajectory_settings import (
-        ArmHardware as ArmHardware,
+    from dynid_ros.simulation.trajectory_points import (
         CommandInterfaces as CommandInterfaces,
         GoalTolerances as GoalTolerances,
+        TrajectoryPoints as TrajectoryPoints,
         TrajectorySettings as TrajectorySettings,
     )
     from dynid_ros.simulation.truth import ArmTruth as ArmTruth

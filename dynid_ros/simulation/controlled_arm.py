@@ -9,10 +9,45 @@ import numpy as np
 from dynid_ros.errors import DynidError
 from dynid_ros.simulation.arm import SimulatedArm
 from dynid_ros.simulation.trajectory_controller import ForwardController, TrajectoryController
-from dynid_ros.simulation.trajectory_settings import ArmHardware, CommandInterfaces, TrajectorySettings
+from dynid_ros.simulation.trajectory_points import CommandInterfaces, TrajectorySettings
 
 TRAJECTORY = "trajectory controller"
 FORWARD = "effort controller"
+
+
+class ArmHardware:
+    """Hardware that applies its command interfaces to an arm, once per cycle.
+
+    Without a position command the arm holds its position; without an effort command it has no effort. A drive neither
+    moves nor pushes a joint beyond its limits. `sums`: effort is added to the servo's torque; False: one of the two
+    modes acts at a time.
+
+    Attributes:
+        effort_mode: of hardware with modes: effort alone acts; False: position alone.
+    """
+
+    def __init__(self, arm: SimulatedArm, interfaces: CommandInterfaces, *, sums: bool) -> None:
+        self._arm = arm
+        self._interfaces = interfaces
+        self._sums = sums
+        self.effort_mode = False
+
+    def write(self, period: float) -> None:
+        """Command the set-point that is due in `period` s."""
+        arm = self._arm
+        commands = self._interfaces
+        limit = arm.robot.limits
+        effort = np.nan_to_num(commands.effort)
+        if self.effort_mode:
+            if not arm.effort_mode:
+                arm.release()
+            arm.command_effort(effort)
+            return
+        if arm.effort_mode:
+            arm.hold()
+        arm.add_effort(effort if self._sums else np.zeros_like(effort))
+        position = np.clip(commands.position, limit.lower, limit.upper)
+        arm.track(np.array([position, commands.velocity, commands.acceleration]), period)
 
 
 class ControlledArm:

@@ -14,8 +14,15 @@ from numpy.typing import ArrayLike
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation.trajectory_points import JointSpline, TrajectoryPoints, check_limits, from_state
-from dynid_ros.simulation.trajectory_settings import CommandInterfaces, GoalTolerances, TrajectorySettings
+from dynid_ros.simulation.trajectory_points import (
+    CommandInterfaces,
+    GoalTolerances,
+    JointSpline,
+    TrajectoryPoints,
+    TrajectorySettings,
+    check_limits,
+    from_state,
+)
 
 
 class ForwardController:
@@ -84,7 +91,7 @@ class Goal(Enum):
     ABORTED = "aborted"
 
 
-class _Course:
+class _Course(JointSpline):
     """A trajectory in execution: motion and efforts over time, and its end.
 
     Attributes:
@@ -96,17 +103,12 @@ class _Course:
     """
 
     def __init__(self, time: np.ndarray, derivatives: np.ndarray, effort: np.ndarray, several: bool = False) -> None:
+        super().__init__(time, derivatives)
         self.has_several_points = several
-        self._spline = JointSpline(time, derivatives)
         self.time = time
         self._effort = effort
         self.last_position = derivatives[-1, 0]
         self.last_effort = effort[-1]
-        self.end = float(time[-1])
-
-    def at(self, time: float) -> np.ndarray:
-        """Return position, velocity and acceleration (3, n) at `time`, s."""
-        return self._spline.at(time)
 
     def effort_at(self, time: float) -> np.ndarray:
         """Return the efforts (n,) at `time`, N m, interpolated linearly between the points."""

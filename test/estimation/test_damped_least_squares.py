@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.estimation.damped_least_squares import minimize, search
+from dynid_ros.estimation.least_squares import minimize, search
 
 SIGMA = 1e-4
 TOLERANCE = 0.005

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import chi2, f, norm, t
 
 import dynid_ros
+from dynid_ros.estimation.covariance import Jackknife, jackknife_variance
 from dynid_ros.estimation.estimate import BaseEstimate, half_width, interval, normal_score, region_radius
-from dynid_ros.estimation.jackknife import Jackknife, jackknife_variance
 
 # One statistic for all intervals: in results, in files, and on every page.
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.damped_least_squares import minimize, search
+from dynid_ros.estimation.least_squares import minimize, search
 from dynid_ros.estimation.rank import scaled_eigh
 from dynid_ros.identification.flexible.flexible_parameters import LINK_TERMS, Layout
 from dynid_ros.identification.flexible.run_residuals import Channel, RunResiduals, RunTerms

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 
 from dynid_ros.errors import IdentificationError
+from dynid_ros.estimation.covariance import Jackknife, jackknife, time_blocks
 from dynid_ros.estimation.estimate import half_width, interval
-from dynid_ros.estimation.jackknife import Jackknife, jackknife, time_blocks
 from dynid_ros.model.spring import SPRINGS, Spring
 
 # Checked deflection and torque of a spring, averaged as far as they are smooth.

@@ -21,7 +21,7 @@ from scipy.interpolate import CubicSpline
 from scipy.stats import chi2
 
 from dynid_ros.errors import IdentificationError, IdentifiedFileError
-from dynid_ros.estimation.jackknife import jackknife, jackknife_variance, time_blocks
+from dynid_ros.estimation.covariance import jackknife, jackknife_variance, time_blocks
 from dynid_ros.identification.flexible.spring_fit import Stiffness
 from dynid_ros.identification.flexible.torsion_terms import (
     ALWAYS,

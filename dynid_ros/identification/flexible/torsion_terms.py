@@ -17,7 +17,7 @@ from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.estimation.jackknife import Jackknife, time_blocks
+from dynid_ros.estimation.covariance import Jackknife, time_blocks
 from dynid_ros.model.base_parameters import prismatic_unit
 from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import resample_channels

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.jackknife import LinearEstimate
+from dynid_ros.estimation.covariance import LinearEstimate
 from dynid_ros.estimation.least_squares import solve, solve_grouped
 from dynid_ros.estimation.rank import ROUNDING_RANK_TOLERANCE, column_norms, null_space
 from dynid_ros.identification.gravity.gravity_result import (

@@ -11,9 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.covariance import KnownColumns, clustered_covariance, known_errors, known_sides
+from dynid_ros.estimation.covariance import (
+    KnownColumns,
+    clustered_covariance,
+    known_errors,
+    known_sides,
+    sample_jackknife,
+)
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.estimation.jackknife import sample_jackknife
 from dynid_ros.estimation.least_squares import MIN_GROUP_DOF, LeastSquaresFit, solve_grouped
 from dynid_ros.estimation.normal_equations import Columns, WeightedProblem
 from dynid_ros.estimation.rank import without_rounding

@@ -136,11 +136,7 @@ class KindSums:
         weights = self._weights[used].copy()
         while len(counts) > MAX_KINDS:
             one, other, _ = _closest(counts, middles / self._scale)
-            total = counts[one] + counts[other]
-            middles[one] = (counts[one] * middles[one] + counts[other] * middles[other]) / total
-            counts[one] = total
-            grams[one] += grams[other]
-            weights[one] += weights[other]
+            _merge(one, other, counts, middles, grams, weights)
             counts, middles, grams, weights = (np.delete(x, other, axis=0) for x in (counts, middles, grams, weights))
         return grams, weights
 
@@ -159,15 +155,9 @@ class KindSums:
         one, other, self._nearest = _closest(self._counts, self._middles / self._scale)
         if cost[kind] <= self._nearest:
             return kind
-        total = self._counts[one] + self._counts[other]
-        self._middles[one] = (
-            self._counts[one] * self._middles[one] + self._counts[other] * self._middles[other]
-        ) / total
-        self._counts[one] = total
+        _merge(one, other, self._counts, self._middles, self._grams, self._weights)
         labels = self._labels[: self._n_waiting]
         labels[labels == other] = one
-        self._grams[one] += self._grams[other]
-        self._weights[one] += self._weights[other]
         self._counts[other] = self._middles[other] = self._grams[other] = self._weights[other] = 0.0
         return other
 
@@ -187,6 +177,15 @@ class KindSums:
         self._kept = 1.0
 
 
+def _merge(one: int, other: int, counts: NDArray, middles: NDArray, *sums: NDArray) -> None:
+    """Add one kind to another in place."""
+    total = counts[one] + counts[other]
+    middles[one] = (counts[one] * middles[one] + counts[other] * middles[other]) / total
+    counts[one] = total
+    for values in sums:
+        values[one] += values[other]
+
+
 def _closest(counts: NDArray, middles: NDArray) -> tuple[int, int, float]:
     """Return the two kinds whose merger adds least to the sum of squares, and the added sum."""
     squares = (middles**2).sum(axis=1)
@@ -204,16 +203,16 @@ INITIAL_DOF = 4.0
 """Number of equations of each joint that its stated noise counts as."""
 
 
-@dataclass(frozen=True, eq=False)
-class OnlineEstimate:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OnlineEstimate(BaseEstimate):
     """Parameters at the time `time`.
+
+    The covariance allows for residuals that are correlated wherever the motion is alike (`estimation.covariance`), for
+    wrong gains of the torque sensors, and for the errors of the arm's model.
 
     Attributes:
         robot: the arm.
         time: time of the last equation, s.
-        estimate: names, values (NaN where undetermined), covariance and degrees of freedom. The covariance allows for
-            residuals that are correlated wherever the motion is alike (`estimation.covariance`), for wrong gains of the
-            torque sensors, and for the errors of the arm's model.
         solution: (k,) complete solution of all columns.
         inflation: (k,) variances by the residuals over those of white unit noise.
         condition_number: condition number of the equations with unit columns, within the determined space.
@@ -224,7 +223,6 @@ class OnlineEstimate:
 
     robot: RobotModel
     time: float
-    estimate: BaseEstimate
     solution: NDArray
     inflation: NDArray
     condition_number: float
@@ -233,26 +231,6 @@ class OnlineEstimate:
     signal_rms: NDArray
     rows: LoadRows | LinkRows
     factor: tuple[NDArray, NDArray]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """(k,) names of the parameters, then of friction."""
-        return self.estimate.names
-
-    @property
-    def values(self) -> NDArray:
-        """(k,) NaN where the data do not decide."""
-        return self.estimate.values
-
-    @property
-    def covariance(self) -> NDArray:
-        """(k, k) of the values."""
-        return self.estimate.covariance
-
-    @property
-    def standard_errors(self) -> NDArray:
-        """(k,) NaN where the data do not decide."""
-        return self.estimate.standard_errors
 
     @property
     def decided(self) -> NDArray:
@@ -274,7 +252,7 @@ class OnlineEstimate:
             raise IdentificationError("this estimate is of the links; estimate a load with target='load'")
         return LoadResult(
             robot=self.robot,
-            estimate=self.estimate,
+            estimate=self,
             solution=self.solution,
             condition_number=self.condition_number if self.decided.all() else np.inf,
             channels=self.robot.joint_names,
@@ -331,29 +309,24 @@ def online_estimate(
         unseen = state.responses @ known
         covariance = seen + unseen @ unseen.T
         dof = np.minimum(dof * np.nan_to_num(np.diag(covariance) / np.diag(seen), nan=1.0) ** 2, MAX_DOF)
-    values = np.where(open_, np.nan, solution)
-    decided = state.decomposition()
     nominal = np.full(state.size, np.nan)
     if isinstance(rows, LinkRows):
         inertial = np.arange(len(rows.base.names)) < robot.parameters.size
         padded = np.zeros(len(rows.base.names))
         padded[inertial] = robot.parameters
         nominal[: rows.n_inertial] = rows.base.project(padded)[: rows.n_inertial]
-    estimate = BaseEstimate(
+    return OnlineEstimate(
         names=rows.names,
         expressions=rows.names,
-        values=values,
+        values=np.where(open_, np.nan, solution),
         covariance=covariance,
         nominal=nominal,
         dof=np.maximum(dof, 1.0),
-    )
-    return OnlineEstimate(
         robot=robot,
         time=time,
-        estimate=estimate,
         solution=solution,
         inflation=inflation,
-        condition_number=decided.condition_number,
+        condition_number=state.decomposition().condition_number,
         n_equations=n_equations,
         residual_rms=residual_rms,
         signal_rms=signal_rms,

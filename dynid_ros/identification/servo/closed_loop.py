@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.damped_least_squares import minimize, search
-from dynid_ros.estimation.jackknife import N_TIME_BLOCKS
+from dynid_ros.estimation.covariance import N_TIME_BLOCKS
+from dynid_ros.estimation.least_squares import minimize, search
 from dynid_ros.identification.servo.servo_runs import ServoRun
 
 DELAY = "delay"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid_ros.display import text_table
+from dynid_ros.estimation.covariance import jackknife_covariance, left_out_steps
 from dynid_ros.estimation.estimate import MAX_RELATIVE_ERROR, half_width
-from dynid_ros.estimation.jackknife import jackknife_covariance, left_out_steps
 from dynid_ros.estimation.rank import Identifiability
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identification.servo.closed_loop import ClosedLoops, JointLayout, Normal

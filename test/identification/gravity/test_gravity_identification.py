@@ -7,7 +7,7 @@ from gravity_experiment import demo_robot, planned_recording
 from pinocchio_arm import PinocchioArm
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.estimation.jackknife import LinearEstimate
+from dynid_ros.estimation.covariance import LinearEstimate
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.identification.gravity.gravity_problem import angle_groups

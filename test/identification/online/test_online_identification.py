@@ -59,7 +59,7 @@ def test_all_base_parameters_as_the_batch_fit(robot):
     estimate = online.estimate()
     np.testing.assert_allclose(estimate.values, expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
     assert estimate.rank == base.rank
-    assert estimate.estimate.nominal == pytest.approx(base.project(robot.parameters))
+    assert estimate.nominal == pytest.approx(base.project(robot.parameters))
 
 
 def test_a_load_from_positions_noise_and_friction_that_is_off(robot):
