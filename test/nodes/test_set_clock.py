@@ -8,8 +8,7 @@ import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from helpers.command_watch import torque_of
-from helpers.compensation_bench import EFFORT, FAULT_RAMP, POSE, RAMP
-from helpers.compensation_bench import Robot as Driver
+from helpers.compensation_bench import EFFORT, FAULT_RAMP, POSE, RAMP, Robot as Driver
 from helpers.excitation_bench import PARAMETERS, START, Robot, ask, check_smooth, moving
 from helpers.frozen_waits import FrozenProcess
 from helpers.node_threads import NodeThreads

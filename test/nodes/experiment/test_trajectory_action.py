@@ -12,8 +12,7 @@ from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.task import Future
 
 from dynid_ros.errors import DynidError
-from dynid_ros.nodes.experiment import trajectory_action
-from dynid_ros.nodes.experiment import trajectory_execution as arm_in_motion
+from dynid_ros.nodes.experiment import trajectory_action, trajectory_execution as arm_in_motion
 from dynid_ros.nodes.experiment.trajectory_action import trajectory_message
 from dynid_ros.nodes.shared.controllers import OWN_GOAL_PREFIX
 from dynid_ros.nodes.shared.topics import LATCHED
