@@ -142,10 +142,6 @@ class Experiment:
             ("position_margin", self.position_margin, np.all(self.margin >= 0), "zero or more"),
             *((name, getattr(self, name), 0 < getattr(self, name) <= 1, "above 0 and at most 1") for name in fractions),
         )
-        self._check_ranges()
-
-    def _check_ranges(self) -> None:
-        """Refuse joints whose range is empty less the margin, or that take hours for a tenth of it."""
         limits = self.limits
         span = limits.upper - limits.lower
         for i, name in enumerate(limits.joint_names):

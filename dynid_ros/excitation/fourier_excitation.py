@@ -135,12 +135,14 @@ class FourierExcitation(Experiment):
         """Information that a motion contains."""
         if self.source is not None:
             return self.source
+        torque = self.limits.torque
+        usual = NOISE_OF_TORQUE_LIMIT * torque if np.isfinite(torque).all() else np.ones(len(torque))
         return TorqueInformation(
             self.robot,
             self.design_limits.velocity,
             target=self.target,
             drive=self.drive,
-            noise=_default_noise(self.limits) if self.noise is None else self.noise,
+            noise=usual if self.noise is None else self.noise,
             columns=self.columns,
         )
 
@@ -222,6 +224,7 @@ class FourierExcitation(Experiment):
             remedy = "let joints move further (limits, base_frequency), or give more design_time"
             hint = "; ".join(self.hints()) or remedy
             lines.append(f"warning: condition number above {MAX_CONDITION_NUMBER:g}; {hint}")
+        rounded = [np.round(values, 9).tolist() for values in (series.offset, series.sine, series.cosine)]
         return FourierPlan(
             trajectory=trajectory,
             format=fourier.FOURIER_FORMAT,
@@ -234,7 +237,10 @@ class FourierExcitation(Experiment):
                 "starts": result.starts,
                 "condition_number": round(condition_number, 3),
                 "base_parameters": n_parameters,
-                "joints": _coefficients(series),
+                "joints": {
+                    name: {"offset": offset, "sine": sine, "cosine": cosine}
+                    for name, offset, sine, cosine in zip(series.joint_names, *rounded, strict=True)
+                },
             },
             lines=tuple(lines),
             series=series,
@@ -245,15 +251,6 @@ class FourierExcitation(Experiment):
             starts=result.starts,
             history=tuple(result.history),
         )
-
-
-def _coefficients(series: FourierSeries) -> dict[str, dict[str, object]]:
-    """Return offset and coefficients of each joint, rounded, by name."""
-    rounded = [np.round(values, 9).tolist() for values in (series.offset, series.sine, series.cosine)]
-    return {
-        name: {"offset": offset, "sine": sine, "cosine": cosine}
-        for name, offset, sine, cosine in zip(series.joint_names, *rounded, strict=True)
-    }
 
 
 def _held_positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
@@ -269,12 +266,6 @@ def _held_positions(held: Mapping[str, float], limits: MotionLimits) -> NDArray:
         if not (np.isnan(position) or low <= position <= high):
             raise TrajectoryError(f"held: joint '{name}' at {position:g} is not within {low:g} to {high:g}")
     return positions
-
-
-def _default_noise(limits: MotionLimits) -> NDArray:
-    """Return the assumed noise (n,) of the torques, N m or N."""
-    is_limited = np.isfinite(limits.torque).all()
-    return NOISE_OF_TORQUE_LIMIT * limits.torque if is_limited else np.ones(len(limits.joint_names))
 
 
 def flexible_excitation(

@@ -367,16 +367,15 @@ class PayloadMotion(Experiment):
 
     def _slow_down(self, turn: Trajectory) -> Trajectory:
         """Return the turn, slowed down until its torques are small enough."""
-        reason: TrajectoryError | None = None
+        reason = ""
         for _ in range(MAX_SLOWDOWNS):
             try:
                 self.check(turn)
+                return turn
             except TrajectoryError as error:
-                reason = error
+                reason = str(error)
                 turn = stretch_time(turn, SLOWDOWN_FACTOR)
-                continue
-            return turn
-        raise TrajectoryError(str(reason))
+        raise TrajectoryError(reason)
 
     def _load_rows(self, q: NDArray, qd: NDArray, qdd: NDArray) -> NDArray:
         """Return the regressor rows (N, n, 10) of a load that is fixed to the last link."""

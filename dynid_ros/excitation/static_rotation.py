@@ -355,12 +355,8 @@ class RotationSearch:
 def _moment_std(span: float, steps: int) -> float:
     """Return the root of the summed variances of the gravity moments of a joint with a horizontal axis.
 
-    The model of a torque is n_x sin(q) + n_y cos(q) + offset + noise, with noise of unit variance. The moments n_x and
-    n_y and the offset are unknown.
-
-    Args:
-        span: range of the turning joint, rad.
-        steps: number of torques, at equal distances over the range.
+    The model of a torque is n_x sin(q) + n_y cos(q) + offset + noise of unit variance, at `steps` angles over a range
+    (rad). The moments n_x and n_y and the offset are unknown.
     """
     angles = np.linspace(0.0, span, steps)
     columns = np.column_stack([np.sin(angles), np.cos(angles), np.ones(steps)])

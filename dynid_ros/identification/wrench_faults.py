@@ -223,16 +223,13 @@ def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = No
     )
 
 
-def find_faults(
-    readings: LinearReadings, source: str, gain_error: float, max_drift: float = MAX_DRIFT_FRACTION
-) -> Drift | None:
+def find_faults(readings: LinearReadings, source: str, gain_error: float) -> Drift | None:
     """Refuse readings of a sensor with a fault; return the drift of its bias, if it is one to allow for.
 
     Args:
         readings: at rests, or in motion through one low-pass.
         source: of the readings, for messages.
         gain_error: standard deviation of the relative error of each axis' gain.
-        max_drift: largest drift that is allowed for, in parts of the load's force or torque.
 
     Raises:
         IdentificationError: names the fault.
@@ -241,7 +238,7 @@ def find_faults(
     fit = _fitted(readings)
     if fit is None:
         return None
-    drift = _changing_bias(readings, fit, source, max_drift)
+    drift = _changing_bias(readings, fit, source)
     if drift is not None or not readings.other[0].size:
         # At rest, even a drift too small to report could be mistaken for a gain.
         fit = _fitted(readings, *readings.powers(DRIFT_DEGREE)) or fit
@@ -255,7 +252,7 @@ def find_faults(
 # A bias or a load that changes in the course of a recording.
 
 
-def _changing_bias(readings: LinearReadings, fit: _Fit, source: str, max_drift: float) -> Drift | None:
+def _changing_bias(readings: LinearReadings, fit: _Fit, source: str) -> Drift | None:
     """Refuse a bias that jumps, and at rest a load that changes; return a drift."""
     limit = MAX_LEFT_FRACTION**2 * fit.squares
     drifting = _fitted(readings, *readings.powers(DRIFT_DEGREE), sizes=fit.sizes)
@@ -285,7 +282,7 @@ def _changing_bias(readings: LinearReadings, fit: _Fit, source: str, max_drift: 
     if drifting is None or smooth >= limit or not drifting.is_shown(0):
         return None
     drift = _drift(readings, drifting)
-    if drift.fraction > max_drift:
+    if drift.fraction > MAX_DRIFT_FRACTION:
         raise IdentificationError(
             f"{source}: the bias drifts ({drift.text}), which is {drift.fraction:.0%} of what the load makes of the "
             "readings: let the sensor warm up, and record again"

@@ -333,7 +333,9 @@ def _tracked(columns: Columns, positions: NDArray, time: NDArray) -> tuple[Colum
     """Return markers without a link whose indices change as tracks."""
     loose = [name for name, (_, link) in columns.items() if link is None and MARKER.match(name)]
     where = [columns[name][0][0] for name in loose]
-    if not loose or not _shuffled(positions[:, where]):
+    steps = np.linalg.norm(np.diff(positions[:, where], axis=0), axis=2)
+    jumps = np.any(np.where(np.isfinite(steps), steps, 0.0) > TRACK_GATE_M, axis=1)
+    if not loose or np.mean(jumps) <= MAX_JUMP_SHARE:
         return columns, positions, []
     found = tracks(positions[:, where], time)
     first = positions.shape[1]
@@ -341,12 +343,6 @@ def _tracked(columns: Columns, positions: NDArray, time: NDArray) -> tuple[Colum
     new: Columns = {f"track {i}": ([first + i], None) for i in range(found.shape[1])}
     remark = f"indices of markers change from frame to frame: {found.shape[1]} tracks were made of them"
     return kept | new, np.concatenate([positions, found], axis=1), [remark]
-
-
-def _shuffled(points: NDArray) -> bool:
-    """Return whether indices jump between frames more often than a marker does."""
-    steps = np.linalg.norm(np.diff(points, axis=0), axis=2)
-    return bool(np.mean(np.any(np.where(np.isfinite(steps), steps, 0.0) > TRACK_GATE_M, axis=1)) > MAX_JUMP_SHARE)
 
 
 def _assigned(

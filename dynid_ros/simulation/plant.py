@@ -81,36 +81,29 @@ class Plant:
     Args:
         model: of arm and load; its damping is that of the joints' friction.
         friction: additional friction; None without it.
+        flexible: whether motors follow the links in the model; else they are the links.
+
+    Attributes:
+        position, velocity: (n,) of the motors; views of the present state.
+        link_position, link_velocity: (n,) of the links; views.
     """
 
-    def __init__(self, model: mujoco.MjModel, friction: ActingFriction | None = None) -> None:
+    def __init__(
+        self, model: mujoco.MjModel, friction: ActingFriction | None = None, *, flexible: bool = False
+    ) -> None:
         self._model = model
         self._friction = friction
         self._braking = np.zeros(model.nv)
         self._data = mujoco.MjData(model)
-        self._links = self._motors = slice(model.nv)
+        n = model.nv // 2 if flexible else model.nv
+        self._links = slice(n)
+        self._motors = slice(n, 2 * n) if flexible else self._links
+        self.position = self._data.qpos[self._motors]
+        self.velocity = self._data.qvel[self._motors]
+        self.link_position = self._data.qpos[self._links]
+        self.link_velocity = self._data.qvel[self._links]
         self._viscous = model.dof_damping.copy()
         self._push: Push | None = None
-
-    @property
-    def position(self) -> np.ndarray:
-        """(n,) of the motors; a view."""
-        return self._data.qpos[self._motors]
-
-    @property
-    def velocity(self) -> np.ndarray:
-        """(n,) of the motors; a view."""
-        return self._data.qvel[self._motors]
-
-    @property
-    def link_position(self) -> np.ndarray:
-        """(n,) of the links; a view."""
-        return self._data.qpos[self._links]
-
-    @property
-    def link_velocity(self) -> np.ndarray:
-        """(n,) of the links; a view."""
-        return self._data.qvel[self._links]
 
     def rest(self, position: np.ndarray) -> None:
         """Be at rest with the motors at `position` (n,)."""
@@ -181,9 +174,7 @@ class FlexiblePlant(Plant):
         model.dof_damping *= 0.5
         model.dof_armature[n:] = drives.rotor_inertia
         derive_constants(model)
-        super().__init__(model)
-        self._links = slice(n)
-        self._motors = slice(n, 2 * n)
+        super().__init__(model, flexible=True)
         self._springs = springs
         self._start(np.zeros(n), np.zeros(n))
         # A link is lightest for its spring when all other joints are free to give way.

@@ -56,7 +56,8 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
         raise TrajectoryError(
             f"{where}: expected a mapping joint_limits of joints, as in MoveIt's joint_limits.yaml; give that file"
         )
-    unknown = [str(name) for name in joints if name not in _described_joints(robot)]
+    described = {*robot.joint_names, *([] if robot.urdf is None else robot.tree.joints)}
+    unknown = [str(name) for name in joints if name not in described]
     if unknown:
         raise TrajectoryError(
             f"{where}: joint(s) {', '.join(unknown)} are not in the robot's description; its arm has "
@@ -71,11 +72,6 @@ def read_joint_limits(path: str | Path, robot: RobotModel) -> dict[str, NDArray]
             acceleration = limits["acceleration_limits"]
             acceleration[index] = np.fmin(acceleration[index], abs(values["max_deceleration"]))
     return limits
-
-
-def _described_joints(robot: RobotModel) -> set[str]:
-    """Return the names of all joints of the robot's description."""
-    return {*robot.joint_names, *([] if robot.urdf is None else robot.tree.joints)}
 
 
 def _limits_of_joint(entry: Any, where: str) -> dict[str, float]:

@@ -118,7 +118,8 @@ class MotionLimits:
         if joint_limits:
             given = _complete(given, read_joint_limits(joint_limits, robot), described)
         _check_described_positions(robot, units, given)
-        turn = np.where(_is_continuous(robot), np.pi, np.nan)
+        continuous = [robot.urdf is not None and robot.tree.joints[name].type == "continuous" for name in names]
+        turn = np.where(continuous, np.pi, np.nan)
         defaults: dict[str, ArrayLike] = {
             "position_lower": -turn,
             "position_upper": turn,
@@ -230,13 +231,6 @@ def _choose(
         if np.isfinite(bound) and wider:
             raise TrajectoryError(f"{argument} of joint '{name}' is {limit:g}, wider than the URDF's {bound:g}")
     return chosen
-
-
-def _is_continuous(robot: RobotModel) -> NDArray:
-    """Return a mask (n,) of the joints that the URDF declares continuous."""
-    if robot.urdf is None:
-        return np.zeros(robot.n_joints, dtype=bool)
-    return np.array([robot.tree.joints[name].type == "continuous" for name in robot.joint_names])
 
 
 def sobol_points(count: int, dimensions: int) -> NDArray:

@@ -326,7 +326,9 @@ class TermChoice:
         self.names = [term.name for term in terms]
         self._owner = np.repeat(self.names, [len(term.labels) for term in terms])
         self._gram = rows.gram(np.ones(len(rows.runs), dtype=bool))
-        self._noise_variance = _residual_variance(self._gram, len(rows.runs))
+        # Mean squared residual of the fit with all terms.
+        everything = _solve(self._gram, np.ones(len(self._owner), dtype=bool), np.zeros(len(self._owner)))
+        self._noise_variance = max(_squared_error(self._gram, everything) / len(rows.runs), MIN_MEAN_SQUARE)
         # Ridge penalty of a coefficient c with the expected size s: (noise / s²) c². Samples of a block are correlated,
         # so a block counts as one independent observation and the noise is multiplied by the samples per block.
         noise = self._noise_variance * len(rows.runs) / len(np.unique(rows.blocks))
@@ -475,10 +477,3 @@ def _solve(gram: NDArray, mask: NDArray, penalty: NDArray) -> NDArray:
     scale = np.sqrt(np.where(np.diag(normal) > 0, np.diag(normal), 1.0))
     x[used] = np.linalg.lstsq(normal / np.outer(scale, scale), gram[used, -1] / scale, rcond=1e-12)[0] / scale
     return x
-
-
-def _residual_variance(gram: NDArray, count: int) -> float:
-    """Return the mean squared residual of the fit with all terms to `count` samples, rad² or m²."""
-    size = len(gram) - 1
-    coefficients = _solve(gram, np.ones(size, dtype=bool), np.zeros(size))
-    return max(_squared_error(gram, coefficients) / count, MIN_MEAN_SQUARE)

@@ -217,7 +217,7 @@ class WrenchColumns:
             *(TURN if self.turn else ()),
             *((LAG_NAME,) if self.lag else ()),
             *(
-                f"{_bias(degree)} of {axis}{which}"
+                f"{f'drift {degree}' if degree else 'bias'} of {axis}{which}"
                 for which in several
                 for degree in range(drift + 1)
                 for axis in SENSOR_AXES
@@ -321,7 +321,3 @@ class WrenchColumns:
     @staticmethod
     def _part(axis: int) -> slice:
         return OF_FORCE if axis < 3 else OF_TORQUE
-
-
-def _bias(degree: int) -> str:
-    return f"drift {degree}" if degree else "bias"
