@@ -44,8 +44,7 @@ from dynid_ros.identification.flexible.flexible_result import LOCAL_MINIMUM_TEXT
 from dynid_ros.identified.gravity import IdentifiedGravity
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
-from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS
-from flexible_draws import draw as draw_flexible
+from flexible_draws import CAMERA_NOISES_DEG, FRICTIONS, draw as draw_flexible
 from whole_experiments import ARMS, GAIN_ERROR, SENSING, draw
 
 KINDS = ("links", "springs", "loads", "gravity")
