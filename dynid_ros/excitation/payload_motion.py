@@ -17,7 +17,6 @@ from dynid_ros.model.base_parameters import LINK_PARAMETERS, BaseParameters
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, STATIC
 from dynid_ros.trajectories.limits import MotionLimits, check_times
 from dynid_ros.trajectories.trajectory import PEAK_ACCELERATION, PEAK_VELOCITY, Trajectory, minimum_jerk, move
-from dynid_ros.trajectories.workspace import Workspace
 
 MAX_WRIST_JOINTS = 3
 MIN_SINGULAR_VALUE_RATIO = 0.25
@@ -116,7 +115,13 @@ class ToolRotation:
             )
             ends.append(USED_LIMIT_FRACTION * float(integration.t[-1]) if is_possible else 0.0)
             solutions.append(integration.sol)
-        return ToolRotation(robot, pose, axis, *ends, *solutions)._restrict_to(experiment.workspace)
+        rotation = ToolRotation(robot, pose, axis, *ends, *solutions)
+        allowed = []
+        for end in ends:
+            angles = np.linspace(0.0, end, N_TESTED_ANGLES)
+            blocked = np.flatnonzero(~experiment.workspace.allowed(rotation.at(angles)[0]))
+            allowed.append(float(angles[max(blocked[0] - 1, 0)]) if len(blocked) else end)
+        return replace(rotation, lowest=allowed[0], highest=allowed[1])
 
     def at(self, angle: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Return pose, and its first and second derivative by the angle, each (M, n), at angles (M,)."""
@@ -159,15 +164,6 @@ class ToolRotation:
         q, first, second = self.at(angle[:, 0])
         in_one_second = Trajectory(limits.joint_names, time, q, first * speed, second * speed**2 + first * acceleration)
         return time_scaled_to(in_one_second, limits)
-
-    def _restrict_to(self, workspace: Workspace) -> "ToolRotation":
-        """Return the part about angle 0 that the workspace allows."""
-        ends = []
-        for end in (self.lowest, self.highest):
-            angles = np.linspace(0.0, end, N_TESTED_ANGLES)
-            blocked = np.flatnonzero(~workspace.allowed(self.at(angles)[0]))
-            ends.append(float(angles[max(blocked[0] - 1, 0)]) if len(blocked) else end)
-        return replace(self, lowest=ends[0], highest=ends[1])
 
 
 def time_scaled_to(motion: Trajectory, limits: MotionLimits) -> Trajectory:

@@ -18,7 +18,7 @@ from dynid_ros.files.disk_arrays import pick_rows, release_pages, row_blocks
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
-from dynid_ros.model.arrays import blocks, joint_samples
+from dynid_ros.model.arrays import blocks, joint_samples, require_finite
 from dynid_ros.model.friction_terms import Memory
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording import Recording
@@ -374,17 +374,10 @@ class SampleEquations(Equations[AnyColumns]):
     ):
         arrays = {"q": q, "qd": qd, "qdd": qdd, "torque": torque}
         self._samples = joint_samples(robot.joint_names, **arrays)
-        for name, array in zip(arrays, self._samples, strict=True):
-            if not len(array):
-                raise IdentificationError(f"{name} has no samples; record motion")
-            for window in blocks(len(array)):
-                if not np.isfinite(array[window]).all():
-                    row, joint = np.argwhere(~np.isfinite(array[window]))[0]
-                    raise IdentificationError(
-                        f"{name} of {robot.joint_names[joint]} is {array[window][row, joint]} in sample "
-                        f"{window.start + row}; leave such samples out"
-                    )
         size = len(self._samples[0])
+        if not size:
+            raise IdentificationError("q has no samples; record motion")
+        require_finite(robot.joint_names, IdentificationError, **dict(zip(arrays, self._samples, strict=True)))
         self.sizes = [size]
         self.spans = [(0.0, float(size))]
         position, velocity = self._samples[:2]

@@ -13,7 +13,7 @@ from dynid_ros.errors import TrajectoryError
 from dynid_ros.estimation.rank import Identifiability
 from dynid_ros.information.torque_information import GRAVITY, TorqueColumns
 from dynid_ros.model import RobotModel
-from dynid_ros.model.arrays import blocks
+from dynid_ros.model.arrays import require_finite
 from dynid_ros.trajectories.limits import MotionLimits
 
 # Motions of one joint or of two neighbours, which a sentence describes completely.
@@ -399,7 +399,8 @@ class MotionCoverage:
         if rate is not None and not (np.isfinite(rate) and rate > 0):
             raise TrajectoryError(f"rate is {rate:g}; expected samples per second, above 0")
         for stretch in stretches:
-            _check_finite(robot, stretch)
+            named = dict(zip(("q", "qd", "qdd"), stretch, strict=True))
+            require_finite(robot.joint_names, TrajectoryError, **named)
         lower = np.min([q.min(axis=0) for q, _, _ in stretches], axis=0)
         upper = np.max([q.max(axis=0) for q, _, _ in stretches], axis=0)
         speed = np.max([np.abs(qd).max(axis=0) for _, qd, _ in stretches], axis=0)
@@ -445,14 +446,3 @@ def usual_limits(
         np.maximum(speed, np.where(has_speed, described_speed, MIN_USUAL_SPEED)),
         np.maximum(acceleration, MIN_USUAL_ACCELERATION),
     )
-
-
-def _check_finite(robot: RobotModel, samples: Sequence[NDArray]) -> None:
-    for name, array in zip(("q", "qd", "qdd"), samples, strict=True):
-        for block in blocks(len(array)):
-            if not np.isfinite(array[block]).all():
-                row, joint = np.argwhere(~np.isfinite(array[block]))[0]
-                raise TrajectoryError(
-                    f"{name} of {robot.joint_names[joint]} is {array[block][row, joint]} in sample "
-                    f"{block.start + row}; leave such samples out"
-                )

@@ -105,6 +105,7 @@ class MotionQuality:
         model: str = LINKS,
         limits: MotionLimits | None = None,
         allowed: Callable[[NDArray], NDArray] | None = None,
+        columns: TorqueColumns | None = None,
     ) -> MotionQuality:
         """Judge samples (N, n) of a motion.
 
@@ -119,31 +120,16 @@ class MotionQuality:
             model: "links", "gravity" or "load", see `TorqueColumns`.
             limits: limits that a motion might use; None: see `usual_limits`.
             allowed: function that returns a mask (N,) of the allowed positions (N, n), as `Workspace.allowed`.
+            columns: parameters in place of `friction` and `model`; None: those of these two.
 
         Raises:
             TrajectoryError: too few samples, values that are not finite, no motion, or an invalid setting.
             ModelError: arrays of different shapes, or of another number of joints.
         """
-        columns = TorqueColumns(robot, friction, model)
-        return cls.from_columns(columns, q, qd, qdd, noise=noise, rate=rate, limits=limits, allowed=allowed)
-
-    @classmethod
-    def from_columns(
-        cls,
-        columns: TorqueColumns,
-        q: ArrayLike,
-        qd: ArrayLike,
-        qdd: ArrayLike,
-        *,
-        noise: ArrayLike | None = None,
-        rate: float | None = None,
-        limits: MotionLimits | None = None,
-        allowed: Callable[[NDArray], NDArray] | None = None,
-    ) -> MotionQuality:
-        """Judge samples (N, n) of a motion for the parameters of `columns`; see `of`."""
-        motion = joint_samples(columns.robot.joint_names, q=q, qd=qd, qdd=qdd)
-        coverage = MotionCoverage.from_stretches(columns.robot, [motion], len(motion[0]), rate, limits)
-        deviations = checked_noise(columns.robot, noise)
+        columns = columns or TorqueColumns(robot, friction, model)
+        motion = joint_samples(robot.joint_names, q=q, qd=qd, qdd=qdd)
+        coverage = MotionCoverage.from_stretches(robot, [motion], len(motion[0]), rate, limits)
+        deviations = checked_noise(robot, noise)
         information = columns.information(motion)
         return cls.from_information(columns, coverage, deviations, information, allowed, assumed_noise=noise is None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -162,9 +162,15 @@ class _Judgement:
             settings = self if self.noise is not None else replace(self, noise=np.ones(len(motion.joint_names)))
             quality = settings.dwells(GravityIdentification(self.columns.robot).extract(ideal))
             return replace(quality, assumed_noise=self.noise is None)
-        return MotionQuality.from_columns(
-            self.columns, *samples, noise=self.noise, rate=rate, limits=self.limits, allowed=self.allowed
-        )
+        return self._samples(samples, noise=self.noise, rate=rate)
+
+    def _samples(
+        self, motion: tuple[NDArray, NDArray, NDArray], *, noise: ArrayLike | None, rate: float | None = None
+    ) -> MotionQuality:
+        """Judge positions, velocities and accelerations (N, n)."""
+        robot = self.columns.robot
+        options: dict[str, Any] = {"limits": self.limits, "allowed": self.allowed, "columns": self.columns}
+        return MotionQuality.of(robot, *motion, noise=noise, rate=rate, **options)
 
     def dwells(self, samples: Samples) -> MotionQuality:
         """Judge dwells; the direction of the approach replaces the velocity."""
@@ -180,7 +186,7 @@ class _Judgement:
             joint = np.repeat(np.arange(len(rows)), len(samples))
             matrix = rows.transpose(0, 2, 1).reshape(-1, self.columns.size)
             _, noise = solve_grouped(matrix[:, matrix.any(axis=0)], samples.torque.T.ravel(), joint)
-        return MotionQuality.from_columns(self.columns, *motion, noise=noise, limits=self.limits, allowed=self.allowed)
+        return self._samples(motion, noise=noise)
 
     def motion(self, recordings: Sequence[Recording]) -> MotionQuality:
         """Judge recordings with the filters of the identification of links."""

@@ -49,6 +49,21 @@ def joint_samples(joint_names: Sequence[str], **arrays: ArrayLike) -> list[np.nd
     return samples
 
 
+def require_finite(
+    joint_names: Sequence[str], error: type[DynidError], first: int = 0, /, **arrays: np.ndarray
+) -> None:
+    """Raise an error for arrays (N, n) that are not finite; name array, joint and sample, counted from `first`."""
+    for name, array in arrays.items():
+        for block in blocks(len(array)):
+            is_finite = np.isfinite(array[block])
+            if not is_finite.all():
+                row, joint = np.argwhere(~is_finite)[0]
+                raise error(
+                    f"{name} of {joint_names[joint]} is {array[block][row, joint]} in sample "
+                    f"{first + block.start + row}; leave such samples out"
+                )
+
+
 def per_joint(
     value: ArrayLike,
     joints: Sequence[object],

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dynid_ros.errors import ModelError
 from dynid_ros.estimation.least_squares import triangular_factor
 from dynid_ros.estimation.rank import NEGLIGIBLE_COLUMN
-from dynid_ros.model.arrays import blocks, joint_samples
+from dynid_ros.model.arrays import blocks, joint_samples, require_finite
 from dynid_ros.model.chain import ArmModel
 from dynid_ros.model.friction import FrictionModel
 from dynid_ros.model.friction_terms import TERM_KINDS
@@ -269,13 +269,7 @@ def regressor_blocks(
     samples = joint_samples(robot.joint_names, **dict(zip(names, motion, strict=True)))
     for block in blocks(len(samples[0])):
         part = [array[block] for array in samples]
-        for name, array in zip(names, part, strict=True):
-            if not np.isfinite(array).all():
-                row, joint = np.argwhere(~np.isfinite(array))[0]
-                raise ModelError(
-                    f"motion: {name} of {robot.joint_names[joint]} is {array[row, joint]} in sample "
-                    f"{block.start + row}; leave such samples out"
-                )
+        require_finite(robot.joint_names, ModelError, block.start, **dict(zip(names, part, strict=True)))
         rigid = robot.torque_regressor(*part)
         if friction is None:
             yield rigid
