@@ -24,7 +24,6 @@ from tqdm import tqdm
 
 from dynid_ros.identification.load.load_fit import fit_load
 from dynid_ros.identification.load.wrench_source import WrenchSource
-from dynid_ros.identification.wrench_frame import SENSOR_AXES
 from dynid_ros.model.inertia import LoadBody
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
@@ -51,7 +50,7 @@ def sample(
     """Errors of mass (%), centre (mm) and inertia (%); whether intervals hold: ten parameters, mass, centre."""
     recording = carried.record(sensor, rng)
     problem = WrenchSource(equations=equations, gain_error=sensor.gain_error).moving(carried.robot, [recording])
-    found = fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
+    found = fit_load(problem)
     values, (low, high) = found.estimate.values[:10], found.estimate.confidence_intervals()[:10].T
     body = LoadBody(values, found.estimate.covariance[:10, :10])
     truth = LoadBody(carried.load, np.zeros((10, 10)))

@@ -242,7 +242,7 @@ class LoadProblem(NamedTuple):
         equations: equations of the load.
         columns: columns of the equations.
         channels: names of the joints, or of the axes of a wrench.
-        known: coefficients that are known with a covariance; None: there are none.
+        known: coefficients of `of_arm` that are known with a covariance; None: there are none.
         gain_error: standard deviation of the relative error of each channel's gain.
         remarks: sentences on choices.
         faults: faults of a sensor for which the readings were corrected.
@@ -252,9 +252,9 @@ class LoadProblem(NamedTuple):
     equations: Equations
     columns: LoadColumns
     channels: tuple[str, ...]
-    known: KnownColumns | None
-    gain_error: float
-    remarks: tuple[str, ...]
+    known: KnownColumns | None = None
+    gain_error: float = 0.0
+    remarks: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     sensor_turn: NDArray | None = None
 
@@ -316,15 +316,11 @@ def _joint_dof(seen: NDArray, covariance: NDArray, dof: NDArray) -> NDArray:
 # Least squares for a load from few samples that are independent of each other: rests.
 
 
-def fit_rests(
-    equations: Equations,
-    columns: LoadColumns,
-    channels: Sequence[str],
-    gain_error: float,
-    arm: KnownColumns | None,
-) -> LoadFit:
-    """Fit few samples that are independent of each other; arguments as of `fit_load`."""
-    blocks = list(equations.blocks(columns))
+def fit_rests(problem: LoadProblem) -> LoadFit:
+    """Fit few samples that are independent of each other; errors as of `fit_load`."""
+    columns = problem.columns
+    channels = problem.channels
+    blocks = list(problem.equations.blocks(columns))
     right = np.concatenate([block.torque for block in blocks])
     n_samples = len(right)
     size = max(columns.own.max(), columns.of_arm.max(initial=0)) + 1
@@ -339,7 +335,7 @@ def fit_rests(
     seen = sample_jackknife(own, right.ravel(), group, fit.solution)
     whole = np.column_stack([own, matrix[:, columns.of_arm], right.ravel()]) / noise[group, None]
     grams = [whole[group == j].T @ whole[group == j] for j in range(len(channels))]
-    covariance = seen + known_errors(grams, columns.own.size, gain_error, arm)
+    covariance = seen + known_errors(grams, columns.own.size, problem.gain_error, problem.known)
     residual = fit.residual.reshape(right.shape)
     return LoadFit(
         estimate=estimate(columns, fit, covariance, _joint_dof(seen, covariance, np.full(len(seen), n_samples - 1.0))),
@@ -352,34 +348,23 @@ def fit_rests(
     )
 
 
-def fit_load(
-    equations: Equations,
-    columns: LoadColumns,
-    channels: Sequence[str],
-    *,
-    gain_error: float = 0.0,
-    arm: KnownColumns | None = None,
-    source: str = "the recording",
-) -> LoadFit:
+def fit_load(load: LoadProblem, source: str = "the recording") -> LoadFit:
     """Fit a load, each channel weighted by its noise.
 
     Standard errors allow for residuals that are correlated wherever the motion is alike (`clustered_covariance`), for a
     wrong gain of each channel, and for the errors of the arm's model (`known_errors`).
 
     Args:
-        equations: equations of the load.
-        columns: columns of the equations.
-        channels: names of the channels, for messages.
-        gain_error: standard deviation of the relative error of each channel's gain.
-        arm: model whose columns are `of_arm`; None: there is none.
+        load: equations of the load.
         source: name of the recordings, for messages.
 
     Raises:
         IdentificationError: too few samples for the unknowns and their errors, or a load that changed.
     """
+    equations, columns, channels, arm, gain_error = load[:5]
     problem = WeightedProblem(equations.factors(columns), columns.own)
     if not problem.factors.kinds:
-        return fit_rests(equations, columns, channels, gain_error, arm)
+        return fit_rests(load)
     n_samples = problem.count()
     check_freedom(n_samples * len(channels) - columns.own.size, n_samples, channels, columns)
     fit, noise = problem.weighted()

@@ -24,7 +24,6 @@ from dynid_ros.identification.load.load_fit import (
 from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.static_samples import SampleRules
-from dynid_ros.identification.wrench_frame import SENSOR_AXES
 from dynid_ros.identified.links import KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import payload_parameters
@@ -159,20 +158,9 @@ class LoadIdentification:
         static = self.motion == "static"
         sensor = self.sensor
         if sensor is not None:
-            weighed = (
-                sensor.resting(self.robot, recordings, self.rules) if static else sensor.moving(self.robot, recordings)
-            )
-            # The errors of the gains are estimated; their uncertainty is in `gains`.
-            return LoadProblem(
-                weighed.equations,
-                weighed.columns,
-                SENSOR_AXES,
-                weighed.gains,
-                0.0,
-                weighed.remarks,
-                weighed.faults,
-                weighed.turn,
-            )
+            if static:
+                return sensor.resting(self.robot, recordings, self.rules)
+            return sensor.moving(self.robot, recordings)
         selected = [recording.select(self.robot.joint_names) for recording in recordings]
         arm = self._known_arm(selected, unloaded)
         return LoadProblem(
@@ -186,14 +174,7 @@ class LoadIdentification:
 
     def solve(self, problem: LoadProblem, sources: tuple[str, ...]) -> LoadResult:
         """Solve equations from `problem`; errors as of `fit`."""
-        found = fit_load(
-            problem.equations,
-            problem.columns,
-            problem.channels,
-            gain_error=problem.gain_error,
-            arm=problem.known,
-            source=", ".join(sources),
-        )
+        found = fit_load(problem, ", ".join(sources))
         estimate = found.estimate
         solution = found.solution
         if self.tare is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from scipy.special import fdtrc
 from dynid_ros.checks.channels import require_sound
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
+from dynid_ros.identification.load.load_fit import LoadProblem
 from dynid_ros.identification.load.wrench_columns import Deflections, Gains, WrenchColumns, estimated_gains
 from dynid_ros.identification.load.wrench_equations import (
     IntegralWrenchEquations,
@@ -155,26 +156,6 @@ MAX_DRIFT_DEGREE = 3
 AnyEquations = TypeVar("AnyEquations", WrenchEquations, StaticWrenchEquations)
 
 
-class WrenchProblem(NamedTuple):
-    """Equations of a load on a wrist sensor.
-
-    Attributes:
-        equations: equations of the load.
-        columns: columns of the equations.
-        gains: errors of the gains of the sensor's axes, and deflections of the joints; None: there are none.
-        remarks: sentences on choices.
-        faults: faults of the sensor for which the readings were corrected.
-        turn: (3, 3) axes of the sensor in the tip's, as columns.
-    """
-
-    equations: WrenchEquations | StaticWrenchEquations
-    columns: WrenchColumns
-    gains: Gains | None
-    remarks: tuple[str, ...]
-    faults: tuple[str, ...]
-    turn: NDArray
-
-
 @dataclass
 class WrenchSource:
     """Turns recordings with a wrist sensor into equations of the load.
@@ -227,7 +208,7 @@ class WrenchSource:
             if largest.shape != (6,) or not (largest > 0).all():
                 raise IdentificationError(f"sensor_range is {self.sensor_range}; expected six positive numbers")
 
-    def moving(self, robot: RobotModel, recordings: Sequence[Recording]) -> WrenchProblem:
+    def moving(self, robot: RobotModel, recordings: Sequence[Recording]) -> LoadProblem:
         """Make the problem of a motion: all ten parameters.
 
         Raises:
@@ -257,7 +238,7 @@ class WrenchSource:
 
     def resting(
         self, robot: RobotModel, recordings: Sequence[Recording], rules: SampleRules | None = None
-    ) -> WrenchProblem:
+    ) -> LoadProblem:
         """Make the problem of dwells: mass and mass moments.
 
         Raises:
@@ -278,7 +259,7 @@ class WrenchSource:
         columns: WrenchColumns,
         tracks: Sequence[WrenchTrack],
         recordings: Sequence[Recording],
-    ) -> WrenchProblem:
+    ) -> LoadProblem:
         """Make the problem of wrenches in their frame, which do not contradict it."""
         frame = tracks[0].frame
 
@@ -315,9 +296,10 @@ class WrenchSource:
                 f"the sensor's axes are turned by {np.degrees(angle):.1f}° against those of '{columns.robot.tip}', "
                 "which was made up for"
             )
+        # The errors of the gains are estimated; their uncertainty is in `gains`.
         gains = Gains.exact(fit.solution[: columns.n_load])
         if not self.gain_error and not self.joint_deflection:
-            return WrenchProblem(equations, columns, None, tuple(remarks), tuple(faults), turn)
+            return LoadProblem(equations, columns, SENSOR_AXES, None, 0.0, tuple(remarks), tuple(faults), turn)
         if self.joint_deflection:
             columns = columns.with_deflections(Deflections(columns.robot, gains.load))
             found = WeightedProblem(equations.factors(columns), columns.own)
@@ -326,7 +308,7 @@ class WrenchSource:
         columns = columns.with_gains(gains)
         if self.joint_deflection:
             gains = gains.with_deflections(columns.robot.n_joints, self.joint_deflection)
-        return WrenchProblem(equations, columns, gains, tuple(remarks), tuple(faults), turn)
+        return LoadProblem(equations, columns, SENSOR_AXES, gains, 0.0, tuple(remarks), tuple(faults), turn)
 
     def _read(self, robot: RobotModel, recordings: Sequence[Recording]) -> tuple[list[Recording], list[WrenchTrack]]:
         """Return recordings whose torques do not count, and the sensor's readings."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid_ros.identification.equations import EquationBlock
-from dynid_ros.identification.load.load_fit import fit_rests
+from dynid_ros.identification.load.load_fit import LoadProblem, fit_rests
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_intervals_of_few_rests_allow_for_their_degrees_of_freedom(rests):
         torque = np.column_stack([matrix @ truth for matrix in rows]) + rng.normal(0.0, [0.1, 0.2, 0.3], (rests, 3))
         block = EquationBlock(0, np.arange(float(rests)), np.zeros(rests), None, rows, torque)
         equations = SimpleNamespace(blocks=lambda _, block=block: [block])
-        found = fit_rests(equations, columns, ("a", "b", "c"), 0.0, None)
+        found = fit_rests(LoadProblem(equations, columns, ("a", "b", "c")))
         low, high = found.estimate.confidence_intervals().T
         held += [*((low <= truth) & (truth <= high))]
     assert 0.92 < np.mean(held) < 0.99

@@ -11,9 +11,9 @@ from scipy.interpolate import CubicSpline
 from wrench_experiments import FT_300, TOPIC, CarriedMotion, Sensor, carried_motion, random_load, with_wrench, wrench_of
 
 from dynid_ros.errors import DynidError, IdentificationError
-from dynid_ros.identification.load.load_fit import LoadFit, fit_load
-from dynid_ros.identification.load.wrench_source import WrenchProblem, WrenchSource
-from dynid_ros.identification.wrench_frame import SENSOR_AXES, tip_rotations, turned
+from dynid_ros.identification.load.load_fit import LoadFit, LoadProblem, fit_load
+from dynid_ros.identification.load.wrench_source import WrenchSource
+from dynid_ros.identification.wrench_frame import tip_rotations, turned
 from dynid_ros.model.inertia import LoadBody, transformed
 from dynid_ros.recording import Recording, WrenchSeries
 from dynid_ros.simulation import Sensors, SimulatedArm, WrenchSensor
@@ -33,9 +33,9 @@ def fixture_recording(carried) -> Recording:
     return carried.record(FT_300, np.random.default_rng(5))
 
 
-def fitted(carried: CarriedMotion, *recordings: Recording, **settings: object) -> tuple[WrenchProblem, LoadFit]:
+def fitted(carried: CarriedMotion, *recordings: Recording, **settings: object) -> tuple[LoadProblem, LoadFit]:
     problem = WrenchSource(**settings).moving(carried.robot, recordings)
-    return problem, fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
+    return problem, fit_load(problem)
 
 
 def value(found: LoadFit, name: str) -> float:
@@ -75,8 +75,8 @@ def test_arm_and_sensor_of_the_simulation():
     problem = WrenchSource(gain_error=0.0, joint_deflection=0.0).moving(
         robot, [record(simulated, moves, wrench_topic=TOPIC)]
     )
-    assert problem.gains is None
-    estimate = fit_load(problem.equations, problem.columns, SENSOR_AXES).estimate
+    assert problem.known is None
+    estimate = fit_load(problem._replace(known=None)).estimate
     assert np.all(np.abs(estimate.values[:10] - load) < 4.5 * estimate.standard_errors[:10])
     assert estimate.standard_errors[0] < 0.001 * load[0]
 
@@ -193,7 +193,7 @@ def at_rest(carried: CarriedMotion, poses: int = 10) -> Recording:
 def test_rests_give_mass_and_mass_moments(carried):
     problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried)])
     assert problem.columns.names[:5] == ("m", "mcx", "mcy", "mcz", "bias of force x")
-    found = fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
+    found = fit_load(problem)
     estimate = found.estimate
     assert np.all(np.abs(estimate.values[:4] - carried.load[:4]) < 4.5 * estimate.standard_errors[:4])
     assert estimate.standard_errors[0] < 0.01
@@ -206,7 +206,7 @@ def test_drift_of_the_bias_at_rest(carried):
     drifting = with_wrench(rests, wrench_of(rests) + course * [2.0, 0, 0, 0, 0.1, 0])
     problem = WrenchSource(sensor_turn=False, drift=1).resting(carried.robot, [drifting])
     assert problem.faults == (), "it was asked for"
-    found = fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
+    found = fit_load(problem)
     assert value(found, "drift 1 of force x") == pytest.approx(-2.0, abs=0.2)
     assert found.estimate.values[0] == pytest.approx(carried.load[0], rel=0.02)
 
@@ -214,7 +214,7 @@ def test_drift_of_the_bias_at_rest(carried):
 def test_too_few_rests_are_refused(carried):
     problem = WrenchSource(sensor_turn=False).resting(carried.robot, [at_rest(carried, 2)])
     with pytest.raises(IdentificationError, match=r"2 samples of force x.* record longer, or more poses"):
-        fit_load(problem.equations, problem.columns, SENSOR_AXES, arm=problem.gains)
+        fit_load(problem)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.006, pytest.param(0.03, marks=pytest.mark.slow)])
