@@ -12,7 +12,7 @@ import dynid_ros.checks
 from dynid_ros.checks import all_checks, finding
 from dynid_ros.errors import RecordingError
 from dynid_ros.model import RobotModel
-from dynid_ros.recording import Finding, Recording, check
+from dynid_ros.recording import Recording, check
 
 RATE = 500
 N = 10 * RATE
@@ -39,13 +39,6 @@ def changed(recording, name, rows, joint, value):
     array = getattr(recording, name).copy()
     array[rows, joint] = value
     return replace(recording, **{name: array})
-
-
-def the_finding(recording, robot=None, severity="warning") -> Finding:
-    (finding,) = check(recording, robot)
-    assert finding.severity == severity
-    assert finding.fix
-    return finding
 
 
 def sampled_at(recording, time):
@@ -88,72 +81,69 @@ def test_joints_are_matched_by_name(clean, robot):
         check(clean.select(["joint_1", "joint_2"]), robot)
 
 
-@pytest.mark.parametrize(("n", "severity"), [(9, "error"), (99, "warning")])
-def test_few_samples(clean, n, severity):
-    assert f"only {n} samples" in str(the_finding(clean.slice(slice(0, n)), severity=severity))
-
-
-def test_truncated(clean):
-    assert "cut off: 10.0 s could be read" in str(the_finding(replace(clean, truncated=True)))
-
-
-def test_one_lost_sample_of_a_regular_clock(clean):
-    keep = np.arange(N) != 1000
-    assert "1 gaps, about 1 samples lost; the longest is 4 ms at t = 1.998 s" in str(the_finding(clean.slice(keep)))
-
-
-def test_longer_gaps(clean):
+def without(recording, *lost):
     keep = np.ones(N, bool)
-    keep[100:110] = keep[2000:2050] = False
-    assert "2 gaps, about 60 samples lost; the longest is 102 ms at t = 3.998 s" in str(the_finding(clean.slice(keep)))
+    for rows in lost:
+        keep[rows] = False
+    return recording.slice(keep)
 
 
-def test_gap_of_an_irregular_clock(clean):
-    rng = np.random.default_rng(2)
-    step = rng.uniform(0.3, 1.6, N) / RATE
+def with_irregular_clock(recording):
+    step = np.random.default_rng(2).uniform(0.3, 1.6, N) / RATE
     step[300] = 0.06
-    assert "1 gaps" in str(the_finding(sampled_at(clean, np.cumsum(step))))
+    return sampled_at(recording, np.cumsum(step))
 
 
-def test_no_torque_at_all(clean, robot):
-    nothing = replace(clean, torque=np.full((N, 3), np.nan))
-    assert "no torque was recorded for any joint" in str(the_finding(nothing, robot, "error"))
+def clipped(recording, joint, low, high, offset=0.0):
+    return changed(recording, "torque", ALL, joint, np.clip(recording.torque[:, joint] + offset, low, high))
 
 
-def test_no_torque_of_one_joint(clean, robot):
-    finding = the_finding(changed(clean, "torque", slice(None), 1, np.nan), robot, "error")
-    assert finding.where == "run, joint 'joint_2'"
+ALL = slice(None)
+FAULTS = {
+    "9 samples": (lambda it: it.slice(slice(0, 9)), "error", "only 9 samples"),
+    "99 samples": (lambda it: it.slice(slice(0, 99)), "warning", "only 99 samples"),
+    "truncated": (lambda it: replace(it, truncated=True), "warning", "cut off: 10.0 s could be read"),
+    "one lost sample": (
+        lambda it: without(it, 1000),
+        "warning",
+        "1 gaps, about 1 samples lost; the longest is 4 ms at t = 1.998 s",
+    ),
+    "longer gaps": (
+        lambda it: without(it, slice(100, 110), slice(2000, 2050)),
+        "warning",
+        "2 gaps, about 60 samples lost; the longest is 102 ms at t = 3.998 s",
+    ),
+    "gap of an irregular clock": (with_irregular_clock, "warning", "1 gaps"),
+    "no torque": (lambda it: changed(it, "torque", ALL, ALL, np.nan), "error", "no torque was recorded for any joint"),
+    "no torque of one joint": (lambda it: changed(it, "torque", ALL, 1, np.nan), "error", "run, joint 'joint_2'"),
+    "some torques missing": (
+        lambda it: changed(it, "torque", slice(250, 300), 2, np.nan),
+        "warning",
+        "joint 'joint_3': its torque is NaN in 50 of 5000 samples, first at sample 250, t = 0.500 s",
+    ),
+    "torque of zeros": (lambda it: changed(it, "torque", ALL, 0, 0.0), "warning", "'joint_1': its torque is 0 in all"),
+    "constant torque": (lambda it: changed(it, "torque", ALL, 0, 3.25), "warning", "'joint_1': its torque is 3.25 in"),
+    "velocity of zeros": (lambda it: changed(it, "velocity", ALL, 2, 0.0), "warning", "'joint_3': it moved, but its"),
+    "stuck encoder": (
+        lambda it: changed(it, "position", ALL, 2, 0.7),
+        "error",
+        "'joint_3': its position is 0.7 in all",
+    ),
+    "cut off above": (
+        lambda it: clipped(it, 2, -np.inf, 2.0, 3.5),
+        "warning",
+        "'joint_3': its torque is cut off at 2:",
+    ),
+    "cut off below": (lambda it: clipped(it, 1, -12.0, np.inf), "warning", "'joint_2': its torque is cut off at -12:"),
+}
 
 
-def test_some_torques_missing(clean, robot):
-    finding = the_finding(changed(clean, "torque", slice(250, 300), 2, np.nan), robot)
-    assert "joint 'joint_3': its torque is NaN in 50 of 5000 samples, first at sample 250, t = 0.500 s" in str(finding)
-
-
-@pytest.mark.parametrize("value", [0.0, 3.25])
-def test_dead_torque_channel(clean, value):
-    finding = the_finding(changed(clean, "torque", slice(None), 0, value))
-    assert f"joint 'joint_1': its torque is {value:g} in all samples, though the arm moved" in str(finding)
-
-
-def test_velocity_of_zeros(clean):
-    finding = the_finding(changed(clean, "velocity", slice(None), 2, 0.0))
-    assert "joint 'joint_3': it moved, but its velocity is 0 in all samples" in str(finding)
-
-
-def test_stuck_encoder(clean):
-    finding = the_finding(changed(clean, "position", slice(None), 2, 0.7), severity="error")
-    assert "joint 'joint_3': its position is 0.7 in all samples, though it has a velocity" in str(finding)
-
-
-@pytest.mark.parametrize(("low", "high", "limit"), [(-np.inf, 2.0, "2"), (-12.0, np.inf, "-12")])
-def test_clipped_torque(clean, low, high, limit):
-    joint = 2 if np.isfinite(high) else 1
-    clipped = replace(clean, torque=clean.torque.copy())
-    values = clipped.torque[:, joint] + (3.5 if joint == 2 else 0.0)
-    finding = the_finding(changed(clean, "torque", slice(None), joint, np.clip(values, low, high)))
-    assert f"its torque is cut off at {limit}: " in str(finding)
-    assert finding.where == f"run, joint '{planar_arm.JOINTS[joint]}'"
+@pytest.mark.parametrize(("fault", "severity", "said"), FAULTS.values(), ids=FAULTS)
+def test_each_fault_has_one_finding(clean, robot, fault, severity, said):
+    (finding,) = check(fault(clean), robot if "torque" in said and "cut off" not in said else None)
+    assert finding.severity == severity
+    assert said in str(finding)
+    assert finding.fix
 
 
 def test_positions_in_degrees(clean, robot):

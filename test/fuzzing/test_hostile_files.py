@@ -174,13 +174,9 @@ def test_a_chain_longer_than_the_stack():
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
-        ('mass value="3.0"', 'mass value="-3.0"', "link 'link_2': mass is -3 kg; expected zero or more"),
         ('mass value="3.0"', 'mass value="1e30"', r"link 'link_2': mass is 1e\+30; expected finite numbers up to"),
-        ('mass value="3.0"', 'mass value="nan"', "link 'link_2': mass is nan"),
         ('xyz="0 0 0.3"', 'xyz="0 0 1e200"', r"joint 'joint_1': xyz is 0.0 0.0 1e\+200"),
         ('axis xyz="0 0 1"', 'axis xyz="0 0 1e-15"', "joint 'joint_1': axis is 0 0 1e-15; give the direction"),
-        ('lower="-2.5"', 'lower="3"', "joint 'joint_1': lower limit 3 is above"),
-        ('lower="-2.5"', 'lower="nan"', "joint 'joint_1': a limit is NaN"),
     ],
 )
 def test_numbers_that_no_arm_has(old, new, match):
@@ -308,30 +304,6 @@ def test_a_zip_bomb(tmp_path):
         Recording.read(path)
 
 
-def test_a_series_of_another_shape(tmp_path):
-    path = tmp_path / "run.npz"
-    table = {"time": np.arange(3.0), "position": np.zeros((3, 1)), "joint_names": np.array(["a"])}
-    force = {"wrenches:/ft:time": np.arange(3.0), "wrenches:/ft:force": np.zeros((3, 3)), "wrenches:/ft:frame_id": "ft"}
-    for torque, match in (
-        ({}, "arrays of wrenches are incomplete, or too many: .*wrenches:/ft:torque"),
-        ({"wrenches:/ft:torque": np.zeros((2, 3))}, r"wrenches of '/ft': torque of a series has shape \(2, 3\)"),
-        ({"wrenches:/ft:torque": np.full((3, 3), "x")}, "torque of a series does not hold numbers"),
-    ):
-        np.savez(path, **table, **force, **torque)
-        with refused("run.npz", match):
-            Recording.read(path)
-    np.savez(path, **table | {"time": np.zeros((3, 2))})
-    with refused("run.npz", r"time has shape \(3, 2\)"):
-        Recording.read(path)
-
-
-def test_vicon_names_beyond_the_columns(tmp_path):
-    path = tmp_path / "take.csv"
-    path.write_text("Trajectories\n100\n,,a,,,b\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n1,0,1,2,3\n")
-    with refused("take.csv", "line 3: 2 names for 5 columns"):
-        read_mocap(path)
-
-
 # Bags
 
 
@@ -416,13 +388,6 @@ def test_springs_softer_than_anything_end_in_a_fault_not_in_a_crash(tmp_path):
     _, gravity = load_gravity_torque(path, planar_arm.urdf())
     with pytest.raises(ControlError, match="find no rest on their springs"):
         gravity([0.1, 0.2, 0.3])
-
-
-def test_time_in_another_unit(tmp_path):
-    path = tmp_path / "run.npz"
-    np.savez(path, time=np.arange(30) * 1e-300, position=np.zeros((30, 1)), joint_names=np.array(["a"]))
-    with refused("run.npz", "its 30 samples take 2.9e-299 s; time must be in s"):
-        Recording.read(path)
 
 
 def test_an_infinite_quaternion_was_not_seen(tmp_path):
