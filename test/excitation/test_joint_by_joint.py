@@ -3,7 +3,6 @@
 import numpy as np
 import planar_arm
 import pytest
-import yaml
 from helpers.mujoco_room import DEMO_ARM, check_demo_arm
 from helpers.plan_facts import entries
 
@@ -56,13 +55,6 @@ def test_motion_keeps_to_limits_and_room_as_mujoco_sees_it(demo):
     check_limits(demo.trajectory, MotionLimits.of(DEMO, 6.0).scaled(0.8, 0.8))
     position, _, _ = demo.trajectory.at(np.arange(0.0, demo.duration, 0.03))
     check_demo_arm(position, margin=MARGIN - 1e-9, floor=0.1)
-
-
-def test_plain_data_and_words(demo):
-    content = yaml.safe_load(yaml.safe_dump(demo.as_dict()))
-    assert content["format"] == "dynid-joint-by-joint/1"
-    assert len(content["moves"]) == 6
-    assert len(demo.summary().splitlines()) == 7
 
 
 def test_each_frequency_is_the_one_of_the_motion():

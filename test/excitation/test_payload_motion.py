@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import planar_arm
 import pytest
-import yaml
 from helpers.mujoco_room import DEMO_ARM, check_demo_arm
 from helpers.plan_facts import entries
 from pinocchio_arm import PinocchioArm
@@ -94,14 +93,6 @@ def test_load_is_found_again_from_the_torques_of_another_library(plan):
     assert errors.max() < 0.01
     exact, *_ = np.linalg.lstsq(rows, torque.ravel(), rcond=None)
     np.testing.assert_allclose(exact, expected, atol=1e-9)
-
-
-def test_plain_data_and_words(plan):
-    content = yaml.safe_load(yaml.safe_dump(plan.as_dict()))
-    assert content["format"] == "dynid-payload-motion/1"
-    assert content["rank"] == 10
-    assert [turn["axis"] for turn in content["turns"]] == ["x", "y", "z"]
-    assert "rank 10 of the load's 10 parameters" in plan.summary()
 
 
 def tool_angles(position, axis):

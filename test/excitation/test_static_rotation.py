@@ -173,7 +173,7 @@ def test_way_to_the_start_is_slow_and_checked(demo):
         experiment.approach_motion([0.0, 1.6, 0.5, 0.0, 0.8, 0.0], plan)
 
 
-def test_plan_as_yaml_and_as_text(demo):
+def test_plan_as_yaml(demo):
     _, plan, _ = demo
     content = yaml.safe_load(yaml.safe_dump(plan.as_dict()))
     assert content["duration"] == pytest.approx(plan.trajectory.duration, abs=5e-5)
@@ -184,10 +184,7 @@ def test_plan_as_yaml_and_as_text(demo):
     assert [dwell["joint"] for dwell in content["dwells"]] == [dwell.joint for dwell in plan.dwells]
     assert content["dwells"][8]["start"] == pytest.approx(plan.dwells[8].start, abs=1e-3)
     assert set(content["rotations"][0]["hold"]) == {f"joint_{i}" for i in range(1, 6)}
-    lines = plan.summary().splitlines()
-    assert lines[0] == f"{plan.duration:.1f} s, 70 dwells"
-    assert lines[5].startswith("joint_2: ")
-    assert lines[6].startswith("joint_1: not rotated, axis parallel to gravity")
+    assert "joint_1: not rotated, axis parallel to gravity" in plan.summary()
 
 
 def test_narrow_range_is_warned_of():
@@ -266,15 +263,6 @@ def test_axis_is_horizontal_to_within_a_tenth_of_the_standard_deviation(arm):
             assert np.arccos(abs(axis[2])) == pytest.approx(rotation.tilt, abs=1e-6)
             assert rotation.std <= 1.1 * best
         assert max(rotation.tilt for rotation in found) > np.deg2rad(85)
-
-
-def test_rotation_keeps_room_for_approach_and_margin(arm):
-    robot, limits = arm
-    for joint in range(1, 6):
-        for rotation in search(robot, limits, approach=0.1, margin=0.2).rotations(joint):
-            for pose in rotation.poses(7):
-                assert np.all(pose >= limits.lower + 0.3 - 1e-9)
-                assert np.all(pose <= limits.upper - 0.3 + 1e-9)
 
 
 def test_sweep_bounds_the_range_and_a_full_turn_has_no_pose_twice(arm):

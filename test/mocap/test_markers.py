@@ -7,7 +7,7 @@ import pytest
 from hinge_markers import NOISE, places, swing, turning
 
 from dynid_ros.errors import MocapError
-from dynid_ros.mocap.markers import checked_markers, column_means, is_seen, jitter, linked, tracks, without_repeated
+from dynid_ros.mocap.markers import checked_markers, is_seen, jitter, linked, tracks, without_repeated
 
 
 def markers_linking(n_markers=3):
@@ -41,10 +41,6 @@ def test_a_ghost_exchanges_nothing():
     np.testing.assert_array_equal(linked(mixed), mixed)
 
 
-def test_a_single_marker():
-    np.testing.assert_array_equal(linked(markers_linking(1)), markers_linking(1))
-
-
 def markers():
     return turning(swing(60.0), places(), np.random.default_rng(1)).markers
 
@@ -56,16 +52,6 @@ def test_a_coordinate_missing_is_a_marker_missing():
     assert not is_seen(checked)[3, 1]
     assert np.isnan(checked[3, 1]).all()
     assert np.isfinite(positions[3, 1, 0]), "what was given is left alone"
-
-
-def test_one_marker_needs_no_axis():
-    assert checked_markers(markers()[:, 0]).shape == (2500, 1, 3)
-
-
-def test_means_of_what_is_seen():
-    values = np.array([[[1.0], [2.0]], [[3.0], [5.0]]])
-    seen = np.array([[True, False], [True, False]])
-    np.testing.assert_array_equal(column_means(values, seen), [[2.0], [0.0]])
 
 
 def test_jitter_is_the_noise_and_not_the_motion():

@@ -50,9 +50,6 @@ def test_sampling_keeps_the_motion_and_its_end(rate, n_samples):
     assert sampled.duration == 2.0
     np.testing.assert_allclose(np.diff(sampled.time)[:-1], 1.0 / rate)
     np.testing.assert_allclose(sampled.position, cubic(sampled.time)[0], atol=1e-12)
-
-
-def test_sampling_needs_a_rate():
     with pytest.raises(TrajectoryError, match="must be positive, got 0 Hz"):
         motion().sample(0.0)
 
@@ -263,19 +260,6 @@ def test_no_displacement_takes_no_time_and_no_time_is_no_move():
     assert shortest_duration([0.0], [1.0], [1.0]) == 0.0
     with pytest.raises(TrajectoryError, match="positive duration, got 0 s"):
         move(("a",), [0.0], [0.0], 0.0)
-
-
-def test_peaks_are_those_of_the_polynomial():
-    """10/√3 = 5.7735 Δ/T², 15/8 Δ/T and, at both ends, 60 Δ/T³."""
-    duration, delta = 1.6, 0.7
-    motion = move(("a",), [0.2], [0.2 + delta], duration)
-    time = np.linspace(0.0, duration, 40001)
-    _, velocity, acceleration = motion.at(time)
-    assert np.abs(acceleration).max() == pytest.approx(5.7735 * delta / duration**2, rel=1e-5)
-    assert np.abs(velocity).max() == pytest.approx(1.875 * delta / duration, rel=1e-8)
-    assert np.abs(motion.jerk(time)).max() == pytest.approx(60 * delta / duration**3, rel=1e-9)
-    _, peak = motion.jerk_peaks()
-    assert np.abs(peak).item() == pytest.approx(60 * delta / duration**3, rel=1e-9)
 
 
 def test_jerk_limits_the_shortest_duration():
