@@ -4,13 +4,11 @@ import numpy as np
 import pendulum as pendulum_model
 import pytest
 from pendulum import LENGTH, MASS
-from scipy.special import ellipk
 
 from dynid_ros.errors import DynidError, TrajectoryError
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation import Drives, Sensors, SimulatedArm, TrajectoryPoints
 
-G = 9.80665
 INERTIA = MASS * LENGTH**2
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 ROTORS = [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]
@@ -19,38 +17,6 @@ ROTORS = [0.8, 0.8, 0.4, 0.04, 0.04, 0.02]
 def smooth(names, goal, duration):
     zeros = np.zeros((1, len(names)))
     return TrajectoryPoints(names, [duration], np.atleast_2d(goal), zeros, zeros)
-
-
-def test_holding_torque_of_a_pendulum(pendulum):
-    for angle in (-1.0, 0.0, 0.4, 2.0):
-        arm = SimulatedArm(pendulum, start=[angle])
-        arm.step(1.0)
-        assert arm.torque == pytest.approx([-MASS * G * LENGTH * np.cos(angle)], rel=1e-9)
-        assert arm.position == pytest.approx([angle], abs=1e-9)
-
-
-def test_period_of_a_free_pendulum(pendulum):
-    """Released at rest 1 rad from hanging: T = 4 sqrt(l/g) K(sin²(1/2))."""
-    arm = SimulatedArm(pendulum, start=[np.pi / 2 - 1.0], timestep=0.0005)
-    arm.release()
-    period = 4.0 * np.sqrt(LENGTH / G) * ellipk(np.sin(0.5) ** 2)
-    arm.step(round(period / 0.0005) * 0.0005)
-    assert arm.position == pytest.approx([np.pi / 2 - 1.0], abs=2e-3)
-    arm.step(round(period / 2 / 0.0005) * 0.0005)
-    assert arm.position == pytest.approx([np.pi / 2 + 1.0], abs=2e-3)
-
-
-def test_energy_is_kept_without_friction(pendulum):
-    arm = SimulatedArm(pendulum, start=[-0.5])
-    arm.release()
-
-    def energy():
-        return 0.5 * INERTIA * arm.velocity[0] ** 2 - MASS * G * LENGTH * np.sin(arm.position[0])
-
-    start = energy()
-    for _ in range(100):
-        arm.step(0.1)
-        assert energy() == pytest.approx(start, abs=0.005 * MASS * G * LENGTH)
 
 
 def test_dry_friction_stops_a_turntable(turntable):
@@ -66,33 +32,6 @@ def test_dry_friction_stops_a_turntable(turntable):
     arm.step(5.0)
     assert arm.velocity == pytest.approx([0.0], abs=1e-6)
     assert arm.position[0] - start == pytest.approx(speed**2 * INERTIA / 4.0, rel=5e-3)
-
-
-def test_the_sensor_sits_on_the_motors_side_of_friction_and_rotor(turntable):
-    """On the way: (I + rotor) a + b v + Fc; at a steady speed: b v + Fc."""
-    arm = SimulatedArm(turntable, drives=Drives(coulomb=1.5, viscous=0.8, rotor_inertia=0.3))
-    arm.follow(TrajectoryPoints(["swing"], [1.0, 3.0, 4.0], [[0.5], [2.5], [3.0]], [[1.0], [1.0], [0.0]]))
-    arm.step(0.6)
-    acceleration, speed = 1.0 - 0.0, 0.6
-    assert arm.velocity == pytest.approx([speed], abs=5e-3)
-    assert arm.torque == pytest.approx([(INERTIA + 0.3) * acceleration + 0.8 * speed + 1.5], rel=0.01)
-    arm.step(1.4)
-    assert arm.torque == pytest.approx([0.8 + 1.5], rel=1e-3)
-
-
-def test_torque_position_and_velocity_are_of_one_instant(pendulum):
-    """Inverse dynamics by hand from central differences of the position gives the torque of the same sample."""
-    arm = SimulatedArm(pendulum)
-    arm.follow(smooth(["swing"], [2.0], 1.0))
-    position, torque = [], []
-    for _ in range(1000):
-        arm.step(0.001)
-        position.append(arm.position[0])
-        torque.append(arm.torque[0])
-    acceleration = np.diff(position, 2) / 1e-6
-    expected = INERTIA * acceleration - MASS * G * LENGTH * np.cos(position[1:-1])
-    assert np.ptp(expected) > 20.0
-    assert np.array(torque[1:-1]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_effort_is_cut_at_the_limit(turntable):
@@ -112,14 +51,6 @@ def test_the_servo_does_not_pull_beyond_the_limit(turntable):
         arm.step(0.001)
         torques.append(abs(arm.torque[0]))
     assert max(torques) == pytest.approx(100.0, rel=0.2)
-
-
-def test_without_torque_the_arm_falls(demo_robot):
-    arm = SimulatedArm(demo_robot, start=START)
-    arm.release()
-    arm.step(0.5)
-    assert arm.position[1] - START[1] > 0.3
-    assert arm.torque.tolist() == [0.0] * 6
 
 
 def test_the_last_command_stays_and_gravity_torque_lets_it_float(demo_robot):
@@ -163,18 +94,6 @@ def test_stiction_at_rest_is_that_of_the_approach(demo_robot, rotors):
             stiction = arm.torque - arm.truth.gravity_torque(arm.position)[0]
             assert side * stiction / arm.drives.coulomb == pytest.approx(np.ones(6), abs=0.05)
             arm.step(2.0)
-
-
-def test_small_moves_reverse_the_stiction_too(demo_robot):
-    """A bump of 3 degrees, as an excitation makes before each dwell."""
-    arm = SimulatedArm(demo_robot, start=START, drives=Drives(rotor_inertia=ROTORS))
-    for side in (1.0, -1.0, 1.0):
-        arm.follow(smooth(demo_robot.joint_names, START - side * 0.05, 1.0))
-        arm.step(1.0)
-        arm.follow(smooth(demo_robot.joint_names, START, 1.0))
-        arm.step(1.3)
-        stiction = arm.torque - arm.truth.gravity_torque(arm.position)[0]
-        assert side * stiction / arm.drives.coulomb == pytest.approx(np.ones(6), abs=0.03)
 
 
 def test_a_move_does_not_overshoot(demo_robot):

@@ -8,7 +8,7 @@ from pendulum import LENGTH, MASS
 from scipy.special import ellipk
 
 from dynid_ros.errors import DynidError
-from dynid_ros.simulation import Drives, SimulatedArm, TrajectoryPoints, WrenchSensor, record, simulate
+from dynid_ros.simulation import Drives, SimulatedArm, WrenchSensor, record, simulate
 from dynid_ros.trajectories import Trajectory
 
 G = 9.80665
@@ -70,17 +70,6 @@ def test_simulated_torque_and_wrench_are_those_of_pinocchio(demo_robot, referenc
     assert np.ptp(wrench, axis=0).min() > 0.5
 
 
-def test_at_rest_the_sensor_reads_the_weight_downward(demo_robot):
-    arm = SimulatedArm(demo_robot, start=START)
-    arm.attach_load(LOAD)
-    arm.step(2.0)
-    force, torque = arm.measure_wrench()
-    tip = (demo_robot.forward_kinematics(arm.position[np.newaxis])[0, -1] @ demo_robot.tip_offset)[:3, :3]
-    weight = tip.T @ [0.0, 0.0, -carried_loads.MASS * G]
-    assert force == pytest.approx(weight, abs=1e-4)
-    assert torque == pytest.approx(np.cross(carried_loads.CENTER, weight), abs=1e-4)
-
-
 def test_without_load_the_sensor_feels_nothing_and_the_arm_is_as_before(demo_robot, trajectory):
     arm = SimulatedArm(demo_robot, wrench_sensor=WrenchSensor(np.arange(6.0), np.zeros(6), np.full(6, np.inf)))
     before = record(arm, trajectory, wrench_topic="/wrist")
@@ -121,17 +110,6 @@ def test_a_pendulum_swings_with_its_load_and_then_without(pendulum):
     arm.detach_load()
     arm.step(round(alone / 0.0005) * 0.0005)
     assert arm.position == pytest.approx([start], abs=4e-3)
-
-
-def test_a_whirled_load_pulls_outward(turntable):
-    """Centripetal force m r w² along x, while the tip turns steadily about z."""
-    arm = SimulatedArm(turntable)
-    arm.attach_load(POINT)
-    arm.follow(TrajectoryPoints(["swing"], [1.0, 3.0, 4.0], [[1.0], [5.0], [6.0]], [[2.0], [2.0], [0.0]]))
-    arm.step(2.0)
-    force, torque = arm.measure_wrench()
-    assert force == pytest.approx([2.0 * 0.3 * 2.0**2, 0.0, -2.0 * G], abs=0.01)
-    assert torque == pytest.approx([0.0, 0.6 * G, 0.0], abs=0.01)
 
 
 @pytest.mark.parametrize("rotors", [0.0, ROTORS])

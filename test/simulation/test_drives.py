@@ -53,11 +53,6 @@ def test_torque_of_each_term():
     assert torque == pytest.approx([2.0, -2.0 - 8.0 + 1.0, -2.0])
 
 
-def test_within_the_play_there_is_no_torque():
-    springs = Springs(100.0, dead_zone=0.01).of(2)
-    assert springs.torque(np.array([0.009, -0.009]), np.zeros(2)).tolist() == [0.0, 0.0]
-
-
 @pytest.mark.parametrize("springs", [Springs(100.0), Springs(100.0, 1e8), Springs(100.0, 1e5, 0.004)])
 def test_deflection_is_the_inverse_of_the_torque(springs):
     springs = springs.of(4)

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
-from dynid_ros.simulation import Drives, SimulatedArm, Springs, TrajectoryPoints, simulate
+from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate
 from dynid_ros.trajectories import Trajectory
 
 # A push against Pinocchio's Jacobian and forward dynamics, and against Newton's law by hand.
@@ -84,22 +84,6 @@ def test_a_reset_ends_it(demo_robot):
     assert arm.position == pytest.approx(POSE, abs=1e-4)
 
 
-def test_flexible_joints_give_way_by_the_torque_over_the_stiffness(demo_robot):
-    pinocchio = pytest.importorskip("pinocchio")
-    stiffness = np.array([6e3, 1e4, 5e3, 800.0, 800.0, 500.0])
-    drives = Drives(coulomb=0.0, viscous=5.0, rotor_inertia=0.5)
-    arm = SimulatedArm(demo_robot, drives=drives, springs=Springs(stiffness, damping=20.0), start=POSE, timestep=STEP)
-    arm.step(1.0)
-    before = arm.link_position - arm.position
-    arm.push(WRENCH, duration=5.0)
-    arm.step(1.5)
-    model = pinocchio.buildModelFromXML(demo_robot.urdf)
-    frame = model.getFrameId("tool")
-    jacobian = pinocchio.computeFrameJacobian(model, model.createData(), POSE, frame, pinocchio.LOCAL_WORLD_ALIGNED)
-    deflection = (arm.link_position - arm.position - before) * stiffness
-    assert deflection == pytest.approx(jacobian.T @ WRENCH, abs=0.5)  # the weight moves along
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -122,7 +106,6 @@ def test_what_is_no_push_is_refused(demo_robot, arguments, message):
     assert arm.position == pytest.approx(POSE, abs=1e-4)
 
 
-INERTIA = MASS * LENGTH**2 + 1e-6
 START = np.array([0.0, 0.5, 1.0, 0.0, 0.8, 0.0])
 STIFFNESS = np.array([5980.0, 11900.0, 4600.0, 709.0, 772.0, 478.0])
 """Table I of Lightcap and Banks (2007)."""
@@ -147,54 +130,6 @@ def swing(robot, stiffness=2000.0, motor_inertia=0.3, **settings):
 def trajectory(demo_robot):
     goal, zeros = START + np.array([0.4, -0.3, 0.5, -0.6, 0.5, 0.7]), np.zeros((3, 6))
     return Trajectory(demo_robot.joint_names, [0.0, 1.5, 3.0], np.array([START, goal, START]), zeros, zeros)
-
-
-@pytest.mark.parametrize(("stiffness", "timestep"), [(300.0, 0.001), (3000.0, 0.0005)])
-def test_motor_and_link_swing_against_each_other_at_their_resonance(turntable, stiffness, timestep):
-    """sqrt(k (1/I + 1/J)), between 4 and 25 Hz; the two together stay where they are."""
-    motor = 0.3
-    arm = swing(turntable, stiffness, motor, timestep=timestep)
-    arm.release()
-    arm.command_effort([5.0])
-    arm.step(0.1)
-    arm.command_effort([-5.0])
-    arm.step(0.1)
-    arm.command_effort([0.0])
-    arm.step(0.01)
-    deflection, middle = [], []
-    for _ in range(round(2.0 / timestep)):
-        arm.step(timestep)
-        deflection.append(arm.position[0] - arm.link_position[0])
-        middle.append(motor * arm.position[0] + INERTIA * arm.link_position[0])
-    crossings = np.flatnonzero(np.diff(np.sign(deflection)) > 0)
-    fractions = crossings + np.array([deflection[i] / (deflection[i] - deflection[i + 1]) for i in crossings])
-    frequency = (len(crossings) - 1) / (fractions[-1] - fractions[0]) / timestep
-    expected = np.sqrt(stiffness * (1.0 / INERTIA + 1.0 / motor)) / (2.0 * np.pi)
-    assert 4.0 < expected < 25.0
-    assert frequency == pytest.approx(expected, rel=5e-4)
-    assert np.diff(middle, 2) == pytest.approx(np.zeros(len(middle) - 2), abs=1e-12)
-    quarter = len(deflection) // 4
-    assert np.ptp(deflection[-quarter:]) == pytest.approx(np.ptp(deflection[:quarter]), rel=1e-3)
-
-
-def test_energy_is_kept_without_friction(pendulum):
-    arm = swing(pendulum, start=[-0.5], timestep=0.0005)
-    arm.release()
-    links, energies = [], []
-    for _ in range(8000):
-        arm.step(0.0005)
-        links.append(arm.link_position[0])
-        if len(links) > 2:
-            speed = (links[-1] - links[-3]) / 0.001
-            motor_speed = arm.velocity[0]
-            energies.append(
-                0.5 * INERTIA * speed**2
-                + 0.5 * 0.3 * motor_speed**2
-                + 0.5 * 2000.0 * (arm.position[0] - links[-1]) ** 2
-                - MASS * G * LENGTH * np.sin(links[-1])
-            )
-    early, late = np.mean(energies[:2000]), np.mean(energies[-2000:])
-    assert late == pytest.approx(early, abs=2e-3 * MASS * G * LENGTH)
 
 
 @pytest.mark.parametrize("springs", [SPRINGS, STIFFENING])
@@ -274,16 +209,6 @@ def test_at_rest_the_links_hang_on_their_springs(demo_robot, springs):
     assert np.abs(arm.position - arm.link_position).max() > 2e-3
 
 
-def test_a_pendulum_starts_in_equilibrium(pendulum):
-    """k (q_m - q) = -m g l cos q, and it stays but for the servo, which takes the link to be where the motor is."""
-    arm = swing(pendulum, start=[0.3])
-    assert 2000.0 * (0.3 - arm.link_position[0]) == pytest.approx(-MASS * G * LENGTH * np.cos(arm.link_position[0]))
-    links = arm.link_position
-    for _ in range(100):
-        arm.step(0.01)
-        assert arm.link_position == pytest.approx(links, abs=2e-5)
-
-
 def test_a_slide_hangs_on_its_spring():
     """A prismatic joint upward: m g / k, and no weight of the motor's."""
     limit = '<limit lower="-1" upper="1" velocity="1" effort="500"/>'
@@ -292,15 +217,6 @@ def test_a_slide_hangs_on_its_spring():
     arm.step(1.0)
     assert arm.position[0] - arm.link_position[0] == pytest.approx(MASS * G / 5000.0, rel=1e-6)
     assert arm.torque == pytest.approx([MASS * G], rel=1e-6)
-
-
-def test_the_servo_leads_the_motors_and_the_links_follow(demo_robot, trajectory):
-    true = simulate(flexible(demo_robot, drives={"coulomb": None}), trajectory, link_encoders=True)
-    desired = trajectory.at(true.time)[0]
-    assert true.position == pytest.approx(desired, abs=0.01)
-    assert np.abs(true.position - true.link_position).max(axis=0) == pytest.approx(
-        np.abs(true.torque).max(axis=0) / STIFFNESS, rel=0.5
-    )
 
 
 def test_very_stiff_springs_make_a_rigid_arm(demo_robot, trajectory):
@@ -335,13 +251,6 @@ def test_links_stop_at_their_limits(demo_robot):
     arm.step(4.0)
     assert arm.link_position[1] == pytest.approx(demo_robot.limits.upper[1], abs=0.02)
     assert arm.position[1] > arm.link_position[1]
-
-
-def test_a_rigid_joint_has_its_link_where_its_motor_is(pendulum):
-    arm = SimulatedArm(pendulum)
-    arm.follow(TrajectoryPoints(["swing"], [0.5], [[0.5]]))
-    arm.step(0.3)
-    assert np.array_equal(arm.link_position, arm.position)
 
 
 @pytest.mark.parametrize(

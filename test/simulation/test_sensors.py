@@ -92,18 +92,18 @@ def test_noise_is_white_normal_and_of_the_size_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("range_", "settings", "message"),
     [
-        ({"torque_noise": -0.1}, "torque_noise of joint '1' is -0.1"),
-        ({"torque_offset": [0.1, 0.2]}, "torque_offset: 2 values; give one for all joints or one for each of 1, 2, 3"),
-        ({"position_noise": np.nan}, "position_noise of joint '1' is nan"),
+        (3.0, {"torque_noise": -0.1}, "torque_noise of joint '1' is -0.1"),
+        (
+            3.0,
+            {"torque_offset": [0.1, 0.2]},
+            "torque_offset: 2 values; give one for all joints or one for each of 1, 2, 3",
+        ),
+        (3.0, {"position_noise": np.nan}, "position_noise of joint '1' is nan"),
+        (np.inf, {}, "torque_range of joint '3' is inf"),
     ],
 )
-def test_bad_sizes_are_refused(settings, message):
+def test_bad_sizes_are_refused(range_, settings, message):
     with pytest.raises(DynidError, match=message):
-        Sensors.draw([1.0, 2.0, 3.0], np.random.default_rng(0), **settings)
-
-
-def test_unlimited_range_is_refused():
-    with pytest.raises(DynidError, match="torque_range of joint '2' is inf"):
-        Sensors.draw([1.0, np.inf], np.random.default_rng(0))
+        Sensors.draw([1.0, 2.0, range_], np.random.default_rng(0), **settings)

@@ -25,23 +25,6 @@ def test_true_motion(demo_robot, trajectory):
     assert recording.velocity == pytest.approx(trajectory.at(recording.time)[1], abs=0.03)
 
 
-def test_torque_is_inverse_dynamics_plus_friction(demo_robot, trajectory):
-    """Pinocchio's inverse dynamics, friction by hand, away from the reversals of friction."""
-    pinocchio = pytest.importorskip("pinocchio")
-    arm = SimulatedArm(demo_robot)
-    recording = simulate(arm, trajectory, rate=1000.0)
-    model = pinocchio.buildModelFromXML(demo_robot.urdf)
-    model.gravity.linear = demo_robot.gravity
-    data = model.createData()
-    moving = np.flatnonzero(np.all(np.abs(recording.velocity) > 0.05, axis=1))[1:-1]
-    assert len(moving) > 1500
-    for i in moving[::10]:
-        q, qd = recording.position[i], recording.velocity[i]
-        qdd = (recording.position[i + 1] - 2 * q + recording.position[i - 1]) / 1e-6
-        expected = pinocchio.rnea(model, data, q, qd, qdd) + arm.drives.coulomb * np.sign(qd) + arm.drives.viscous * qd
-        assert recording.torque[i] == pytest.approx(expected, abs=0.02)
-
-
 def test_experiments_start_in_the_trajectorys_first_pose_whatever_happened_before(demo_robot, trajectory):
     arm = SimulatedArm(demo_robot, start=[0.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     first = simulate(arm, trajectory)

@@ -50,13 +50,6 @@ def test_a_command_that_is_not_finite_is_dropped(controller, interfaces):
     assert interfaces.effort.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_an_empty_command_is_nothing(controller, interfaces):
-    controller.activate()
-    controller.command([])
-    controller.update()
-    assert np.isnan(interfaces.effort).all()
-
-
 def test_a_wrong_size_is_an_error_of_the_update_and_writes_nothing(controller, interfaces):
     controller.activate()
     controller.command([3.0, 1.0, 2.0])
@@ -164,15 +157,6 @@ def test_a_value_that_was_never_commanded_is_not_held(bench):
     assert bench.cycle()[0] == 0.3
 
 
-def test_the_parameter_is_read_again_at_each_activation(bench):
-    bench = bench()
-    bench.controller.settings = Settings(set_last_command_interface_value_as_state_on_activation=False)
-    bench.controller.deactivate()
-    bench.measured = 0.8
-    bench.activate()
-    assert bench.cycle()[0] == 0.8
-
-
 @pytest.mark.parametrize(("desired", "jump"), [(False, LAG), (True, 0.0)])
 def test_a_new_trajectory_begins_at_the_measured_pose_or_at_the_desired_one(bench, desired, jump):
     bench = bench(interpolate_from_desired_state=desired, lag=LAG)
@@ -216,14 +200,6 @@ def test_a_replacement_keeps_the_path_up_to_its_start(bench):
     bench.topic((0.2, 0.7), (1.2, 0.9), start=bench.now + 0.2)
     assert bench.run(0.15)[0] == pytest.approx(0.575, abs=2e-3)
     assert bench.run(0.25)[0] == pytest.approx(0.7, abs=2e-3)
-
-
-def test_after_a_single_point_nothing_is_blended(bench):
-    bench = bench(allow_trajectory_replacement=True, lag=LAG)
-    bench.measured = -LAG
-    before = bench.cycle()[0]
-    bench.topic((2.0, 0.0))
-    assert bench.cycle()[0] == pytest.approx(before - LAG, abs=2e-4)
 
 
 def test_a_first_point_that_is_due_is_gone_to_at_once_wherever_the_arm_is(bench):

@@ -20,13 +20,10 @@ def test_equals_scipy(derivatives):
         assert spline.at(t) == pytest.approx(np.array([expected(t, k) for k in range(3)]), rel=1e-9, abs=1e-9)
 
 
-def test_rests_after_the_last_point():
+def test_rests_after_the_last_point_which_may_be_the_only_one():
+    assert JointSpline(np.zeros(1), np.array([[[0.4]]])).at(2.0).tolist() == [[0.4], [0.0], [0.0]]
     spline = JointSpline(np.array([0.0, 1.0]), np.array([[[0.0, 0.0]], [[1.0, 2.0]]]))
     assert spline.at(3.0).tolist() == [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
-
-
-def test_one_point_is_a_rest():
-    assert JointSpline(np.zeros(1), np.array([[[0.4]]])).at(2.0).tolist() == [[0.4], [0.0], [0.0]]
 
 
 def test_a_set_point_is_in_motion_at_its_time_however_it_is_summed_and_rests_after_it():
@@ -94,14 +91,17 @@ def test_refused(demo_robot, case):
     assert np.all(arm.position == 0.0)
 
 
-def test_all_in_the_past_is_refused(demo_robot):
-    with pytest.raises(TrajectoryError, match="point 2 of the trajectory lies 1 s in the past"):
-        SimulatedArm(demo_robot).follow(points(), delay=-3.0)
-
-
-def test_second_point_in_the_past_is_refused(demo_robot):
-    with pytest.raises(TrajectoryError, match=r"point 2 of the trajectory lies 0.5 s in the past"):
-        SimulatedArm(demo_robot).follow(points(time=(1.0, 2.0, 3.0)), delay=-2.5)
+@pytest.mark.parametrize(
+    ("time", "delay", "said"),
+    [
+        ((1.0, 2.0), -3.0, "point 2 of the trajectory lies 1 s in the past"),
+        ((1.0, 2.0, 3.0), -2.5, "point 2 of the trajectory lies 0.5 s in the past"),
+        ((1.0, 2.0), np.inf, "begins inf s from now; expected a finite time"),
+    ],
+)
+def test_what_comes_too_late_or_never_is_refused(demo_robot, time, delay, said):
+    with pytest.raises(TrajectoryError, match=said):
+        SimulatedArm(demo_robot).follow(points(time=time), delay=delay)
 
 
 def test_first_point_may_be_due(demo_robot):
@@ -126,12 +126,6 @@ def test_delay_starts_the_motion_later(demo_robot):
     assert arm.position == pytest.approx(ZERO, abs=2e-3)
     arm.step(1.5)
     assert arm.position == pytest.approx(ZERO + 0.5, abs=2e-3)
-
-
-def test_a_trajectory_of_no_time_is_refused(demo_robot):
-    arm = SimulatedArm(demo_robot)
-    with pytest.raises(TrajectoryError, match="begins inf s from now; expected a finite time"):
-        arm.follow(points(), np.inf)
 
 
 def test_a_new_trajectory_replaces_the_old_smoothly(demo_robot):

@@ -6,13 +6,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pendulum
 import pytest
-from pinocchio_arm import PinocchioArm, example_urdf
+from pinocchio_arm import example_urdf
 from random_chains import TIP, random_urdf
 
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.simulation import Drives, SimulatedArm, demo_arm_urdf
-
-G = 9.80665
 
 
 def inertial(root, link):
@@ -52,35 +50,6 @@ def test_the_tool_belongs_to_the_last_link(demo_robot):
 def test_rotors_are_not_links(demo_robot):
     bare, geared = (SimulatedArm(demo_robot, drives=Drives(rotor_inertia=rotor)) for rotor in (0.0, 0.5))
     assert np.array_equal(bare.truth.parameters, geared.truth.parameters)
-
-
-def test_gravity_torque_is_that_of_pinocchio(demo_robot):
-    pinocchio = pytest.importorskip("pinocchio")
-    model = pinocchio.buildModelFromXML(demo_arm_urdf())
-    model.gravity.linear = np.array([0.0, 0.0, -G])
-    data = model.createData()
-    poses = np.random.default_rng(1).uniform(-2, 2, (50, 6))
-    expected = np.array([pinocchio.computeGeneralizedGravity(model, data, pose) for pose in poses])
-    assert SimulatedArm(demo_robot).truth.gravity_torque(poses) == pytest.approx(expected, abs=1e-10)
-
-
-def test_torque_of_a_motion_is_that_of_pinocchio_and_of_the_rotors(demo_robot):
-    arm = PinocchioArm(demo_arm_urdf(), demo_robot.joint_names, demo_robot.gravity)
-    rotors = np.array([0.8, 0.7, 0.4, 0.04, 0.03, 0.02])
-    motion = np.random.default_rng(4).uniform(-2, 2, (3, 50, 6))
-    links = np.array([arm.inverse_dynamics(*sample) for sample in zip(*motion, strict=True)])
-    found = SimulatedArm(demo_robot, drives=Drives(rotor_inertia=rotors)).truth.drive_torque(*motion)
-    np.testing.assert_allclose(found, links + rotors * motion[2], atol=1e-9)
-
-
-def test_one_pose_gives_one_row(pendulum):
-    torque = SimulatedArm(pendulum).truth.gravity_torque([0.3])
-    assert torque == pytest.approx(np.array([[-3.0 * G * 0.7 * np.cos(0.3)]]), rel=1e-12)
-
-
-def test_gravity_moment_of_a_pendulum(pendulum):
-    """About y: the moment lies along x, square to the axis."""
-    assert SimulatedArm(pendulum).truth.gravity_moments() == pytest.approx(np.array([[2.1, 0.0, 0.0]]), abs=1e-12)
 
 
 def test_gravity_moments_of_an_arm_with_a_slide():
