@@ -8,7 +8,7 @@ import pytest
 from link_problems import Drive, Fourier, chain, record, rigid_torque
 
 from dynid_ros.errors import IdentificationError, ModelError
-from dynid_ros.identification.equations import LinkEquations, MotionKinds, SampleEquations, TorqueColumns, _divisor
+from dynid_ros.identification.equations import LinkEquations, MotionKinds, SampleEquations, TorqueColumns
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
@@ -89,15 +89,10 @@ def motion(time: np.ndarray, n: int = 3, seed: int = 0) -> tuple[np.ndarray, np.
     return np.sum(size * np.sin(angle), axis=1), np.sum(size * rate[:, None] * np.cos(angle), axis=1)
 
 
-def test_repetitions_are_of_the_same_kind():
-    first = motion(np.arange(0, 10, 0.03))
-    later = motion(np.arange(0, 10, 0.03) + 20)
-    kinds = MotionKinds([motion(np.arange(0, 25, 0.03))])
-    np.testing.assert_array_equal(kinds.of(*first), kinds.of(*later))
-
-
-def test_repetitions_in_another_recording_are_too():
+def test_repetitions_are_of_the_same_kind_whenever_and_wherever():
     time = np.arange(0, 10, 0.03)
+    one = MotionKinds([motion(np.arange(0, 25, 0.03))])
+    np.testing.assert_array_equal(one.of(*motion(time)), one.of(*motion(time + 20)))
     kinds = MotionKinds([motion(time), motion(time[100:250]), motion(time, seed=1)])
     np.testing.assert_array_equal(kinds.of(*motion(time))[100:250], kinds.of(*motion(time[100:250])))
     assert len(np.intersect1d(kinds.of(*motion(time)), kinds.of(*motion(time, seed=1)))) < 10
@@ -308,10 +303,3 @@ def test_memory_of_the_blocks_does_not_grow(columns):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
-
-
-@pytest.mark.parametrize(
-    ("number", "limit", "expected"), [(12, 4.5, 4), (12, 6.0, 6), (12, 40.0, 12), (7, 6.9, 1), (7, 7.0, 7), (1, 0.2, 1)]
-)
-def test_decimation_is_divided_into_whole_steps(number, limit, expected):
-    assert _divisor(number, limit) == expected

@@ -15,6 +15,7 @@ from dynid_ros.control import load_gravity_torque
 from dynid_ros.errors import DynidError, IdentificationError, ModelError
 from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.identification.gravity_direction import TiltCheck, imu_direction
+from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity_direction import GravityDirection
 from dynid_ros.identified.identified_file import estimated_gravity, load_identified
 from dynid_ros.model import RobotModel
@@ -76,27 +77,25 @@ def test_file_of_a_found_direction_is_used_with_it(tmp_path):
         load_gravity_torque(path, demo_robot().urdf, gravity=(0.0, 5.0, -8.0))
 
 
+def rests(position, torque, side):
+    """Return samples at rest in positions that were reached from the side given."""
+    rows = np.arange(len(position))
+    still = np.ones(len(position), bool)
+    return Samples(position, 0 * position, torque, side, still, rows.astype(float), 0 * rows)
+
+
 def test_turn_that_another_joint_would_show_is_refused_by_name():
     rows = [{"a": 0.0, "alpha": np.pi / 2, "d": 0.3, "theta": 0.0, "type": "revolute"}]
     rows += [{"a": 0.4, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}] * 2
     one = np.tile([0.0] * 10, (3, 1))
     one[:, 0], one[:, 1], one[:, 2] = (5.0, 3.0, 2.0), (0.1, 0.4, 0.3), (0.2, 0.1, 0.05)
     robot = RobotModel.from_dh(rows, parameters=one.ravel())
-    result, *_ = found("level")
     pose = np.repeat(np.random.default_rng(0).uniform(-2, 2, (20, 3)), 2, axis=0)
     side = np.tile([[1.0], [-1.0]], (20, 3))
 
     def identify(q):
         torque = robot.gravity_torque(q) + 0.3 * side + np.random.default_rng(1).normal(0, 0.01, q.shape)
-        samples = replace(
-            result.samples.take(np.zeros(40, int)),
-            position=q,
-            velocity=np.zeros_like(q),
-            torque=torque,
-            direction=side,
-            time=np.arange(40.0),
-        )
-        return GravityIdentification(robot, gravity_direction="estimated").fit_samples(samples)
+        return GravityIdentification(robot, gravity_direction="estimated").fit_samples(rests(q, torque, side))
 
     assert angle_between(identify(pose).direction.gravity, robot.gravity) < np.radians(0.2)
     with pytest.raises(IdentificationError, match=r"may be turned by .* turn 'joint_1' as far as it goes"):
@@ -156,18 +155,10 @@ def test_turn_that_no_motion_shows_is_said_to_be_one():
     links = np.zeros((2, 10))
     links[:, 0], links[:, 1] = 3.0, -0.5
     robot = RobotModel.from_dh(rows, gravity=(0.0, -9.81, 0.0), parameters=links.ravel())
-    result, *_ = found("level")
     q = np.repeat(np.random.default_rng(0).uniform(-2, 2, (20, 2)), 2, axis=0)
     side = np.tile([[1.0], [-1.0]], (20, 2))
     torque = robot.gravity_torque(q) + 0.3 * side
-    samples = replace(
-        result.samples.take(np.zeros(40, int)),
-        position=q,
-        velocity=0 * q,
-        torque=torque,
-        direction=side,
-        time=np.arange(40.0),
-    )
+    samples = rests(q, torque, side)
     with pytest.raises(IdentificationError, match="no motion of this arm shows that turn"):
         GravityIdentification(robot, gravity_direction="estimated").fit_samples(samples)
 

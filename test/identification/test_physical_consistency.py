@@ -1,7 +1,5 @@
 """Consistent least squares, against the semidefinite program, the definition of the objective, and hostile data."""
 
-import time
-
 import numpy as np
 import pytest
 from consistency_problems import (
@@ -56,27 +54,6 @@ def test_robot_equals_the_semidefinite_program(rng, name, weight):
     fit = solved(data, weight)
     assert fit.objective == pytest.approx(sdp_objective(data, weight), rel=1e-6)
     assert is_consistent(data, fit.solution)
-
-
-def test_seven_joints_take_less_than_a_second(rng):
-    data = robot_data(robot("panda"), rng)
-    times = []
-    for weight in (1e-4, 1e-2, 1.0):
-        start = time.perf_counter()
-        solved(data, weight)
-        times.append(time.perf_counter() - start)
-    assert np.median(times) < 1.0
-
-
-def test_no_direction_goes_down(rng):
-    data, weight = random_data(rng, 2), 0.1
-    fit = solved(data, weight)
-    for _ in range(50):
-        step = rng.normal(size=fit.solution.size) * np.abs(fit.solution) * 1e-4
-        moved = fit.solution + step
-        moved[data.nonnegative] = np.maximum(moved[data.nonnegative], 0)
-        if is_consistent(data, moved):
-            assert objective(data, weight, moved) >= fit.objective * (1 - 1e-10)
 
 
 def test_without_information_the_prior_stays(rng):
@@ -191,28 +168,19 @@ def test_impossible_prior_names_the_link_and_the_way_out(rng):
     assert is_possible(fit.solution.reshape(-1, 10)).all()
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, np.nan, np.inf])
-def test_weight_must_be_positive(rng, weight):
-    with pytest.raises(IdentificationError, match="expected a positive number"):
-        solve_consistent(np.eye(10), np.ones(10), random_link(rng), weight)
-
-
-@pytest.mark.parametrize("column", [3, 12, -1])
-def test_bound_on_no_friction_parameter(rng, column):
-    with pytest.raises(IdentificationError, match="10 to 11"):
-        solve_consistent(np.eye(12), np.ones(12), random_link(rng), 1.0, nonnegative=[column])
-
-
-def test_data_that_are_not_finite(rng):
-    R = np.eye(10)
-    R[7, 2] = np.nan
-    with pytest.raises(IdentificationError, match="row 7"):
-        solve_consistent(R, np.ones(10), random_link(rng), 1.0)
-
-
 @pytest.mark.parametrize(
-    ("rows", "columns", "right", "prior"), [(5, 10, 4, 10), (5, 9, 5, 10), (5, 14, 5, 13), (5, 10, 5, 0)]
+    ("change", "message"),
+    [
+        *(({"weight": weight}, "expected a positive number") for weight in (0.0, -1.0, np.nan, np.inf)),
+        *(({"nonnegative": [column]}, "10 to 11") for column in (3, 12, -1)),
+        ({"R": np.where(np.arange(144).reshape(12, 12) == 86, np.nan, np.eye(12))}, "row 7"),
+        ({"z": np.ones(11)}, "expected"),
+        ({"R": np.ones((12, 9))}, "expected"),
+        ({"prior": np.ones(13)}, "expected"),
+        ({"prior": np.ones(0)}, "expected"),
+    ],
 )
-def test_shapes_that_do_not_fit(rows, columns, right, prior):
-    with pytest.raises(IdentificationError, match="expected"):
-        solve_consistent(np.ones((rows, columns)), np.ones(right), np.ones(prior), 1.0)
+def test_impossible_problems(rng, change, message):
+    given = {"R": np.eye(12), "z": np.ones(12), "prior": random_link(rng), "weight": 1.0} | change
+    with pytest.raises(IdentificationError, match=message):
+        solve_consistent(**given)

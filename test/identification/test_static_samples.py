@@ -34,11 +34,8 @@ def test_each_rotation_is_found_once():
     assert all(len(rotation.rows) == 12 for rotation in found)
 
 
-def test_random_poses_are_no_rotation():
+def test_random_poses_and_slow_samples_are_no_rotation():
     assert rotations(samples_at(np.random.default_rng(2).uniform(-1, 1, (20, 4)))) == []
-
-
-def test_slow_samples_are_passed_over():
     position = known.single_rotations(np.zeros(3), np.pi, 5, [1])
     assert rotations(samples_at(position, static=np.zeros(len(position), bool))) == []
 
@@ -74,9 +71,8 @@ def test_dwells_are_found_with_their_approach():
 
 
 def test_a_dwell_too_short_is_left_out():
-    assert (
-        len(static_samples(stepping(np.array([0.0, 0.3, 0.6])), SampleRules(minimum_dwell=0.6))) == 1
-    )  # the last rest
+    found = static_samples(stepping(np.array([0.0, 0.3, 0.6])), SampleRules(minimum_dwell=0.6))
+    assert len(found) == 1, "the last rest"
 
 
 def test_slow_samples_are_slow_and_know_their_direction():

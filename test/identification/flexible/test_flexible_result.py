@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dynid_ros.identification.flexible import FlexibleJointIdentification
 from dynid_ros.identification.flexible.flexible_result import remarks
 from dynid_ros.model import RobotModel
 
@@ -67,12 +66,6 @@ def test_residuals_are_the_noise_of_the_sensors(by_camera):
     assert 0.5 * torque_noise < result.residual_rms[0] < 4 * torque_noise
 
 
-def test_summary_names_what_was_found(by_camera):
-    text = by_camera.result.summary()
-    for part in ("joint_2", "Iyy1 + motor_inertia joint_2", "clock of the links' sensor", "± "):
-        assert part in text
-
-
 def test_torque_that_is_left_unexplained_is_remarked_on(by_camera):
     result = by_camera.result
     (run,) = result.runs
@@ -85,19 +78,6 @@ def test_torque_that_is_left_unexplained_is_remarked_on(by_camera):
 def test_unknown_terms_are_refused(by_camera):
     with pytest.raises(ValueError, match="motor_coulomb"):
         by_camera.result.term("motor_coulomb")
-
-
-@pytest.mark.slow
-def test_repeated_estimates_vary_as_they_say():
-    """Table I's means and coefficients of variation, of repeated short records."""
-    recordings = [experiments.shortened(experiments.single_joint(5, k), 2.5) for k in range(3)]
-    identification = FlexibleJointIdentification(recordings[0].robot)
-    results = identification.repeat(*(one.recording_with_encoders for one in recordings))
-    assert len(results) == 3
-    at = results[0].names.index("stiffness joint_5")
-    values = [result.parameters[at] for result in results]
-    said = np.mean([result.standard_errors[at] for result in results])
-    assert 0.2 < np.std(values, ddof=1) / said < 5.0
 
 
 def test_missing_names_joints_whose_stiffness_is_not_known(by_camera):

@@ -69,29 +69,6 @@ def test_both_find_the_truth_without_noise(joint):
     np.testing.assert_allclose(by_eq_3, [*links, row.stiffness, *motors], rtol=1e-7, atol=1e-7)
 
 
-def test_rows_of_six_joints_are_pinocchios():
-    """The truth times the regressors is the torque that Pinocchio's links and the springs take."""
-    pin = pytest.importorskip("pinocchio")
-    model = pa10.pinocchio_model(pa10.arm_urdf())
-    data = model.createData()
-    springs, rng = experiments.arm_springs(), np.random.default_rng(0)
-    link = Motion(*rng.uniform(-1.5, 1.5, (3, 20, 6)))
-    motor = Motion(link.position + rng.uniform(-0.02, 0.02, (20, 6)), *rng.uniform(-1.5, 1.5, (2, 20, 6)))
-    robot = pa10.arm_robot()
-    heavier = 1.25 * robot.base_parameters().project(robot.parameters)  # what the robot is given is a fifth too light
-    friction, motors = [springs.coulomb, springs.viscous], [springs.motor_inertia, springs.motor_viscous]
-    truth = np.concatenate([heavier, *friction, springs.stiffness, *motors])
-    needed = np.array([pin.rnea(model, data, *sample) for sample in zip(*link, strict=True)])
-    needed += springs.coulomb * np.sign(link.velocity) + springs.viscous * link.velocity
-    spring = springs.stiffness * (motor.position - link.position)
-    own = springs.motor_inertia * motor.acceleration + springs.motor_viscous * motor.velocity
-    rows = regressor_with_stiffness(robot, link, motor)
-    assert rows.shape == (20, 12, len(truth))
-    np.testing.assert_allclose(rows @ truth, np.hstack([needed - spring, spring + own]), atol=1e-9)
-    without = np.concatenate([heavier, *friction, *motors])
-    np.testing.assert_allclose(regressor_without_stiffness(robot, link, motor) @ without, needed + own, atol=1e-9)
-
-
 @pytest.mark.parametrize("joint", [2, 5])
 def test_printed_method_tells_sums_alone(joint):
     """With noise and a slow motion v + b comes out, v and b singly do not, nor does the stiffness."""

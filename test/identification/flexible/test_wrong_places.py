@@ -33,17 +33,6 @@ def test_a_search_that_ends_in_a_wrong_place_says_so(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_torque_that_is_left_is_not_called_noise(by_encoders, monkeypatch):
-    monkeypatch.setattr(flexible_identification, "MAX_UNEXPLAINED", 0.0)
-    monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
-    experiment = by_encoders.experiment
-    result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording_with_encoders)
-    (remark,) = [remark for remark in result.remarks if flexible_identification.LOCAL_MINIMUM_TEXT in remark]
-    assert "of a torque is left" in remark
-    assert "times what noise leaves" not in remark
-
-
-@pytest.mark.slow
 def test_rivals_are_weighed_by_the_noise_of_the_best_fit(by_encoders, monkeypatch):
     """Each is one search, and the springs that they start from lead back to the best."""
     searches, search = [], OutputError._search

@@ -304,26 +304,17 @@ def test_intervals_cover_the_truth(sarcos):
     assert 0.93 <= np.mean(covered) <= 0.97
 
 
-def test_one_pose_is_refused(sarcos):
-    q = np.random.default_rng(10).uniform(-1, 1, (1, 7))
-    with pytest.raises(
-        IdentificationError, match=r"determine no joint's gravity parameters: joint_1: only 1 different"
-    ):
-        GravityIdentification(sarcos).fit_samples(make_samples(q, sarcos_torque(q)))
-
-
-def test_no_samples_says_so(sarcos):
-    empty = make_samples(np.zeros((0, 7)), np.zeros((0, 7)))
-    with pytest.raises(
-        IdentificationError, match=r"No static samples.*dwells of at least 0\.25 s, .* below 0\.5 per s;"
-    ):
-        GravityIdentification(sarcos, samples="slow").fit_samples(empty)
-
-
-def test_recursion_needs_single_joint_rotations(sarcos):
-    q = np.random.default_rng(9).uniform(-1, 1, (20, 7))
-    with pytest.raises(IdentificationError, match="No single-joint rotation"):
-        GravityIdentification(sarcos, estimator="recursive").fit_samples(make_samples(q, sarcos_torque(q)))
+@pytest.mark.parametrize(
+    ("count", "estimator", "message"),
+    [
+        (1, "global", "determine no joint's gravity parameters: joint_1: only 1 different"),
+        (20, "recursive", "No single-joint rotation"),
+    ],
+)
+def test_poses_that_do_not_do_are_refused(sarcos, count, estimator, message):
+    q = np.random.default_rng(10).uniform(-1, 1, (count, 7))
+    with pytest.raises(IdentificationError, match=message):
+        GravityIdentification(sarcos, estimator=estimator).fit_samples(make_samples(q, sarcos_torque(q)))
 
 
 def test_validation_on_motion_without_dwells_is_refused():

@@ -10,7 +10,6 @@ from slide_arms import scara
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification.equations import LinkEquations
-from dynid_ros.identification.links import friction_choice
 from dynid_ros.identification.links.friction_choice import (
     FrictionChoice,
     FrictionMenu,
@@ -70,27 +69,6 @@ def test_menus_start_with_the_simplest():
     assert max(friction.sliding_length for friction in slide.candidates) == pytest.approx(2e-3)
     alone = FrictionMenu.for_joint(1.0, own_angle=False)
     assert not any(friction.spring for friction in alone.candidates)
-
-
-def test_links_are_eliminated_once_for_all_models(monkeypatch):
-    built = []
-    eliminated = friction_choice.SharedColumnLosses
-    monkeypatch.setattr(friction_choice, "SharedColumnLosses", lambda *args: built.append(args) or eliminated(*args))
-    assert len(choice(chain(), runs(chain(), matched(chain()))).tried) == 3
-    assert len(built) == 1
-
-
-def test_a_model_is_computed_once_whatever_is_tried_with_it(monkeypatch):
-    tried = []
-    of_columns = friction_choice.HeldOutLosses.of_columns
-
-    def recorded(self, models):
-        tried.extend(tuple(chosen) for chosen, _ in models)
-        return of_columns(self, models)
-
-    monkeypatch.setattr(friction_choice.HeldOutLosses, "of_columns", recorded)
-    choice(chain(), runs(chain(), matched(chain())))
-    assert len(tried) == len(set(tried))
 
 
 def test_gravity_as_a_function_of_one_angle():
@@ -227,12 +205,6 @@ def test_an_empty_menu_or_too_few_samples_choose_nothing():
     assert choice(robot, runs(robot, Drive()), [only] * 3).joints == (only.first,) * 3
     short = [record(robot, Fourier(3, size=0.6), Drive(), duration=0.9)]
     assert choice(robot, short).gains == {}
-
-
-def test_exact_torques_are_no_trouble():
-    robot = chain()
-    found = choice(robot, runs(robot, matched(robot), noise=0.0))
-    assert all(np.isfinite(gain) for gain in found.gains.values())
 
 
 def test_torque_that_falls_with_speed_is_fitted_and_said():

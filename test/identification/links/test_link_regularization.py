@@ -88,11 +88,6 @@ def test_weights_that_rounding_hides_are_passed_over(monkeypatch):
     assert found.weight >= 100
 
 
-def test_grid_descends():
-    assert list(PRIOR_WEIGHTS) == sorted(PRIOR_WEIGHTS, reverse=True)
-    assert prior_weight.LOSS_TOLERANCE < 0.1
-
-
 FRICTION = JointFriction(offset=True)
 NOISE = np.array([0.1, 0.2, 0.3])
 

@@ -28,19 +28,6 @@ def fixture_result():
     return LinkIdentification(wrong(ur10()), friction=FRICTION).fit(*runs(ur10()))
 
 
-def test_names_and_sizes(result):
-    names = result.friction.names(result.robot)
-    assert list(result.friction_coefficients) == list(names)
-    assert result.parameters.shape == result.standard_errors.shape == (60,)
-    assert result.confidence_intervals().shape == (60, 2)
-    for values in (result.noise, result.residual_rms, result.torque_rms, result.urdf_residual_rms):
-        assert values.shape == (6,)
-        assert np.all(values > 0)
-    assert result.sources == ("run_0", "run_1")
-    assert result.base.rank == len(result.base_parameters.values) == len(result.base_parameters.names)
-    assert result.n_samples > 500
-
-
 def test_parameters_have_errors_only_where_the_data_decide_them_alone(result):
     known = np.isfinite(result.standard_errors)
     alone = [category == "identifiable" for category in result.base.categories[:60]]
@@ -60,19 +47,6 @@ def test_shares_explained(result):
     np.testing.assert_allclose(1 - result.r_squared, (result.residual_rms / result.torque_rms) ** 2)
     truth = rigid_torque(ur10(), *Fourier(6, size=0.6)(np.arange(0, 20, 0.01)))
     assert np.all(result.torque_rms > 0.5 * truth.std(axis=0))
-
-
-def test_summary_is_a_page_that_can_be_read(result):
-    lines = result.summary().splitlines()
-    assert lines[0].startswith("The fitted torque is explained within ")
-    for joint in result.robot.joint_names:
-        (line,) = [line for line in lines if line.startswith(f"{joint} ")]
-        assert line.count("%") == 1
-        assert " dry, " in line
-    for expression in result.base.expressions:
-        assert sum(line.endswith(f"  {expression}") for line in lines) == 1
-    assert all(any(remark in line for line in lines) for remark in result.notes())
-    assert "array" not in result.summary()
 
 
 def test_settings_and_sources_are_plain(result):

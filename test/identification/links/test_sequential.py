@@ -17,7 +17,7 @@ from paper_arms import (
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.least_squares import fit_with_prior
 from dynid_ros.identification.links.link_estimators import SequentialFit, sequential
-from dynid_ros.model import BaseParameters, FrictionModel, JointFriction
+from dynid_ros.model import BaseParameters
 from dynid_ros.model.base_parameters import parameter_names
 
 
@@ -102,20 +102,6 @@ def test_cmu_arm_ranks_from_tip_to_base():
     assert np.count_nonzero(np.abs(fit.determined).max(axis=0) > 1e-6) == 17
 
 
-@pytest.mark.parametrize(
-    ("joint", "listed", "rank"),
-    [
-        (2, "Ixz3 Iyz3 Iyy3 Ixy3 Izz3 Ixx3 mcx3 mcz3", 7),
-        (1, "Iyy2 Izz3 Ixx3 mcx2 mcz2 mcy3 m2 m3", 4),
-        (0, "Izz1 mcx1 m1", 1),
-    ],
-)
-def test_cmu_arm_rank_of_each_torque_on_its_listed_parameters(joint, listed, rank):
-    arm, motion = cmu_arm(), random_motion(3)
-    own = arm.torque_regressor(*motion)[:, joint, columns(listed)]
-    assert fit_with_prior(own, arm.inverse_dynamics(*motion, CMU_TRUTH)[:, joint]).rank == rank
-
-
 def test_cmu_arm_table_3():
     arm, motion = cmu_arm(), cosine_motion([np.pi / 2] * 3)
     fit = identify(arm, [motion] * 3, CMU_TRUTH)
@@ -170,18 +156,6 @@ def test_errors_are_as_large_as_they_say(noise, least):
     assert spread.max() < 1.2
     assert np.mean(found_noise, axis=0)[2] == pytest.approx(noise[2], rel=0.03)
     assert np.all(np.mean(found_noise, axis=0) > 0.97 * np.array(noise))
-
-
-def test_friction_is_found_along():
-    arm = cmu_arm()
-    friction = FrictionModel(JointFriction(offset=True))
-    names = parameter_names(arm, friction)
-    q, qd, qdd = random_motion(3)
-    truth = np.concatenate([CMU_TRUTH, np.arange(1.0, 10.0)])
-    regressor = np.concatenate([arm.torque_regressor(q, qd, qdd), friction.regressor(qd, qdd)], axis=-1)
-    rows = [np.column_stack([regressor[:, j], regressor[:, j] @ truth]) for j in range(3)]
-    fit = sequential(rows, names, [60] * 3)
-    np.testing.assert_allclose(fit.values[30:], truth[30:], rtol=0, atol=1e-10)
 
 
 def test_joint_without_torque_leaves_its_link_open():

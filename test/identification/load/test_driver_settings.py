@@ -14,7 +14,7 @@ from hostile_names import HOSTILE_NAMES
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BaseEstimate
-from dynid_ros.identification.load.driver_settings import DRIVER_FILES, driver_settings
+from dynid_ros.identification.load.driver_settings import driver_settings
 from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import LOAD_NAMES
@@ -120,15 +120,6 @@ def test_franka():
     code = call(TEXTS["franka.cpp"], "//")
     assert code.startswith("robot.setLoad(")
     assert numbers(code) == near([3.2, 0.03, -0.05, 0.12, *FRANKA], abs=3e-4)
-
-
-@pytest.mark.parametrize("name", DRIVER_FILES)
-def test_each_names_its_frame_and_how_to_get_it(name):
-    text = TEXTS[name]
-    assert "Frame: " in text
-    assert "'tool' is taken to " in text
-    assert "identify with --tip" in text
-    assert "3.2 kg (95 %: 3.2 to 3.2)" in text
 
 
 def test_an_unknown_inertia_is_left_out_and_said_to_be():

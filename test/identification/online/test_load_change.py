@@ -14,6 +14,13 @@ from dynid_ros.simulation.descriptions import demo_arm_urdf
 RATE = 100.0
 
 
+def _innovation(detector: LoadChangeDetector, time: float, columns, error, **state):
+    """What is noticed at an innovation of joints that are seen to move, unless the state says otherwise."""
+    n = len(error)
+    given = {"looseness": np.ones(n), "moving": True, "position": np.zeros(n)} | state
+    return detector.add(time, np.column_stack([columns, error]), error, np.zeros(n), **given)
+
+
 def test_a_block_is_picked_up_and_dropped():
     robot, rng = RobotModel.from_urdf(demo_arm_urdf()), np.random.default_rng(4)
     motion = moves(robot, 52.0, RATE, rng)
@@ -39,26 +46,21 @@ def test_white_innovations_of_any_size_raise_no_alarm():
     """The statistics are measured: noise that is three times what it was said to be is no change."""
     rng, n = np.random.default_rng(0), 6
     detector = LoadChangeDetector(n, 0.04)
-    columns, alarms = rng.normal(size=(n, 5)), 0
+    columns, alarms = rng.normal(size=(n, 4)), 0
     for k in range(2500):
-        rows = columns * np.sin(0.01 * k) + 0.1 * rng.normal(size=(n, 5))
+        seen = columns * np.sin(0.01 * k) + 0.1 * rng.normal(size=(n, 4))
         error = rng.normal(size=n) * (3.0 if k > 500 else 1.0)
-        moving = (k // 500) % 2 == 0
-        loose = np.ones(n)
-        alarms += (
-            detector.add(0.04 * k, rows, error, np.zeros(n), looseness=loose, moving=moving, position=loose) is not None
-        )
+        alarms += _innovation(detector, 0.04 * k, seen, error, moving=(k // 500) % 2 == 0) is not None
     assert alarms <= 1  # the step of the noise itself may be one
 
 
 @pytest.mark.slow
 def test_a_day_without_any_noise_does_no_harm():
     rng, n = np.random.default_rng(0), 4
-    detector, loose = LoadChangeDetector(n, 10.0), np.ones(n)
+    detector = LoadChangeDetector(n, 10.0)
     for k in range(9000):
-        rows = np.column_stack([rng.normal(size=(n, 4)), np.zeros(n)])
-        error = rows[:, :4] @ [1.0, 0.0, 0.1, 0.0] if k == 8999 else np.zeros(n)
-        change = detector.add(10.0 * k, rows, error, np.zeros(n), looseness=loose, moving=True, position=loose)
+        columns = rng.normal(size=(n, 4))
+        change = _innovation(detector, 10.0 * k, columns, (k == 8999) * columns @ [1.0, 0.0, 0.1, 0.0])
     assert change is not None
     assert change.mass == pytest.approx(1.0, rel=1e-3)
 
@@ -67,19 +69,14 @@ def test_a_day_without_any_noise_does_no_harm():
 def test_at_rest_a_torque_changes_with_the_load_or_with_a_joint_that_creeps(way):
     """What stiction may have done as the joint went a hair's breadth is no change of the load."""
     rng, n = np.random.default_rng(0), 4
-    detector, columns, loose = (
-        LoadChangeDetector(n, 0.04, stiction=np.full(n, 20.0)),
-        rng.normal(size=(n, 4)),
-        np.ones(n),
-    )
-    changes = []
+    detector = LoadChangeDetector(n, 0.04, stiction=np.full(n, 20.0))
+    columns, changes = rng.normal(size=(n, 4)), []
     for k in range(330):
         started = min(max(k - 300, 0) / 5, 1.0)
         torque, position = 0.3 * rng.normal(size=n), np.zeros(n)
         torque[0] += 12.0 * started
         position[0] = way * started
-        rows = np.column_stack([columns, torque])
-        change = detector.add(0.04 * k, rows, torque, np.zeros(n), looseness=loose, moving=False, position=position)
+        change = _innovation(detector, 0.04 * k, columns, torque, moving=False, position=position)
         changes += [] if change is None else [change.noticed]
     assert bool(changes) == (way == 0.0)
 
@@ -114,14 +111,13 @@ def test_friction_that_is_off_and_rests_are_no_change(rests):
 def _torques(detector: LoadChangeDetector, torque, *, position=None, moving=False, count=600, noise=0.3) -> list:
     """Times at which changes of the mass (in motion) or of the torque of joint 1 (at rest) were noticed."""
     rng, n = np.random.default_rng(0), 4
-    columns, loose, noticed = rng.normal(size=(n, 4)), np.ones(n), []
+    columns, noticed = rng.normal(size=(n, 4)), []
     for k in range(count):
         place = np.zeros(n)
         place[0] = 0.0 if position is None else position(k)
         error = noise * rng.normal(size=n)
         error += torque(k) * (columns[:, 0] if moving else np.eye(n)[0])
-        rows = np.column_stack([columns, error])
-        change = detector.add(0.04 * k, rows, error, np.zeros(n), looseness=loose, moving=moving, position=place)
+        change = _innovation(detector, 0.04 * k, columns, error, moving=moving, position=place)
         if change is not None:
             noticed.append(change.noticed)
             detector.restart()
@@ -174,17 +170,7 @@ def test_a_torque_that_gains_may_feign_is_no_change(gain_error, seen):
     for k in range(420):
         torque = np.array([400.0 if k >= 400 else 20.0, 0.0, 0.0, 0.0])
         error = 0.05 * torque + rng.normal(size=4)
-        rows = np.column_stack([columns, error])
-        change = detector.add(
-            0.04 * k,
-            rows,
-            error,
-            np.zeros(4),
-            systematic=(gain_error * torque) ** 2,
-            looseness=np.ones(4),
-            moving=True,
-            position=np.zeros(4),
-        )
+        change = _innovation(detector, 0.04 * k, columns, error, systematic=(gain_error * torque) ** 2)
         changes += [] if change is None else [change]
     assert bool(changes) == seen
 
@@ -195,8 +181,7 @@ def test_rests_of_a_joint_do_not_narrow_what_its_motion_showed():
     for k in range(2000):
         loose = np.array([1.0 if k % 100 < 25 else 500.0, 1.0, 1.0, 1.0])
         error = rng.normal(size=4) / loose
-        rows = np.column_stack([np.zeros((4, 4)), error])
-        detector.add(0.04 * k, rows, error, np.zeros(4), looseness=loose, moving=True, position=np.zeros(4))
+        _innovation(detector, 0.04 * k, np.zeros((4, 4)), error, looseness=loose)
     deviation = np.diag(np.linalg.inv(detector._statistics[True].precision)) ** 0.5
     np.testing.assert_allclose(deviation, 1.0, atol=0.15)
 
@@ -212,8 +197,7 @@ def test_a_torque_that_rises_before_a_joint_moves_is_no_load(leaves, sign):
         time = k * spacing
         moves = leaves and time >= 30.16
         right = rng.normal(size=3) + sign * 20.0 * (time >= 30.0 and not moves) * columns[:, 0]
-        rows, still = np.column_stack([columns, right]), np.zeros(3)
-        change = detector.add(time, rows, right, still, looseness=np.ones(3), moving=k == 0 or moves, position=still)
+        change = _innovation(detector, time, columns, right, moving=k == 0 or moves)
         found += [] if change is None else [change]
     assert bool(found) is not leaves
     if found:
@@ -226,7 +210,6 @@ def test_an_innovation_beyond_all_others_hardly_counts():
     rng, detector = np.random.default_rng(0), LoadChangeDetector(4, 0.04)
     for k in range(1001):
         error = rng.normal(size=4) * (1.0 if k < 1000 else 100.0)
-        rows = np.column_stack([np.zeros((4, 4)), error])
-        detector.add(0.04 * k, rows, error, np.zeros(4), looseness=np.ones(4), moving=True, position=np.zeros(4))
+        _innovation(detector, 0.04 * k, np.zeros((4, 4)), error)
     deviation = np.diag(np.linalg.inv(detector._statistics[True].precision)) ** 0.5
     np.testing.assert_allclose(deviation, 1.0, atol=0.15)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from online_experiment import block, moves
 
-from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import OnlineIdentification
 from dynid_ros.identified.links import KnownArm, LinkModel
 from dynid_ros.model import RobotModel
@@ -97,8 +96,3 @@ def test_an_arm_whose_errors_are_known_but_not_how_gains_shift_it(robot, motion,
         for known in (KnownArm(arm, np.zeros((size, size))), KnownArm(arm))
     )
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-def test_a_gain_error_that_is_none_is_refused(robot, arm):
-    with pytest.raises(IdentificationError, match=r"torque_gain_error is -0\.1"):
-        OnlineIdentification(robot, arm=arm, torque_gain_error=-0.1)

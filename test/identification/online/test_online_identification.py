@@ -173,26 +173,26 @@ def test_bad_input_is_one_clear_error(robot):
     online = OnlineIdentification(robot, arm=arm)
     zeros = np.zeros(n)
     online.sample(1.0, zeros, zeros)
-    with pytest.raises(IdentificationError, match="time must increase"):
-        online.sample(0.5, zeros, zeros)
-    with pytest.raises(IdentificationError, match="time must increase"):
-        online.sample(float("nan"), zeros, zeros)
-    with pytest.raises(IdentificationError, match=r"torque \(3,\); expected \(6,\)"):
-        online.sample(2.0, zeros, np.zeros(3))
-    with pytest.raises(IdentificationError, match="give the identified `arm`"):
-        OnlineIdentification(robot)
-    with pytest.raises(IdentificationError, match="expected 'load' or 'links'"):
-        OnlineIdentification(robot, "tool", arm)  # type: ignore[arg-type]
-    with pytest.raises(IdentificationError, match="noise is"):
-        OnlineIdentification(robot, arm=arm, noise=np.zeros(n))
-    with pytest.raises(IdentificationError, match="forgetting is -1"):
-        OnlineIdentification(robot, arm=arm, forgetting=-1.0)
-    with pytest.raises(IdentificationError, match="its model is of robot"):
-        OnlineIdentification(robot, arm=_without_friction(cylindrical_robot(), np.zeros(30)))
+    for time, torque, words in (
+        (0.5, zeros, "time must increase"),
+        (np.nan, zeros, "time must increase"),
+        (2.0, np.zeros(3), r"torque \(3,\); expected \(6,\)"),
+    ):
+        with pytest.raises(IdentificationError, match=words):
+            online.sample(time, zeros, torque)
     longer = RobotModel.from_urdf(demo_arm_urdf().replace('xyz="0 -0.45 0" rpy', 'xyz="0 -0.5 0" rpy'))
     assert longer.kinematics_sha256 != robot.kinematics_sha256
-    with pytest.raises(IdentificationError, match="its model is of robot 'demo_arm' with joints joint_1"):
-        OnlineIdentification(robot, arm=_without_friction(longer, longer.parameters))
+    for settings, words in (
+        ({}, "give the identified `arm`"),
+        ({"target": "tool", "arm": arm}, "expected 'load' or 'links'"),
+        ({"arm": arm, "noise": np.zeros(n)}, "noise is"),
+        ({"arm": arm, "forgetting": -1.0}, "forgetting is -1"),
+        ({"arm": arm, "torque_gain_error": -0.1}, r"torque_gain_error is -0\.1"),
+        ({"arm": _without_friction(cylindrical_robot(), np.zeros(30))}, "its model is of robot"),
+        ({"arm": _without_friction(longer, longer.parameters)}, "is of robot 'demo_arm' with joints joint_1"),
+    ):
+        with pytest.raises(IdentificationError, match=words):
+            OnlineIdentification(robot, **settings)
 
 
 @pytest.mark.parametrize(("forgetting", "part"), [(0.3, (0.8, 1.01)), (None, (0.3, 0.7))])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from carried_loads import parent_joint
+from pinocchio_arm import PinocchioArm
 from random_chains import TIP, random_urdf
 
 from dynid_ros.identification.static_samples import Samples
@@ -45,27 +46,15 @@ def test_jacobian_is_the_derivative(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_torques_with_the_mass_are_those_of_pinocchio(seed):
-    pinocchio = pytest.importorskip("pinocchio")
     urdf, model, _ = random_model(seed, CENTER)
     values = np.zeros(len(model.names))
     values[model.index("position_gain")] = 1.0
     values[model.free_moments] = model.gravity.project(model.robot.parameters)[model.moment_columns]
     found = model.at(values).torque
-    arm = pinocchio.buildModelFromXML(urdf)
-    arm.gravity.linear = np.array(GRAVITY)
-    frame = arm.frames[arm.getFrameId(TIP)]
-    bare = pinocchio.buildModelFromXML(urdf)
-    bare.gravity.linear = np.array(GRAVITY)
-    body = pinocchio.Inertia(MASS, np.array(CENTER), np.eye(3) * 1e-3)
-    arm.appendBodyToJoint(parent_joint(frame), body, frame.placement)
-    order = [arm.joints[arm.getJointId(name)] for name in model.robot.joint_names]
+    bare, loaded = (PinocchioArm(urdf, model.robot.joint_names, GRAVITY) for _ in range(2))
+    frame = loaded.model.frames[loaded.model.getFrameId(TIP)]
+    body = loaded.pinocchio.Inertia(MASS, np.array(CENTER), np.eye(3) * 1e-3)
+    loaded.model.appendBodyToJoint(parent_joint(frame), body, frame.placement)
+    loaded.data = loaded.model.createData()
     for q, with_mass, torque in zip(model.samples.position, model.loaded, found, strict=True):
-        chosen = arm if with_mass else bare
-        configuration = pinocchio.neutral(chosen)
-        for joint, value in zip(order, q, strict=True):
-            # A continuous joint is a point on the circle.
-            configuration[joint.idx_q : joint.idx_q + joint.nq] = (
-                [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
-            )
-        expected = pinocchio.computeGeneralizedGravity(chosen, chosen.createData(), configuration)
-        np.testing.assert_allclose(torque, [expected[joint.idx_v] for joint in order], atol=1e-9)
+        np.testing.assert_allclose(torque, (loaded if with_mass else bare).gravity_torque(q), atol=1e-9)
