@@ -28,7 +28,7 @@ from real_recordings import DATA, MISSING, real_robot
 from benchmarks.real_links import COUPLED, DIVISIONS, stretches
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.equations import compare
+from dynid_ros.identification.link_prediction import compare
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals.driver_filter import AUTO, FILTER_KINDS, DriverFilter

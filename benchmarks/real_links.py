@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # known problems ar
 from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.equations import compare
+from dynid_ros.identification.link_prediction import compare
 from dynid_ros.identification.links.link_result import LinkResult
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import Recording

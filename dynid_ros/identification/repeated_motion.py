@@ -23,7 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from dynid_ros.identification.equations import compare
+from dynid_ros.identification.link_prediction import compare
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.identified.validation import MIN_FLOOR_DOF, Repeatability
 from dynid_ros.model import RobotModel

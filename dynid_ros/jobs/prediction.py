@@ -12,8 +12,8 @@ from dynid_ros.checks.all_checks import check
 from dynid_ros.errors import DynidError, IdentificationError, IdentifiedFileError
 from dynid_ros.files import atomic_file, writable_file
 from dynid_ros.files.disk_arrays import new_array, row_blocks
-from dynid_ros.identification.equations import validate
 from dynid_ros.identification.flexible.torsion_choice import TorsionModels, TorsionValidation
+from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.identification.static_samples import DERIVATIVE_WINDOW, SampleRules, Samples
 from dynid_ros.identified.gravity import IdentifiedGravity

@@ -18,7 +18,7 @@ from dynid_ros.export.export import export
 from dynid_ros.export.simulated import SimulationDistance, simulate_recording
 from dynid_ros.files import writable_folder, write_atomically
 from dynid_ros.identification import GravityIdentification, LinkIdentification
-from dynid_ros.identification.equations import validate
+from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identified.validation import Validation
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.jobs.excitation import excite

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from dynid_ros.files.disk_arrays import pick_rows
-from dynid_ros.identification.equations import compare
+from dynid_ros.identification.link_prediction import predict_with
 from dynid_ros.identified.identified_file import is_number
 from dynid_ros.identified.joint_friction import DIRECTIONS
 from dynid_ros.identified.links import LinkModel
@@ -69,17 +69,18 @@ class TorqueComparison:
             RecordingError: the recording lacks a joint of the robot.
             IdentificationError: the recording has no torque or is too short.
         """
-        selected = recording.select(model.robot.joint_names)
-        time, measured, identified = compare(model, selected)
-        urdf = None if urdf_model is None else compare(urdf_model, selected)[2]
-        segments = model.signals.segments(selected)
+        models = [model] if urdf_model is None else [model, urdf_model]
+        prediction = predict_with(models, recording)
+        time = prediction.time
         parts = []
-        for segment in segments:
+        for segment in prediction.segments:
             inside = time[(time >= segment.time[0]) & (time <= segment.time[-1])]
             rows = np.searchsorted(segment.time, inside)
             parts.append([pick_rows(values, rows) for values in segment.motion])
         motion = Motion(*(np.concatenate(values) for values in zip(*parts, strict=True)))
-        return cls(recording.source, time, motion, measured, identified, urdf, segments[0].rate)
+        identified, *urdf = prediction.predicted
+        rate = prediction.segments[0].rate
+        return cls(recording.source, time, motion, prediction.measured, identified, urdf[0] if urdf else None, rate)
 
     @property
     def residual(self) -> NDArray:

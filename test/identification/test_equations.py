@@ -264,12 +264,12 @@ def test_thinned_equations_are_blocks_from_the_whole_recording(columns):
 
 
 def test_predicted_torques_are_those_of_all_columns(columns):
-    value = np.random.default_rng(0).normal(size=columns.size)
+    values = np.random.default_rng(0).normal(size=(columns.size, 2))
     equations = LinkEquations(SIGNALS, [run(1000.0, 8.0)])
     _, _, rows, _, _ = gathered(equations, columns)
-    _, _, predicted, _, _ = gathered(equations, TorqueColumns(columns, value))
-    for joint, torque, own in zip(rows, predicted, columns.of_joint, strict=True):
-        np.testing.assert_allclose(torque[:, 0], joint @ value[own], atol=1e-9)
+    _, _, predicted, _, _ = gathered(equations, TorqueColumns(columns, values))
+    for joint, torques, own in zip(rows, predicted, columns.of_joint, strict=True):
+        np.testing.assert_allclose(torques, joint @ values[own], atol=1e-9)
 
 
 def test_two_fifths_of_the_samples_are_fast(columns):

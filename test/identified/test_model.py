@@ -7,7 +7,7 @@ import pytest
 from link_problems import Drive, Fourier, chain, record, rigid_torque, ur10, with_links, wrong
 
 from dynid_ros.errors import IdentificationError, RecordingError
-from dynid_ros.identification.equations import compare, validate
+from dynid_ros.identification.link_prediction import compare, validate
 from dynid_ros.identified.links import LinkModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.recording.uniform_motion import LinkSignals

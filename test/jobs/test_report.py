@@ -15,7 +15,7 @@ from test_cli_links import planar_recording
 from dynid_ros.commands.report import write_document_report
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.equations import validate
+from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identified.flexible_joints import flexible_joint_entry
 from dynid_ros.identified.identified_file import load_identified, new_document, save_identified
 from dynid_ros.identified.links import link_model

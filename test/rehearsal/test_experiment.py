@@ -16,7 +16,7 @@ from pinocchio_arm import REGRESSOR_ORDER, example_urdf
 
 from benchmarks.ten_robots import value_of
 from dynid_ros.estimation.estimate import half_width
-from dynid_ros.identification.equations import validate
+from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import DOF, load_identified
 from dynid_ros.identified.links import link_model

@@ -13,7 +13,7 @@ from html_page import HOSTILE, Page, assert_self_contained, assert_themed
 from scipy.stats import t as student_t
 
 from dynid_ros.errors import IdentificationError
-from dynid_ros.identification.equations import compare
+from dynid_ros.identification.link_prediction import compare
 from dynid_ros.identification.links.link_identification import LinkIdentification
 from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.model import RobotModel

@@ -15,7 +15,7 @@ from dynid_ros.errors import IdentificationError, ModelError
 from dynid_ros.estimation.estimate import CONFIDENCE_LEVEL, MAX_RELATIVE_ERROR, BaseEstimate, half_width
 from dynid_ros.estimation.least_squares import standard_errors_of
 from dynid_ros.files import write_atomically
-from dynid_ros.identification.equations import validate
+from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identification.result import Result, unseen_agreement
 from dynid_ros.identified.friction import format_of, friction_section
 from dynid_ros.identified.gravity import gravity_section

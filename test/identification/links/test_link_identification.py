@@ -25,7 +25,7 @@ from whole_experiments import ARMS, draw
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.equations import validate
+from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identification.links import link_identification, link_structure
 from dynid_ros.identification.links.link_estimators import (
     ESTIMATORS,

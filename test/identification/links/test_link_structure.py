@@ -10,7 +10,7 @@ from load_experiments import LoadConditions, draw
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification, LoadIdentification
-from dynid_ros.identification.equations import compare
+from dynid_ros.identification.link_prediction import compare
 from dynid_ros.identification.online.online_identification import OnlineIdentification
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import known_arm

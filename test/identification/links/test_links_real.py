@@ -5,7 +5,7 @@ import pytest
 from real_recordings import DATA, MISSING, real_recording, real_robot
 
 from dynid_ros.identification import LinkIdentification
-from dynid_ros.identification.equations import validate
+from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identification.repeated_motion import measure_repeatability
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
