@@ -30,8 +30,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.identified.gravity import IdentifiedGravity
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
-from dynid_ros.rehearsal.truth_comparison import compare_gravity
-from dynid_ros.report.comparison import Check
+from dynid_ros.rehearsal.truth_comparison import Check, compare_gravity
 from dynid_ros.report.drawing import LIGHT, draw_stick, label_axes, plot_area, svg
 from dynid_ros.simulation import ArmTruth, tabled_arm
 

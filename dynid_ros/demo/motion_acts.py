@@ -22,8 +22,7 @@ from dynid_ros.identified.links import LinkModel, known_arm
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import inertia_matrix
 from dynid_ros.recording import Recording
-from dynid_ros.rehearsal.truth_comparison import as_array, compare_base_parameters, compare_load
-from dynid_ros.report.comparison import Check, coverage_check
+from dynid_ros.rehearsal.truth_comparison import Check, as_array, compare_base_parameters, compare_load, coverage_check
 from dynid_ros.report.drawing import LIGHT, before_after_plot, label_axes, plot_area, svg
 from dynid_ros.report.load import MM_PER_M
 from dynid_ros.signals import Motion

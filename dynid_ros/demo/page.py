@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid_ros.errors import DynidError
 from dynid_ros.files import write_atomically
-from dynid_ros.report.comparison import Check, Comparison, comparison_table
+from dynid_ros.rehearsal.truth_comparison import Check, Comparison, comparison_table
 from dynid_ros.report.drawing import Plot
 from dynid_ros.report.formats import fixed
 from dynid_ros.report.page import Figures, Links, Page, Section, Text, Tile, Tiles

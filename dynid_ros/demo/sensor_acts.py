@@ -21,7 +21,7 @@ from dynid_ros.model.gravity import GravityModel
 from dynid_ros.nodes.experiment.trajectory_action import LEAD_S, trajectory_message
 from dynid_ros.nodes.shared.child_process import NodeProcess, running
 from dynid_ros.recording import Recording
-from dynid_ros.report.comparison import Check, Comparison, coverage_check
+from dynid_ros.rehearsal.truth_comparison import Check, Comparison, coverage_check
 from dynid_ros.report.drawing import before_after_plot
 from dynid_ros.report.flexible_joints import spring_plot
 from dynid_ros.report.formats import joint_units

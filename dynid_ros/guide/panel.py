@@ -1,6 +1,7 @@
 """Widgets of the page: cards of texts, inputs, buttons and plots, which obey the acting page of several alone."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,23 +22,25 @@ PLOT_PERIOD_S = 0.3
 LAST_ORDER = 1e6
 
 
+@dataclass(eq=False)
 class Panel:
     """Server of the page, roles of its pages, and the commands behind its buttons, which are appended to a log."""
 
-    def __init__(self, server: ViserServer, pages: Pages, runner: Runner, namespace: str, log: Path) -> None:
-        self.server = server
-        self.pages = pages
-        self.runner = runner
-        self._namespace = namespace
-        self._log = log
+    server: ViserServer
+    pages: Pages
+    runner: Runner
+    namespace: str
+    log: Path
+
+    def __post_init__(self) -> None:
         self._commands: list[str] = []
-        with server.gui.add_folder("The same by hand", expand_by_default=False, order=LAST_ORDER):
-            self._shown = Text(server.gui, f"Each button is listed here as commands, and in {log.name}.")
+        with self.server.gui.add_folder("The same by hand", expand_by_default=False, order=LAST_ORDER):
+            self._shown = Text(self.server.gui, f"Each button is listed here as commands, and in {self.log.name}.")
 
     def note_commands(self, label: str, actions: Sequence[Action]) -> None:
         """Show the commands of a button and append them to the log."""
-        lines = [f"# {label}", *(line for action in actions for line in action.commands(self._namespace))]
-        with self._log.open("a", encoding="utf-8") as file:
+        lines = [f"# {label}", *(line for action in actions for line in action.commands(self.namespace))]
+        with self.log.open("a", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
         self._commands = [*self._commands, *lines][-N_SHOWN_COMMANDS:]
         self._shown.show_lines("\n".join(self._commands))

@@ -17,8 +17,15 @@ from dynid_ros.identified.identified_file import as_number, load_identified
 from dynid_ros.identified.links import known_arm
 from dynid_ros.jobs.screen import Screen
 from dynid_ros.rehearsal.experiment import RehearsedExperiment
-from dynid_ros.rehearsal.truth_comparison import compare_base_parameters, compare_gravity, compare_load
-from dynid_ros.report.comparison import Check, Comparison, comparison_table, count_covered
+from dynid_ros.rehearsal.truth_comparison import (
+    Check,
+    Comparison,
+    compare_base_parameters,
+    compare_gravity,
+    compare_load,
+    comparison_table,
+    count_covered,
+)
 from dynid_ros.report.drawing import Plot, before_after_plot
 from dynid_ros.report.formats import counted, significant
 from dynid_ros.report.page import Bullets, Facts, Figures, Links, Page, Section, Table, Text, Tile

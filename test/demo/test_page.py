@@ -8,7 +8,7 @@ from html_page import Page, assert_readable
 
 from dynid_ros.demo.page import Act, write_demo_report
 from dynid_ros.errors import DynidError
-from dynid_ros.report.comparison import Check, Comparison
+from dynid_ros.rehearsal.truth_comparison import Check, Comparison
 from dynid_ros.report.drawing import before_after_plot
 
 

@@ -1,4 +1,4 @@
-"""True values of identified parameters, with friction that has other terms than the identified one."""
+"""True values of identified parameters, whose friction may have other terms, beside estimates and bounds."""
 
 import numpy as np
 import planar_arm
@@ -11,7 +11,14 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
-from dynid_ros.rehearsal.truth_comparison import as_array, compare_gravity, true_base_parameters
+from dynid_ros.rehearsal.truth_comparison import (
+    Check,
+    Comparison,
+    as_array,
+    compare_gravity,
+    coverage_check,
+    true_base_parameters,
+)
 from dynid_ros.simulation import Drives, KnownFriction, SimulatedArm
 
 ROBOT = RobotModel.from_urdf(planar_arm.urdf(), tip="link_3")
@@ -74,3 +81,40 @@ def test_gravity_of_a_sliding_joint_is_compared_by_the_carried_mass():
 
 def test_null_is_not_a_number():
     np.testing.assert_array_equal(as_array([1.0, None]), [1.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("check", "passed", "bound"),
+    [
+        (Check("Mass", 0.5, 1.0, "%"), True, "at most 1 %"),
+        (Check("Mass", 1.5, 1.0, "%"), False, "at most 1 %"),
+        (Check("Lead", 20.0, 15.0, "cm", at_least=True), True, "at least 15 cm"),
+        (Check("Lead", 10.0, 15.0, "cm", at_least=True), False, "at least 15 cm"),
+        (Check("Mass", np.nan, 1.0), False, "at most 1"),
+        (Check("Mass", np.inf, 1.0), False, "at most 1"),
+    ],
+)
+def test_a_value_is_checked_against_its_bound(check, passed, bound):
+    assert check.passed is passed
+    assert check.bound == bound
+    assert ("FAILED" in str(check)) is not passed
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "covered", "cells"),
+    [
+        (2.01, 0.02, True, ("2.0000", "2.0100", "0.020", "0.010")),
+        (1.95, 0.02, False, ("2.0000", "1.9500", "0.020", "−0.050")),
+        (np.nan, np.nan, False, ("2.00", "–", "–", "–")),
+    ],
+)
+def test_an_estimate_beside_the_truth(value, half, covered, cells):
+    row = Comparison("Mass", "kg", 2.0, value, half)
+    assert row.is_covered is covered
+    assert row.cells[:4] == cells
+
+
+def test_coverage_counts_determined_estimates_only():
+    rows = [Comparison("m", "kg", 2.0, value, 0.02) for value in (2.01, 1.95, np.nan)]
+    assert coverage_check(rows, 40.0).value == 50.0
+    assert not coverage_check(rows[2:], 40.0).passed

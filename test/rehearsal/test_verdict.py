@@ -8,8 +8,8 @@ import pytest
 
 from dynid_ros.jobs.screen import MAX_LINE_WIDTH, MAX_LINES
 from dynid_ros.rehearsal.rehearsal_settings import RehearsalSettings
+from dynid_ros.rehearsal.truth_comparison import Comparison
 from dynid_ros.rehearsal.verdict import JointErrors, Rehearsal
-from dynid_ros.report.comparison import Comparison
 
 DEFAULTS = RehearsalSettings()
 NAMES = tuple(f"joint_{number}" for number in range(1, 8))

@@ -393,7 +393,7 @@ def make_loop(
     return CompensationLoop(
         node,
         compensator,
-        joints.names,
+        list(joints.names),
         commands,
         changed,
         controller=controller,

@@ -1,9 +1,9 @@
 """Control loop of `gravity_compensation`: one torque command for each joint state, and a periodic check for faults."""
 
-import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
 from threading import RLock
 
 from rclpy.lifecycle import LifecycleNode
@@ -39,66 +39,52 @@ MAX_SINK_FRACTION = 0.1
 """Largest part of the supporting torque that `enable` may take away, as a fraction of the gravity torque."""
 
 
+@dataclass(eq=False)
 class CompensationLoop:
     """Gravity compensation that answers each message of the topic `joint_states` by a torque command.
 
     The publisher of commands exists only while the arm is compensated: not before `start`, not while disabled, and not
     after a fault has ramped the torque to zero. `destroy` also destroys `load`, `links`, `setpoint`, `plan` and `imu`.
 
-    Args:
+    Attributes:
         changed: function that is called after each step that may change the state of the compensator.
         imu: direction of gravity, measured by an IMU on the base.
         tolerance: largest error of effort in joint states, as a fraction of the effort limits.
-
-    Attributes:
         began: description of the torque at which the last ramp in began.
         running: whether commands may be published.
         largest: largest absolute commanded torque since the last status report, N m (N).
         limited: names of the joints whose torque was clipped to its limit since the last status report.
     """
 
-    def __init__(
-        self,
-        node: LifecycleNode,
-        compensator: GravityCompensator,
-        joint_names: Sequence[str],
-        commands: EffortCommands,
-        changed: Callable[[], None],
-        *,
-        controller: CompensationController,
-        imu: CompensationImu,
-        load: CompensationLoad,
-        links: CompensationLinks,
-        setpoint: CompensationSetpoint,
-        plan: ControllerPlan,
-        tolerance: float,
-    ) -> None:
-        self.compensator = compensator
-        self.controller = controller
-        self.imu = imu
-        self.load = load
-        self.links = links
-        self.setpoint = setpoint
-        self.plan = plan
-        self.commands = commands
-        self.joint_names = list(joint_names)
+    node: LifecycleNode
+    compensator: GravityCompensator
+    joint_names: Sequence[str]
+    commands: EffortCommands
+    changed: Callable[[], None]
+    _: KW_ONLY
+    controller: CompensationController
+    imu: CompensationImu
+    load: CompensationLoad
+    links: CompensationLinks
+    setpoint: CompensationSetpoint
+    plan: ControllerPlan
+    tolerance: float
+
+    def __post_init__(self) -> None:
         self.largest = 0.0
         self.limited: set[str] = set()
-        self._node = node
-        self._changed = changed
         self._enable_pending = False
         self._enabling = False
         self._confirmed = False
         self._rests_since: float | None = None
         self.lock = RLock()
         self.running = False
-        self._tolerance = tolerance
         self._foreign = 0
         self.began = ""
         self._setpoint_watch = SetpointWatch()
         with self.lock:  # where another thread spins the node, a joint state may come before this assignment
-            self.states = JointStateInput(node, joint_names, self._on_joint_state)
-        self._timer = steady_timer(node, LEAVE_PERIOD_S, self._leave)
+            self.states = JointStateInput(self.node, self.joint_names, self._on_joint_state)
+        self._timer = steady_timer(self.node, LEAVE_PERIOD_S, self._leave)
 
     @locked
     def start(self, enable: bool) -> None:
@@ -130,21 +116,18 @@ class CompensationLoop:
             time.sleep(END_PERIOD_S)
         self.running = False
         if not self.commands.topic.acknowledged(ACKNOWLEDGEMENT_TIMEOUT_S):
-            self._node.get_logger().warning("The controller did not acknowledge the last command, which was zero.")
+            self.node.get_logger().warning("The controller did not acknowledge the last command, which was zero.")
         self.commands.topic.close()
 
     @locked
     def destroy(self) -> None:
         """Remove the topics and the timer from the node."""
-        self._node.destroy_timer(self._timer)
+        self.node.destroy_timer(self._timer)
         self.states.destroy()
         self.commands.topic.close()
         self.controller.release()
-        self.imu.destroy()
-        self.load.destroy()
-        self.links.destroy()
-        self.setpoint.destroy()
-        self.plan.destroy()
+        for topic in (self.imu, self.load, self.links, self.setpoint, self.plan):
+            topic.destroy()
 
     @property
     def has_listener(self) -> bool:
@@ -175,30 +158,30 @@ class CompensationLoop:
             self.controller.check()
             self._begin(time.monotonic())
         except ControlError as error:
-            raise ControlError(f"{error}{publishers_of(self._node, 'joint_states')}") from error
+            raise ControlError(f"{error}{publishers_of(self.node, 'joint_states')}") from error
         finally:
             self._enabling = False
         self._enable_pending = False
-        self._changed()
+        self.changed()
 
     @locked
     def interrupt(self, reason: str) -> None:
         """End with a fault and ramp to zero, because commands have no effect or reach another controller."""
         self.compensator.interrupt(time.monotonic(), reason, fade=True)
-        self._changed()
+        self.changed()
 
     @locked
     def announce(self, load: CarriedLoad | None) -> None:
         """Change the load that the arm carries, None for none; for errors see `CompensationLoad.take`."""
         self.load.take(load)
-        self._changed()
+        self.changed()
 
     @locked
     def use(self, model: ReadModel) -> None:
         """Change the model of the arm; for errors see `CompensationLoad.replace`."""
         self._check_stiffness(model.joints)
         gravity = self.imu.tilting(model.gravity)
-        self.load.replace(dataclasses.replace(model, gravity=gravity), self.measured())
+        self.load.replace(replace(model, gravity=gravity), self.measured())
 
     @locked
     def follow_controller(self, reason: str, joints: Sequence[str]) -> None:
@@ -213,7 +196,7 @@ class CompensationLoop:
         if has_same_joints:
             self.commands.use_order(joints)
         self.compensator.interrupt(time.monotonic(), reason, fade=not has_same_joints)
-        self._changed()
+        self.changed()
 
     @locked
     def released(self) -> None:
@@ -227,7 +210,7 @@ class CompensationLoop:
             return None
         try:
             certain = bool(self.controller.holds_by_position)
-            return self.states.measured(self.compensator.joints.torque, self._tolerance, certain=certain)
+            return self.states.measured(self.compensator.joints.torque, self.tolerance, certain=certain)
         except DynidError:
             return None
 
@@ -250,7 +233,7 @@ class CompensationLoop:
         follows_setpoint = joints.feedback.holds or self.controller.holds_pose
         self.plan.use(joints, follows_setpoint=follows_setpoint)
         self.compensator.adjust(joints, timing)
-        self._tolerance = tolerance
+        self.tolerance = tolerance
         self.links.timeout = timing.timeout
         self.links.largest = largest_deflection
         self.setpoint.follows = follows_setpoint
@@ -273,7 +256,7 @@ class CompensationLoop:
         """Ramp the torque out and lower the arm."""
         self._enable_pending = False
         self.compensator.disable(time.monotonic())
-        self._changed()
+        self.changed()
 
     def follow(self, seconds: float) -> bool:
         """Wait for the next joint state for at most `seconds`, process it, and return whether one arrived."""
@@ -366,7 +349,7 @@ class CompensationLoop:
             return
         if problem := self._setpoint_watch.doubt(now, self.joint_names, servo, position, compensator.desired):
             compensator.interrupt(now, problem, fade=True)
-            self._changed()
+            self.changed()
 
     def _begin(self, now: float) -> None:
         """Enable the compensator; start from the torque that acts now and from the pose that the controller holds."""
@@ -379,7 +362,7 @@ class CompensationLoop:
         gravity = self.load.gravity(compensator.position) if compensator.position else []
         if compensator.at_rest and joints.servo is None:
             start, self.began = self.controller.start(
-                now, gravity, lambda: self.states.measured(joints.torque, self._tolerance)
+                now, gravity, lambda: self.states.measured(joints.torque, self.tolerance)
             )
             self._check_support(start, gravity)
         first_pose, next_pose = self.controller.pose(now, compensator.position)
@@ -443,7 +426,7 @@ class CompensationLoop:
         try:
             self.enable()
         except ControlError as error:
-            self._node.get_logger().warning(str(error), throttle_duration_sec=5.0)
+            self.node.get_logger().warning(str(error), throttle_duration_sec=5.0)
 
     def _command(self, torque: list[float] | None) -> None:
         if self.compensator.notice:
@@ -452,4 +435,4 @@ class CompensationLoop:
             self._publish(torque)
             self.largest = max(self.largest, *map(abs, torque))
             self.limited.update(self.compensator.limited)
-        self._changed()
+        self.changed()
