@@ -150,7 +150,6 @@ def joint_table(
     section: str,
     columns: Mapping[str, tuple[str, str]],
     units: Mapping[str, JointUnits],
-    words: Mapping[Any, Sequence[str]] | None = None,
 ) -> Table:
     """Return the table of a section with a row for each joint; columns without any number are left out.
 
@@ -159,7 +158,6 @@ def joint_table(
         section: key of the section.
         columns: heading, and unit for a revolute joint, by the label in the entries.
         units: units of each joint. A prismatic joint among revolute ones has its unit in the cell.
-        words: further columns of words, by heading: a cell for each entry.
     """
     entries = entries_of(document, section)
     only_prismatic = all(units[joint] is PRISMATIC for joint in entries)
@@ -170,9 +168,7 @@ def joint_table(
                 with_interval(document, entry, label, "" if only_prismatic else cell_unit(unit, units[joint]))
                 for joint, entry in entries.items()
             ]
-    n_numbers = len(shown) + 1
-    shown |= dict(words or {})
-    return Table.by_column("Joint", list(entries), shown, range(n_numbers, len(shown) + 1))
+    return Table.by_column("Joint", list(entries), shown)
 
 
 def cell_unit(unit: str, joint: JointUnits) -> str:
