@@ -23,6 +23,7 @@ from dynid_ros.identified.load import load_section
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
 from dynid_ros.model.flange import ball
+from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import AXIS_PAIRS, LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, LoadBody, skew, transformed
 
 LEVEL_OF_NEGATIVE_MASS = 0.99
@@ -128,6 +129,11 @@ class LoadResult(Result):
         return found
 
     @property
+    def unknown_inertia_reason(self) -> str:
+        """Reason why the inertia is unknown, where it is."""
+        return "the arm was at rest" if self.n_load == STATIC else "the motion does not determine all of it"
+
+    @property
     def inertia_freedom(self) -> float:
         """Degrees of freedom of the inertia: the smallest of its parameters; NaN if the arm was at rest."""
         return float(np.min(self.estimate.dof[STATIC : self.n_load], initial=np.inf))
@@ -152,10 +158,14 @@ class LoadResult(Result):
         unknown = [name for name, is_open in zip(LOAD_NAMES, open_, strict=False) if is_open]
         if not unknown or not (self.is_loaded or "m" in unknown):
             return ()
-        return (
-            f"{', '.join(self.sources)}: {', '.join(unknown)} of the load are not determined; record a motion that "
-            "turns it about several axes, fast and to both sides, with dwells in which it points in several directions",
+        cannot_tilt = np.all(GravityModel(self.robot).unobservable_axes() | self.robot.chain.prismatic)
+        remedy = (
+            "record a motion that turns it about several axes, fast and to both sides, with dwells in which it points "
+            "in several directions"
         )
+        if cannot_tilt:
+            remedy = "the joints of this arm cannot tilt the load, so no motion shows what a tilt would"
+        return (f"{', '.join(self.sources)}: {', '.join(unknown)} of the load are not determined; {remedy}",)
 
     @property
     def is_loaded(self) -> bool:
@@ -322,7 +332,7 @@ def _center_and_moments(result: LoadResult) -> list[str]:
         lines.append(f"  centre {name}  {known if np.isfinite(value) else 'not determined'}")
     body = result.possible
     if np.isnan(body.moments).any():
-        return [*lines, "  inertia   not shown: the arm was at rest"]
+        return [*lines, f"  inertia   not known: {result.unknown_inertia_reason}"]
     halves = half_width(body.moment_errors, result.inertia_freedom)
     for i, (moment, half) in enumerate(zip(body.moments, halves, strict=True), 1):
         axis = ", ".join(f"{c:.2f}" for c in body.axes[:, i - 1])

@@ -39,7 +39,7 @@ FRANKA = """\
 # This is a load beside the end effector, which is set in Desk.
 """
 NO_FRANKA_CALL = """\
-# No call is given: it takes an inertia, and this load's is not known, as the arm was at rest. Identify from motion.
+# No call is given: it takes an inertia, and this load's is not known: {reason}.
 """
 
 
@@ -49,10 +49,11 @@ def driver_settings(result: LoadResult) -> dict[str, str]:
     Unknown numbers are left out, and a comment states the consequence.
 
     Raises:
-        IdentificationError: the mass is unknown, or a sensor was faulty.
+        IdentificationError: the mass or its centre is unknown, or a sensor was faulty.
     """
     if not np.isfinite(result.mass):
-        raise IdentificationError("no settings for drivers: these data do not show the mass of the load")
+        unknown = "centre of mass" if np.isfinite(result.body.mass) else "mass"
+        raise IdentificationError(f"no settings for drivers: these data do not show the {unknown} of the load")
     if not result.is_loaded:
         raise IdentificationError("no settings for drivers: no load is shown; leave them as they are without one")
     if result.faults:
@@ -153,7 +154,7 @@ def _ur_inertia_service(result: LoadResult) -> str:
 def _franka_service(result: LoadResult) -> str:
     # franka_ros2 0.1.13, franka_msgs/srv/SetLoad.srv and franka_hardware, node service_server: column-major
     inertia = _inertia(result)
-    call = NO_FRANKA_CALL
+    call = NO_FRANKA_CALL.format(reason=result.unknown_inertia_reason)
     if inertia is not None:
         call = f"""\
 {_doubt(result)}mass: {_number(result.mass)}
@@ -170,7 +171,7 @@ def _libfranka(result: LoadResult) -> str:
     # libfranka 0.15.0, robot.h: setLoad(load_mass, F_x_Cload, load_inertia), column-major; robot_state.h: I_load is
     # about the centre of mass; load_calculations.cpp: in the axes of the flange
     inertia = _inertia(result)
-    call = NO_FRANKA_CALL
+    call = NO_FRANKA_CALL.format(reason=result.unknown_inertia_reason)
     if inertia is not None:
         call = f"""\
 {_doubt(result)}robot.setLoad({_number(result.mass)},
@@ -221,7 +222,8 @@ def _doubt(result: LoadResult, taker: str = "") -> str:
     """Return a sentence on the uncertainty of the inertia; `taker` fills in zeros if there is no inertia."""
     inertia = _inertia(result)
     if inertia is None:
-        return f"# The inertia is left out, as it is not known (the arm was at rest): {taker} takes it for zero.\n"
+        reason = result.unknown_inertia_reason
+        return f"# The inertia is left out, as it is not known ({reason}): {taker} takes it for zero.\n"
     error = result.possible.inertia_errors.max()
     size = np.abs(inertia).max()
     guess = ", more than its size: it is a guess" if error > size else ""

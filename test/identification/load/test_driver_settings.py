@@ -11,6 +11,7 @@ import pytest
 import yaml
 from clean_recordings import arm
 from hostile_names import HOSTILE_NAMES
+from slide_arms import scara
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.estimate import BaseEstimate
@@ -144,6 +145,20 @@ def test_a_guessed_inertia_is_said_to_be_one():
 def test_nothing_is_told_without_a_mass(values, words):
     with pytest.raises(IdentificationError, match=words):
         driver_settings(result(values))
+
+
+def test_a_load_that_the_arm_cannot_tilt_is_not_said_to_have_been_at_rest():
+    """A SCARA shows the mass, two coordinates of its centre and the inertia about the upright axis."""
+    values = carried_loads.parameters()
+    values[3:9] = np.nan
+    partly = result(values, robot=scara())
+    with pytest.raises(IdentificationError, match="do not show the centre of mass"):
+        driver_settings(partly)
+    assert not any("at rest" in line for line in partly.joint_table())
+    (missing,) = partly.missing
+    assert "cannot tilt the load" in missing
+    (missing,) = result(values).missing
+    assert "record a motion" in missing
 
 
 def test_numbers_are_floats_to_ros_however_small():

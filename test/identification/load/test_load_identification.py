@@ -216,7 +216,7 @@ def test_rests_show_mass_and_centre_but_no_inertia():
     assert np.all((low <= load[:4]) & (load[:4] <= high))
     assert np.isnan(found.parameters[4:]).all()
     assert np.isnan(found.in_last_link()[4:]).all()
-    assert "inertia   not shown" in found.summary()
+    assert "inertia   not known: the arm was at rest" in found.summary()
     assert found.document()["load"]["inertia"] == [None] * 6
 
 
