@@ -297,17 +297,18 @@ Search = Generator[Trial, tuple[State, float], Minimum[State]]
 
 
 def minimize(
-    searches: Sequence[Search[State]], evaluate: Callable[[Sequence[NDArray]], Sequence[tuple[State, float]]]
+    searches: Sequence[Search[State]],
+    evaluate: Callable[[Sequence[NDArray | None]], Sequence[tuple[State, float] | None]],
 ) -> list[Minimum[State]]:
     """Return the minima of independent searches whose trials are evaluated together.
 
     Args:
         searches: See `search`.
-        evaluate: Returns the state and the cost of parameters (p,) for each search, in order; a search that has ended
-            repeats its minimum, whose outcome is ignored. A cost that is not finite rejects the step.
+        evaluate: Returns the state and the cost of parameters (p,) for each search, in order; both are None for a
+            search that has ended. A cost that is not finite rejects the step.
     """
     minima: dict[int, Minimum[State]] = {}
-    trials = [Trial(np.empty(0), 0.0)] * len(searches)
+    trials: list[Trial | None] = [None] * len(searches)
     outcomes: Sequence[tuple[State, float] | None] = [None] * len(searches)
     while True:
         for k, (steps, outcome) in enumerate(zip(searches, outcomes, strict=True)):
@@ -317,11 +318,11 @@ def minimize(
                 trials[k] = next(steps) if outcome is None else steps.send(outcome)
             except StopIteration as end:
                 minima[k] = end.value
-                trials[k] = Trial(end.value.values, 1.0)
+                trials[k] = None
         if len(minima) == len(searches):
             return [minima[k] for k in range(len(searches))]
-        advance(min(trial.progress for trial in trials))
-        outcomes = evaluate([trial.values for trial in trials])
+        advance(min(trial.progress for trial in trials if trial))
+        outcomes = evaluate([trial and trial.values for trial in trials])
 
 
 def search(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -179,13 +180,18 @@ class CommandPath:
 
     def integral(self, time: np.ndarray) -> np.ndarray:
         """Return the integral from the first command to times (...), s; the first command extends backwards."""
+        at = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.time) - 1)
+        since = time - self.time[at]
+        slopes, whole = self._pieces
+        return whole[at] + since * (self.position[at] + slopes[at] * (since > 0) * since / 2)
+
+    @cached_property
+    def _pieces(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slope (K,) after each command, and integral (K,) up to it."""
         step = np.diff(self.time)
         rise = np.diff(self.position) if self.linear else np.zeros(len(step))
         whole = np.concatenate([[0.0], np.cumsum(step * (self.position[:-1] + rise / 2))])
-        at = np.clip(np.searchsorted(self.time, time, side="right") - 1, 0, len(self.time) - 1)
-        since = time - self.time[at]
-        slope = np.append(rise / np.maximum(step, 1e-12), 0.0)[at] * (since > 0)
-        return whole[at] + since * (self.position[at] + slope * since / 2)
+        return np.append(rise / np.maximum(step, 1e-12), 0.0), whole
 
     def at(self, time: np.ndarray) -> np.ndarray:
         """Return the set-points at times (...)."""

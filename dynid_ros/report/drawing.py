@@ -73,6 +73,7 @@ UNITS_PER_INCH = 72
 PNG_DOTS_PER_UNIT = 2.0
 COLOR_NAMES = {value: name for name, value in LIGHT.items()}
 NAMED_COLORS = re.compile("|".join(COLOR_NAMES))
+DIGITS_BEYOND_CENTS = re.compile(r"(?<=\.\d\d)\d+")
 STYLE = {
     "font.size": 11,
     "axes.titlesize": 11,
@@ -123,7 +124,7 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
     body = buffer.getvalue().partition("<svg")[2].partition(">")[2]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
     body = re.sub(r"<g id=\"[^\"]*\"", "<g", body).replace("xlink:href", "href")
-    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found.group()), body)
+    body = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda found: DIGITS_BEYOND_CENTS.sub("", found.group()), body)
     body = re.sub(r' style="[^"]*"', lambda found: NAMED_COLORS.sub(_color_variable, found.group()), body)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">'
     return head + body

@@ -79,7 +79,14 @@ def test_no_step_is_taken_from_the_minimum():
 def test_searches_together_end_where_each_ends_alone():
     starts = [-1.2, 1.0], [1.0, 1.0], [2.0, 4.0]
     searches, costs = zip(*(valley(start) for start in starts), strict=True)
-    found = minimize(searches, lambda trials: [cost(trial) for cost, trial in zip(costs, trials, strict=True)])
+    evaluated = []
+
+    def evaluate(trials):
+        evaluated.append([trial is not None for trial in trials])
+        return [None if trial is None else cost(trial) for cost, trial in zip(costs, trials, strict=True)]
+
+    found = minimize(searches, evaluate)
+    assert not any(second for _, second, _ in evaluated)
     for together, start in zip(found, starts, strict=True):
         alone = minimum(start)
         np.testing.assert_array_equal(together.values, alone.values)

@@ -24,6 +24,7 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.estimation.covariance import N_TIME_BLOCKS
 from dynid_ros.estimation.least_squares import minimize, search
 from dynid_ros.identification.servo.servo_runs import ServoRun
+from dynid_ros.model.arrays import blocks
 
 DELAY = "delay"
 VISCOUS = "viscous"
@@ -33,8 +34,8 @@ STEP_RANGE_S = (5e-4, 4e-3)
 """Shortest and longest step of a simulation, s."""
 STEP_PER_TIME_CONSTANT = 0.03
 """Step times the natural frequency of the fastest loop."""
-CHUNK_STEPS = 5000
-"""Steps whose inputs are in memory at once."""
+CHUNK_STEPS = 1000
+"""Steps whose inputs are in memory at once: few enough for the cache of the processor."""
 DIFFERENCE_FRACTION = 1e-6
 """Change of a parameter for its derivative, as a fraction of the RMS position error that it causes.
 
@@ -114,11 +115,11 @@ class ClosedLoops:
         done = np.cumsum([0, *(len(run.time) for run in runs)])
         self._blocks = [(np.arange(a, b) * N_TIME_BLOCKS // total).astype(int) for a, b in pairwise(done)]
 
-    def normals(self, values: Sequence[NDArray], steps: Sequence[NDArray]) -> list[Normal]:
+    def normals(self, values: Sequence[NDArray | None], steps: Sequence[NDArray]) -> list[Normal]:
         """Return the residuals and derivatives of all joints.
 
         Args:
-            values: (p,) parameters of each joint.
+            values: (p,) parameters of each joint; None: the joint is left out, and has no samples.
             steps: (p,) changes of the parameters for the derivatives; zero: no derivative.
         """
         sizes = [len(layout.names) for layout in self.layouts]
@@ -129,7 +130,9 @@ class ClosedLoops:
         for run, grid, block in zip(self.runs, self._grids, self._blocks, strict=True):
             simulated = self.simulate(grid, values, steps)
             at = 0
-            for j, (normal, step) in enumerate(zip(found, steps, strict=True)):
+            for j, (normal, value, step) in enumerate(zip(found, values, steps, strict=True)):
+                if value is None:
+                    continue
                 own = simulated[:, at : at + len(step) + 1]
                 at += len(step) + 1
                 residual = run.position[:, j] - own[:, 0]
@@ -147,21 +150,22 @@ class ClosedLoops:
         steps = [np.zeros(0)] * len(values)
         return [self.simulate(grid, values, steps) for grid in self._grids]
 
-    def simulate(self, grid: _Grid, values: Sequence[NDArray], steps: Sequence[NDArray]) -> NDArray:
+    def simulate(self, grid: _Grid, values: Sequence[NDArray | None], steps: Sequence[NDArray]) -> NDArray:
         """Return positions (M, lanes) at the samples: each joint with its values, and with each of them changed."""
         lanes = [
-            np.vstack([own, own + np.diag(step)]) if len(step) else own[None]
-            for own, step in zip(values, steps, strict=True)
+            np.empty((0, len(layout.names)))
+            if own is None
+            else (np.vstack([own, own + np.diag(step)]) if len(step) else own[None])
+            for layout, own, step in zip(self.layouts, values, steps, strict=True)
         ]
         run = grid.run
         h = grid.step
         count = len(grid.middle)
         joints = np.repeat(np.arange(len(lanes)), [len(of) for of in lanes])
         viscous, coulomb = (np.concatenate([of[:, k] for of in lanes]) for k in (1, 2))
-        q = run.motion.position[0, joints].copy()
-        v = run.motion.velocity[0, joints].copy()
         path = np.empty((count + 1, len(joints)))
-        path[0] = q
+        path[0] = run.motion.position[0, joints]
+        travel = h / 2 * run.motion.velocity[0, joints]
         negative = np.zeros(len(joints), dtype=bool)
         for start in range(0, count, CHUNK_STEPS):
             part = slice(start, min(start + CHUNK_STEPS, count))
@@ -170,13 +174,17 @@ class ClosedLoops:
             inertia[:, negative] = 1.0
             inertia -= h**2 / 12  # so much of it the mean of the position over a step feigns
             damped = viscous / 2 + h / 4
-            driven = inputs, inertia / h - damped, 1 / (inertia / h + damped)
-            _march((q, v), driven, coulomb, h, path[part.start + 1 : part.stop + 1])
+            driven = inputs, 2 / h * (inertia / h - damped), h / 2 / (inertia / h + damped)
+            travel = _march(travel, driven, coulomb, path[part.start : part.stop + 1])
         path[:, negative] = np.nan
         place = (run.time - run.grid[0]) / h
         index = np.clip(place.astype(int), 0, count - 1)
         share = (place - index)[:, None]
-        return path[index] + share * (path[index + 1] - path[index])
+        found = np.empty((len(place), len(joints)))
+        for rows in blocks(len(place)):
+            before, after = path[index[rows]], path[index[rows] + 1]
+            found[rows] = before + share[rows] * (after - before)
+        return found
 
     def _inputs(self, grid: _Grid, part: slice, lanes: Sequence[NDArray]) -> tuple[NDArray, NDArray]:
         """Return the drive minus the load of each lane, rad or m, and its inertia, s², (K, lanes) each."""
@@ -185,6 +193,8 @@ class ClosedLoops:
         driven = []
         inertias = []
         for j, of in enumerate(lanes):
+            if not len(of):
+                continue
             layout = self.layouts[j]
             told = grid.run.commands[j]
             own, rest = (columns[part] for columns in grid.columns[j])
@@ -222,32 +232,40 @@ class _Grid:
         return cls(run, middle, duration / count, columns)
 
 
-def _march(
-    state: tuple[NDArray, NDArray], inputs: tuple[NDArray, NDArray, NDArray], coulomb: NDArray, h: float, path: NDArray
-) -> None:
-    """Go on from positions and velocities (lanes), both changed in place, step by step; positions into `path`."""
-    q, v = state
-    free = np.empty_like(q)
-    stuck = np.empty_like(q)
+def _march(travel: NDArray, inputs: tuple[NDArray, NDArray, NDArray], coulomb: NDArray, path: NDArray) -> NDArray:
+    """Write positions (K, lanes) after the first to `path` (K + 1, lanes), step by step.
+
+    Args:
+        travel: velocity (lanes,) at the first position times half a step.
+        inputs: drive, factor of the travel, and step's response, (K, lanes) each.
+        coulomb: limit (lanes,) of dry friction.
+        path: positions, of which the first is given.
+
+    Returns:
+        The travel at the last position.
+    """
+    next_travel = np.empty_like(travel)
+    stuck = np.empty_like(travel)
     low = -coulomb
     multiply = np.multiply
     add = np.add
     subtract = np.subtract
     least = np.minimum
     most = np.maximum
-    for drive, before, scale, now in zip(*inputs, path, strict=True):
-        multiply(v, before, free)
-        add(free, drive, free)
-        subtract(free, q, free)
-        least(free, coulomb, out=stuck)
+    position = path[0]
+    for drive, before, response, next_position in zip(*inputs, path[1:], strict=True):
+        multiply(travel, before, next_travel)
+        add(next_travel, drive, next_travel)
+        subtract(next_travel, position, next_travel)
+        least(next_travel, coulomb, out=stuck)
         most(stuck, low, out=stuck)
-        subtract(free, stuck, free)
-        multiply(free, scale, free)
-        add(v, free, v)
-        multiply(v, h / 2, v)
-        add(q, v, q)
-        v[:] = free
-        now[:] = q
+        subtract(next_travel, stuck, next_travel)
+        multiply(next_travel, response, next_travel)
+        add(travel, next_travel, travel)
+        add(position, travel, next_position)
+        next_travel, travel = travel, next_travel
+        position = next_position
+    return travel
 
 
 DECREASE_TOLERANCE = 1e-3
@@ -281,5 +299,10 @@ def output_error(
                 normal_equations=lambda _, residuals: residuals.equations(),
             )
         )
-    minima = minimize(searches, lambda trials: [(one, one.cost) for one in loops.normals(trials, steps)])
+
+    def evaluate(trials: Sequence[NDArray | None]) -> list[tuple[Normal, float] | None]:
+        normals = loops.normals(trials, steps)
+        return [None if trial is None else (one, one.cost) for trial, one in zip(trials, normals, strict=True)]
+
+    minima = minimize(searches, evaluate)
     return [minimum.values for minimum in minima], [minimum.state for minimum in minima]

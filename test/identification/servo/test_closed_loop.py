@@ -102,6 +102,9 @@ class LinearLoops:
     def normals(self, values, steps):
         found = []
         for A, y, x in zip(self.columns, self.positions, values, strict=True):
+            if x is None:
+                found.append(None)
+                continue
             residual = y - A @ x
             squares = np.array([residual @ residual])
             found.append(Normal((A.T @ A)[None], (A.T @ residual)[None], squares, np.array([len(y)])))
