@@ -1,6 +1,7 @@
 """Covariance of base parameters against dense formulas, repeated experiments and simulations."""
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,17 @@ from real_recordings import DATA, MISSING, real_recording, real_robot
 from scipy.optimize import nnls
 from scipy.stats import t as student_t
 
-from dynid_ros.estimation.covariance import MAX_DOF, clustered_covariance, robust_covariance, widened
+from dynid_ros.estimation.covariance import (
+    MAX_DOF,
+    N_TIME_BLOCKS,
+    clustered_covariance,
+    covariance_root,
+    jackknife,
+    known_errors,
+    robust_covariance,
+    time_blocks,
+    widened,
+)
 from dynid_ros.estimation.normal_equations import WeightedProblem
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.model.friction import JointFriction
@@ -282,3 +293,40 @@ def test_what_is_counted_elsewhere_takes_degrees_of_freedom():
     share = np.diag(left) / np.diag(whole)
     assert share.min() < 0.8
     np.testing.assert_allclose(fewer, dof * share**2, rtol=1e-9)
+
+
+def test_errors_of_an_arm_and_of_gains_move_a_load_as_they_are_said_to():
+    """A gain that is off was so too when the arm was identified, which has its error."""
+    rng, gain_error = np.random.default_rng(0), 0.02
+    A, B, torque = rng.normal(size=(3, 40, 2)), rng.normal(size=(3, 40, 4)), rng.normal(size=(3, 40))
+    root = rng.normal(size=(4, 4))
+    arm = SimpleNamespace(covariance=root @ root.T, gain_shifts=rng.normal(size=(3, 4)), values=rng.normal(size=4))
+    whole = torque + B @ arm.values
+
+    def load(torque, values):
+        return np.linalg.lstsq(A.reshape(-1, 2), (torque - B @ values).ravel())[0]
+
+    moves = [load(whole, arm.values + error) for error in covariance_root(arm.covariance).T]
+    for joint, shift in enumerate(arm.gain_shifts):
+        scale = 1.0 + gain_error * (np.arange(3) == joint)[:, None]
+        moves.append(load(scale * whole, arm.values + gain_error * shift))
+    moves = np.array(moves) - load(whole, arm.values)
+    rows = np.concatenate([A, B, torque[..., None]], axis=2)
+    found = known_errors(np.swapaxes(rows, 1, 2) @ rows, 2, gain_error, arm)
+    np.testing.assert_allclose(found, moves.T @ moves)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(1).normal(size=(30, 1))
+    found = jackknife(lambda kept: values[kept].mean(axis=0), np.arange(30))
+    np.testing.assert_allclose(found.standard_errors, values.std(ddof=1) / np.sqrt(30))
+    assert found.dof == 29
+
+
+def test_blocks_of_time_are_stretches_of_one_run_each_of_which_has_two_at_least():
+    runs = np.repeat([0, 1, 2], [700, 20, 280])
+    blocks = time_blocks(runs)
+    np.testing.assert_array_equal(np.unique(np.diff(blocks)), [0, 1])
+    per_run = [len(np.unique(blocks[runs == run])) for run in range(3)]
+    assert per_run == [7, 2, 3]
+    assert len(np.unique(time_blocks(np.zeros(50, int)))) == N_TIME_BLOCKS

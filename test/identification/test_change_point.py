@@ -5,7 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dynid_ros.identification.change_point import MAX_P_VALUE, MIN_STRETCHES, LoadChange, _Part, likeliest_change
+from dynid_ros.identification.change_point import (
+    MAX_P_VALUE,
+    MIN_STRETCHES,
+    LoadChange,
+    _at_least,
+    _Part,
+    likeliest_change,
+)
 
 COLUMNS, ROWS = 6, 40
 
@@ -77,3 +84,13 @@ def test_small_changes_do_not_matter(sign, mass, change, shift, matters):
     changed = mass + sign * change
     before, after = (np.array([m, *(m * c)]) for m, c in ((mass, center), (changed, moved)))
     assert LoadChange(0, 1.0, before, after, 0.0).matters is matters
+
+
+def test_a_covariance_is_no_smaller_than_another_one_in_any_direction():
+    rng = np.random.default_rng(3)
+    roots = rng.normal(size=(2, 4, 4))
+    covariance, least = roots @ np.swapaxes(roots, 1, 2)
+    found = _at_least(covariance, least)
+    assert min(np.linalg.eigvalsh(found - other)[0] for other in (covariance, least)) > -1e-9
+    np.testing.assert_allclose(_at_least(4 * least, least), 4 * least)
+    np.testing.assert_allclose(_at_least(0.25 * least, least), least)

@@ -58,6 +58,8 @@ def test_two_runs_with_shifted_clocks_give_the_noise_of_one():
     low, high = floor_interval(measured.floor, measured.dof).T
     assert np.all((low < filtered_noise()) & (filtered_noise() < high))
     assert np.all(high / low < 3)
+    noise = (measured.floor / run(1).torque.std(axis=0)) ** 2
+    np.testing.assert_allclose(1 - measured.explainable, noise, rtol=0.2)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from dynid_ros.identification.static_samples import (
     SampleRules,
     Samples,
     rotations,
+    side_of_approach,
     slow_samples,
     static_samples,
 )
@@ -91,13 +92,39 @@ def test_slow_samples_are_slow_and_know_their_direction():
     assert np.abs(0.32 * np.sin(0.4 * samples.time)).max() < 0.31
 
 
-def test_a_rest_whose_torque_still_changes_is_left_out():
+@pytest.mark.parametrize(("change", "kept"), [(0.1, [0.6]), (0.4, []), (4.0, [])])
+def test_a_rest_whose_torque_still_changes_is_left_out(change, kept):
     steady = stepping(np.array([0.0, 0.3, 0.6, 0.3, 0.0]))
     torque = steady.torque.copy()
     loading = (steady.time > 2 * (DWELL + TRANSIT)) & (steady.time < 2 * (DWELL + TRANSIT) + DWELL)
-    torque[loading, 1] += np.linspace(0, 4, loading.sum())
+    torque[loading, 1] += np.linspace(0, change, loading.sum())
     samples = static_samples(replace(steady, torque=torque), SampleRules())
-    np.testing.assert_allclose(samples.position[:, 0], [0.0, 0.3, 0.3, 0.0], atol=1e-4)
+    np.testing.assert_allclose(samples.position[:, 0], [0.0, 0.3, *kept, 0.3, 0.0], atol=1e-4)
+
+
+def test_a_rest_that_is_longer_than_most_is_cut_to_the_usual_length():
+    """The servo loads the joint before it departs."""
+    longer = stepping(np.array([0.0, 0.3, 0.6, 0.6, 0.3, 0.0]))
+    departs = 3 * (DWELL + TRANSIT) + DWELL
+    loading = (longer.time > departs - TRANSIT) & (longer.time < departs)
+    torque = longer.torque.copy()
+    torque[loading, 0] += np.linspace(0, 5, loading.sum())
+    samples = static_samples(replace(longer, torque=torque), SampleRules())
+    np.testing.assert_allclose(samples.torque[:, 0], [0.0, 3.0, 6.0, 3.0, 0.0], atol=0.08)
+
+
+def test_the_side_of_a_joint_that_waits_for_others_is_not_known():
+    way = np.linspace(0.0, 1.0, 11)
+    first, later = np.clip(2 * way, 0.0, 1.0), np.clip(2 * way - 1, 0.0, 1.0)
+    for joints, side in (((first, later), [0, 1]), ((-later, first), [-1, 0]), ((way, -way), [1, -1])):
+        path = np.column_stack(joints)
+        assert side_of_approach(path, path[-1], 0.005).tolist() == side
+
+
+def test_in_another_recording_a_joint_came_to_its_place_anew():
+    samples = samples_at(np.full((2, 1), 0.3))
+    assert samples.friction_known.ravel().tolist() == [True, False]
+    assert replace(samples, part=np.arange(2)).friction_known.all()
 
 
 def test_a_rest_of_which_one_sample_was_not_lost_spoils_no_other():
