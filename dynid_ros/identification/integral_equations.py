@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import simpson
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.equations import EquationBlock, LinkEquations
@@ -94,6 +93,8 @@ def window_weights(size: int, step: float) -> tuple[NDArray, NDArray, int]:
         size: samples of a window, both ends counted.
         step: between them, s.
     """
+    from scipy.integrate import simpson  # noqa: PLC0415  # takes 0.05 s, and few identifications need it
+
     integral = simpson(np.eye(size), dx=step)
     phase = np.pi * np.arange(size) / (size - 1)
     slope = np.pi / ((size - 1) * step) * np.sin(2 * phase)

@@ -18,6 +18,7 @@ from dynid_ros.model.friction_terms import (
     MemoryKey,
     SlidingMemory,
     coupling_parts,
+    sum_over,
 )
 from dynid_ros.model.generated_code import compiled
 
@@ -56,17 +57,13 @@ def friction_columns(
         for term in terms:
             model = term.direction
             if model is not None and model not in directions:
-                velocity, position = (_sum_over(array, joints) for array in (qd, q))
+                velocity, position = (sum_over(array, joints) for array in (qd, q))
                 directions[model] = model.evaluate(velocity, position, memory.get((joints, model.sliding_length)))
             direction = None if model is None else directions[model]
             for row, mover in zip(joints, reversed(joints), strict=True):
                 values = term.column(q[:, mover], qd[:, mover], qdd[:, mover], direction, load[:, mover])
                 yield row, column, values
             column += 1
-
-
-def _sum_over(array: NDArray, joints: tuple[int, ...]) -> NDArray:
-    return array[:, joints[0]] if len(joints) == 1 else array[:, joints].sum(axis=1)
 
 
 class FrictionModel:

@@ -84,6 +84,11 @@ class FrictionDirection:
         return f"({sign} + 0.0 * {velocity})"  # no comparison with NaN is true, the product is NaN
 
 
+def sum_over(values: NDArray, joints: tuple[int, ...]) -> NDArray:
+    """Return the sum (N,) of values (N, n) over some joints."""
+    return values[:, joints[0]] if len(joints) == 1 else values[:, joints].sum(axis=1)
+
+
 def dahl_direction(position: NDArray, sliding_length: float, initial_direction: float = 0.0) -> NDArray:
     """Return the Dahl directions (N,) along positions (N,) of consecutive samples; see `FrictionDirection`.
 
@@ -147,7 +152,7 @@ class SlidingMemory:
             for rows in row_blocks(last - first):
                 part = slice(first + rows.start, first + rows.stop)
                 for (joints, length), values in directions.items():
-                    position = q[part, joints].sum(axis=1)
+                    position = sum_over(q[part], joints)
                     before, state = self._last.get((joints, length), (position[0], 0.0))
                     values[part] = dahl_direction(np.append(before, position), length, state)[1:]
                     self._last[joints, length] = (float(position[-1]), float(values[part.stop - 1]))
