@@ -317,7 +317,7 @@ def _draw_motion(motion: GuidedMotion) -> str:
         above = plot_area(figure, left=52, bottom=50 + FORCE_HEIGHT)
         above.plot(motion.time, displacement, color=LIGHT["identified"], linewidth=1.8)
         label_axes(above, "", "displacement (cm)")
-        above.tick_params(axis="x", length=0, labelbottom=False)
+        above.tick_params(axis="x", labelbottom=False)
         below = plot_area(figure, left=52, bottom=40, top=PICTURE_HEIGHT - 40 - FORCE_HEIGHT)
         below.plot(motion.time, motion.force, color=LIGHT["measured"], linewidth=1.4)
         label_axes(below, "time (s)", "force (N)")

@@ -6,13 +6,15 @@ The plots that several reports share are here too: a row for each joint, and mea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from html import escape
 from io import BytesIO, StringIO
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib import style
+from matplotlib import rc_context, rcParams, style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -89,6 +91,8 @@ STYLE = {
     "grid.linewidth": 0.6,
     "text.color": LIGHT["ink"],
     "text.parse_math": False,  # a joint's name may hold a $
+    "xtick.bottom": False,  # the grid shows the places; each mark would be one more shape
+    "ytick.left": False,
     "xtick.color": LIGHT["line"],
     "ytick.color": LIGHT["line"],
     "xtick.labelcolor": LIGHT["muted"],
@@ -119,7 +123,7 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
         draw: function that draws on an empty figure.
     """
     buffer = StringIO()
-    with style.context(["default", STYLE, {"svg.hashsalt": label}]):
+    with _page_style(label):
         _draw_figure(width, height, draw).savefig(buffer, format="svg", transparent=True)
     body = buffer.getvalue().partition("<svg")[2].partition(">")[2]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
@@ -133,11 +137,26 @@ def svg(label: str, width: int, height: int, draw: Draw) -> str:
 def png(width: int, height: int, draw: Draw) -> bytes:
     """Draw a figure and return it as PNG on white; arguments as for `svg`."""
     buffer = BytesIO()
-    with style.context(["default", STYLE]):
+    with _page_style():
         _draw_figure(width, height, draw).savefig(
             buffer, format="png", dpi=PNG_DOTS_PER_UNIT * UNITS_PER_INCH, metadata={"Software": None}
         )
     return buffer.getvalue()
+
+
+@contextmanager
+def _page_style(label: str = "") -> Iterator[None]:
+    """Draw with the settings of the page; ids in SVG are hashes of the label and the content."""
+    with rc_context():
+        dict.update(rcParams, _page_settings())  # they are validated already, which takes as long as a small picture
+        rcParams["svg.hashsalt"] = label
+        yield
+
+
+@lru_cache(maxsize=1)
+def _page_settings() -> dict[str, Any]:
+    with style.context(["default", STYLE]):
+        return {name: value for name, value in rcParams.copy().items() if name != "backend"}
 
 
 def plot_area(figure: Figure, left: float, bottom: float, right: float = 8, top: float = 8) -> Axes:
@@ -189,7 +208,6 @@ def row_axes(figure: Figure, names: Sequence[str], quantities: Sequence[str] = (
     axes = plot_area(figure, left=10 + 6.2 * max(map(len, labels)), bottom=40, right=right, top=4)
     axes.set_yticks(np.arange(len(labels)), labels=labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -332,7 +350,7 @@ def _prediction_plot(
         above.plot(across, predicted, color=LIGHT["identified"], linewidth=1.1, **small)
         below.plot(across, measured - predicted, color=LIGHT["identified"], linewidth=1.0, **small)
         label_axes(above, "", quantity)
-        above.tick_params(axis="x", length=0, labelbottom=False)
+        above.tick_params(axis="x", labelbottom=False)
         label_axes(below, "dwell" if are_dwells else "time (s)", "residual")
         below.yaxis.set_major_locator(MaxNLocator(3))
         for axes in (above, below):

@@ -239,7 +239,7 @@ def _draw_joint(use: MotionUse, joint: int, name: str, some: NDArray) -> str:
             axes.yaxis.label.set_fontsize(10)
             axes.yaxis.set_major_locator(MaxNLocator(3))
             if not is_last:
-                axes.tick_params(axis="x", length=0, labelbottom=False)
+                axes.tick_params(axis="x", labelbottom=False)
 
     return svg(f"Motion of {name} within its limits", PANEL_WIDTH, height, draw)
 
