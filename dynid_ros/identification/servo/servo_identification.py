@@ -233,7 +233,9 @@ class ServoIdentification:
         # A longer delay takes the place of friction and inertia, down to less than none: no loop to begin with.
         own = np.concatenate([run.columns[joint].inertia for run in runs]) @ (every / scale[:, None])[2:]
         sound = own.min(axis=0) > np.maximum(MIN_INERTIA_FRACTION * np.median(own, axis=0), MIN_INERTIA_S2)
-        sound &= (every[:2] > 0.0).all(axis=0)
+        # Counts of the encoder hide small dry friction: a negative one alone does not exclude all delays.
+        rubs = sound & (every[:2] > 0.0).all(axis=0)
+        sound = rubs if rubs.any() else sound & (every[0] > 0.0)
         best = int(np.argmin(np.where(sound, left, np.inf) if sound.any() else left))
         delay = delays[best]
         found = every[:, best] / scale

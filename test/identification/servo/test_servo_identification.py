@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mit_arms import tiago
 from servo_arms import compared_poses, motion, one, record, slide, so101, truth
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import ServoIdentification
+from dynid_ros.identification.servo import servo_identification
 from dynid_ros.identification.servo.servo_runs import ServoModel
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.recording import CommandSeries
@@ -273,3 +275,19 @@ def test_known_gains_give_newton_metres(arm, recording):
 def test_gains_that_cannot_be(arm, recording, settings, message):
     with pytest.raises(IdentificationError, match=message):
         ServoIdentification(arm.robot, **settings).fit(recording)
+
+
+@pytest.mark.slow
+def test_the_search_begins_near_the_delay_of_a_joint_with_little_friction(monkeypatch):
+    arm = tiago(2005)
+    starts = []
+
+    def stop(_loops, start, _steps):
+        starts.extend(values[0] for values in start)
+        raise IdentificationError("begun")
+
+    monkeypatch.setattr(servo_identification, "output_error", stop)
+    gains = {name: arm.per_joint(name) for name in ("stiffness", "damping")}
+    with pytest.raises(IdentificationError, match="begun"):
+        ServoIdentification(arm.robot, **gains).fit(record(arm, motion(arm, 12.0, 50.0)))
+    assert starts[2] == pytest.approx(arm.per_joint("delay")[2], abs=0.006)
