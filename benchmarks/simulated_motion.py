@@ -64,6 +64,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=25, help="Largest number of iterations of mujoco.sysid")
     arguments = parser.parse_args()
+    if not hasattr(sysid, "optimize"):  # an empty module without the packages that it needs
+        raise SystemExit('mujoco.sysid is not installed: pip install "mujoco[sysid]"')
     print("| arm | motion, mrad RMS | URDF | maker's numbers | mujoco.sysid | exported | seconds of both fits |")
     print("|---|---|---|---|---|---|---|")
     for name in arguments.arms:
