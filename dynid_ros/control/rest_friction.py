@@ -32,8 +32,8 @@ TRIAL_SPEED = 0.025
 """Least speed at which the torque has faded while it is not known whether a hand pushes, rad/s (m/s)."""
 TRIAL_S = 0.7
 """Time after which a push that does not change is taken for a weight, s."""
-MAX_TRIAL_TRAVEL = 0.006
-"""Travel after which it is, too, rad (m)."""
+MAX_TRIAL_TRAVEL = 0.003
+"""Travel after which it is, too, rad (m). Hands start a motion with the same force at 0.003 and 0.006 rad."""
 STEADY_S = 0.25
 """Time after which the speed under a constant push is constant, s."""
 MIN_TRIAL_SHARE = 0.3

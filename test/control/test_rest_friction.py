@@ -14,7 +14,7 @@ from dynid_ros.errors import ControlError, IdentifiedFileError
 PERIOD = 0.004
 STEP = 0.0005
 MAX_UNASKED_RAD = 1e-3
-MAX_TOOL_RAD = 0.06
+MAX_TOOL_RAD = 0.022
 """Motion until a weight is told from a hand, rad; then the arm stays."""
 
 
