@@ -413,12 +413,7 @@ class Placed(NamedTuple):
 
 
 class Placing:
-    """Capsules of one arm, and their places in poses.
-
-    Attributes:
-        robot: the arm.
-        bodies: its capsules.
-    """
+    """Capsules of one arm, and their places in poses."""
 
     def __init__(self, robot: RobotModel, bodies: Bodies) -> None:
         self.robot = robot

@@ -27,7 +27,6 @@ class Checks(ABC):
     """K distances between links, or between links and fixed objects.
 
     Attributes:
-        bodies: capsules of the arm.
         body: (K,) index of the capsule that is further along the chain.
         clearance: (K,) smallest allowed distance, m.
     """
@@ -153,7 +152,6 @@ class Plane:
         normal: (3,) direction to the allowed side, in the base frame.
         bound: position of the plane along the normal, m.
         sign: sign of the normal along the axis of the positions in `violation`.
-        name: name of the plane.
         violation: sentence about a violation, with {name}, {at} (the position, m) and {time}.
     """
 

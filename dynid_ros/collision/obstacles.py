@@ -35,7 +35,6 @@ class Placement:
 
     Attributes:
         link: link of the chain, from 0, or FIXED_LINK.
-        name: link of the URDF.
         places: (S, 4, 4) poses in the frame of the chain's link, several if joints outside the chain move the link.
         turns: distance to the link, m, and half the step, rad, of each turning joint in between.
     """

@@ -173,7 +173,6 @@ class LinkShape:
 
     Attributes:
         link: link of the chain that carries it, from 0; -1 for the base.
-        name: link of the URDF.
         faces: (F, P, 3) points in the frame of the chain's link; a face is the hull of P points.
         margins: (F,) thickness around the hull, m.
     """

@@ -154,7 +154,6 @@ class SharedColumnLosses:
     """Held-out losses of models that share their first columns, which are eliminated once for all of these models.
 
     Args:
-        grams: normal equations of the folds.
         penalty: matrix (s, s) of the penalty on the coefficients of the first s columns.
         center: coefficients (s,) at which it is zero.
     """
@@ -220,7 +219,6 @@ class ForwardSelection(Generic[Model]):
     """Model that changes step by step while held-out samples support the change.
 
     Args:
-        grams: normal equations of the folds.
         losses_of: function that returns the held-out losses (F, n) of each of several models, per fold and joint.
         model: first model.
 

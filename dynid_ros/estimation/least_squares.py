@@ -275,7 +275,6 @@ class Minimum(Generic[State]):
     Attributes:
         values: Parameters (p,) with the smallest cost found.
         state: State of the evaluation at these parameters.
-        iterations: Number of steps taken.
         gain: Decrease of the cost.
     """
 

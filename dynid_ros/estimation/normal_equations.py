@@ -97,7 +97,6 @@ class NormalEquations(GroupedNormalEquations, Generic[AnyColumns]):
     slow and group 2 s + 1 the fast samples of stretch s.
 
     Args:
-        columns: columns of the regressor.
         recordings: rough number of samples of each recording.
         share: (n,) weight of each joint's equations relative to full weight, or one number for all joints.
 
@@ -181,7 +180,6 @@ class WeightedProblem:
     """Weighted problem min Σ_j ‖Y_j x − τ_j‖² / σ_j², with base parameters first and friction after.
 
     Args:
-        factors: compressed equations.
         chosen: (k,) columns of `factors.columns` that form x.
 
     Attributes:

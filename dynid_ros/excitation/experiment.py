@@ -112,7 +112,6 @@ class Experiment:
     Subclasses add their settings and plan a motion of one kind.
 
     Attributes:
-        robot: the arm.
         limits: of the joints; a plan uses 80 % of acceleration and jerk.
         workspace: bounds of the links; None: links are lines without floor, box or obstacles.
         position_margin: distance from position limits, one value or (n,), rad or m; NaN: 0.05, or a tenth of the

@@ -38,13 +38,10 @@ class FourierPlan(Plan):
     """A planned Fourier motion.
 
     Attributes:
-        series: one period.
         condition_number: condition number of the regressor with columns of unit norm (see `Condition`), including the
             information that was known before.
         singular_values: singular values of that regressor, descending.
         criterion: name of the criterion that the search minimized.
-        value: value of the criterion.
-        starts: number of searches.
         history: time (s) and value of each better motion during the search.
     """
 
@@ -84,7 +81,6 @@ class FourierExcitation(Experiment):
         starts: largest number of searches, which makes the result reproducible; None: as many as time allows.
         workers: number of processes, or of searches side by side in `executor`; 0: one per core, up to 4.
         executor: executor of the search's slices; None: processes of this machine.
-        seed: seed of the random motions.
     """
 
     base_frequency: float = 0.05

@@ -108,7 +108,6 @@ class MotionConstraints:
 
     Args:
         limits: limits of position, velocity, acceleration, jerk and torque.
-        workspace: bounds of the links.
         margin: fraction of each joint limit that is kept free.
         clearance: distance kept in addition to the workspace's, one value or one for each of its distances, m.
 
@@ -167,10 +166,7 @@ class DesignProblem:
     """Minimizes a criterion of the information of a Fourier motion under constraints.
 
     Args:
-        basis: variables of the motion.
         source: information that a motion contains.
-        criterion: rating of the information.
-        constraints: inequalities of the motion.
         known: (p, p) information that exists already, for a motion of this length; None: none.
     """
 

@@ -45,8 +45,6 @@ class Iterate:
     """State of the minimization between two rounds.
 
     Attributes:
-        vector: variables.
-        excess: largest excess.
         penalty: penalty of the next round.
         multipliers: multipliers of the next round, of the shape of the excess.
     """
@@ -93,8 +91,6 @@ class Candidate:
     """A motion with its rating.
 
     Attributes:
-        series: the motion.
-        value: value of the criterion.
         excess: largest excess over limits and workspace; zero or less where the motion keeps to them; infinite where
             the motion cannot be predicted.
         obstacle: the constraint with the largest excess, or the reason why nothing can be predicted.
@@ -177,15 +173,10 @@ class MotionSearch:
     """Search for the best motion of a robot within limits and workspace.
 
     Attributes:
-        robot: the arm.
         limits: limits of the joints, of torque too.
-        workspace: bounds of the links.
         source: information that a motion contains.
-        criterion: rating of the information.
         base_frequency: frequency of the first harmonic, Hz.
-        harmonics: number of harmonics.
         known: (p, p) information that exists already, as a mean over this motion's samples; None: none.
-        seed: seed of the random numbers.
         held: (n,) positions of the joints that do not move, NaN for the others; None: all move.
     """
 

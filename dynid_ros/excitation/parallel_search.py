@@ -35,8 +35,6 @@ class SearchResult:
     """Best motion of a search, and how it was found.
 
     Attributes:
-        best: the motion.
-        starts: number of searches.
         history: time (s) and value of each better motion that keeps to all limits.
     """
 

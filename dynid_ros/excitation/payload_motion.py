@@ -58,7 +58,6 @@ class ToolRotation:
     """Rotations of the tool from a pose, about an axis that is fixed in the base frame.
 
     Attributes:
-        robot: the arm.
         pose: (n,) pose at angle 0.
         axis: 0, 1, 2: x, y or z of the tip's frame.
         lowest: smallest possible angle, rad, at most 0.

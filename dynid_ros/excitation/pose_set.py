@@ -26,7 +26,6 @@ class PoseSet(Experiment):
     Attributes:
         target: "gravity": the base gravity parameters of the arm; "load": mass and mass moments of the load on the last
             link of a known arm.
-        count: number of poses.
         poses: (P, n) poses to visit; None: choose.
         offsets: whether each joint's torque has an unknown offset that the poses must distinguish from gravity.
         dwell: rest at each pose and from each side, s.

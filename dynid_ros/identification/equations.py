@@ -404,7 +404,6 @@ class TorqueColumns:
     """Torques of known parameters as the only columns of each joint, one for each set of parameters.
 
     Args:
-        columns: columns of the parameters.
         values: values (k, m) of m sets of parameters.
 
     Attributes:

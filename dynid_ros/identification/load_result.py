@@ -43,8 +43,6 @@ class LoadResult(Result):
         channels: names of the measured channels: joints, or axes of a wrench.
         residual_rms: residual (c,) of each channel, N m or N.
         signal_rms: fitted signal (c,) of each channel, N m or N.
-        n_samples: number of equations of each channel.
-        remarks: sentences on the result.
         faults: faults of the sensor, whose readings were corrected; such a result has no driver settings.
         arm: content of the arm's `identified.yaml`, to which the load is added; None: the file holds the load alone.
         arm_missing: sentences on what is not determined of an arm that was identified along with the load.

@@ -76,7 +76,6 @@ class _Run:
     """Stretch of motion without a gap.
 
     Attributes:
-        recording: index of the recording.
         time: (M,) uniform times, s.
         position: (M, n).
         velocity: (M, n).
@@ -122,8 +121,6 @@ class _Pair:
     """Motion that is found twice.
 
     Attributes:
-        first: first run.
-        second: second run.
         rows: samples of the first run that are repeated.
         times: times of the second run at these samples, s.
         difference: (K, n) torque of the first run minus that of the second.

@@ -49,7 +49,6 @@ class FlexibleInformation:
         joints: prior of springs, motors and friction.
         speeds: (n,) speed limits, which scale the smoothing of Coulomb friction.
         base_frequency: frequency of the first harmonic, Hz.
-        harmonics: number of harmonics of the motions.
         held: positions of the motors that brakes hold, by joint.
         stiffness: whether to estimate the stiffness too.
         noise: standard deviation of the torques, one value or (n,), N m or N.

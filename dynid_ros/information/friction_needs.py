@@ -38,7 +38,6 @@ class Need:
     """Requirement of a friction term on a motion.
 
     Attributes:
-        sentence: description of the requirement.
         remedy: the motion to record.
         without: changes of `JointFriction` to the simpler model, which must not fit as well.
         min_remainder: smallest RMS remainder of the term's column after projection on the simpler model.
@@ -90,7 +89,6 @@ class UnseenTerm:
     """A friction term that a motion cannot show.
 
     Attributes:
-        joint: name of the joint.
         term: key of `NEEDS`.
         finding: description of the motion.
     """

@@ -198,8 +198,6 @@ class HelpfulMotion:
     """A motion to add, with its effect on weak parameters after the motions proposed before it.
 
     Attributes:
-        motion: the motion.
-        samples: number of added samples.
         duration: duration, s; None: the rate of the judged motion is unknown.
         before: standard errors of weak parameters before, by name; infinite: not determined.
         after: standard errors of the same parameters after the motion.
@@ -357,7 +355,6 @@ class MotionCoverage:
     """Range of positions and speeds that a motion covers, for n joints.
 
     Attributes:
-        samples: number of equations of each joint.
         rate: equations per second; None: unknown.
         lower: (n,) lowest position, rad or m.
         upper: (n,) highest position, rad or m.

@@ -33,15 +33,12 @@ class WeakParameter:
     """A parameter that the motion determines badly.
 
     Attributes:
-        expression: expression of the base parameter.
         name: name of its leading parameter.
         standard_error: standard error for the noise of the torques, in `unit`.
-        unit: unit of parameter and standard error.
         effect: RMS effect of the standard error on the torques of motions all over the limits, relative to their noise.
         excess: ratio of the standard error to that of as many random samples all over the limits.
         inflation: ratio of the standard error to that with all other parameters known.
         confused_with: leading parameter of the estimate with the largest correlation.
-        correlation: correlation of both errors.
     """
 
     expression: str

@@ -51,14 +51,12 @@ class TorqueColumns:
     """Independent columns of the torque regressor: the base parameters that some motion of the arm distinguishes.
 
     Args:
-        robot: the arm.
         friction: friction terms of the joints; None: `FRICTION`.
         model: "links": all parameters of the links; "gravity": masses and mass moments, at rest; "load": the ten
             parameters of a load on the last link, about its frame.
 
     Attributes:
         robot, model: as in the arguments.
-        friction: friction terms of the joints.
         base: base parameters of the model.
         expressions: (k,) expressions of the base parameters.
         names: (k,) leading parameter of each base parameter, such as "Izz1".
@@ -206,7 +204,6 @@ class TorqueInformation:
 
     Attributes:
         names: (p,) names of the parameters.
-        base: base parameters.
 
     Raises:
         TrajectoryError: an unknown target, friction that a motion cannot be designed for, a noise that is not
@@ -294,7 +291,6 @@ class _DriveColumns:
     """Columns of the friction terms of the joints, with smooth Coulomb friction.
 
     Args:
-        terms: friction of each joint.
         chosen: (k,) indices of the chosen terms, joint after joint.
         smoothing: (n,) velocity range of the reversal of Coulomb friction.
     """

@@ -43,8 +43,6 @@ class SeenOnLinks:
     """Markers seen in K frames of known motor positions.
 
     Attributes:
-        robot: Model of the arm.
-        markers: Markers with their links.
         motor: Motor positions (K, n), rad or m.
         positions: Marker positions (K, P, 3) in the camera frame, m; NaN where not seen.
     """

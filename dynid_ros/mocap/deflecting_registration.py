@@ -91,7 +91,11 @@ def fit_deflecting(
     for iteration in range(MAX_ITERATIONS):
         normals, gradients, moves = _linearised(seen, state, reweigh=iteration > 0)
         step = -np.linalg.lstsq(normals.sum(axis=0), gradients.sum(axis=0), rcond=1e-12)[0]
-        _apply(state, step, moves)
+        turned = Rotation.from_rotvec(step[:3]).as_matrix()
+        state.rotation = turned @ state.rotation
+        state.shift = turned @ state.shift + step[3:6]
+        state.places = state.places + step[6:].reshape(-1, 3)
+        state.deflection = state.deflection + np.concatenate([own + coupled @ step for own, coupled in moves])
         if iteration > 5 and np.max(np.abs(step)) < CONVERGENCE_STEP:
             break
     state.errors = _errors(*_linearised(seen, state, reweigh=False), state)
@@ -111,14 +115,6 @@ def _errors(
     followed = np.sum([follow.sum(axis=0) for _, follow in moves], axis=0)
     common = np.linalg.lstsq(whole, followed.T * (state.noise**2 / state.typical), rcond=1e-12)[0]
     return np.sqrt(jackknife_variance(left_out) + np.sum(common**2, axis=1))
-
-
-def _apply(state: DeflectingRegistration, step: NDArray, moves: list[tuple[NDArray, NDArray]]) -> None:
-    turned = Rotation.from_rotvec(step[:3]).as_matrix()
-    state.rotation = turned @ state.rotation
-    state.shift = turned @ state.shift + step[3:6]
-    state.places = state.places + step[6:].reshape(-1, 3)
-    state.deflection = state.deflection + np.concatenate([own + coupled @ step for own, coupled in moves])
 
 
 def _linearised(

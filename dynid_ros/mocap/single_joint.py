@@ -188,8 +188,6 @@ class SingleJointResult:
     Attributes:
         time: Times (N,) of the frames, s.
         hinge: Axis, centre and markers, with the zero of the angle; `joint_angle` takes it for further records.
-        axis_estimate: Axis with its covariance.
-        center_estimate: Centre with its covariance.
         motion: Angle of each frame, with errors, residuals and faults.
         axis_angle_errors: Standard errors (N,) of the angles, less that at the reference, by axis and centre alone,
             rad; they change slowly with the angle, and their squares add to those of `standard_errors`.

@@ -51,7 +51,6 @@ class Chain:
     Joint frame i is the frame after `Z(s_i)`. In a serial arm p = i - 1, and s = q unless joints mimic others.
 
     Attributes:
-        name: name of the robot.
         base: name of the link that the chain starts from.
         tip: name of the link that the chain ends at, or names with commas between; loads are at the first one.
         joint_names: names of the independent joints, from base to tip, branch by branch.
@@ -61,7 +60,6 @@ class Chain:
         link_offsets: (m, 4, 4) transforms from the joint frame to the link frame.
         tip_links: for each tip the last moving link before it.
         tip_offsets: (k, 4, 4) poses of the tips in the frames of these links.
-        limits: limits of the joints.
         parents: (m,) parent of each link; -1 for the base.
         mover_names: names of the joints that move the links, including joints that mimic others.
         drivers: (m,) independent joint that moves each link.

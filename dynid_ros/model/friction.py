@@ -273,7 +273,6 @@ class OneSampleFriction:
     """Regressor of friction at one sample, fast enough for a control loop.
 
     Args:
-        friction: terms of the joints.
         n_joints: n.
 
     Attributes:

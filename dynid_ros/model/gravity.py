@@ -98,7 +98,6 @@ class GravityModel:
         robot: the arm; its parameters are not used.
 
     Attributes:
-        robot: the arm.
         names: names of the moments, such as "n_x joint_2" or "mass joint_3", joint by joint.
         projection: (k, 10 m) matrix from parameters to moments.
     """

@@ -45,7 +45,6 @@ class LinkColumns:
     its rows hold only these.
 
     Args:
-        robot: the arm.
         candidates: for each joint the friction models whose terms may be chosen; a choice may combine them.
         coupled: pairs of coupled joints, see `FrictionModel`; their terms are in every choice.
         noise: (n,) standard deviations of the joints' torques. A column does not count as a base parameter if it is
@@ -56,7 +55,6 @@ class LinkColumns:
     Attributes:
         first: first candidate of each joint.
         base: base parameters of the links alone.
-        size: number of columns.
         turns: columns of the turns of gravity, the last ones.
         falling: names of joints whose torque falls with speed, so that their viscous terms may be negative.
         of_joint: for each joint the (k_j,) columns that its torque can depend on: base parameters from the first such

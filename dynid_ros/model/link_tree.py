@@ -35,7 +35,6 @@ class CarriedLink:
     """A link and its place on the link of the chain that carries it.
 
     Attributes:
-        name: name of the link.
         placement: (4, 4) pose in the frame of the carrier.
         own: (10,) parameters about its own frame.
         joints: positions of the moving joints in between, rad or m, by name; empty for a fixed link.
@@ -56,16 +55,11 @@ class LinkTree:
     """Links and joints of a URDF, checked to be a tree.
 
     Args:
-        text: text of the URDF.
         source: name of the URDF in errors.
         meant_angles: whether rounded right angles become right angles, see `parse_urdf`.
 
     Attributes:
-        text: text of the URDF.
-        name: name of the robot.
         source: name of the URDF in errors.
-        links: links by name.
-        joints: joints by name.
         parent_joint: joint above each link but the roots.
         child_joints: joints below each link.
         roots: links without a joint above.

@@ -120,7 +120,6 @@ class RegressorRows:
     """Regressors of one arm, filled a block of samples at a time.
 
     Args:
-        chain: the arm.
         gravity: (3,) in the base frame, m/s².
         columns: (p,) indices among the 10 m parameters, ascending; None: all.
 
@@ -298,7 +297,6 @@ class DifferentiableRegressor:
     """Regressor of chosen parameters, and gradients of functions of it.
 
     Args:
-        chain: the arm.
         gravity: (3,) in the base frame, m/s².
         columns: (p,) indices among the 10 m parameters, ascending; None: all.
     """

@@ -74,7 +74,6 @@ class RobotModel(Displayed):
         gravity: (3,) in the base frame, m/s².
         urdf: text of the URDF, or None.
         posture: positions, rad or m, of joints outside the chain and of held joints.
-        name: name of the robot.
         base: link that the chain starts from.
         tip: link that the chain ends at, or several with commas between.
         held: positions of held joints, rad or m, by name.
@@ -83,7 +82,6 @@ class RobotModel(Displayed):
         n_links: number of links that the joints move, m.
         link_names: names of these links.
         tip_offset: pose (4, 4) of the first tip link in the frame of the last moving link before it.
-        limits: limits of the joints.
         kinematics_sha256: hash of joint names, types, axes and placements, which identification does not change.
 
     Raises:

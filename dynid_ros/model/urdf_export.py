@@ -286,7 +286,9 @@ def _inertials(lump: NDArray, fixed: Sequence[CarriedLink], moving: Sequence[Car
     if moving:
         together = np.sum([part.parameters for part in moving], axis=0)
         if not is_possible(lump - together):
-            share = _half_of_largest_share(lump, together)
+            # Half of the largest share of `together` that leaves a possible body of the lump.
+            inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(lump)))
+            share = float(0.5 / np.linalg.eigvalsh(inverse @ pseudo_inertia(together) @ inverse.T)[-1])
         names = ", ".join(part.name for part in moving)
         joints = {joint: at for part in moving for joint, at in part.joints.items() if at}
         held = " except " + ", ".join(f"{joint} {at:.6g}" for joint, at in joints.items()) if joints else ""
@@ -299,12 +301,6 @@ def _inertials(lump: NDArray, fixed: Sequence[CarriedLink], moving: Sequence[Car
         remark = f"{share:.3g} of its inertia, because no body would be left of the carrying link with all of it"
         for part in moving:
             yield _inertial(share * part.own, remark)
-
-
-def _half_of_largest_share(lump: NDArray, parts: NDArray) -> float:
-    """Return half of the largest share of `parts` (10,) that leaves a possible body of `lump` (10,)."""
-    inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(lump)))
-    return float(0.5 / np.linalg.eigvalsh(inverse @ pseudo_inertia(parts) @ inverse.T)[-1])
 
 
 def _inertial(parameters: NDArray, *remarks: str) -> list[str]:

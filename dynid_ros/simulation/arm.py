@@ -83,7 +83,6 @@ class SimulatedArm:
         start: position at the start and after a reset, rad or m, (n,) or one for all joints; None: zero, or the limit
             nearest to it.
         timestep: of the simulation, s.
-        seed: of all noise.
         servo_model: the servo knows inertia and gravity of the arm; False: it has position and velocity errors only.
 
     Raises:

@@ -54,11 +54,7 @@ class PositionServo:
 
     Args:
         arm: without a load.
-        limits: of its joints.
         model: feed inertia and gravity forward; False: a servo that is stiff and knows nothing, and sags.
-
-    Attributes:
-        gains: stiffness and damping.
     """
 
     def __init__(self, arm: mujoco.MjModel, limits: JointLimits, *, model: bool = True) -> None:
@@ -246,7 +242,6 @@ class KnownFriction:
     """Friction of all joints.
 
     Attributes:
-        model: terms of the joints.
         coefficients: (f,) in the order of `model.names(robot)`; those of rotors are the drives' inertia.
     """
 
@@ -287,8 +282,6 @@ class ActingFriction:
     load of the gears is the present torque of links and load.
 
     Args:
-        robot: the arm.
-        friction: of its joints.
         timestep: h, s.
 
     Raises:

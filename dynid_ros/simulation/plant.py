@@ -27,8 +27,6 @@ class Push:
     """Force and torque at the origin of a moving link's frame, in the directions of given axes.
 
     Args:
-        model: of the arm.
-        link: pushed link.
         wrench: (6,) force (N) and torque (N m).
         axes: link along whose axes `wrench` is given.
         duration: s.
@@ -156,7 +154,6 @@ class FlexiblePlant(Plant):
     Of a motor that is a per cent. So half of viscous friction acts on the velocity at a step's beginning.
 
     Args:
-        robot: gives the URDF.
         drives: friction of the links and inertia of the motors, (n,).
         springs: between them, (n,).
         timestep: s.

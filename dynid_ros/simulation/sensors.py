@@ -256,12 +256,7 @@ class Camera:
 
 
 class CameraView:
-    """View of a camera, frame after frame.
-
-    Args:
-        camera: its settings.
-        rng: draws all errors.
-    """
+    """View of a camera, frame after frame."""
 
     def __init__(self, camera: Camera, rng: np.random.Generator) -> None:
         self._camera = camera

@@ -36,7 +36,6 @@ class ForwardController:
     Args:
         joints: joint names in the controller's order, which is that of the commands.
         arm_joints: the same joint names in the arm's order.
-        interfaces: command interfaces of the arm.
     """
 
     def __init__(self, joints: Sequence[str], arm_joints: Sequence[str], interfaces: CommandInterfaces) -> None:
@@ -143,14 +142,10 @@ class TrajectoryController:
     URDF. It also writes velocity and acceleration of the set-point, so that the drive interpolates between set-points.
 
     Args:
-        robot: robot with joint names and limits.
-        interfaces: command interfaces of the hardware.
         settings: parameters; they may be replaced at run time, and take effect when the real controller reads them.
         report: function that receives the message of each abort.
 
     Attributes:
-        settings: current parameters.
-        aborts: number of aborted trajectories.
         active: whether the controller is active and writes commands.
         goals: states of the action goals since `configure`, oldest first.
     """

@@ -113,7 +113,6 @@ class MotionInProgress:
     """A trajectory that started at a time of some clock.
 
     Attributes:
-        trajectory: the motion.
         start: time of its first sample, s.
         tracking_error_limit: (n,) largest distance of a joint from the motion, rad or m.
         latency: largest age of a measured position, s.

@@ -28,8 +28,6 @@ class MotionLimits:
     Attributes:
         joint_names: n names.
         units: "rad" or "m" for each joint.
-        lower: lowest position.
-        upper: highest position.
         velocity: highest speed, per s.
         acceleration: highest acceleration, per s².
         jerk: highest jerk, per s³; infinite: not limited.

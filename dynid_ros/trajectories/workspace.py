@@ -62,7 +62,6 @@ class Workspace:
             pairs that give the arm room if they may touch, the most helpful first.
 
     Args:
-        robot: the arm.
         floor_height: lowest height of a moving link, against gravity from the base's origin, m.
         clearance: smallest distance between two links, and between a link and an obstacle, m. With bodies 0 means that
             they may not touch; links that are nearer to each other by design keep what most poses allow. Lines are not
@@ -107,7 +106,12 @@ class Workspace:
         surroundings += obstacle_checks(self.bodies, self._obstacles_within_reach(robot), clearance)
         pairs = (line_pairs if bodies is None else capsule_pairs)(self._placing, clearance, placed)
         distances = _distances_kept(pairs, placed, robot.chain)
-        self.crowded = _describe_crowded_pairs(distances)
+        self.crowded = tuple(
+            f"'{a}' and '{b}' keep their distance in {100 * np.mean(kept):.1f} % of poses alone, where the arm has to "
+            f"stay: lower the clearance, or allow them to touch {allowed_pairs_hint([(a, b)])}"
+            for (a, b), (kept, _) in distances.items()
+            if np.mean(kept) < CROWDED_SHARE
+        )
         self.close_pairs = {names: float(1.0 - np.mean(distances[names][0])) for names in _helpful_pairs(distances)}
         self.exempt: tuple[str, ...] = ()
         self._checks: list[Checks] = [pairs]
@@ -240,15 +244,6 @@ def _helpful_pairs(distances: Mapping[tuple[str, str], tuple[NDArray, int]]) -> 
     return helpful
 
 
-def _describe_crowded_pairs(distances: Mapping[tuple[str, str], tuple[NDArray, int]]) -> tuple[str, ...]:
-    return tuple(
-        f"'{a}' and '{b}' keep their distance in {100 * np.mean(kept):.1f} % of poses alone, where the arm has to "
-        f"stay: lower the clearance, or allow them to touch {allowed_pairs_hint([(a, b)])}"
-        for (a, b), (kept, _) in distances.items()
-        if np.mean(kept) < CROWDED_SHARE
-    )
-
-
 def allowed_pairs_hint(pairs: Sequence[tuple[str, str]]) -> str:
     """Return the options that allow pairs of links to touch."""
     return f"(--allowed-pairs {','.join(f'{a}:{b}' for a, b in pairs)}, allowed_pairs; or --srdf, srdf_file)"
@@ -276,7 +271,6 @@ class WorkspaceAndTorque:
     """Keeps the links in the workspace, and the nominal torques of the joints within their limits.
 
     Args:
-        workspace: bounds of the links.
         limits: torque limits.
         robot: the arm; the torque of a joint is not checked where its description has no mass beyond the joint.
         margin: fraction of the torque limits that is left to friction and to errors of the description.

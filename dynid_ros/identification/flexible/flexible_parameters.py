@@ -30,7 +30,6 @@ class Layout:
     """Order of the parameters: links, friction behind the springs, springs, motors.
 
     Attributes:
-        robot: Model of the arm.
         base: Base parameters of the links alone.
         springs: Law of each joint's spring.
         motor_terms: Some of `MOTOR_TERMS` in their order.

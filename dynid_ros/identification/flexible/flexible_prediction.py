@@ -26,7 +26,6 @@ class FlexiblePrediction:
         link: Positions of the links, rad or m.
         deflection: Deflections q_m - q of the springs.
         spring_torque: Torques of the springs, N m or N.
-        torque: Torques of the motors.
         measured_torque: Torques of the motors as recorded.
         measured_link: Positions of the links as recorded, on the robot's clock, without zero offset; NaN where missing.
     """

@@ -50,7 +50,6 @@ class RunFound:
     """Estimates that belong to one recording, or to one stretch of it.
 
     Attributes:
-        source: name of the recording.
         clock_offset, clock_drift: clock of the robot minus clock of the links' sensor, s and s/s; 0 for one clock.
         clock_offset_error, clock_drift_error: standard errors of the clock.
         zero: measured link position minus motor position (n,) with relaxed springs.
@@ -74,7 +73,6 @@ class FlexibleResult(Result):
     """Links, friction, springs and motors of an arm with flexible joints.
 
     Attributes:
-        layout: names and order of the parameters.
         parameters: values (p,) of `names`.
         covariance: covariance (p, p), with infinite variances of undetermined parameters.
         condition_number: condition number of the square root of the information with scaled columns.
@@ -83,10 +81,7 @@ class FlexibleResult(Result):
         resonance_errors: standard errors (n,) of the resonances, Hz.
         sums: combinations that a rigid arm has too, which may be determined although their parts are not.
         runs: estimates of each recording.
-        sources: names of the recordings.
-        settings: settings of the identification.
         remarks: sentences on choices and on undetermined parameters.
-        iterations: number of iterations of the search.
         validations: agreement with recordings that were not fitted, for the report.
         springs: torque and deflection of each spring as measured; empty: they were not evaluated.
         cameras: `MocapLinks` of recordings with motion capture.
@@ -287,7 +282,6 @@ class MeasuredSpring:
     """Measured torque and deflection of one joint, N samples of all recordings.
 
     Attributes:
-        joint: its name.
         deflection: motor position minus link position (N,), without the estimated zero, rad or m.
         torque: measured torque (N,) minus inertia and friction of the motor, N m or N.
         runs: run (N,) of each sample.

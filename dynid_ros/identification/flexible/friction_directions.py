@@ -100,7 +100,6 @@ class Division(NamedTuple):
         parts: Number of steps, even: the first half uses the matrices of one sample, the second half those of the next.
         length: Length of a step, s.
         weights: Weights (N, n, 4 n) of the steps near each sample, see `_step_weights`.
-        law: Stiction law.
     """
 
     parts: int

@@ -140,7 +140,6 @@ class Stiffness:
         compliance: Deflection over torque, rad/(N m); m/N of a prismatic joint.
         compliance_interval: Ends of its 95 % interval.
         reason: Reason why the stiffness is not determined; empty where it is.
-        unit: Unit of the stiffness.
     """
 
     compliance: float

@@ -85,7 +85,6 @@ class LinearSteps:
     """Least squares of the columns and torques of runs, filtered alike.
 
     Args:
-        layout: Order of the parameters.
         runs: Runs with the clocks of `Run.offset`.
     """
 

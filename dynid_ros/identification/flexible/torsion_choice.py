@@ -49,12 +49,10 @@ class TorsionModel:
     """Torsion of one joint: linear terms and ripples.
 
     Attributes:
-        name: Name of the joint.
         terms: Terms in the order of their columns.
         coefficients: Coefficients (k,) of the columns.
         fastest: Highest speed in the fitted recordings, rad/s or m/s.
         zero: Torsion without the terms, by the zeros of the encoders, rad or m.
-        ripples: Ripples of the link encoder.
         prismatic: Whether the joint slides, so that units have m and N for rad and N m.
     """
 
@@ -88,7 +86,6 @@ class TorsionValidation:
     """Recorded and predicted torsion, (n,) rad or m each; NaN for joints without a model or link position.
 
     Attributes:
-        recording: Name of the data.
         joint_names: Names of the n joints.
         prismatic: Names of the joints that slide.
         torsion_rms: RMS of the torsion about its mean.
@@ -149,7 +146,6 @@ class TorsionModels:
 
     Attributes:
         joint_names: Names of the n joints in the order of the recordings.
-        joints: Models by name.
         cutoff: Cutoff frequency of the low-pass, Hz.
     """
 
@@ -301,7 +297,6 @@ class TermSet:
     """Set of terms and its prediction error.
 
     Attributes:
-        terms: Names of the terms.
         held_out_rms: RMS error of the predicted torsion in held-out parts, without its mean, rad or m.
         coefficients: Coefficients (k,) of all columns; zero for the columns of absent terms.
         leave_outs: Coefficients (B, k), each row fitted without one of B blocks of time.
@@ -317,7 +312,6 @@ class TermChoice:
     """Choice between sets of terms for one joint, fitted by ridge regression.
 
     Args:
-        rows: Samples of the joint.
         terms: All available terms in the order of their columns.
     """
 

@@ -145,8 +145,6 @@ class TorsionRun:
         time: Times (M,), s.
         rate: Sampling rate, Hz.
         position: Motor positions seen through the gears, filtered for differentiation.
-        velocity: Motor velocities.
-        acceleration: Motor accelerations.
         torque: Motor torques times the gear ratio, as recorded.
         link: Link positions as recorded; NaN without a link encoder.
         torsion: Motor minus link position as recorded.
@@ -234,8 +232,6 @@ class Term:
     """One or more columns that are chosen together.
 
     Attributes:
-        name: Name of the term.
-        unit: Unit of its coefficients.
         size: Expected size of each coefficient, which draws it to zero; infinite: no expectation.
         parts: Names of its columns, where there are several.
         neighbour: Number of the joint whose torque it is; None: the joint's own term.

@@ -148,8 +148,6 @@ class GravityResult(Result):
         dof: degrees of freedom (k,) of each variance.
         residual_rms: RMS residual (n,) of the fitted rows, N m.
         noise: standard deviation of a row by joint and kind of sample, N m.
-        observability: observability by joint.
-        rules: rules for static and slow samples.
         direction: direction of gravity that was estimated, as in `robot.gravity`; None: it was given.
         remarks: sentences on contradictions in the data.
         repeatability: difference of torque between repetitions of a motion; None: not measured, or no repetition.

@@ -239,8 +239,6 @@ class LoadProblem(NamedTuple):
     """Equations of a load, and the errors that their residuals do not show.
 
     Attributes:
-        equations: equations of the load.
-        columns: columns of the equations.
         channels: names of the joints, or of the axes of a wrench.
         known: coefficients of `of_arm` that are known with a covariance; None: there are none.
         gain_error: standard deviation of the relative error of each channel's gain.
@@ -270,7 +268,6 @@ class LoadFit:
         noise: (c,) standard deviation of each channel's residual.
         residual_rms: (c,) RMS residual of each channel.
         signal_rms: (c,) RMS of the fitted signals.
-        n_samples: number of equations of each channel.
     """
 
     estimate: BaseEstimate

@@ -189,7 +189,11 @@ class IntegralWrenchEquations(WrenchEquations):
                 first = starts[group][0]
                 inside = starts[group][:, None] - first + np.arange(length + 1)
                 rows = slice(first, first + inside[-1, -1] + 1)
-                twist, rest = self._features(part, rows)
+                q = part.motion.position[rows]
+                qd = part.motion.velocity[rows]
+                moved = tip_motion(self.robot.chain, self.robot.gravity, q, qd, np.zeros_like(qd))
+                twist = moved.velocity
+                rest = wrench_features(twist, moved.weight)
                 features = np.einsum("l,fwl->fw", of_rest, rest[:, inside])
                 features[:6] += np.einsum("l,fwl->fw", of_twist, twist[:, inside])
                 impulse = np.einsum("l,wlc->wc", of_rest, part.torque[rows][inside])
@@ -203,13 +207,6 @@ class IntegralWrenchEquations(WrenchEquations):
                     impulse / scale,
                 )
                 yield self._complete(columns, block, None if deflected is None else deflected[middle])
-
-    def _features(self, part: LinkSegment, rows: slice) -> tuple[NDArray, NDArray]:
-        """Return twists (6, N) and the features (12, N) of a wrench without the derivative of the twist."""
-        q = part.motion.position[rows]
-        qd = part.motion.velocity[rows]
-        moved = tip_motion(self.robot.chain, self.robot.gravity, q, qd, np.zeros_like(qd))
-        return moved.velocity, wrench_features(moved.velocity, moved.weight)
 
 
 class StaticWrenchEquations(Equations[WrenchColumns]):

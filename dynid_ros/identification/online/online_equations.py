@@ -40,9 +40,6 @@ LAST_AXES = [2, 0, 1]
 class RegressorSums:
     """Sums of regressors over samples.
 
-    Args:
-        robot: the arm.
-
     Attributes:
         features: function from q, qd and qdd, n floats each, to a tuple of the factors of one sample.
         size: length of that tuple.
@@ -275,7 +272,6 @@ class OnlineRows:
     """Equations [A b] of an arm, N m, as sums over samples, with the columns E of its known part.
 
     Args:
-        robot: the arm.
         names: (k,) names of the columns of A.
         bodies: (10 n, p + 1 + e) map from the columns of all links to the first p columns of A, the torque of the known
             links, and E.
@@ -389,7 +385,6 @@ class LoadRows(OnlineRows):
     """Equations of a load at the tip: the torque minus that of the arm.
 
     Args:
-        robot: the arm.
         known: its links and friction.
         changes: friction and offsets that are estimated with the load, in addition to those of `known`.
     """
@@ -439,8 +434,6 @@ class LinkRows(OnlineRows):
     """Rows of all base parameters of an arm and its friction.
 
     Args:
-        robot: the arm.
-        friction: terms of its joints.
         noise: (n,) of the torques, N m.
 
     Attributes:

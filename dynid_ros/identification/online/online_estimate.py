@@ -211,7 +211,6 @@ class OnlineEstimate(BaseEstimate):
     wrong gains of the torque sensors, and for the errors of the arm's model.
 
     Attributes:
-        robot: the arm.
         time: time of the last equation, s.
         solution: (k,) complete solution of all columns.
         inflation: (k,) variances by the residuals over those of white unit noise.

@@ -153,7 +153,6 @@ class DriftAlarm:
     """A sensor whose readings contradict its reference.
 
     Attributes:
-        joint: name of the joint.
         cause: "gain", "offset" or "gain and offset".
         gain, offset: present values, N m per unit of the reading, and readings.
         gain_change, offset_change: changes against the reference; 0 for a value that need not have changed.

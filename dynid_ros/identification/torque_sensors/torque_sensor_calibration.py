@@ -66,7 +66,6 @@ class TorqueSensorCalibration:
         reference_center: (3,) centre of the mass in the frame of the tip link, m; None: unknown and estimated.
         gravity: known moments of the arm without the mass; None: unknown and estimated.
         estimate_positions: whether gains and offsets of the position sensors are unknown too.
-        rules: thresholds of dwells.
         gain_range: lowest and highest possible gain of a sensor, N m per unit of the reading; other gains are refused.
             For currents any gain, or the range of all motors with its sign.
         currents: whether the readings are motor currents, A; gains are then the motors' torque constants at the joints.

@@ -74,7 +74,6 @@ class SampleStream:
 
     Args:
         joint_names: n joints.
-        rules: thresholds of static and slow samples.
         slow: whether slow motion counts.
     """
 
@@ -93,7 +92,10 @@ class SampleStream:
         """Return the samples that were completed since the last call, or None."""
         if len(self._states) < 10:
             return None
-        recording = self._recording()
+        time, position, reading = (np.array(values) for values in zip(*self._states, strict=True))
+        recording = Recording(
+            self.joint_names, time, position, np.full_like(position, np.nan), reading, source="joint states"
+        )
         static = static_samples(recording, self.rules)
         ends = [self._end(recording, static, m) for m in range(len(static))]
         done = [m for m, end in enumerate(ends) if end]
@@ -111,12 +113,6 @@ class SampleStream:
             self._states.popleft()
         found = Samples.join(parts)
         return found if len(found) else None
-
-    def _recording(self) -> Recording:
-        time, position, reading = (np.array(values) for values in zip(*self._states, strict=True))
-        return Recording(
-            self.joint_names, time, position, np.full_like(position, np.nan), reading, source="joint states"
-        )
 
     def _end(self, recording: Recording, samples: Samples, m: int) -> int:
         """Return the row at which the arm has left the position of a sample; 0 if it has not."""
@@ -145,7 +141,6 @@ class TorqueSensorObserver:
         learning: number of samples of each kind from which noise is estimated.
         memory: number of samples after which old information has faded to 1/e.
         false_alarm_rate: largest probability that any joint gives a false alarm at one sample.
-        rules: thresholds of static and slow samples.
 
     Raises:
         IdentificationError: an impossible setting, or moments of another robot.

@@ -43,11 +43,7 @@ class TorqueSensorResult(Result):
     that no reading shows.
 
     Attributes:
-        model: fitted model.
         fit: solution in the unknowns of the model.
-        sources: names of the recordings.
-        settings: settings of the calibration.
-        remarks: sentences on the result.
         arm: content of the arm's `identified.yaml`, to which the sensors are added; None: the file holds them alone.
     """
 
