@@ -41,12 +41,11 @@ class Outcome:
     answer: str
 
 
-def measure(seconds: float, folder: str | Path, *, burn: bool = True) -> Outcome:
+def measure(seconds: float, folder: str | Path) -> Outcome:
     """Record `seconds` of joint states at 1 kHz into `folder`."""
     recorder = ["-m", "dynid_ros", "node", "recorder", "--ros-args", "-p", f"output_folder:={folder}"]
     with ExitStack() as stack:
-        if burn:
-            stack.enter_context(process("-c", BURN))
+        stack.enter_context(process("-c", BURN))
         stack.enter_context(process(*recorder, "-p", f"joint_states_topic:={TOPIC}"))
         publisher = stack.enter_context(process(__file__, str(round(seconds * RATE))))
         assert publisher.stdout is not None

@@ -21,7 +21,6 @@ FRICTIONS = {"coulomb": None, "mujoco": (0.02, 0.9), "mujoco, stiff": (2 * STEP,
 """Time constant, s, and impedance of MuJoCo's friction: its own, and as hard as it takes; None: a sign."""
 CAMERA_NOISES_DEG = (0.02, 0.07, 0.14)
 """Standard deviations of a camera's link angles."""
-SPARSE_STRIDE = 3
 RIPPLES_PER_TURN = 100
 """Periods of the motor's torque ripple in one turn of the link: one per turn of the motor behind a gear of 100."""
 ASIDE = 1.0
@@ -68,10 +67,6 @@ def draw(
     camera: bool | None = None,
     link_noise: float = LINK_NOISE,
     motor: MotorTorques = NO_MOTOR_TORQUES,
-    stiffer: float = 1.0,
-    harmonics: int | None = None,
-    sparse: bool = False,
-    motor_noise: float = MOTOR_NOISE,
 ) -> Draw:
     """Return a joint like one of table I, moved by random harmonics, its link seen by an encoder or a camera 5 ms off.
 
@@ -81,10 +76,6 @@ def draw(
         camera: whether a camera sees the link; None: random.
         link_noise: standard deviation of the link angles, rad.
         motor: torques that the usual terms of a motor lack.
-        stiffer: factor of the stiffness: the deflection of a stiff joint is no larger than a camera's noise.
-        harmonics: number of harmonics of about 1 Hz that the motor moves by; None: 6 to 9.
-        sparse: of these the motor moves by every third only.
-        motor_noise: standard deviation of the motor's positions, rad.
     """
     rng = np.random.default_rng([19, seed])
     joint = 1 + seed % 6
@@ -92,7 +83,7 @@ def draw(
     stiffness, inertia, coulomb, viscous, rotor, braking = np.exp(rng.uniform(-0.4, 0.4, 6)).tolist()
     row = replace(
         own,
-        stiffness=own.stiffness * stiffness * stiffer,
+        stiffness=own.stiffness * stiffness,
         inertia=own.inertia * inertia,
         coulomb=own.coulomb * coulomb,
         viscous=own.viscous * viscous,
@@ -100,13 +91,9 @@ def draw(
         motor_viscous=own.motor_viscous * braking,
     )
     name = f"joint_{joint}"
-    frequency, drawn = rng.uniform(0.7, 1.3), int(rng.integers(6, 10))
-    harmonics = drawn if harmonics is None else harmonics
+    frequency, harmonics = rng.uniform(0.7, 1.3), int(rng.integers(6, 10))
     speed, pose = np.array([rng.uniform(1.0, 1.8)]), rng.uniform(-0.5, 0.5, 1)
     motor_motion = motor_series((name,), speed, frequency, harmonics, int(rng.integers(2**31)), pose)
-    if sparse:
-        kept = np.arange(harmonics) % SPARSE_STRIDE == 0
-        motor_motion = replace(motor_motion, sine=motor_motion.sine * kept, cosine=motor_motion.cosine * kept)
     time = ASIDE + np.arange(round(SECONDS * RATE)) / RATE
     chance = bool(rng.random() < 0.5)
     camera = chance if camera is None else camera
@@ -125,7 +112,7 @@ def draw(
     torque_noise = TORQUE_NOISE * np.sqrt(np.mean(torque**2))
     position, torque, link = (
         values + size * rng.standard_normal(values.shape)
-        for values, size in ((position, motor_noise), (torque, torque_noise), (link, link_noise))
+        for values, size in ((position, MOTOR_NOISE), (torque, torque_noise), (link, link_noise))
     )
     robot = RobotModel.from_urdf(pa10.single_joint_urdf(joint, pa10.LIGHTER, row))
     recording = Recording((name,), time, position, np.full_like(position, np.nan), torque, source=f"draw {seed}")

@@ -23,6 +23,7 @@ TRUTH = np.array([INERTIA, GRAVITY_X, GRAVITY_Y, COULOMB, VISCOUS, MOTOR_INERTIA
 RESONANCE = math.sqrt(STIFFNESS / INERTIA) / (2 * math.pi)
 JOINTS = FlexibleJoints(STIFFNESS, MOTOR_INERTIA, MOTOR_VISCOUS, COULOMB, VISCOUS)
 G, MASS = 9.80665, 20.0
+SETTLING_S = 14.0
 
 
 def robot(velocity: float = 1.0, effort: float = 300.0) -> RobotModel:
@@ -64,13 +65,13 @@ def eq_10(
 
 
 def steady_motion(
-    motor: FourierSeries, time: NDArray, *, coulomb: float = COULOMB, smoothing: float = 0.005, settling: float = 14.0
+    motor: FourierSeries, time: NDArray, *, coulomb: float = COULOMB, smoothing: float = 0.005
 ) -> tuple[NDArray, NDArray]:
     """Position and velocity (N,) of the link at times (N,), by integration of eq. 10 until the transient has died."""
     derivative = eq_10(replace(LINK_2, coulomb=coulomb), motor, smoothing)
     # One period is enough, looked at wherever in it a time falls.
     phase, which = np.unique(np.round(time % motor.period, 9), return_inverse=True)
-    start = math.ceil(settling / motor.period) * motor.period
+    start = math.ceil(SETTLING_S / motor.period) * motor.period
     state = [motor.at([0.0])[0][0, 0], 0.0]
     span = (0.0, start + motor.period + 1e-6)
     solved = solve_ivp(derivative, span, state, method="LSODA", t_eval=start + phase, rtol=1e-9, atol=1e-11)

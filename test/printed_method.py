@@ -25,16 +25,10 @@ class Printed:
     motor_viscous: NDArray
 
 
-def printed_method(experiment: Experiment, cutoff: float, *, clock_known: bool = True) -> Printed:
-    """Every column and the torque pass the same low-pass, as they must; what the clocks differ by is corrected or not.
-
-    Args:
-        experiment: on a uniform clock of 250 Hz.
-        cutoff: Hz.
-        clock_known: the links' times are brought to the robot's clock.
-    """
+def printed_method(experiment: Experiment, cutoff: float) -> Printed:
+    """Every column and the torque pass the same low-pass (Hz), as they must; the clocks are brought together."""
     low_pass = LowPass(cutoff, RATE)
-    link_time = experiment.link_time + (experiment.clock_offset if clock_known else 0.0)
+    link_time = experiment.link_time + experiment.clock_offset
     link_position = CubicSpline(link_time, experiment.link)(np.clip(experiment.time, link_time[0], link_time[-1]))
     link, motor = (filtered_motion(position, low_pass) for position in (link_position, experiment.motor))
     kept = slice(low_pass.edge, -low_pass.edge)

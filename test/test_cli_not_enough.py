@@ -15,15 +15,14 @@ from dynid_ros.identified.identified_file import load_identified
 PLANAR, TRUTH = link_experiment.planar()
 
 
-@pytest.mark.parametrize("friction", ["auto", "coulomb,viscous,offset"])
-def test_links_of_a_short_recording(friction, tmp_path, monkeypatch, capsys):
+def test_links_of_a_short_recording(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(planar_arm.urdf())
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "identified.urdf").write_text("of an earlier run")
     link_experiment.record(PLANAR, TRUTH).slice(slice(0, 200)).write_npz("run.npz")
     link_experiment.record(PLANAR, TRUTH, seed=1).write_npz("other.npz")
-    given = ("--urdf", "arm.urdf", "--recording", "run.npz", "--validate", "other.npz", "--friction", friction)
+    given = ("--urdf", "arm.urdf", "--recording", "run.npz", "--validate", "other.npz")
     code, out, err = run(capsys, "identify", "links", *given, "--output", "out", "--json", "--verbose")
     assert code == 1, err
     answer = json.loads(out)

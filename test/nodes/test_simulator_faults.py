@@ -1,7 +1,11 @@
 """What docs/promises.md says of `simulator`, as far as test_simulator_node.py does not."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from helpers.node_process import NodeProcess
 from helpers.node_threads import NodeThreads, call
@@ -13,6 +17,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from dynid_ros.errors import DynidError
+from dynid_ros.nodes.simulator import SimulatorNode
+
+CONFIG = Path(__file__).resolve().parents[2] / "config" / "simulator.yaml"
 
 SPINNER = """<robot name="spinner"><link name="base"/><link name="wheel"><inertial><mass value="0.001"/>
 <inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial></link>
@@ -134,3 +143,33 @@ def test_killed_and_started_again():
         assert client.states[0].velocity == pytest.approx([0.0] * 6, abs=0.01)
     threads.close()
     client.destroy_node()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("tip_link:=hand", "tip link 'hand' is not in the URDF"),
+        ("timestep:=0.0", "'timestep' of node 'simulator' is 0.0"),
+        ("seed:=-1", "'seed' of node 'simulator' is -1; expected 0 or more"),
+        ("wrench_topic:='a b'", "Parameter 'wrench_topic' of node 'simulator' is 'a b', which is no name of a topic"),
+        ("wrench_noise:=[1.0e300]", "noise of the wrench sensor is [1e+300]"),
+        ("description_error:=1.0", "'description_error' of node 'simulator' is 1.0; expected 0 to 0.99"),
+        ("start_position:=[0.0, 9.0, 0.0, 0.0, 0.0, 0.0]", "joint 'joint_2' at 9; its limits are"),
+        ("coulomb_friction:=[-1.0]", "coulomb of joint '1' is -1.0; expected a number of at least 0"),
+        ("controller:=pid", "'controller' of node 'simulator' is 'pid'; expected effort, position_and_effort"),
+        ("cmd_timeout:=-1.0", "Parameter 'cmd_timeout' is -1; expected 0 or more"),
+        (
+            "constraints.trajectory:=[0.1, 0.2]",
+            "constraints.trajectory: 2 values; give one for all joints",
+        ),
+        ("controller_joints:=[joint_1]", "Parameter 'controller_joints' is joint_1; expected the joints joint_1, "),
+        ("wrench_noise:=[-0.1]", "noise of the wrench sensor is [-0.1]"),
+        ("torque_noise:=[0.1, 0.2]", "torque_noise: 2 values; give one for all joints"),
+    ],
+)
+def test_bad_parameters_are_one_clear_error(parameter, message):
+    rclpy.init(args=["--ros-args", "--params-file", str(CONFIG), "-p", parameter])
+    with pytest.raises(DynidError, match=re.escape(message)) as error:
+        SimulatorNode()
+    rclpy.shutdown()
+    assert "\n" not in str(error.value)

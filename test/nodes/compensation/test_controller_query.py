@@ -16,6 +16,7 @@ FORWARD, TRAJECTORY = "forward_effort_controller", "joint_trajectory_controller"
 ORDER = ["joint_3", "joint_1", "joint_2"]
 FORWARDED = {"joints": ORDER, "interface_name": "effort"}
 FOLLOWED = {"joints": ORDER, "command_interfaces": ["position", "effort"], "cmd_timeout": 0.5}
+PLANNED = {"output": "trajectory"}
 
 
 pytestmark = pytest.mark.usefixtures("ros")
@@ -49,13 +50,6 @@ def serve(bench, controller, values):
     wait(lambda: query_of(bench).answer or query_of(bench).problem.startswith("'"))
 
 
-def test_commands_have_the_order_that_the_controller_tells(bench):
-    bench = bench(FORWARDED).run()
-    first, second, third = planar_arm.gravity_torque(POSE)
-    wait(lambda: bench.torque == pytest.approx([third, first, second], abs=1e-9))
-    wait(lambda: any(s.key == "controller" and s.value == FORWARD for d in bench.robot.diagnostics for s in d.values))
-
-
 def test_autostart_waits_for_the_controller(bench):
     bench = bench(autostart=True)
     wait(lambda: "there is no controller" in query_of(bench).problem)
@@ -74,39 +68,33 @@ def test_a_controller_that_is_not_there_fails_the_transition_at_once(bench, capf
 
 
 @pytest.mark.parametrize(
-    ("values", "controller", "output", "message"),
+    ("values", "controller", "parameters", "message"),
     [
-        ({"joints": [*ORDER, "rail"], "interface_name": "effort"}, FORWARD, "effort", "does not know: rail"),
-        ({"joints": ORDER[:2], "interface_name": "effort"}, FORWARD, "effort", "lacks joint_2; give it these joints"),
-        ({"joints": ORDER, "interface_name": "position"}, FORWARD, "effort", "commands position; expected effort"),
-        ({"interface_name": "effort"}, FORWARD, "effort", "has no parameter joints"),
-        (FORWARDED, FORWARD, "trajectory", "follows no trajectories; set output to effort"),
-        (FOLLOWED, TRAJECTORY, "effort", "follows trajectories; set output to trajectory"),
+        ({"joints": [*ORDER, "rail"], "interface_name": "effort"}, FORWARD, {}, "does not know: rail"),
+        ({"joints": ORDER[:2], "interface_name": "effort"}, FORWARD, {}, "lacks joint_2; give it these joints"),
+        ({"joints": ORDER, "interface_name": "position"}, FORWARD, {}, "commands position; expected effort"),
+        ({"interface_name": "effort"}, FORWARD, {}, "has no parameter joints"),
+        (FORWARDED, FORWARD, PLANNED, "follows no trajectories; set output to effort"),
+        (FOLLOWED, TRAJECTORY, {}, "follows trajectories; set output to trajectory"),
         (
             FOLLOWED | {"command_interfaces": ["position"]},
             TRAJECTORY,
-            "trajectory",
+            PLANNED,
             "commands position; expected position and effort (joint_trajectory_controller 4.22 or newer)",
         ),
         (
             FOLLOWED | {"constraints.joint_1.trajectory": 0.1},
             TRAJECTORY,
-            "trajectory",
+            PLANNED,
             "takes no effort from then on; set its parameters constraints.<joint>.trajectory to 0.0",
         ),
+        (FOLLOWED, TRAJECTORY, PLANNED | {"damping": [1.0]}, "are for output effort"),
     ],
 )
-def test_a_controller_that_does_not_fit_is_refused(bench, capfd, values, controller, output, message):
-    bench = bench(values, controller, output=output)
+def test_a_controller_that_does_not_fit_is_refused(bench, capfd, values, controller, parameters, message):
+    bench = bench(values, controller, **parameters)
     assert not bench.configure()
     assert message in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("gains", [{"stiffness": [10.0], "damping": [1.0]}, {"damping": [1.0]}])
-def test_gains_beside_a_position_controller_are_refused(bench, capfd, gains):
-    bench = bench(FOLLOWED, TRAJECTORY, output="trajectory", **gains)
-    assert not bench.configure()
-    assert "are for output effort" in capfd.readouterr().err
 
 
 def test_of_an_answering_controller_the_joints_win_and_others_are_refused(bench, capfd):
