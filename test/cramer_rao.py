@@ -1,9 +1,9 @@
 """Cramér-Rao bound of a flexible-joint experiment: what no unbiased estimate from its noise can beat.
 
 The sensitivities of the links' motion follow from the variational equations of the same dynamics, linearised by
-Pinocchio along the integrated motion and solved by the trapezoidal rule; a settled motion repeats, and so do they.
-Nuisances are the motors' Fourier coefficients, the state from which the links start unless they have settled, and where
-asked a constant of each link's angle and the clock's offset. Coulomb friction's smoothing must be wider than the steps.
+Pinocchio along the integrated motion and solved by the trapezoidal rule; the settled motion repeats, and so do they.
+Nuisances are the motors' Fourier coefficients and, where asked, a constant of each link's angle and the clock's
+offset. Coulomb friction's smoothing must be wider than the steps.
 """
 
 import math
@@ -64,9 +64,8 @@ class Bound:
 class Sensitivities(NamedTuple):
     """Derivatives (K, n, P) of what is measured by parameters and nuisances, on a grid of times.
 
-    Of the P columns the first are the parameters of `names`, then 1 + 2 H coefficients for each motor, then the state
-    at the start unless the motion has settled. `velocity` (K, n) is that of the links, `exact_torque` (K, n) the
-    motors'.
+    Of the P columns the first are the parameters of `names`, then 1 + 2 H coefficients for each motor. `velocity`
+    (K, n) is that of the links, `exact_torque` (K, n) the motors'.
     """
 
     names: tuple[str, ...]
@@ -86,17 +85,16 @@ def sensitivities(
     smoothing: float,
     *,
     columns: list[int] | None = None,
-    settled: bool = True,
     step: float = 1e-4,
 ) -> Sensitivities:
-    """Over one period of the settled motion, or from rest for the whole record; see `cramer_rao`."""
+    """Over one period of the settled motion; see `cramer_rao`."""
     pin = pytest.importorskip("pinocchio")
     model = pa10.pinocchio_model(urdf)
     data, n = model.createData(), model.nv
-    count = math.ceil((motor.period if settled else DURATION) / step)
-    step = (motor.period if settled else DURATION) / count
+    count = math.ceil(motor.period / step)
+    step = motor.period / count
     time = step * np.arange(count + 1)
-    q, qd = links.at(time, settled), links.velocity_at(time, settled)
+    q, qd = links.at(time, settled=True), links.velocity_at(time, settled=True)
     q_m, qd_m, qdd_m = motor.at(time)
     direction = np.tanh(qd / smoothing)
     damping = springs.viscous + springs.coulomb * (1 - direction**2) / smoothing
@@ -123,7 +121,7 @@ def sensitivities(
     by_coefficients = each(springs.stiffness[:, None] * position[:, None])
     forces = [-regressor, -own * direction[:, :, None], -own * qd[:, :, None], own * (q_m - q)[:, :, None]]
     forces = np.concatenate([*forces, none, none, by_coefficients], axis=2)
-    link = _solved(along, np.einsum("kij,kjp->kip", inverse, forces), step, settled)
+    link = _solved(along, np.einsum("kij,kjp->kip", inverse, forces), step)
 
     direct = [np.zeros((count + 1, n, len(columns) + 2 * n)), own * (q_m - q)[:, :, None]]
     direct += [own * qdd_m[:, :, None], own * qd_m[:, :, None]]
@@ -151,7 +149,6 @@ def cramer_rao(
     base_truth: NDArray | None = None,
     link_offset: bool = False,
     clock: bool = False,
-    settled: bool = True,
     step: float = 1e-4,
 ) -> Bound:
     """Bound for motor and link angles and motor torques with white noise of known size, at `RATE` for `DURATION`.
@@ -166,12 +163,11 @@ def cramer_rao(
         base_truth: their values.
         link_offset: an unknown constant of each link's angle.
         clock: an unknown offset between the links' and the motors' clocks.
-        settled: only what repeats is recorded; else from rest, and the links' state at the start is not known.
         step: of the grid, s.
     """
-    found = sensitivities(urdf, springs, motor, links, smoothing, columns=columns, settled=settled, step=step)
+    found = sensitivities(urdf, springs, motor, links, smoothing, columns=columns, step=step)
     time = np.arange(round(DURATION * RATE)) / RATE
-    at = np.round((np.mod(time, motor.period) if settled else time) / found.step).astype(int)
+    at = np.round(np.mod(time, motor.period) / found.step).astype(int)
     noise = TORQUE_NOISE * np.sqrt(np.mean(found.exact_torque[at] ** 2, axis=0))
     n = len(noise)
     more = [np.broadcast_to(np.eye(n), (len(at), n, n))] * link_offset + [found.velocity[at][:, :, None]] * clock
@@ -196,7 +192,6 @@ def single_joint_bound(
     base_frequency: float = 1.0,
     link_offset: bool = True,
     clock: bool = True,
-    settled: bool = True,
     step: float = 1e-4,
 ) -> Bound:
     """Of the experiment `single_joint`; mcx1 and mcz1 are gravity_y and gravity_x over g, Iyy1 is the inertia."""
@@ -214,13 +209,12 @@ def single_joint_bound(
         base_truth=truth,
         link_offset=link_offset,
         clock=clock,
-        settled=settled,
         step=step,
     )
 
 
 @lru_cache(maxsize=4)
-def six_joint_bound(columns: tuple[int, ...], *, link_offset: bool = True, clock: bool = True) -> Bound:
+def six_joint_bound(columns: tuple[int, ...]) -> Bound:
     """Of the experiment `six_joints`; `columns` stand for the base parameters, whose truth is left to the caller."""
     motor, _ = six_joint_motion()
     springs, urdf = arm_springs(), pa10.arm_urdf()
@@ -232,8 +226,8 @@ def six_joint_bound(columns: tuple[int, ...], *, link_offset: bool = True, clock
         links,
         SMOOTHING,
         columns=list(columns),
-        link_offset=link_offset,
-        clock=clock,
+        link_offset=True,
+        clock=True,
         step=2.5e-4,
     )
 
@@ -267,8 +261,8 @@ def _coefficients(motor: FourierSeries, time: NDArray) -> NDArray:
     )
 
 
-def _solved(along: NDArray, forced: NDArray, step: float, settled: bool) -> NDArray:
-    """Positions (K, n, P) of qdd = along (q, qd) + forced: periodic, or with 2 n more for the state at first."""
+def _solved(along: NDArray, forced: NDArray, step: float) -> NDArray:
+    """Periodic positions (K, n, P) of qdd = along (q, qd) + forced."""
     count, n, p = forced.shape
     identity, matrix = np.eye(2 * n), np.zeros((count, 2 * n, 2 * n))
     matrix[:, :n, n:] = np.eye(n)
@@ -283,7 +277,5 @@ def _solved(along: NDArray, forced: NDArray, step: float, settled: bool) -> NDAr
     for k in range(count - 1):
         state[k + 1] = forward[k] @ state[k]
         state[k + 1, :, :p] += added[k]
-    if not settled:
-        return state[:, :n]
     start = np.linalg.solve(identity - state[-1, :, p:], state[-1, :, :p])
     return state[:, :n, :p] + state[:, :n, p:] @ start

@@ -130,7 +130,6 @@ def single_joint(
     base_frequency: float = 1.0,
     harmonics: int | None = None,
     motion: int | None = None,
-    settled: bool = True,
     noise: float = 1.0,
     clock_offset: float = CLOCK_OFFSET,
 ) -> Experiment:
@@ -142,14 +141,13 @@ def single_joint(
         base_frequency: of the motors' motion, Hz.
         harmonics: None: the joint's typical ones.
         motion: seed of the motors' motion; None: the joint's typical one.
-        settled: the transient from rest has died out before the record starts.
         noise: times the usual.
         clock_offset: s.
     """
     series, links = single_joint_motion(joint, base_frequency, harmonics, motion)
     springs = Springs.of([table_one(joint)])
     rng = np.random.default_rng([joint, repeat])
-    return _recorded(pa10.single_joint_robot(joint), springs, series, links, settled, noise, clock_offset, rng)
+    return _recorded(pa10.single_joint_robot(joint), springs, series, links, noise, clock_offset, rng)
 
 
 def six_joints(
@@ -158,14 +156,13 @@ def six_joints(
     base_frequency: float = 1.0,
     harmonics: int = 8,
     motion: int = 0,
-    settled: bool = True,
     noise: float = 1.0,
     clock_offset: float = CLOCK_OFFSET,
 ) -> Experiment:
     """All joints of the arm at once; see `single_joint`."""
     series, links = six_joint_motion(base_frequency, harmonics, motion)
     rng = np.random.default_rng([6, repeat])
-    return _recorded(pa10.arm_robot(), arm_springs(), series, links, settled, noise, clock_offset, rng)
+    return _recorded(pa10.arm_robot(), arm_springs(), series, links, noise, clock_offset, rng)
 
 
 def shortened(experiment: Experiment, seconds: float) -> Experiment:
@@ -181,14 +178,13 @@ def _recorded(
     springs: Springs,
     series: FourierSeries,
     links: LinkMotion,
-    settled: bool,
     noise: float,
     clock_offset: float,
     rng: np.random.Generator,
 ) -> Experiment:
     time = np.arange(round(DURATION * RATE)) / RATE
     motor, motor_velocity, motor_acceleration = series.at(time)
-    encoder, link = links.at(time, settled), links.at(time + clock_offset, settled)
+    encoder, link = links.at(time, settled=True), links.at(time + clock_offset, settled=True)
     torque = springs.stiffness * (motor - encoder)
     torque += springs.motor_inertia * motor_acceleration + springs.motor_viscous * motor_velocity
     torque_noise = TORQUE_NOISE * np.sqrt(np.mean(torque**2, axis=0))
