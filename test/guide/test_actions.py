@@ -55,17 +55,11 @@ def test_a_program_that_is_missing_is_one_line():
         run_program(["no-such-program"])
 
 
-def test_the_first_page_acts_and_the_second_watches():
+def test_the_first_page_acts_until_the_second_takes_over():
     pages = Pages()
     pages.open(1)
     pages.open(2)
     assert (pages.may_act(1), pages.may_act(2)) == (True, False)
-
-
-def test_a_page_that_watches_takes_over():
-    pages = Pages()
-    pages.open(1)
-    pages.open(2)
     pages.take_over(2)
     assert (pages.may_act(1), pages.may_act(2)) == (False, True)
 
