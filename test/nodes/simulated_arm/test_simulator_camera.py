@@ -132,7 +132,7 @@ def test_markers_and_bodies_come_back_by_the_cameras_clock(recorded):
     # The clocks have drifted since the node began; by how much, the body of the last link tells.
     body = recording.poses["/mocap/link_6/pose"]
     far = minimize_scalar(lambda x: np.mean(miss(body, np.zeros(3), 5, x) ** 2), bounds=(-0.05, 0.15), method="bounded")
-    assert 0.0 < far.x < DRIFT * 60.0
+    assert 0.0 < far.x < DRIFT * 120.0
     # but where the simulation lost time, on a busy machine
     assert np.quantile(miss(body, np.zeros(3), 5, far.x), 0.99) < 2e-3
     hidden = []
