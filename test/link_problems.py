@@ -185,13 +185,13 @@ def coupled(recording: Recording, pair: tuple[int, int], seed: int = 0, sense: f
 
 
 MASS = 0.8
-"""Mass of the load in `loaded_torque`, kg."""
+LOAD = from_center_of_mass(MASS, np.array([0.02, 0.05, 0.08]), 0.001 * np.eye(3))
+"""Mass, kg, and parameters of the load in `loaded_torque`."""
 
 
-def loaded_torque(robot: RobotModel, recording: Recording) -> np.ndarray:
+def loaded_torque(robot: RobotModel, recording: Recording, body: np.ndarray = LOAD) -> np.ndarray:
     """(N, n) what a load at the tip adds to the torques of a recording by `run`."""
     motion = Fourier(robot.n_joints, int(recording.source[-1]), size=0.6)(recording.time)
-    body = transformed(from_center_of_mass(MASS, np.array([0.02, 0.05, 0.08]), 0.001 * np.eye(3)), robot.tip_offset)
     load = np.zeros_like(robot.parameters)
-    load[robot.tip_columns] = body
+    load[robot.tip_columns] = transformed(body, robot.tip_offset)
     return robot.inverse_dynamics(*motion, load)

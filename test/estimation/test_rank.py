@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynid_ros.estimation.rank import decompose, gram_factor, null_space, without_rounding
+from dynid_ros.estimation.rank import Identifiability, decompose, gram_factor, null_space, without_rounding
 
 
 def test_decomposition_does_not_depend_on_units():
@@ -41,3 +41,10 @@ def test_null_space_has_the_undetermined_directions():
     assert directions.shape == (5, 3)
     assert np.linalg.matrix_rank(directions) == 3
     np.testing.assert_allclose(matrix @ directions, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_partner_of_a_parameter_is_that_of_the_largest_correlation_of_either_sign(sign):
+    covariance = np.array([[1.0, 0.9 * sign, 0.3], [0.9 * sign, 1.0, 0.2 * sign], [0.3, 0.2 * sign, 1.0]])
+    information = np.linalg.inv(covariance)
+    assert Identifiability.of(information, information).partner(0) == (1, pytest.approx(0.9 * sign))

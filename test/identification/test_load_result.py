@@ -1,12 +1,16 @@
 """Bodies that loads can be."""
 
 import numpy as np
+import pytest
+from clean_recordings import arm
+from scipy.stats import t as student_t
 from static_wrench_arms import held_load
 
+from dynid_ros.estimation.estimate import BaseEstimate
 from dynid_ros.identification.load.load_identification import LoadIdentification
 from dynid_ros.identification.load.wrench_source import WrenchSource
 from dynid_ros.identification.load_result import LoadResult, possible_load
-from dynid_ros.model.inertia import from_center_of_mass, is_possible
+from dynid_ros.model.inertia import LOAD_NAMES, from_center_of_mass, is_possible
 
 LOAD = from_center_of_mass(2.0, np.array([0.02, 0.05, 0.1]), np.diag([0.01, 0.012, 0.004]))
 
@@ -64,3 +68,23 @@ def test_known_errors_leave_a_resting_load_more_degrees_of_freedom():
     """Gains of known error are no estimate of ten samples: an interval by nine degrees of freedom is too wide."""
     result = _weighed(held_load(0, 10).wrench, WrenchSource(gain_error=0.05, joint_deflection=0.0))
     assert result.estimate.dof[0] > 100
+
+
+def _result(values: np.ndarray, dof: np.ndarray) -> LoadResult:
+    estimate = BaseEstimate(LOAD_NAMES, LOAD_NAMES, values, 1e-6 * np.eye(10), np.full(10, np.nan), dof)
+    return LoadResult(arm("demo"), estimate, values, 3.0, (), np.empty(0), np.empty(0), 0, ("run",), {})
+
+
+@pytest.mark.parametrize(("errors", "said"), [(2.2, False), (3.0, True)])
+def test_a_mass_below_zero_is_no_load_unless_chance_does_not_explain_it(errors, said):
+    result = _result(np.append(-errors * 1e-3, LOAD[1:]), np.full(10, np.inf))
+    assert not result.is_loaded
+    assert any("comes out below zero" in sentence for sentence in result.missing) == said
+
+
+def test_centre_and_inertia_have_the_degrees_of_freedom_of_their_own_parameters():
+    dof = np.arange(3.0, 13.0)
+    result = _result(LOAD, dof)
+    half = np.ptp(result.center_intervals(), axis=1) / 2
+    np.testing.assert_allclose(half, student_t.ppf(0.975, dof[1:4]) * result.body.center_errors)
+    assert result.inertia_freedom == dof[4]

@@ -249,24 +249,36 @@ def test_vertical_first_axis_is_named_and_takes_no_torque():
     np.testing.assert_allclose(result.predict(q)[:, 0], 0, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("span_degrees", "steps", "words"),
-    [(25, 12, "spans only 25 degrees"), (170, 3, "only 3 different angle"), (0, 3, "only 1 different angle")],
-)
-def test_joint_that_moves_too_little_is_named_not_guessed(sarcos, span_degrees, steps, words):
+def narrow_fourth_joint(span_degrees, steps=STEPS):
     rng = np.random.default_rng(6)
     hold = rng.uniform(-1, 1, 7)
     wide = known.single_rotations(hold, np.pi, STEPS, [0, 1, 2, 4, 5, 6])
     narrow = known.single_rotations(hold, np.deg2rad(span_degrees), steps, [3])
     q = np.vstack([wide, narrow])
     direction = np.vstack([known.approach_directions(STEPS, 6, 7), known.approach_directions(steps, 1, 7)])
-    samples = make_samples(q, sarcos_torque(q) + rng.normal(0, 0.01, q.shape), direction)
+    return make_samples(q, sarcos_torque(q) + rng.normal(0, 0.01, q.shape), direction)
+
+
+@pytest.mark.parametrize(
+    ("span_degrees", "steps", "words"),
+    [(25, 12, "spans only 25 degrees"), (170, 3, "only 3 different angle"), (0, 3, "only 1 different angle")],
+)
+def test_joint_that_moves_too_little_is_named_not_guessed(sarcos, span_degrees, steps, words):
+    samples = narrow_fourth_joint(span_degrees, steps)
     result = GravityIdentification(sarcos, own_torque_only=True).fit_samples(samples)
     state = result.observability["joint_4"]
     assert not state.observable
     assert words in state.reason
     assert np.isnan(result.parameters[result.gravity.columns(3)]).all()
     assert result.observability["joint_7"].observable
+
+
+def test_recursion_passes_on_what_one_joint_leaves_open_and_has_the_condition_of_the_worst(sarcos):
+    identification = GravityIdentification(sarcos, estimator="recursive")
+    few = identification.fit_samples(narrow_fourth_joint(170, 3))
+    assert [state.observable for state in few.observability.values()] == [False] * 4 + [True] * 3
+    wide, narrow = (identification.fit_samples(narrow_fourth_joint(span)) for span in (180, 60))
+    assert narrow.condition_number > 5 * wide.condition_number > 5
 
 
 def test_prediction_refuses_what_the_data_do_not_determine(sarcos):

@@ -31,6 +31,19 @@ def test_a_load_that_is_taken_up_is_refused_with_time_and_mass(begin, end):
     assert float(words[words.index("carries") + 1]) == pytest.approx(MASS, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [([MASS], "kg more"), ([-MASS], "kg less"), ([0, 0.1], "another mass moment"), ([0, -0.1], "another mass moment")],
+)
+def test_a_change_of_the_mass_or_of_a_moment_alone_is_refused_whatever_its_sign(change, said):
+    robot = chain()
+    run = plain(robot)
+    body = np.pad(np.array(change, dtype=float), (0, 10 - len(change)))
+    slipped = replace(run, torque=run.torque + loaded_torque(robot, run, body) * (run.time >= START)[:, None])
+    with pytest.raises(IdentificationError, match=said):
+        fit(robot, slipped)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_tool_in_one_of_two_recordings_is_refused(order):
     robot = chain()

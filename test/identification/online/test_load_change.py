@@ -6,7 +6,7 @@ from online_experiment import STANDING, believed, block, measured, moves, mujoco
 from scipy.stats import chi2
 
 from dynid_ros.identification import OnlineIdentification
-from dynid_ros.identification.online.load_change import LoadChangeDetector
+from dynid_ros.identification.online.load_change import CORRELATION_S, LoadChangeDetector
 from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import STATIC
 from dynid_ros.simulation.descriptions import demo_arm_urdf
@@ -162,6 +162,15 @@ def test_windows_of_all_lengths_share_the_false_alarms(per_hour):
     assert np.sum(3600 / lengths * chances) == pytest.approx(per_hour, rel=0.01)
 
 
+def test_the_threshold_of_a_short_time_is_that_of_a_scatter_that_it_has_shown():
+    """Of one per cent, the largest chance that is given."""
+    threshold = LoadChangeDetector(4, 0.04, 1e6)._hotelling(12 * CORRELATION_S)[0]
+    seen, error = np.split(np.random.default_rng(0).normal(size=(20_000, 13, STATIC)), [12], axis=1)
+    scatter = np.swapaxes(seen, 1, 2) @ seen / 12
+    statistic = np.sum(error[:, 0] * np.linalg.solve(scatter, error[:, 0, :, None])[:, :, 0], axis=1)
+    assert np.mean(statistic > threshold) == pytest.approx(0.01, abs=0.003)
+
+
 @pytest.mark.parametrize(("gain_error", "seen"), [(0.0, True), (0.05, False)])
 def test_a_torque_that_gains_may_feign_is_no_change(gain_error, seen):
     """A joint whose gain is 5 % off carries twenty times of what it carried before."""
@@ -184,6 +193,17 @@ def test_rests_of_a_joint_do_not_narrow_what_its_motion_showed():
         _innovation(detector, 0.04 * k, np.zeros((4, 4)), error, looseness=loose)
     deviation = np.diag(np.linalg.inv(detector._statistics[True].precision)) ** 0.5
     np.testing.assert_allclose(deviation, 1.0, atol=0.15)
+
+
+def test_what_a_joint_shows_at_last_counts_as_much_as_what_others_showed_at_first():
+    """It rests for 80 s, and its innovations in the 20 s after that are three times as large as expected."""
+    rng, detector = np.random.default_rng(0), LoadChangeDetector(4, 0.04)
+    for k in range(2500):
+        loose = np.array([500.0 if k < 2000 else 1.0, 1.0, 1.0, 1.0])
+        error = rng.normal(size=4) / loose * np.array([3.0, 1.0, 1.0, 1.0])
+        _innovation(detector, 0.04 * k, np.zeros((4, 4)), error, looseness=loose)
+    deviation = np.diag(np.linalg.inv(detector._statistics[True].precision)) ** 0.5
+    assert deviation[0] > 2.4
 
 
 @pytest.mark.parametrize("leaves", [True, False])
