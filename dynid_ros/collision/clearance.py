@@ -263,11 +263,9 @@ def joints_apart(chain: Chain, placed: Placed, link: np.ndarray, other: np.ndarr
 
 
 def _usual_distance(distance: np.ndarray, links: Sequence[tuple[str, ...]]) -> np.ndarray:
-    """Return for each pair of capsules (K,) a clearance, at least zero, that its two links keep in most poses.
+    """Return for each pair of capsules (K,) a clearance, at least zero, that its two links keep in most of N poses.
 
-    Args:
-        distance: (K, N) in N poses.
-        links: names of the two links of each pair; several pairs of capsules may belong to them.
+    Several pairs of capsules, with distances (K, N), may belong to two links.
     """
     nearest = {names: distance[[other == names for other in links]].min(axis=0) for names in set(links)}
     usual = {

@@ -194,10 +194,7 @@ def _working_model(pieces: Sequence[_Piece], white: NDArray) -> list[NDArray]:
 def _effect(piece: _Piece, variance: NDArray, total: NDArray) -> NDArray:
     """Return the factors (s, r) of residuals that make the square of the score unbiased.
 
-    Args:
-        piece: piece of the residuals.
-        variance: (s,) of its residuals by the working model, before the fit.
-        total: (r, r) variance of the solution by that model.
+    The working model gives the variance (s,) of the residuals before the fit, and `total` (r, r), that of the solution.
     """
     seen = piece.share < MAX_LEVERAGE
     rows = piece.rows[seen]

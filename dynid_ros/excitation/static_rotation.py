@@ -171,9 +171,6 @@ class StaticRotation(Experiment):
         """Return the best safe rotation of `joint`, its motion with the transit from `start` (n,), and its dwells.
 
         The times of the dwells count from the start of the rotation, after the transit.
-
-        Raises:
-            TrajectoryError: no rotation of the joint is safe; the message has the reason for the best one.
         """
         reason = None
         for rotation in islice(search.rotations(joint), MAX_TRIED_ROTATIONS):
@@ -309,11 +306,7 @@ class RotationSearch:
         return rows.transpose(0, 2, 1) @ rows
 
     def _possible_rotations(self, joint: int) -> list[Rotation]:
-        """Return for each hold the widest rotation of `joint` that the workspace allows.
-
-        Raises:
-            TrajectoryError: no rotation is possible; the message has the reason.
-        """
+        """Return for each hold the widest rotation of `joint` that the workspace allows; raise if there is none."""
         if self._limits.units[joint] == "m":
             raise TrajectoryError(
                 "it slides: its gravity force is constant along its travel, and is identified while other joints turn"

@@ -77,10 +77,7 @@ class _Run:
 
     Attributes:
         time: (M,) uniform times, s.
-        position: (M, n).
-        velocity: (M, n).
-        acceleration: (M, n).
-        torque: (M, n) after the low-pass; NaN near the ends.
+        torque: (M, n), as positions and their derivatives, after the low-pass; NaN near the ends.
     """
 
     recording: int

@@ -187,12 +187,9 @@ class _Fit:
 
 
 def _fitted(readings: LinearReadings, *more: NDArray, sizes: NDArray | None = None) -> _Fit | None:
-    """Return a fit with more columns, or None if too few samples are left to estimate errors.
+    """Return a fit with columns (N, ·) that a fault-free sensor lacks, or None if too few samples show its errors.
 
-    Args:
-        readings: readings of the sensor.
-        more: columns (N, ·) that a fault-free sensor does not have.
-        sizes: (2,) scales of the residuals; None: those of this fit.
+    `sizes` (2,) are the scales of the residuals; None: those of this fit.
     """
     solutions = []
     errors = []

@@ -163,8 +163,7 @@ def shows_harmonic(harmonic: float, span: float) -> bool:
 def _range_finding(joint: JointFriction, term: str, motion: Sequence[Sequence[NDArray]], *, slides: bool) -> str | None:
     """Describe the lack of range or of reversals in a joint's motion.
 
-    Returns:
-        The description; an empty text if nothing is to be reported; None if the term's column decides.
+    The text is empty if nothing is to be reported; None: the term's column decides.
     """
     position = np.concatenate([stretch[0] for stretch in motion])
     span = float(np.ptp(position))
@@ -194,12 +193,8 @@ def _column_remainder(
 ) -> float:
     """Return the largest relative RMS remainder of the term's columns after projection on the simpler model.
 
-    Args:
-        joint: friction of the joint.
-        term: key of `NEEDS`.
-        motion: positions, velocities and accelerations (N,) of the joint.
-        load: torques (N,) of the links at the joint.
-        has_own_gravity: whether gravity loads the joint as a function of its own angle, as a spring does.
+    `motion` and `load` are positions, velocities and accelerations (N,) of the joint and torques (N,) of the links at
+    it. Gravity may load the joint as a function of its own angle, as a spring does.
     """
     has_memory = joint.sliding_length > 0.0
     simpler = _columns(replace(joint, **NEEDS[term].without), motion, load, has_memory)

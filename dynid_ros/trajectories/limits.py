@@ -412,17 +412,9 @@ def _check_bound(
     per: str = "",
     tolerance: float = RELATIVE_TOLERANCE,
 ) -> None:
-    """Raise for the value that exceeds its bound most.
+    """Raise for the value (M, n), at times (M,) or (M, n), s, that exceeds its bound (n,) most.
 
-    Args:
-        quantity: name of the quantity.
-        time: (M,) or (M, n), s.
-        values: (M, n).
-        bound: (n,).
-        limits: names and units of the joints.
-        sign: 1 for an upper bound, -1 for a lower one.
-        per: suffix of the unit.
-        tolerance: relative excess that is allowed.
+    The sign is 1 for an upper bound, -1 for a lower one. `per` is a suffix of the unit, `tolerance` a relative excess.
     """
     with np.errstate(invalid="ignore"):
         excess = np.where(np.isfinite(bound), sign * (values - bound) - tolerance * np.abs(bound), -np.inf)

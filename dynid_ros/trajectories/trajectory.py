@@ -61,8 +61,7 @@ _ROWS = re.compile(r"(.*?\n)time:(.*?)\nposition:(.*?)\nvelocity:(.*?)\naccelera
 def _parse_rows(text: str) -> dict | None:
     """Parse the rows of numbers in a file of `Trajectory.save` as JSON, three times faster than as YAML.
 
-    Returns:
-        Content of the file, or None for any other layout, which the YAML parser then reads or refuses.
+    Any other layout gives None, and the YAML parser then reads or refuses it.
     """
     parts = _ROWS.fullmatch(text)
     if parts is None:
@@ -76,11 +75,7 @@ def _parse_rows(text: str) -> dict | None:
 
 
 def _parse_list(text: str) -> list:
-    """Parse a flow list, or a block list whose entries are flow lists.
-
-    Raises:
-        ValueError: the text is neither of them.
-    """
+    """Parse a flow list, or a block list whose entries are flow lists; raise `ValueError` for other text."""
     if text.startswith("\n- "):
         rows = text[3:].rstrip().split("\n- ")
         if text.count("[") != len(rows):

@@ -311,11 +311,7 @@ def _unchanged(directions: NDArray, steps: list[Step]) -> bool:
 def _through(division: Division, m: int, forces: NDArray, state: NDArray) -> tuple[NDArray, NDArray, list[Step]]:
     """Step through an interval, and return the state at its end, directions (parts, n) that act, and changes.
 
-    Args:
-        division: Division of the interval.
-        m: Number of the sample at which it begins.
-        forces: Forces (parts, n) in each step.
-        state: Velocities, positions and directions (3 n,) at its beginning.
+    The interval begins at sample m. `forces` are (parts, n), the state (3 n,) is velocities, positions and directions.
     """
     # Lists of numbers are faster than arrays of this size.
     velocity, position, directions = state.reshape(3, -1).tolist()

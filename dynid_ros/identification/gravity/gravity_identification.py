@@ -279,10 +279,7 @@ class GravityIdentification:
     ) -> tuple[str, ...]:
         """Return a sentence for each tilt of the configured gravity that shows, or that would not show but matter.
 
-        Args:
-            samples: that were fitted.
-            solution: with gravity as configured.
-            observable: value and half 95 % interval of each observable moment, by name.
+        Each observable moment has its value and half 95 % interval.
         """
         settings = replace(self, estimator="global", own_torque_only=self.own_only, gravity_direction=GIVEN)
         turned = settings._solve(samples, turns=True)
@@ -310,12 +307,7 @@ class GravityIdentification:
         return check.remarks(solution.moments, samples.position, turned.joint_noise(), moved)
 
     def _disagreements(self, samples: Samples, observable: dict[str, tuple[float, float]]) -> tuple[str, ...]:
-        """Return a sentence for each moment that the torques of the turning joints alone contradict.
-
-        Args:
-            samples: that were fitted.
-            observable: value and half 95 % interval of each observable moment, by name.
-        """
+        """Return a sentence for each observable moment that the torques of the turning joints alone contradict."""
         if self.own_only:
             return ()
         try:

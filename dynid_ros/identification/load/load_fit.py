@@ -301,10 +301,7 @@ def estimate(columns: LoadColumns, fit: LeastSquaresFit, covariance: NDArray, do
 def _joint_dof(seen: NDArray, covariance: NDArray, dof: NDArray) -> NDArray:
     """Return the degrees of freedom (k,) of variances that are partly known (Satterthwaite 1946).
 
-    Args:
-        seen: (k, k) covariance by the residuals.
-        covariance: (k, k) total covariance, with the known errors of gains and arm.
-        dof: (k,) degrees of freedom of `seen`.
+    `seen` (k, k), by the residuals, has `dof` (k,); the total covariance holds the known errors of gains and arm too.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.diag(seen) > 0, dof * (np.diag(covariance) / np.diag(seen)) ** 2, dof)
