@@ -201,21 +201,13 @@ class StaticLoadEquations(Equations[TorqueLoadColumns]):
 
     def blocks(self, columns: TorqueLoadColumns) -> Iterator[EquationBlock]:
         """Yield all equations."""
-        for recording, size in enumerate(self.sizes):
-            if size:
-                yield self._block(columns, recording)
-
-    def _block(self, columns: TorqueLoadColumns, recording: int) -> EquationBlock:
-        own = self.samples.part == recording
-        position, torque, direction = (
-            values[own] for values in (self.samples.position, self.samples.torque, self.samples.direction)
-        )
-        still = np.zeros_like(position)
-        rows = columns.rest_rows(position, direction)
-        time = self.samples.time[own]
-        # Each dwell stands alone: the direction of dry friction before it is a column.
-        torque = torque - self._arm.model.predict(position, still, still, range(len(position)))
-        return EquationBlock(recording, time, np.zeros(len(time)), None, rows, torque)
+        for recording in np.flatnonzero(self.sizes).tolist():
+            rests = self.samples.take(np.flatnonzero(self.samples.part == recording))
+            still = np.zeros_like(rests.position)
+            # Each dwell stands alone: the direction of dry friction before it is a column.
+            torque = rests.torque - self._arm.model.predict(rests.position, still, still, range(len(rests)))
+            rows = columns.rest_rows(rests.position, rests.direction)
+            yield EquationBlock(recording, rests.time, np.zeros(len(rests)), None, rows, torque)
 
 
 # Problem and result of the fit of a load.

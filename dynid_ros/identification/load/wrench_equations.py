@@ -132,13 +132,13 @@ class WrenchEquations(LinkEquations[WrenchColumns]):
     def _segments(self, number: int, recording: Recording) -> list[LinkSegment]:
         track = self._tracks[number]
         time = row_times(recording)[0] + self._lags[number]
-        parts = self.signals.segments_with(recording, track.at(time))
-        return [replace(part, torque=self._with_slope(part, track)) for part in parts]
-
-    def _with_slope(self, part: LinkSegment, track: WrenchTrack) -> NDArray:
-        """Return wrenches on the load in the tip's axes and their time derivatives (M, 12)."""
-        wrench = track.on_load(self.robot, part.motion.position, part.torque)
-        return np.hstack([wrench, central_differences(wrench, 1 / part.rate)[0]])
+        parts = []
+        for part in self.signals.segments_with(recording, track.at(time)):
+            # Wrenches on the load in the tip's axes and their time derivatives (M, 12).
+            wrench = track.on_load(self.robot, part.motion.position, part.torque)
+            slope, _ = central_differences(wrench, 1 / part.rate)
+            parts.append(replace(part, torque=np.hstack([wrench, slope])))
+        return parts
 
     def _block(
         self,
