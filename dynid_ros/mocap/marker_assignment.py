@@ -52,12 +52,11 @@ class Assignment:
     remarks: tuple[str, ...]
 
 
-def bodies(positions: ArrayLike, rigid: float = BODY_STD_M) -> NDArray:
+def bodies(positions: ArrayLike) -> NDArray:
     """Return the index (P,) of each marker's rigid body; -1 for a marker without two partners at constant distances.
 
     Args:
         positions: Marker positions (M, P, 3) in any frame, m; NaN where not seen.
-        rigid: Largest standard deviation of a distance within a body, m.
     """
     seen = require_positions(positions)
     n_markers = seen.shape[1]
@@ -73,7 +72,7 @@ def bodies(positions: ArrayLike, rigid: float = BODY_STD_M) -> NDArray:
     if n_markers < 3:
         return np.full(n_markers, -1)
     # Complete linkage bounds the deviation of every pair in a cluster, not only that of neighbours.
-    clusters = fcluster(linkage(squareform((deviation + deviation.T) / 2), "complete"), rigid, "distance")
+    clusters = fcluster(linkage(squareform((deviation + deviation.T) / 2), "complete"), BODY_STD_M, "distance")
     numbers, counts = np.unique(clusters, return_counts=True)
     large = numbers[counts >= 3]
     result = np.full(n_markers, -1)

@@ -258,7 +258,8 @@ def _renamed(current: NDArray, now: NDArray, then: NDArray) -> NDArray:
 
 
 TRACK_GATE_M = 0.03
-"""Largest distance of a point from the prediction of its track, m."""
+"""Largest distance of a point from the prediction of its track, m: less than half the distance between markers, more
+than the error of a prediction (half acceleration times squared interval, plus noise)."""
 
 MAX_UNSEEN_S = 0.5
 """Time after which an unseen track ends, s."""
@@ -267,7 +268,7 @@ MIN_TRACK_SHARE = 0.05
 """Smallest share of the frames that a track must hold: ghosts are short."""
 
 
-def tracks(points: ArrayLike, time: ArrayLike, gate: float = TRACK_GATE_M) -> NDArray:
+def tracks(points: ArrayLike, time: ArrayLike) -> NDArray:
     """Return points in any order, frame by frame, as tracks (M, T, 3), m; NaN where not seen.
 
     Each track predicts its next point by constant velocity. Points and predictions are matched by least total distance
@@ -277,8 +278,6 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = TRACK_GATE_M) -> ND
     Args:
         points: Points (M, S, 3), m; NaN for missing ones.
         time: Times (M,), increasing, s.
-        gate: Largest distance from the prediction, m: less than half the distance between markers, more than the error
-            of a prediction (half acceleration times squared interval, plus noise).
 
     Raises:
         MocapError: The points have another shape.
@@ -299,7 +298,7 @@ def tracks(points: ArrayLike, time: ArrayLike, gate: float = TRACK_GATE_M) -> ND
         when = when[alive]
         ahead = (now - when)[:, None]
         # Velocity is trusted for a few frames only; a hidden marker may have reversed.
-        found, track = matched(row, last + velocity * np.minimum(ahead, 0.1), gate)
+        found, track = matched(row, last + velocity * np.minimum(ahead, 0.1), TRACK_GATE_M)
         if len(track):
             fresh = (row[found] - last[track]) / ahead[track]
             velocity[track] = (velocity[track] + fresh) / 2  # half of the noise of a difference stays out
