@@ -260,7 +260,7 @@ class LinkIdentification:
             level = choose_columns(robot, data, friction, pairs)
             turned_links = estimate_base_parameters(level, "weighted", self._error_model).links
         structure = choose_columns(robot, data, friction, pairs, turned_links=turned_links, imu_direction=direction)
-        return replace(structure, remarks=(*structure.remarks, *remarks))
+        return replace(structure, remarks=(*structure.remarks, *remarks)) if remarks else structure
 
     def _estimate_gravity(
         self, data: LinkData, friction: FrictionModel | Literal["auto"], pairs: Sequence[tuple[int, int]]

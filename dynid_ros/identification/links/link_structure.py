@@ -164,7 +164,7 @@ class LinkStructure:
         robot: arm with its direction of gravity.
         data: motion and torque.
         columns: base parameters of the links and all friction terms that were considered.
-        factors: compressed equations of all columns.
+        problem: compressed equations in the columns of the first candidates.
         joints: (n,) friction terms and shapes of each joint.
         prior: (10 n,) physically possible parameters of the links near the URDF's.
         remarks: sentences on what was chosen.
@@ -174,11 +174,16 @@ class LinkStructure:
     robot: RobotModel
     data: LinkData
     columns: LinkColumns
-    factors: NormalEquations[LinkColumns]
+    problem: WeightedProblem
     joints: tuple[JointFriction, ...]
     prior: NDArray
     remarks: tuple[str, ...]
     imu_direction: GravityDirection | None = None
+
+    @property
+    def factors(self) -> NormalEquations[LinkColumns]:
+        """Compressed equations of all columns."""
+        return self.problem.factors
 
     @cached_property
     def base(self) -> BaseParameters:
@@ -193,7 +198,7 @@ class LinkStructure:
     @cached_property
     def base_problem(self) -> WeightedProblem:
         """Equations of the base parameters."""
-        return WeightedProblem(self.factors, self.independent)
+        return self.problem.of(self.independent)
 
     @cached_property
     def turned_problem(self) -> WeightedProblem:
@@ -222,7 +227,8 @@ class LinkStructure:
         equations = self.data.equations.thinned(np.inf if max_samples is None else max_samples)
         data = replace(self.data, equations=equations, max_samples=max_samples)
         columns = self.columns.of_choice(self.joints)
-        return replace(self, data=data, columns=columns, factors=data.equations.factors(columns))
+        problem = WeightedProblem(data.equations.factors(columns), columns.chosen(columns.first))
+        return replace(self, data=data, columns=columns, problem=problem)
 
 
 def choose_columns(
@@ -285,4 +291,4 @@ def _choose_terms(
         choice = choose_friction(columns, menus, grams, prior)
         remarks += choice.remarks(robot.joint_names)
         joints = choice.joints
-    return LinkStructure(robot, data, columns, factors, joints, prior, tuple(remarks), imu_direction)
+    return LinkStructure(robot, data, columns, first, joints, prior, tuple(remarks), imu_direction)

@@ -496,3 +496,15 @@ def test_structure_of_a_long_recording_is_chosen_by_a_part_and_fitted_to_all(mon
     assert max(counts) < 0.5 * found.n_samples
     assert found.n_samples == given.n_samples
     np.testing.assert_allclose(found.base_parameters.values, given.base_parameters.values, rtol=1e-6, atol=1e-8)
+
+
+def test_given_friction_needs_one_solution_by_least_squares(monkeypatch):
+    problems = []
+    create = WeightedProblem.__init__
+    monkeypatch.setattr(WeightedProblem, "__init__", lambda self, *given: problems.append(self) or create(self, *given))
+    robot = chain()
+    q, qd, qdd = np.random.default_rng(0).uniform(-2.0, 2.0, (3, 300, robot.n_joints))
+    torque = robot.inverse_dynamics(q, qd, qdd) + 0.5 * qd + 0.3 * np.sign(qd)
+    identification = LinkIdentification(robot, JointFriction(), estimator="weighted", errors="white")
+    identification.fit_samples(q, qd, qdd, torque)
+    assert len(problems) == 1
