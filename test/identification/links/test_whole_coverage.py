@@ -1,4 +1,4 @@
-"""Intervals of links, springs and loads, with friction that is chosen: a small part of `benchmarks/coverage.py`."""
+"""Intervals of links, springs, loads and gravity, with chosen friction: a small part of `benchmarks/coverage.py`."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,9 @@ from whole_experiments import ARMS, GAIN_ERROR, draw
 from benchmarks.coverage import measure, share
 from dynid_ros.identification import LinkIdentification
 
-KINDS = ("links", "springs", "loads")
-"""Kinds of parameters. Intervals of gravity in a pose, a sum of them, are wider: 5.1 RMS errors in these draws."""
+KINDS = ("links", "springs", "loads", "gravity")
+"""Kinds of parameters; "gravity" are the moments for gravity compensation. Intervals of gravity in a pose, a sum of
+them, are wider."""
 SEED = 500
 """Draws that the benchmark does not make."""
 EVERY = [(arm, known) for arm in ARMS for known in (True, False)]
