@@ -149,6 +149,14 @@ def test_one_verdict_from_all_that_counts(read, arm, robot, document, samples):
     )
 
 
+def test_recording_without_rotations(read, arm, robot):
+    q = np.random.default_rng(2).uniform(-1.5, 1.5, (500, 4))
+    samples = arm.samples(q, arm.gravity_torque(q) + arm.offset, np.zeros_like(q))
+    page = read(robot, GravityIdentification(robot).fit_samples(samples).document(), samples)
+    assert "No joint turns alone in the recordings" in page.text
+    assert page.text.count("300 of 500 samples") == 3, "gravity never loads the waist"
+
+
 def test_a_joint_without_gravity_is_told_apart(read, arm, robot, document, samples):
     result = GravityIdentification(robot).fit_samples(samples)
     other = noisy(arm, arm.experiment(seed=1), waist=7.0)

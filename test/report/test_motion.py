@@ -111,6 +111,12 @@ def test_an_arm_on_a_wall_is_drawn_upright():
     np.testing.assert_allclose(views.sticks[0, 1] @ views.frame, [0, 0, 0.3], atol=1e-12)
 
 
+@pytest.mark.parametrize(("known", "words"), [(50.0, "condition number 50"), (np.inf, "parameters undetermined")])
+def test_what_was_recorded_before(problem, tmp_path, known, words):
+    page = written(tmp_path, replace(problem.design, recorded=("run 1", "run 2"), known_condition=known))
+    assert f"Recorded before: {words} alone, " in page.text
+
+
 def test_what_was_not_checked(problem):
     said = " ".join(problem.design.not_checked)
     for words in ("Cables", "The shapes of base_link", "without friction", "Jerk is not limited"):
