@@ -389,6 +389,16 @@ def test_feedback_stays_within_the_torque_limit_and_the_rate():
             )
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_joint_that_gains_stiffness_is_held_where_it_is(sign):
+    arm = MovingArm(joints=pd_settings(stiffness=(0.0, 0.0))).enabled()
+    arm.position[0] += sign * 0.1
+    arm.run(0.5)
+    arm.compensator.adjust(pd_settings(), TIMING)
+    arm.run(0.5)
+    assert arm.commands[-1] == pytest.approx(pendulum(arm.position))
+
+
 def test_there_is_no_set_point_before_the_arm_is_enabled():
     arm = MovingArm(joints=pd_settings()).run(0.1)
     with pytest.raises(ControlError, match="the compensation is disabled; enable it first"):

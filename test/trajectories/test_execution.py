@@ -11,7 +11,7 @@ from dynid_ros.excitation import StaticRotation
 from dynid_ros.model import RobotModel
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, Workspace, check_limits, move, stop
 from dynid_ros.trajectories.connection import Connection
-from dynid_ros.trajectories.execution import standstill
+from dynid_ros.trajectories.execution import cut_piece, standstill
 
 MOTION = MotionInProgress(move(("a", "b"), [0.0, 0.0], [1.0, 0.0], 4.0), 100.0, np.array([0.1, 0.05]), 0.2)
 
@@ -44,6 +44,14 @@ def test_arm_may_be_as_far_away_as_its_limit():
 def test_arm_too_far_away_is_named(measured, message):
     with pytest.raises(TrajectoryError, match=message):
         MOTION.check(measured, 102.0)
+
+
+@pytest.mark.parametrize(("end", "stops"), [(3.6, 4.0), (3.4, 3.4)])
+def test_the_last_piece_takes_a_short_rest_of_the_motion_along(end, stops):
+    limits = MotionLimits(("a", "b"), ("rad", "rad"), -2.0, 2.0, 1.0, 4.0)
+    piece, stop_time = cut_piece(MOTION.trajectory, 1.0, end, limits)
+    assert stop_time == stops
+    assert (piece.duration == pytest.approx(4.0 - 1.0)) == (stops == 4.0)
 
 
 DEMO_ARM = Path(__file__).parents[2] / "config" / "demo_arm.urdf"
