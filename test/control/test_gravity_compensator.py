@@ -5,6 +5,7 @@ from driven_pendulum import LIMIT, TIMING, Arm, biased, gains, joint_settings, p
 from hypothesis import example, given, settings, strategies as st
 
 from dynid_ros.control import GravityCompensator, JointBrake, State, Timing
+from dynid_ros.control.added_torques import PlannedMotion
 from dynid_ros.control.gravity_compensator import LOAD_CHANGE_S
 from dynid_ros.errors import ControlError
 
@@ -127,6 +128,14 @@ def test_a_fault_brings_the_last_command_to_zero_on_a_line_and_stays_until_enabl
     arm.run(1.1)
     assert arm.compensator.state is State.ACTIVE
     assert arm.commands[-1] == pytest.approx(pendulum(good))
+
+
+def test_a_rejected_state_leaves_no_velocity_behind():
+    arm = Arm().enabled()
+    faulty(arm, [1.01, 0.3])
+    assert any(arm.compensator.motion.velocity)
+    faulty(arm, [math.nan, 0.3])
+    assert not any(arm.compensator.motion.velocity)
 
 
 def test_a_fault_is_acknowledged_by_disable_and_its_ramp_goes_on():
@@ -461,6 +470,18 @@ def test_a_change_that_moves_a_joint_its_way_is_taken_back(sign):
     assert "joint 'shoulder' began to move by itself" in arm.compensator.notice
     arm.run(1.0)
     assert arm.commands[-1] == pytest.approx([sign * 5.0, 0.0])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_an_arm_that_follows_a_plan_does_not_move_by_itself(sign, monkeypatch):
+    monkeypatch.setattr(PlannedMotion, "moves", True)
+    arm = Arm(gravity=lambda q: [sign * 5.0, 0.0]).enabled()
+    arm.compensator.replace(lambda q: [sign * 9.0, 0.0], joint_settings())
+    for _ in range(400):
+        arm.position[0] += sign * 0.01 * 0.2 * (sign * arm.compensator.torque[0] > 6.0)
+        arm.run(0.01)
+    assert not arm.compensator.notice
+    assert arm.commands[-1] == pytest.approx([sign * 9.0, 0.0])
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
