@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from html import escape
 from io import BytesIO, StringIO
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib import rc_context, rcParams, style
@@ -148,7 +148,8 @@ def png(width: int, height: int, draw: Draw) -> bytes:
 def _page_style(label: str = "") -> Iterator[None]:
     """Draw with the settings of the page; ids in SVG are hashes of the label and the content."""
     with rc_context():
-        dict.update(rcParams, _page_settings())  # they are validated already, which takes as long as a small picture
+        # These settings are validated already; to validate them again takes as long as a small picture.
+        dict.update(cast("dict[str, Any]", rcParams), _page_settings())
         rcParams["svg.hashsalt"] = label
         yield
 

@@ -318,13 +318,13 @@ class OutputError:
             arm, *by_run = np.split(parameters, cuts)
             return arm, by_run
 
-        def evaluate(trials: Sequence[NDArray]) -> list[tuple[list[list[Channel]], float]]:
-            arm, by_run = split(trials[0])
+        def evaluate(parameters: NDArray) -> tuple[list[list[Channel]], float]:
+            arm, by_run = split(parameters)
             try:
                 trial = self._channels(arm, by_run)
             except IdentificationError:
-                return [(channels, np.inf)]
-            return [(trial, self._cost(by_run, trial, weights))]
+                return channels, np.inf
+            return trial, self._cost(by_run, trial, weights)
 
         for run in self.residuals:
             run.renew()
@@ -342,7 +342,7 @@ class OutputError:
             normal_equations=lambda parameters, state: self._normal(split(parameters)[1], state, weights),
             accept=keep,
         )
-        (end,) = minimize([steps], evaluate)
+        (end,) = minimize([steps], lambda trials: [None if trial is None else evaluate(trial) for trial in trials])
         return *split(end.values), end.state, end.iterations, end.gain
 
     def _least_values(self, values: NDArray) -> NDArray:
