@@ -36,6 +36,8 @@ MIN_RIGID_GAIN = 1.9
 friction reaches 1.8; faults that matter bring 2 and more."""
 SCREENED_CUTOFF_RATIOS = (0.25, 0.5, 1.0)
 """Cutoff frequencies that are fitted first, as ratios to the bandwidth of the positions."""
+SCREENED_SMOOTHING_RATIOS = (2.0, 4.0)
+"""Further cutoff frequencies of zero-phase filters: above the band of the motion they still smooth friction."""
 SCREENED_KINDS = (
     DriverFilter(1.0, order=1, zero_phase=True),
     DriverFilter(1.0, order=4, zero_phase=True),
@@ -103,11 +105,12 @@ def low_pass_explanation(problem: TorqueProblem, samples: MotionSamples) -> Iter
     if low_pass is not None:
         driver = low_pass.choice.driver
         phase = "without phase (zero-phase)" if driver.zero_phase else "by the driver (causal)"
+        effect = "cuts the motion" if low_pass.cuts_motion else "smooths friction"
         yield Explanation(
             LOW_PASSED,
             low_pass.gain,
-            f"the torques look low-passed {phase} at about {driver.cutoff:.2g} Hz, order {driver.order}, which cuts "
-            f"the motion: with this filter in the model the squared error on held-out samples is "
+            f"the torques look low-passed {phase} at about {driver.cutoff:.2g} Hz, order {driver.order}, which "
+            f"{effect}: with this filter in the model the squared error on held-out samples is "
             f"{-np.expm1(-low_pass.choice.gain):.0%} lower; positions are not",
             "record torques without that filter, or pass the model through it, which the identification of links does "
             f"where held-out samples support it: torque_filter {driver}",
@@ -121,10 +124,12 @@ class TorqueLowPass(NamedTuple):
     Attributes:
         choice: filter with its gain in prediction.
         gain: decrease of the misfit by the filter.
+        cuts_motion: whether the cutoff frequency is within the band of the motion.
     """
 
     choice: FilterChoice
     gain: float
+    cuts_motion: bool
 
 
 def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass | None:
@@ -137,7 +142,11 @@ def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass |
     if start is None or not search.grams.folds:
         return None
     choice = choose_driver_filter(search.losses, search.grams, search.bandwidth, start)
-    return None if choice is None else TorqueLowPass(choice, search.fit_gain(choice.driver))
+    if choice is None:
+        return None
+    driver = choice.driver
+    is_within = driver.cutoff is not None and driver.cutoff < search.bandwidth
+    return TorqueLowPass(choice, search.fit_gain(driver), is_within)
 
 
 def screen_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> tuple[DriverFilter, float] | None:
@@ -188,8 +197,10 @@ class _LowPassedModels:
 
     def screen(self) -> DriverFilter | None:
         """Return the filter that fits best, or None if its gain is below that which a filter must have."""
-        cutoffs = [float(f"{ratio * self.bandwidth:.3g}") for ratio in SCREENED_CUTOFF_RATIOS]
-        drivers = [replace(kind, cutoff=cutoff) for kind in SCREENED_KINDS for cutoff in cutoffs]
+        drivers = []
+        for kind in SCREENED_KINDS:
+            ratios = SCREENED_CUTOFF_RATIOS + (SCREENED_SMOOTHING_RATIOS if kind.zero_phase else ())
+            drivers += [replace(kind, cutoff=float(f"{ratio * self.bandwidth:.3g}")) for ratio in ratios]
         plain = self._plain.terms
         fits = [self._filtered(plain, Passage(driver)).fit.misfit for driver in drivers]
         driver = drivers[int(np.argmin(fits))]
@@ -197,7 +208,7 @@ class _LowPassedModels:
         required = 0.5 * MIN_FILTER_GAIN_PER_JOINT * max(len(plain.equations.judged) - 1, 1)
         if plain.fit.misfit - min(fits) < required:
             return None
-        friction_alone = self._through(Passage(driver, of_friction_alone=True)).fit
+        friction_alone = self._through(Passage(driver.of_friction(self.bandwidth), of_friction_alone=True)).fit
         without = min(self._terms.fit.misfit, friction_alone.misfit)
         return driver if without - self._through(Passage(driver)).fit.misfit >= required else None
 

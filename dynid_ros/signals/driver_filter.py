@@ -67,6 +67,15 @@ class DriverFilter:
         parts += [f"delay={self.delay:g}"] * bool(self.delay) + [ZERO_PHASE] * self.zero_phase
         return ",".join(parts) or NONE
 
+    def of_friction(self, bandwidth: float) -> DriverFilter:
+        """Return the filter of friction alone that could replace this filter, given the bandwidth of the motion, Hz.
+
+        A cutoff above the band of the motion changes friction only. Friction may then lag, but never acts before its
+        reversal, as it seems to after a zero-phase filter.
+        """
+        above = self.cutoff is not None and self.cutoff > bandwidth
+        return replace(self, zero_phase=self.zero_phase and not above)
+
     def filter(self, values: NDArray, rate: float) -> NDArray:
         """Filter values (N, …) at a sampling rate, Hz; before the first sample, they were constant."""
         if self.cutoff and len(values) > 1:
@@ -180,8 +189,13 @@ FILTER_KINDS = tuple(DriverFilter(1.0, order, 0.0, zero_phase) for zero_phase in
 """Kinds of filters that are tried, each at separate cutoff frequencies."""
 COARSE_CUTOFF_RATIOS = (0.2, 0.5, 1.2)
 """Cutoff frequencies that are tried first, as ratios to the bandwidth of the motion."""
+SMOOTHING_CUTOFF_RATIOS = (2.5, 5.0)
+"""Further cutoff frequencies of zero-phase filters: above the band of the motion they still smooth friction."""
 MAX_CUTOFF_RATIO = 1.5
-"""Largest ratio of a cutoff frequency to the bandwidth of the motion: a higher one hardly changes the torques."""
+"""Largest ratio of the cutoff frequency of a causal filter to the bandwidth of the motion: with a higher one it changes
+friction only, and cannot be told from friction that builds up."""
+MAX_SMOOTHING_CUTOFF_RATIO = 8.0
+"""Largest ratio of the cutoff frequency of a zero-phase filter to the bandwidth of the motion."""
 N_REFINED_KINDS = 3
 """Number of the best kinds whose cutoff is refined."""
 CUTOFF_REFINEMENTS = (1.4, 1.2, 1.1, 1.05, 1.02)
@@ -239,14 +253,17 @@ def choose_driver_filter(
         bandwidth: bandwidth of the motion, Hz.
         start: filter that is tried too.
     """
-    search = _FilterSearch(losses_of, grams, MAX_CUTOFF_RATIO * bandwidth)
-    cutoffs = [float(f"{ratio * bandwidth:.3g}") for ratio in COARSE_CUTOFF_RATIOS]
-    coarse = [start, *(replace(kind, cutoff=cutoff) for kind in FILTER_KINDS for cutoff in cutoffs)]
+    search = _FilterSearch(losses_of, grams, bandwidth)
+    coarse = [start]
+    for kind in FILTER_KINDS:
+        ratios = COARSE_CUTOFF_RATIOS + (SMOOTHING_CUTOFF_RATIOS if kind.zero_phase else ())
+        coarse += [replace(kind, cutoff=float(f"{ratio * bandwidth:.3g}")) for ratio in ratios]
     if not search.is_promising(coarse):
         return None
     driver = search.best_delay(search.best_cutoff(coarse))
     assert driver.cutoff is not None
-    smoothed = [replace(driver, cutoff=ratio * driver.cutoff) for ratio in FRICTION_CUTOFF_RATIOS]
+    of_friction = driver.of_friction(bandwidth)
+    smoothed = [replace(of_friction, cutoff=ratio * driver.cutoff) for ratio in FRICTION_CUTOFF_RATIOS]
     others = [
         Passage(),
         *(Passage(DriverFilter(delay=delay)) for delay in DELAYS_S),
@@ -289,10 +306,10 @@ def _with_total_delay(driver: DriverFilter, order: int, cutoff: float, ratio: fl
 class _FilterSearch:
     """Search for the filter with the smallest held-out loss."""
 
-    def __init__(self, losses_of: LossesOf, grams: FoldGrams, max_cutoff: float):
+    def __init__(self, losses_of: LossesOf, grams: FoldGrams, bandwidth: float):
         self._losses_of = losses_of
         self._grams = grams
-        self._max_cutoff = max_cutoff
+        self._bandwidth = bandwidth
         self._losses: dict[Passage, NDArray] = {}
 
     def losses(self, passages: Sequence[Passage]) -> list[NDArray]:
@@ -308,7 +325,7 @@ class _FilterSearch:
     def is_promising(self, drivers: Sequence[DriverFilter]) -> bool:
         """Return whether the best of several filters gains half of what is required, also over friction alone."""
         driver = self._best_driver(drivers)
-        other = self.best([Passage(), Passage(driver, of_friction_alone=True)])
+        other = self.best([Passage(), Passage(driver.of_friction(self._bandwidth), of_friction_alone=True)])
         gain = self._grams.mean(self._losses[other]) - self._score(driver)
         return gain > 0.5 * MIN_FILTER_GAIN_PER_JOINT
 
@@ -357,7 +374,8 @@ class _FilterSearch:
     def _near(self, driver: DriverFilter, factor: float) -> list[DriverFilter]:
         assert driver.cutoff is not None
         cutoffs = [float(f"{cutoff:.3g}") for cutoff in (driver.cutoff / factor, driver.cutoff * factor)]
-        return [replace(driver, cutoff=cutoff) for cutoff in cutoffs if cutoff <= self._max_cutoff]
+        highest = (MAX_SMOOTHING_CUTOFF_RATIO if driver.zero_phase else MAX_CUTOFF_RATIO) * self._bandwidth
+        return [replace(driver, cutoff=cutoff) for cutoff in cutoffs if cutoff <= highest]
 
     def _best_driver(self, drivers: Sequence[DriverFilter]) -> DriverFilter:
         best = self.best([Passage(driver) for driver in drivers]).driver
