@@ -100,18 +100,16 @@ def check_contents(samples: MotionSamples, source: str) -> Iterator[Finding]:
 
 
 def low_pass_explanation(problem: TorqueProblem, samples: MotionSamples) -> Iterator[Explanation]:
-    """Yield the explanation by a low-pass of the torques within the band of the motion."""
+    """Yield the explanation by a low-pass of the torques."""
     low_pass = find_low_pass(problem.model, samples)
     if low_pass is not None:
         driver = low_pass.choice.driver
-        phase = "without phase (zero-phase)" if driver.zero_phase else "by the driver (causal)"
-        effect = "cuts the motion" if low_pass.cuts_motion else "smooths friction"
+        phase = "without phase" if driver.zero_phase else "by the driver"
         yield Explanation(
             LOW_PASSED,
             low_pass.gain,
-            f"the torques look low-passed {phase} at about {driver.cutoff:.2g} Hz, order {driver.order}, which "
-            f"{effect}: with this filter in the model the squared error on held-out samples is "
-            f"{-np.expm1(-low_pass.choice.gain):.0%} lower; positions are not",
+            f"torques look low-passed {phase} at {driver.cutoff:.2g} Hz, order {driver.order}: through this filter the "
+            f"model predicts held-out samples with {-np.expm1(-low_pass.choice.gain):.0%} less squared error",
             "record torques without that filter, or pass the model through it, which the identification of links does "
             f"where held-out samples support it: torque_filter {driver}",
             severity="warning",
@@ -119,17 +117,15 @@ def low_pass_explanation(problem: TorqueProblem, samples: MotionSamples) -> Iter
 
 
 class TorqueLowPass(NamedTuple):
-    """Low-pass of the torques within the band of the motion.
+    """Low-pass of the torques.
 
     Attributes:
         choice: filter with its gain in prediction.
         gain: decrease of the misfit by the filter.
-        cuts_motion: whether the cutoff frequency is within the band of the motion.
     """
 
     choice: FilterChoice
     gain: float
-    cuts_motion: bool
 
 
 def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass | None:
@@ -142,11 +138,7 @@ def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass |
     if start is None or not search.grams.folds:
         return None
     choice = choose_driver_filter(search.losses, search.grams, search.bandwidth, start)
-    if choice is None:
-        return None
-    driver = choice.driver
-    is_within = driver.cutoff is not None and driver.cutoff < search.bandwidth
-    return TorqueLowPass(choice, search.fit_gain(driver), is_within)
+    return None if choice is None else TorqueLowPass(choice, search.fit_gain(choice.driver))
 
 
 def screen_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> tuple[DriverFilter, float] | None:

@@ -66,6 +66,17 @@ def test_true_filter_of_all_joints_is_chosen(order, zero_phase):
     assert choice.gain > 0.5
 
 
+def test_zero_phase_filter_above_the_motion_shows_in_friction():
+    truth = DriverFilter(6.0, 4, zero_phase=True)
+    driver = LinearJoints([truth] * N_JOINTS).choose().driver
+    assert driver.zero_phase
+    assert driver.cutoff == pytest.approx(truth.cutoff, rel=0.1)
+
+
+def test_causal_filter_above_the_motion_is_no_more_than_friction():
+    assert LinearJoints([DriverFilter(6.0, 1)] * N_JOINTS).choose() is None
+
+
 def test_delay_beside_the_low_pass_is_part_of_the_choice():
     """Another order with another delay may do the same to a torque."""
     truth = DriverFilter(1.3, 2, delay=0.05)
