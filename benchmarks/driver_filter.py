@@ -1,11 +1,10 @@
 """Torque that its driver low-passed: is it found, and what is it worth to pass the model through the same.
 
-python -m benchmarks.driver_filter [--simulations 20] [--first 0] [--real]
+python -m benchmarks.driver_filter [--simulations 20]
 
 Simulated: arms, friction laws and motions of the held-out side of the sanity gate; each recording's torque passes a
 Butterworth low-pass of the first, second or fourth order, on its way or without phase, that cuts into the motion (0.3
-to 0.9 of its highest frequency). Real: the first division of each robot in benchmarks/divisions.yaml, whose torque for
-the fit passes a low-pass of second order at a Hz or two. Whatever is fitted predicts torque that no filter touched:
+to 0.9 of its highest frequency). Whatever is fitted predicts torque that no filter touched:
 RMS error as a share of the torque's RMS, mean over the joints, with no filter assumed, the one that was found, the
 true one, and fitted to unfiltered torque.
 """
@@ -17,24 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "test"))  # arms and recordings are shared with the tests
 
 from gate_arms import SPLITS
 from gate_recordings import sound_case
-from real_recordings import DATA, MISSING, real_robot
 
-from benchmarks.real_links import COUPLED, DIVISIONS, stretches
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LinkIdentification
 from dynid_ros.identification.link_prediction import compare
 from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals.driver_filter import AUTO, FILTER_KINDS, DriverFilter
-
-REAL = {"ur10e": 1.5, "kuka_lwr4": 0.6, "franka_panda": 1.0, "staubli_tx40": 4.0}
-"""Cut-off of the low-pass, Hz: about half the bandwidth of the motion."""
 
 
 def low_passed(recording: Recording, driver: DriverFilter) -> Recording:
@@ -44,16 +37,12 @@ def low_passed(recording: Recording, driver: DriverFilter) -> Recording:
 
 
 def errors(
-    robot: RobotModel,
-    fitted: Sequence[Recording],
-    unseen: Sequence[Recording],
-    truth: DriverFilter,
-    coupled: Sequence[tuple[str, str]] = (),
+    robot: RobotModel, fitted: Sequence[Recording], unseen: Sequence[Recording], truth: DriverFilter
 ) -> tuple[DriverFilter | None, list[float]]:
     """The filter that was found, and the errors: none, found, true, unfiltered."""
     filtered, found, shares = [low_passed(each, truth) for each in fitted], None, []
     for recordings, assumed in ((filtered, None), (filtered, AUTO), (filtered, truth), (fitted, None)):
-        result = LinkIdentification(robot, torque_filter=assumed, coupled=coupled).fit(*recordings)
+        result = LinkIdentification(robot, torque_filter=assumed).fit(*recordings)
         signals = result.model.signals
         found = signals.driver if assumed == AUTO else found
         model = replace(result.model, signals=replace(signals, driver=None))
@@ -75,12 +64,10 @@ def main() -> None:
     """Print a table and its medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--simulations", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0, help="seed")
-    parser.add_argument("--real", action="store_true", help="real recordings only")
     options = parser.parse_args()
     print(f"{'':<24} {'true filter':<36} {'found':<36}  ratio     none    found     true  unfiltered")
     rows, ratios = [], []
-    for seed in range(options.first, options.first + (0 if options.real else options.simulations)):
+    for seed in range(options.simulations):
         rng = np.random.default_rng(SPLITS["held out"].seed + seed)
         case = sound_case(rng, "held out", motion=str(rng.choice(("fourier", "fast"))))
         rate = 1 / float(np.median(np.diff(case.recording.time)))
@@ -94,18 +81,9 @@ def main() -> None:
         rows.append(shares)
         ratios.append(found.cutoff / cutoff if found and found.cutoff else np.nan)
         print(line(f"{seed} {case.robot.name}", truth, found, shares), flush=True)
-    if rows:
-        middle, ends = np.median(rows, axis=0), np.nanquantile(ratios, (0.1, 0.9))
-        print(f"found in {np.isfinite(ratios).sum()} of {len(rows)}; cut-off over the true one, 10 to 90 %: {ends}")
-        print("medians: " + ", ".join(f"{share:.2%}" for share in middle))
-    if not DATA.is_dir():
-        sys.exit(MISSING)
-    divisions = yaml.safe_load(DIVISIONS.read_text())
-    for robot, cutoff in REAL.items():
-        division = next(iter(divisions[robot].values()))
-        truth = DriverFilter(cutoff, order=2)
-        fitted, unseen = (stretches(robot, division[key]) for key in ("fit", "unseen"))
-        print(line(robot, truth, *errors(real_robot(robot), fitted, unseen, truth, COUPLED.get(robot, ()))), flush=True)
+    ends = np.nanquantile(ratios, (0.1, 0.9))
+    print(f"found in {np.isfinite(ratios).sum()} of {len(rows)}; cut-off over the true one, 10 to 90 %: {ends}")
+    print("medians: " + ", ".join(f"{share:.2%}" for share in np.median(rows, axis=0)))
 
 
 if __name__ == "__main__":

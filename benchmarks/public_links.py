@@ -1,18 +1,15 @@
 """Links of public robots whose recordings are on GitHub, against ordinary least squares on motion that was not fitted.
 
-git clone https://github.com/liuyurong129/figaroh_kinova
-git clone https://github.com/FrankJIE09/Dynamics_identification_Frank
-git clone https://github.com/thanhndv212/figaroh-examples
-git clone https://github.com/unisa-acg/inverse-dynamics-solver
 python -m benchmarks.public_links FOLDER [--robot ar5] [--torque-filter cutoff=1.8,order=4,zero_phase]
 
-FOLDER holds the clones. Each recording is divided by its time alone, once for all robots: the last 40 % are predicted
-from the first 60 %, and the first 40 % from the last 60 %. AIRBOT's two motions also predict each other.
+FOLDER holds clones of liuyurong129/figaroh_kinova, FrankJIE09/Dynamics_identification_Frank,
+unisa-acg/inverse-dynamics-solver and thanhndv212/figaroh-examples. Each recording is divided by its time alone: its
+last 40 % are predicted from the first 60 %, and its first 40 % from the last 60 %. AIRBOT's motions predict each other.
 """
 
 import argparse
 import sys
-from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +24,8 @@ from dynid_ros.model import RobotModel
 from dynid_ros.recording import Recording
 from dynid_ros.signals.driver_filter import driver_filter
 
+Loaded = tuple[RobotModel, dict[str, Recording], dict]
+"""Arm, recordings by motion, settings of the identification."""
 FITTED_FRACTION = 0.6
 TIAGO_GAINS = np.array([1, 13.6, 13.6, -8.7, -8.7, -20.6, -20.6, -20.6])
 """Torque per current, N m/A: gear ratios times torque constants of the authors' identification.py."""
@@ -38,7 +37,7 @@ def recording_of(robot: RobotModel, time: np.ndarray, position: np.ndarray, torq
     return Recording(robot.joint_names, time, position[samples], np.full_like(torque[samples], np.nan), torque[samples])
 
 
-def load_airbot(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
+def load_airbot(folder: Path) -> Loaded:
     """Return the arm, its chirp and its trapezoidal motion, at 100 Hz by its configuration."""
     data = folder / "figaroh_kinova" / "examples" / "airbot_play" / "data"
     robot = RobotModel.from_urdf(data / "urdf" / "airbot_play_v3_0_gripper.urdf", base="base_link", tip="link6")
@@ -52,7 +51,7 @@ def load_airbot(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
     return robot, runs, {}
 
 
-def load_ar5(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
+def load_ar5(folder: Path) -> Loaded:
     """Return the arm, whose base is mounted on its side, which the URDF does not say."""
     data = folder / "Dynamics_identification_Frank"
     robot = RobotModel.from_urdf(data / "urdf" / "AR5-5_07R-W4C4A2.urdf")
@@ -61,7 +60,7 @@ def load_ar5(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
     return robot, {"motion": run}, {"gravity_direction": "estimated"}
 
 
-def load_tiago(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
+def load_tiago(folder: Path) -> Loaded:
     """Return torso and arm; currents times the authors' gains are torques."""
     example = folder / "figaroh-examples" / "examples" / "tiago"
     robot = RobotModel.from_urdf(example / "urdf" / "tiago.urdf", base="torso_fixed_link", tip="arm_7_link")
@@ -72,7 +71,7 @@ def load_tiago(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
     return robot, {"motion": recording_of(robot, position[:, 0], position[:, 1:], current[:, 1:] * TIAGO_GAINS)}, {}
 
 
-def load_ur10(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
+def load_ur10(folder: Path) -> Loaded:
     """Return the arm, whose torques the authors low-passed."""
     robot = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="tool0")
     bag = (
@@ -85,12 +84,7 @@ def load_ur10(folder: Path) -> tuple[RobotModel, dict[str, Recording], dict]:
     return robot, {"motion": Recording.read(bag, robot.joint_names)}, {}
 
 
-LOADERS: dict[str, Callable[[Path], tuple[RobotModel, dict[str, Recording], dict]]] = {
-    "airbot": load_airbot,
-    "ar5": load_ar5,
-    "tiago": load_tiago,
-    "ur10": load_ur10,
-}
+LOADERS = {"airbot": load_airbot, "ar5": load_ar5, "tiago": load_tiago, "ur10": load_ur10}
 
 
 def divisions(runs: dict[str, Recording]) -> dict[str, tuple[Recording, Recording]]:
@@ -101,10 +95,8 @@ def divisions(runs: dict[str, Recording]) -> dict[str, tuple[Recording, Recordin
         is_end, is_beginning = fraction >= FITTED_FRACTION, fraction < 1 - FITTED_FRACTION
         pairs[f"{name}, end from beginning"] = run.slice(~is_end), run.slice(is_end)
         pairs[f"{name}, beginning from end"] = run.slice(~is_beginning), run.slice(is_beginning)
-    names = list(runs)
-    for fitted, unseen in zip(names, names[1:] + names[:1], strict=True):
-        if fitted != unseen:
-            pairs[f"{unseen} from {fitted}"] = runs[fitted], runs[unseen]
+    for fitted, unseen in permutations(runs, 2):
+        pairs[f"{unseen} from {fitted}"] = runs[fitted], runs[unseen]
     return pairs
 
 
@@ -113,24 +105,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--robot", choices=LOADERS, action="append")
-    parser.add_argument("--torque-filter", default="auto", help="as of dynid identify links")
+    parser.add_argument("--torque-filter", type=driver_filter, default="auto", help="as of dynid identify links")
     options = parser.parse_args()
-    torque_filter = driver_filter(options.torque_filter)
     for name in options.robot or LOADERS:
         robot, runs, settings = LOADERS[name](options.folder)
+        plain_settings = {"friction": ORDINARY_FRICTION, "estimator": "ordinary", "torque_filter": None, **settings}
         for division, (fitted, unseen) in divisions(runs).items():
-            result = LinkIdentification(robot, torque_filter=torque_filter, **settings).fit(fitted)
-            ordinary = LinkIdentification(
-                robot, friction=ORDINARY_FRICTION, estimator="ordinary", torque_filter=None, **settings
-            ).fit(fitted)
-            rms, torque, moves = unseen_errors(result, [unseen])
-            plain = unseen_errors(ordinary, [unseen])[0]
-            share, plain_share = (rms / torque)[moves].mean(), (plain / torque)[moves].mean()
-            pooled, plain_pooled = np.linalg.norm(rms[moves]), np.linalg.norm(plain[moves])
-            ratios = share / plain_share, pooled / plain_pooled
+            rows = []
+            for chosen in ({"torque_filter": options.torque_filter, **settings}, plain_settings):
+                rms, torque, moves = unseen_errors(LinkIdentification(robot, **chosen).fit(fitted), [unseen])
+                rows.append([(rms / torque)[moves].mean(), np.linalg.norm(rms[moves])])
+            (share, pooled), (plain_share, plain_pooled) = rows
             print(
-                f"{name}: {division:<32} mean {share:6.1%}, ordinary {plain_share:6.1%}, ratio {ratios[0]:.2f}; "
-                f"pooled {pooled:6.3f} N m, ordinary {plain_pooled:6.3f} N m, ratio {ratios[1]:.2f}",
+                f"{name}: {division:<32} mean {share:6.1%} and {plain_share:6.1%}, ratio {share / plain_share:.2f}; "
+                f"pooled {pooled:.3f} and {plain_pooled:.3f} N m, ratio {pooled / plain_pooled:.2f}",
                 flush=True,
             )
 
