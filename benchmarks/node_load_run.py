@@ -18,7 +18,6 @@ from benchmarks.recording_loss import call, process
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
-from dynid_ros.nodes import module_of
 
 HALF_PERIOD = 2000
 """Joint states from one end of the motion to the other."""
@@ -119,7 +118,7 @@ class Run:
     def start_node(self, name: str, parameters: dict[str, object], *arguments: str) -> None:
         """Start a node of the package."""
         words = [word for key, value in parameters.items() for word in ("-p", f"{key}:={value}")]
-        self.start(name, "-m", module_of(name), "--ros-args", "--log-level", "fatal", *words, *arguments)
+        self.start(name, "-m", "dynid_ros", "node", name, "--ros-args", "--log-level", "fatal", *words, *arguments)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
         """Wait for something that callbacks or other processes bring about."""

@@ -94,7 +94,8 @@ class InterpreterProcess(NodeProcess):
 
     def _started(self, module: str, arguments: list[str]) -> Any:
         with self._log.open("w") as log:
-            return subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=log, stderr=subprocess.STDOUT)
+            command = [sys.executable, "-m", "dynid_ros", "node", module.rpartition(".")[2], *arguments]
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     @property
     def running(self) -> bool:
