@@ -281,7 +281,8 @@ def march(motion: LinearMotion, start: NDArray, longest_step: float, divisions: 
     for m in range(samples - 1):
         rows = slice(m * parts, (m + 1) * parts)
         if sliding:
-            ahead = across[m] @ state + added[m]
+            with np.errstate(over="ignore", invalid="ignore"):  # trial parameters may make the motion unstable
+                ahead = across[m] @ state + added[m]
             # All joints keep sliding if the slip after every step has the sign of its direction.
             if (ahead[:ends].reshape(parts, n) * state[2 * n :]).min() > 0.0:
                 used[rows] = state[2 * n :]
