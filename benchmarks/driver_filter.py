@@ -4,9 +4,9 @@ python -m benchmarks.driver_filter [--simulations 20]
 
 Simulated: arms, friction laws and motions of the held-out side of the sanity gate; each recording's torque passes a
 Butterworth low-pass of the first, second or fourth order, on its way or without phase, that cuts into the motion (0.3
-to 0.9 of its highest frequency). Whatever is fitted predicts torque that no filter touched:
-RMS error as a share of the torque's RMS, mean over the joints, with no filter assumed, the one that was found, the
-true one, and fitted to unfiltered torque.
+to 0.9 of its highest frequency). Each fit predicts torque that no filter touched: RMS error as a share of the torque's
+RMS, mean over the joints, with no filter assumed, with the one that was found, with the true one, and fitted to
+unfiltered torque.
 """
 
 import argparse

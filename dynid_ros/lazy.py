@@ -18,7 +18,8 @@ def offer(face: dict[str, Any]) -> None:
     places: dict[str, str] = {}
 
     def get(name: str) -> Any:
-        places.update(places or _modules_by_name(face["__loader__"].get_source(face["__name__"])))
+        if not places:
+            places.update(_modules_by_name(face["__loader__"].get_source(face["__name__"])))
         if name == "__all__":
             return sorted(places)
         if name not in places:

@@ -25,6 +25,7 @@ from dynid_ros.signals.driver_filter import (
     FilterChoice,
     Passage,
     choose_driver_filter,
+    filters_at,
 )
 from dynid_ros.signals.spectra import power_density, squared_hann
 
@@ -117,7 +118,7 @@ def low_pass_explanation(problem: TorqueProblem, samples: MotionSamples) -> Iter
 
 
 class TorqueLowPass(NamedTuple):
-    """Low-pass of the torques.
+    """Low-pass that the torques seem to have passed.
 
     Attributes:
         choice: filter with its gain in prediction.
@@ -189,10 +190,7 @@ class _LowPassedModels:
 
     def screen(self) -> DriverFilter | None:
         """Return the filter that fits best, or None if its gain is below that which a filter must have."""
-        drivers = []
-        for kind in SCREENED_KINDS:
-            ratios = SCREENED_CUTOFF_RATIOS + (SCREENED_SMOOTHING_RATIOS if kind.zero_phase else ())
-            drivers += [replace(kind, cutoff=float(f"{ratio * self.bandwidth:.3g}")) for ratio in ratios]
+        drivers = filters_at(SCREENED_KINDS, self.bandwidth, SCREENED_CUTOFF_RATIOS, SCREENED_SMOOTHING_RATIOS)
         plain = self._plain.terms
         fits = [self._filtered(plain, Passage(driver)).fit.misfit for driver in drivers]
         driver = drivers[int(np.argmin(fits))]
@@ -200,7 +198,8 @@ class _LowPassedModels:
         required = 0.5 * MIN_FILTER_GAIN_PER_JOINT * max(len(plain.equations.judged) - 1, 1)
         if plain.fit.misfit - min(fits) < required:
             return None
-        friction_alone = self._through(Passage(driver.of_friction(self.bandwidth), of_friction_alone=True)).fit
+        rival = Passage(driver.causal_above(self.bandwidth), of_friction_alone=True)
+        friction_alone = self._through(rival).fit
         without = min(self._terms.fit.misfit, friction_alone.misfit)
         return driver if without - self._through(Passage(driver)).fit.misfit >= required else None
 

@@ -194,11 +194,14 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
     heaviest = torque_scale(robot)
     limited = np.isfinite(limits) & (limits > 0)
     beyond_limit = np.divide(recorded, np.maximum(limits, needed), out=np.zeros_like(needed), where=limited)
-    placeholders = bool(np.any(needed[limited] > PLACEHOLDER_LIMIT_RATIO * limits[limited]))
+    are_too_low = bool(np.any(needed[limited] > PLACEHOLDER_LIMIT_RATIO * limits[limited]))
     has_both_kinds = 0 < np.count_nonzero(robot.chain.prismatic) < robot.n_joints
-    if robot.n_joints > 1 and np.all(limits == limits[0]) and (has_both_kinds or not needed.any()):
-        placeholders = True
-    if placeholders or not np.any((beyond_limit > 0.0) & (beyond_limit < 1.0)):
+    are_one_number = robot.n_joints > 1 and bool(np.all(limits == limits[0]))
+    if (
+        are_too_low
+        or (are_one_number and (has_both_kinds or not needed.any()))
+        or not np.any((beyond_limit > 0.0) & (beyond_limit < 1.0))
+    ):
         beyond_limit[:] = 0.0
     for j, joint in enumerate(robot.joint_names):
         others = [k for k in range(robot.n_joints) if k != j and robot.chain.prismatic[k] == robot.chain.prismatic[j]]
@@ -207,11 +210,12 @@ def check_torque_sizes(robot: RobotModel, samples: MotionSamples, source: str) -
         if not alone and beyond_limit[j] <= MAX_LIMIT_RATIO:
             continue
         unit = "N" if robot.chain.prismatic[j] else "N m"
-        size = f"{recorded[j] / limits[j]:.2g} times its effort limit of {limits[j]:g} {unit} in the URDF"
-        remedy = f"{TORQUE_UNIT_REMEDY}; or correct the limit in the URDF, if it is a placeholder"
-        if beyond_limit[j] <= MAX_LIMIT_RATIO:
-            remedy = TORQUE_UNIT_REMEDY
+        if beyond_limit[j] > MAX_LIMIT_RATIO:
+            size = f"{recorded[j] / limits[j]:.2g} times its effort limit of {limits[j]:g} {unit} in the URDF"
+            remedy = f"{TORQUE_UNIT_REMEDY}; or correct the limit in the URDF, if it is a placeholder"
+        else:
             size = f"more than {OTHER_JOINTS_RATIO:g} times the {largest:.3g} {unit} of every other joint"
+            remedy = TORQUE_UNIT_REMEDY
         ratio = recorded[j] / needed[j] if needed[j] > 0.0 else np.inf
         guess = _unit_name(float(ratio), float(limits[j]))
         yield Finding(

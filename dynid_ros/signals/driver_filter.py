@@ -67,14 +67,14 @@ class DriverFilter:
         parts += [f"delay={self.delay:g}"] * bool(self.delay) + [ZERO_PHASE] * self.zero_phase
         return ",".join(parts) or NONE
 
-    def of_friction(self, bandwidth: float) -> DriverFilter:
-        """Return the filter of friction alone that could replace this filter, given the bandwidth of the motion, Hz.
+    def causal_above(self, bandwidth: float) -> DriverFilter:
+        """Return the filter, made causal if its cutoff frequency is above the bandwidth of the motion, Hz.
 
-        A cutoff above the band of the motion changes friction only. Friction may then lag, but never acts before its
-        reversal, as it seems to after a zero-phase filter.
+        Such a filter changes friction only. Friction itself may lag, but never acts before a reversal, as friction
+        behind a zero-phase filter seems to do. The filtered torque is therefore compared with causal friction.
         """
-        above = self.cutoff is not None and self.cutoff > bandwidth
-        return replace(self, zero_phase=self.zero_phase and not above)
+        is_above = self.cutoff is not None and self.cutoff > bandwidth
+        return replace(self, zero_phase=self.zero_phase and not is_above)
 
     def filter(self, values: NDArray, rate: float) -> NDArray:
         """Filter values (N, …) at a sampling rate, Hz; before the first sample, they were constant."""
@@ -192,8 +192,8 @@ COARSE_CUTOFF_RATIOS = (0.2, 0.5, 1.2)
 SMOOTHING_CUTOFF_RATIOS = (2.5, 5.0)
 """Further cutoff frequencies of zero-phase filters: above the band of the motion they still smooth friction."""
 MAX_CUTOFF_RATIO = 1.5
-"""Largest ratio of the cutoff frequency of a causal filter to the bandwidth of the motion: with a higher one it changes
-friction only, and cannot be told from friction that builds up."""
+"""Largest ratio of the cutoff frequency of a causal filter to the bandwidth of the motion. With a higher one it changes
+friction only, and the result resembles friction that builds up."""
 MAX_SMOOTHING_CUTOFF_RATIO = 8.0
 """Largest ratio of the cutoff frequency of a zero-phase filter to the bandwidth of the motion."""
 N_REFINED_KINDS = 3
@@ -254,16 +254,13 @@ def choose_driver_filter(
         start: filter that is tried too.
     """
     search = _FilterSearch(losses_of, grams, bandwidth)
-    coarse = [start]
-    for kind in FILTER_KINDS:
-        ratios = COARSE_CUTOFF_RATIOS + (SMOOTHING_CUTOFF_RATIOS if kind.zero_phase else ())
-        coarse += [replace(kind, cutoff=float(f"{ratio * bandwidth:.3g}")) for ratio in ratios]
+    coarse = [start, *filters_at(FILTER_KINDS, bandwidth, COARSE_CUTOFF_RATIOS, SMOOTHING_CUTOFF_RATIOS)]
     if not search.is_promising(coarse):
         return None
     driver = search.best_delay(search.best_cutoff(coarse))
     assert driver.cutoff is not None
-    of_friction = driver.of_friction(bandwidth)
-    smoothed = [replace(of_friction, cutoff=ratio * driver.cutoff) for ratio in FRICTION_CUTOFF_RATIOS]
+    rival = driver.causal_above(bandwidth)
+    smoothed = [replace(rival, cutoff=ratio * driver.cutoff) for ratio in FRICTION_CUTOFF_RATIOS]
     others = [
         Passage(),
         *(Passage(DriverFilter(delay=delay)) for delay in DELAYS_S),
@@ -276,6 +273,24 @@ def choose_driver_filter(
     if taken is None:
         return None
     return FilterChoice(driver, float(gains[0][0]) / len(judged[0]))
+
+
+def filters_at(
+    kinds: Sequence[DriverFilter], bandwidth: float, ratios: Sequence[float], smoothing_ratios: Sequence[float]
+) -> list[DriverFilter]:
+    """Return filters of several kinds at each of several cutoff frequencies.
+
+    Args:
+        kinds: orders and phases.
+        bandwidth: bandwidth of the motion, Hz.
+        ratios: ratios of the cutoff frequencies to the bandwidth.
+        smoothing_ratios: further ratios, of zero-phase filters only.
+    """
+    return [
+        replace(kind, cutoff=float(f"{ratio * bandwidth:.3g}"))
+        for kind in kinds
+        for ratio in (*ratios, *(smoothing_ratios if kind.zero_phase else ()))
+    ]
 
 
 def _joints_to_judge(without: NDArray, through: NDArray) -> list[list[int]]:
@@ -325,7 +340,7 @@ class _FilterSearch:
     def is_promising(self, drivers: Sequence[DriverFilter]) -> bool:
         """Return whether the best of several filters gains half of what is required, also over friction alone."""
         driver = self._best_driver(drivers)
-        other = self.best([Passage(), Passage(driver.of_friction(self._bandwidth), of_friction_alone=True)])
+        other = self.best([Passage(), Passage(driver.causal_above(self._bandwidth), of_friction_alone=True)])
         gain = self._grams.mean(self._losses[other]) - self._score(driver)
         return gain > 0.5 * MIN_FILTER_GAIN_PER_JOINT
 

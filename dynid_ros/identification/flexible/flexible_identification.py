@@ -73,12 +73,15 @@ def unexplained_fraction(end: SearchOutcome) -> float:
     for run, channels in zip(end.runs, end.solution.channels, strict=True):
         for channel in channels:
             if channel.kind == "motor":
-                power = np.abs(channel.residual) ** 2
-                lines = run.compared.lines
-                share = power[lines].sum() / (power.sum() + 1e-300) if len(lines) else 1.0
-                unexplained = _rms(channel.samples) * np.sqrt(share)
+                unexplained = _rms(channel.samples) * np.sqrt(_line_share(channel.residual, run.compared.lines))
                 largest = max(largest, unexplained / (float(np.std(run.torque[:, channel.joint])) + 1e-300))
     return largest
+
+
+def _line_share(residual: NDArray, lines: NDArray) -> float:
+    """Return the fraction of the power of a residual spectrum (F,) at the lines of a periodic motion; else one."""
+    power = np.abs(residual) ** 2
+    return float(power[lines].sum() / (power.sum() + 1e-300)) if len(lines) else 1.0
 
 
 def stiffness_uncertain(end: SearchOutcome, stiffness: NDArray) -> bool:
@@ -97,6 +100,19 @@ def _rival(
     moved = shifted(runs, terms, start.shift)
     search = OutputError(layout, moved, terms)
     return SearchOutcome(start, search, moved, search.search_rival(start.values, best.solution.channels))
+
+
+def _leads(rival: SearchOutcome, best: SearchOutcome) -> bool:
+    """Return whether a rival is likelier than the best end so far by more than ends in one minimum differ."""
+    samples = np.mean([len(channel.samples) for channels in best.solution.channels for channel in channels])
+    return bool(samples * (best.solution.left - rival.solution.left) > MIN_LEADING_GAIN)
+
+
+def _converged(end: SearchOutcome) -> SearchOutcome:
+    """Continue the search of the best rival, with noise spectral densities estimated from its own residuals."""
+    solution = end.solution
+    near = solution.values, end.search.named(solution.runs)
+    return end._replace(solution=end.search.solve(solution.values, near))
 
 
 def widen_for_rivals(result: FlexibleResult, best: SearchOutcome, ends: Sequence[SearchOutcome]) -> FlexibleResult:
@@ -261,13 +277,8 @@ class FlexibleJointIdentification:
                     )
                     ends.append(rival)
             leader = min(ends, key=lambda end: end.solution.left)
-            samples = np.mean([len(channel.samples) for channels in best.solution.channels for channel in channels])
-            if samples * (best.solution.left - leader.solution.left) > MIN_LEADING_GAIN:
-                best = leader
-                if poor:  # with noise spectral densities estimated from its own residuals
-                    values = leader.solution.values
-                    near = values, leader.search.named(leader.solution.runs)
-                    best = leader._replace(solution=leader.search.solve(values, near))
+            if _leads(leader, best):
+                best = _converged(leader) if poor else leader
                 ends = [best, *(end for end in ends if end is not leader)]
         return widen_for_rivals(self._result(layout, best, tuple(recording.source for recording in read)), best, ends)
 

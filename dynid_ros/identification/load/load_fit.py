@@ -334,37 +334,41 @@ def fit_rests(problem: LoadProblem) -> LoadFit:
     )
 
 
-def fit_load(load: LoadProblem, source: str = "the recording") -> LoadFit:
+def fit_load(problem: LoadProblem, source: str = "the recording") -> LoadFit:
     """Fit a load, each channel weighted by its noise.
 
     Standard errors allow for residuals that are correlated wherever the motion is alike (`clustered_covariance`), for a
     wrong gain of each channel, and for the errors of the arm's model (`known_errors`).
 
     Args:
-        load: equations of the load.
+        problem: equations of the load.
         source: name of the recordings, for messages.
 
     Raises:
         IdentificationError: too few samples for the unknowns and their errors, or a load that changed.
     """
-    equations, columns, channels, arm, gain_error = load[:5]
-    problem = WeightedProblem(equations.factors(columns), columns.own)
-    if not problem.factors.kinds:
-        return fit_rests(load)
-    n_samples = problem.count()
+    equations = problem.equations
+    columns = problem.columns
+    channels = problem.channels
+    gain_error = problem.gain_error
+    arm = problem.known
+    weighted = WeightedProblem(equations.factors(columns), columns.own)
+    if not weighted.factors.kinds:
+        return fit_rests(problem)
+    n_samples = weighted.count()
     check_freedom(n_samples * len(channels) - columns.own.size, n_samples, channels, columns)
-    fit, noise = problem.weighted()
+    fit, noise = weighted.weighted()
     loosened = equations.loosened(noise)
     if loosened is not equations:
         equations = loosened
-        problem = WeightedProblem(loosened.factors(columns), columns.own)
-        fit, noise = problem.weighted()
-    require_steady(equations, problem, noise, source)
+        weighted = WeightedProblem(loosened.factors(columns), columns.own)
+        fit, noise = weighted.weighted()
+    require_steady(equations, weighted, noise, source)
     size = columns.own.size
-    both = WeightedProblem(problem.factors, np.concatenate([columns.own, columns.of_arm]))
+    both = WeightedProblem(weighted.factors, np.concatenate([columns.own, columns.of_arm]))
     kinds = [
         (j, np.column_stack(both.kind_gram(j, kind)) / sigma**2)
-        for kind in problem.factors.kinds
+        for kind in weighted.factors.kinds
         for j, sigma in enumerate(noise)
     ]
     seen, dof = clustered_covariance(
@@ -380,7 +384,7 @@ def fit_load(load: LoadProblem, source: str = "the recording") -> LoadFit:
         solution=fit.solution,
         condition_number=fit.condition_number,
         noise=noise,
-        residual_rms=problem.residual_rms(fit.solution),
-        signal_rms=problem.torque_rms(),
+        residual_rms=weighted.residual_rms(fit.solution),
+        signal_rms=weighted.torque_rms(),
         n_samples=n_samples,
     )

@@ -212,16 +212,12 @@ class WrenchColumns:
         self.lag = lag and not static
         self.drift = drift
         several = [f", recording {number + 1}" if recordings > 1 else "" for number in range(recordings)]
+        courses = ["bias", *(f"drift {degree}" for degree in range(1, drift + 1))]
         self.names = (
             *LOAD_NAMES[: self._load],
             *(TURN if self.turn else ()),
             *((LAG_NAME,) if self.lag else ()),
-            *(
-                f"{f'drift {degree}' if degree else 'bias'} of {axis}{which}"
-                for which in several
-                for degree in range(drift + 1)
-                for axis in SENSOR_AXES
-            ),
+            *(f"{course} of {axis}{which}" for which in several for course in courses for axis in SENSOR_AXES),
         )
         self.own = np.arange(len(self.names))
         self.of_arm = np.array([], dtype=int)

@@ -153,10 +153,7 @@ class ClosedLoops:
     def simulate(self, grid: _Grid, values: Sequence[NDArray | None], steps: Sequence[NDArray]) -> NDArray:
         """Return positions (M, lanes) at the samples: each joint with its values, and with each of them changed."""
         lanes = [
-            np.empty((0, len(layout.names)))
-            if own is None
-            else (np.vstack([own, own + np.diag(step)]) if len(step) else own[None])
-            for layout, own, step in zip(self.layouts, values, steps, strict=True)
+            _lanes(len(layout.names), own, step) for layout, own, step in zip(self.layouts, values, steps, strict=True)
         ]
         run = grid.run
         h = grid.step
@@ -230,6 +227,13 @@ class _Grid:
             (CubicSpline(run.grid, own.inertia)(middle), CubicSpline(run.grid, own.rest)(middle)) for own in run.columns
         ]
         return cls(run, middle, duration / count, columns)
+
+
+def _lanes(size: int, values: NDArray | None, steps: NDArray) -> NDArray:
+    """Return the parameters (L, size) that are simulated for one joint: `values`, and with each of them changed."""
+    if values is None:
+        return np.empty((0, size))
+    return np.vstack([values, values + np.diag(steps)]) if len(steps) else values[None]
 
 
 def _march(travel: NDArray, inputs: tuple[NDArray, NDArray, NDArray], coulomb: NDArray, path: NDArray) -> NDArray:

@@ -234,8 +234,8 @@ class ServoIdentification:
         own = np.concatenate([run.columns[joint].inertia for run in runs]) @ (every / scale[:, None])[2:]
         sound = own.min(axis=0) > np.maximum(MIN_INERTIA_FRACTION * np.median(own, axis=0), MIN_INERTIA_S2)
         # Counts of the encoder hide small dry friction: a negative one alone does not exclude all delays.
-        rubs = sound & (every[:2] > 0.0).all(axis=0)
-        sound = rubs if rubs.any() else sound & (every[0] > 0.0)
+        brakes = sound & (every[:2] > 0.0).all(axis=0)
+        sound = brakes if brakes.any() else sound & (every[0] > 0.0)
         best = int(np.argmin(np.where(sound, left, np.inf) if sound.any() else left))
         delay = delays[best]
         found = every[:, best] / scale
