@@ -1,4 +1,4 @@
-"""What a controller is found to do: here the robot publishes what its manager, its action and itself would."""
+"""Detection of a controller's state. The robot publishes the messages of controller, manager and action server."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ RESTORES = "set_last_command_interface_value_as_state_on_activation"
 
 
 class Controller:
-    """What is heard of a controller."""
+    """Messages of one controller, published by the simulated robot."""
 
     def __init__(self, bench, name, **parameters):
         self.bench, self.robot, self.name = bench, bench.robot, name
@@ -43,13 +43,13 @@ class Controller:
         return controller.view if self.name == controller.name else controller.position
 
     def become(self, state):
-        """As one that listens hears of a transition."""
+        """Publish a transition to a state, and wait until the node has received it."""
         number = State.PRIMARY_STATE_ACTIVE if state == "active" else State.PRIMARY_STATE_INACTIVE
         self.events.publish(TransitionEvent(goal_state=State(id=number)))
         wait(lambda: self.watch.state == state)
 
     def be(self, state):
-        """As the manager tells of what was before."""
+        """Report a state in the activity message of the controller manager."""
         number = State.PRIMARY_STATE_ACTIVE if state == "active" else State.PRIMARY_STATE_INACTIVE
         named = SimpleNamespace(name=self.name, state=SimpleNamespace(id=number))
         self.watch.on_activity(SimpleNamespace(controllers=[named]))
@@ -65,7 +65,7 @@ class Controller:
 
 @pytest.fixture(name="forward")
 def fixture_forward(model_file, keep):
-    """A controller of efforts, beside which the node has been activated."""
+    """Make an effort controller for a node that is active."""
 
     def make(**parameters):
         bench = keep(
@@ -82,7 +82,7 @@ def fixture_forward(model_file, keep):
 
 @pytest.fixture(name="follower")
 def fixture_follower(model_file, keep):
-    """The same of trajectories."""
+    """Make a trajectory controller for a node that is active."""
 
     def make(**parameters):
         parameters = {"unchecked_controller": False, "output": "trajectory", "assume_no_effort": False} | parameters
@@ -154,7 +154,7 @@ def test_an_inactive_controller_may_be_enabled_for_and_is_told_of(forward):
 
 
 def put_out(controller, effort, positions=POSE):
-    """As `control_msgs/JointTrajectoryControllerState` tells of it, for as long as the test runs."""
+    """Publish a controller's output, as in `JointTrajectoryControllerState`, until the test ends."""
     output = SimpleNamespace(effort=effort, positions=list(positions))
     message = SimpleNamespace(joint_names=list(planar_arm.JOINTS), output=output)
     told_to = controller.bench.node._loop.controller.output
