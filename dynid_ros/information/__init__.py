@@ -1,4 +1,4 @@
-"""Information that the torques of a motion contain on the parameters, and motions that would add to it."""
+"""Information that the torques of a motion contain on the parameters."""
 
 from typing import TYPE_CHECKING
 

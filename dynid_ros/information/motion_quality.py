@@ -1,8 +1,8 @@
-"""Assessment of a motion: which parameters it determines, how well, and which motions would help."""
+"""Assessment of a motion: which parameters it determines, and how well."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.estimation.rank import Identifiability
 from dynid_ros.identified.identified_file import as_number, as_numbers
-from dynid_ros.information.helpful_motions import HelpfulMotion, HelpfulMotionSearch, MotionCoverage
+from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.torque_information import LINKS, TorqueColumns, checked_noise
 from dynid_ros.model import RobotModel
 from dynid_ros.model.arrays import joint_samples
@@ -66,7 +66,7 @@ class WeakParameter:
 
 @dataclass(frozen=True, eq=False)
 class MotionQuality:
-    """Base parameters that the torques of a motion determine, their standard errors, and motions that would help.
+    """Base parameters that the torques of a motion determine, and their standard errors.
 
     Standard errors assume independent noise in the torques. They contain no errors of the model.
 
@@ -76,7 +76,6 @@ class MotionQuality:
         noise: (n,) standard deviation of the torques, N m or N.
         joint_information: (n, k, k) normal equations of each torque.
         joint_reference: (n, k, k) normal equations of as many random samples all over the limits.
-        allowed: function that returns a mask (N,) of the allowed positions (N, n); None: all are allowed.
         assumed_noise: whether the noise is unknown, and 1 N m or N was assumed.
     """
 
@@ -85,7 +84,6 @@ class MotionQuality:
     noise: NDArray
     joint_information: NDArray = field(repr=False)
     joint_reference: NDArray = field(repr=False)
-    allowed: Callable[[NDArray], NDArray] | None = None
     assumed_noise: bool = False
 
     @classmethod
@@ -101,7 +99,6 @@ class MotionQuality:
         rate: float | None = None,
         model: str = LINKS,
         limits: MotionLimits | None = None,
-        allowed: Callable[[NDArray], NDArray] | None = None,
         columns: TorqueColumns | None = None,
     ) -> MotionQuality:
         """Judge samples (N, n) of a motion.
@@ -116,7 +113,6 @@ class MotionQuality:
             rate: samples per second; None: unknown.
             model: "links", "gravity" or "load", see `TorqueColumns`.
             limits: limits that a motion might use; None: see `usual_limits`.
-            allowed: function that returns a mask (N,) of the allowed positions (N, n), as `Workspace.allowed`.
             columns: parameters in place of `friction` and `model`; None: those of these two.
 
         Raises:
@@ -128,7 +124,7 @@ class MotionQuality:
         coverage = MotionCoverage.from_stretches(robot, [motion], len(motion[0]), rate, limits)
         deviations = checked_noise(robot, noise)
         information = columns.information(motion)
-        return cls.from_information(columns, coverage, deviations, information, allowed, assumed_noise=noise is None)
+        return cls.from_information(columns, coverage, deviations, information, assumed_noise=noise is None)
 
     @classmethod
     def from_information(
@@ -137,7 +133,6 @@ class MotionQuality:
         motion: MotionCoverage,
         noise: NDArray,
         information: NDArray,
-        allowed: Callable[[NDArray], NDArray] | None = None,
         *,
         assumed_noise: bool = False,
     ) -> MotionQuality:
@@ -148,7 +143,6 @@ class MotionQuality:
             motion: coverage of the motion.
             noise: (n,) standard deviation of the torques.
             information: (n, k, k) normal equations of each torque.
-            allowed: function that returns a mask (N,) of the allowed positions (N, n); None: all are allowed.
             assumed_noise: whether the noise is unknown.
         """
         limits = motion.limits
@@ -158,7 +152,7 @@ class MotionQuality:
         half_range = (limits.upper - limits.lower) / 2
         samples = (middle + half_range * position, limits.velocity * velocity, limits.acceleration * acceleration)
         reference = columns.information(samples) * motion.samples / N_REFERENCE_SAMPLES
-        return cls(columns, motion, noise, information, reference, allowed, assumed_noise)
+        return cls(columns, motion, noise, information, reference, assumed_noise)
 
     @cached_property
     def information(self) -> NDArray:
@@ -273,22 +267,8 @@ class MotionQuality:
         """Whether the motion determines all parameters, each to within the noise of torques."""
         return not self.missing and not self.weak
 
-    @cached_property
-    def helpful(self) -> tuple[HelpfulMotion, ...]:
-        """Motions to add, one after the other, for missing and weak parameters, or else for the worst tenth."""
-        weak = np.flatnonzero(~(self.effects <= MAX_EFFECT))
-        if not len(weak):
-            weak = np.argsort(self.effects)[-max(1, self.full_rank // 10) :]
-        search = HelpfulMotionSearch(self.columns, self.motion, self.noise, self.reference, self.allowed)
-        return search.best(self.information, weak)
-
-    @property
-    def advice(self) -> list[str]:
-        """Descriptions of the helpful motions, the most helpful first."""
-        return [motion.text for motion in self.helpful]
-
     def summary(self) -> str:
-        """Return verdict, numbers, missing and weak parameters, and helpful motions, in lines of text."""
+        """Return verdict, numbers, missing and weak parameters, in lines of text."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -312,12 +292,9 @@ class MotionQuality:
         yield from _list_items("not distinguished", [e for e in self.missing if e not in without_effect])
         yield from _list_items("determined sums of these, by leading parameters", self.determined_sums)
         yield from _list_items("weak", [str(parameter) for parameter in self.weak])
-        verb = "would still help" if self.enough else "would help"
-        yield from _list_items(f"motions that {verb}, with the other joints in the middle of their motion", self.advice)
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for YAML; infinite numbers are None."""
-        names = self.motion.limits.joint_names
         rows = zip(self.columns.expressions, self.columns.units, self.standard_errors, self.effects, strict=True)
         return {
             "model": self.columns.model,
@@ -340,24 +317,7 @@ class MotionQuality:
                 for expression, unit, error, effect in rows
             ],
             "weak": [asdict(parameter) for parameter in self.weak],
-            "advice": [_advice_as_dict(helpful, names) for helpful in self.helpful],
         }
-
-
-def _advice_as_dict(helpful: HelpfulMotion, names: Sequence[str]) -> dict[str, object]:
-    motion = helpful.motion
-    return {
-        "text": helpful.text,
-        "joints": {
-            names[joint]: {"amplitude": amplitude, "speed": speed}
-            for joint, amplitude, speed in zip(motion.joints, motion.amplitudes, motion.speeds, strict=True)
-        },
-        "pose": dict(zip(names, map(float, motion.pose), strict=True)),
-        "period": motion.period,
-        "duration": helpful.duration,
-        "std_before": {name: as_number(value) for name, value in helpful.before.items()},
-        "std_after": {name: as_number(value) for name, value in helpful.after.items()},
-    }
 
 
 def combination(weights: NDArray, names: Sequence[str]) -> str:

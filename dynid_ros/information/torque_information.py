@@ -1,6 +1,6 @@
 """Information that the torques of a motion contain on the parameters, with its gradient by the motion."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynid_ros.errors import TrajectoryError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.arrays import BLOCK, blocks
+from dynid_ros.model.arrays import blocks
 from dynid_ros.model.base_parameters import (
     UNIDENTIFIABLE,
     BaseParameters,
@@ -132,25 +132,6 @@ class TorqueColumns:
                 reduced = matrix[columns]
                 sums[np.ix_(columns, columns)] += reduced @ reduced.T
         return total
-
-    def mean_information(self, motions: NDArray, noise: NDArray) -> Iterator[NDArray]:
-        """Yield the normal equations (k, k) of all torques, as a mean over the samples, of each of many short motions.
-
-        Args:
-            motions: (C, 3, N, n) q, qd and qdd of each motion.
-            noise: (n,) standard deviation of each torque, N m or N.
-        """
-        count, _, samples, n = motions.shape
-        step = max(1, BLOCK // samples)
-        for start in range(0, count, step):
-            part = motions[start : start + step]
-            q, qd, qdd = part.transpose(1, 0, 2, 3).reshape(3, -1, n)
-            rows = self.rows(q, qd, qdd) / noise[:, None, None]
-            # To (motions, k, n N), with all rows of one motion next to each other.
-            rows = (
-                rows.reshape(n, self.size, len(part), samples).transpose(2, 1, 0, 3).reshape(len(part), self.size, -1)
-            )
-            yield from rows @ rows.transpose(0, 2, 1) / samples
 
 
 def checked_noise(robot: RobotModel, noise: ArrayLike | None) -> NDArray:

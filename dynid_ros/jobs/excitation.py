@@ -74,7 +74,7 @@ class ExciteJob:
             enough, numbers, *_ = quality.summary().splitlines()
             verdict = [f"by itself {enough}" if design.recorded else enough, f"{prefix}: {numbers}"]
         before = [f"recorded before: {', '.join(design.recorded)}; {design.before()}"] if design.recorded else []
-        weak = [] if quality is None or quality.enough else [f"weak parameters and what would help: {self.files[-1]}"]
+        weak = [] if quality is None or quality.enough else [f"missing and weak parameters: {self.files[-1]}"]
         warnings = [*(design.plan.warnings or ()), *self._warnings()]
         remarks = [*(f"warning: {warning}" for warning in warnings), *weak, *before]
         remarks += [f"not checked: {sentence}" for sentence in design.not_checked]
@@ -166,8 +166,7 @@ def excite(
         not_judged = "quality is that of rigid arms; see the condition number above"
     else:
         target = target or EXPERIMENT_KINDS[kind].target
-        bounds = {"limits": limits, "allowed": workspace.allowed}
-        quality, not_judged = _judge(robot, plan, target, settings.get("noise"), **bounds)
+        quality, not_judged = _judge(robot, plan, target, settings.get("noise"), limits=limits)
     design = DesignedMotion(
         robot,
         limits,

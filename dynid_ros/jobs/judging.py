@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from dynid_ros.identification.links.friction_choice import friction_menus
 from dynid_ros.identification.links.load_step import LOAD_STEP_REMEDY, LoadChangeError
 from dynid_ros.identification.static_samples import SampleRules, Samples
 from dynid_ros.information.friction_needs import UnseenTerm, describe_unseen_terms, unseen_terms
-from dynid_ros.information.helpful_motions import MotionCoverage
+from dynid_ros.information.motion_coverage import MotionCoverage
 from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.information.torque_information import GRAVITY, LINKS, LOAD, TorqueColumns, checked_noise
 from dynid_ros.jobs.screen import Screen
@@ -34,6 +34,12 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.trajectories import Trajectory
 from dynid_ros.trajectories.limits import MotionLimits
 
+REMEDIES = {
+    LINKS: "record a second motion, which `dynid excite --recorded` designs for these parameters",
+    GRAVITY: "record dwells in further poses, which `dynid excite --motion poses` designs",
+    LOAD: "turn the tool about each of its axes, as `dynid excite --motion payload` does",
+}
+"""Motions that determine missing and weak parameters, by the model."""
 PLANNED_RATE_HZ = 100.0
 """Sample rate that a recording of a planned trajectory is assumed to have."""
 
@@ -47,7 +53,6 @@ def judge(
     noise: ArrayLike | None = None,
     rate: float = PLANNED_RATE_HZ,
     limits: MotionLimits | None = None,
-    allowed: Callable[[NDArray], NDArray] | None = None,
 ) -> MotionQuality:
     """Return how well the torques of a motion determine the parameters.
 
@@ -63,14 +68,13 @@ def judge(
             trajectory.
         rate: sample rate at which a trajectory will be recorded, Hz.
         limits: limits of the joints; None: see `usual_limits`.
-        allowed: function of positions (N, n) that returns (N,) bool, whether the arm may take them.
 
     Raises:
         TrajectoryError: the file is not a trajectory, lacks a joint or does not move; a setting makes no sense.
         RecordingError: no recording, or one that lacks a joint.
         IdentificationError: the recordings hold no motion, no torque, or too few samples.
     """
-    judgement = _Judgement(TorqueColumns(robot, friction, model), noise, limits, allowed)
+    judgement = _Judgement(TorqueColumns(robot, friction, model), noise, limits)
     if isinstance(source, str | Path):
         source = Trajectory.read(source)
     if isinstance(source, Trajectory):
@@ -122,7 +126,7 @@ def unseen_friction(
 
 
 def quality_screen(quality: MotionQuality, unseen: Sequence[str] = ()) -> Screen:
-    """Return the verdict on a motion, noise and prediction error by joint, and what is missing or would help."""
+    """Return the verdict on a motion, noise and prediction error by joint, and missing and weak parameters."""
     motion = quality.motion
     duration = "" if motion.rate is None else f", {motion.samples / motion.rate:.0f} s"
     verdict = quality.summary().splitlines()[0]
@@ -137,7 +141,9 @@ def quality_screen(quality: MotionQuality, unseen: Sequence[str] = ()) -> Screen
     heads = ("joint", "torque noise [N m, N]", "error of predicted torque", "combinations")
     lists = {"missing": quality.missing, "weak": [str(parameter) for parameter in quality.weak]}
     remarks = [f"{len(some)} {name}: {'; '.join(some)}" for name, some in lists.items() if some]
-    remarks += [*unseen, *(f"what would help: {advice}" for advice in quality.advice)]
+    remarks += unseen
+    if remarks:
+        remarks.append(f"what would help: {REMEDIES[quality.columns.model]}")
     if quality.columns.hidden:
         remarks.append(f"no motion of this arm shows {', '.join(quality.columns.hidden)}")
     return Screen([verdict, numbers], text_table(heads, rows), remarks)
@@ -150,7 +156,6 @@ class _Judgement:
     columns: TorqueColumns
     noise: ArrayLike | None
     limits: MotionLimits | None
-    allowed: Callable[[NDArray], NDArray] | None
 
     def trajectory(self, trajectory: Trajectory, rate: float) -> MotionQuality:
         """Judge the samples of a plan."""
@@ -169,7 +174,7 @@ class _Judgement:
     ) -> MotionQuality:
         """Judge positions, velocities and accelerations (N, n)."""
         robot = self.columns.robot
-        options: dict[str, Any] = {"limits": self.limits, "allowed": self.allowed, "columns": self.columns}
+        options: dict[str, Any] = {"limits": self.limits, "columns": self.columns}
         return MotionQuality.of(robot, *motion, noise=noise, rate=rate, **options)
 
     def dwells(self, samples: Samples) -> MotionQuality:
@@ -203,9 +208,7 @@ class _Judgement:
             count = sum(len(segment.time) for segment in equations.segments)
             information = np.sum([columns.information(stretch) for stretch in stretches], axis=0) * size / count
             assumed = self.noise is None
-            return MotionQuality.from_information(
-                columns, motion, noise, information, self.allowed, assumed_noise=assumed
-            )
+            return MotionQuality.from_information(columns, motion, noise, information, assumed_noise=assumed)
         terms = columns.friction
         whole = LinkColumns.of(robot, terms)
         chosen = whole.chosen(whole.first)
@@ -217,7 +220,7 @@ class _Judgement:
         kept = np.searchsorted([*whole.base.columns, *drives], columns.base.columns)
         matrices = (problem.joint(j)[0][:, kept] for j in range(robot.n_joints))
         information = np.array([matrix.T @ matrix for matrix in matrices])
-        return MotionQuality.from_information(columns, motion, noise, information, self.allowed)
+        return MotionQuality.from_information(columns, motion, noise, information)
 
 
 def check_with_load(

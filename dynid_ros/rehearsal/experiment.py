@@ -127,7 +127,7 @@ def perform_rehearsal(
     with progress(1) as step:
         step("judging the motion for links")
         try:
-            parts["quality"] = judge(robot, [recordings["links"]], limits=limits, allowed=workspace.allowed)
+            parts["quality"] = judge(robot, [recordings["links"]], limits=limits)
         except DynidError as error:
             parts["remarks"] += (f"the motion for links could not be judged: {error}",)
     truth = yaml.safe_dump(simulated.truth_table(), sort_keys=False, allow_unicode=True)

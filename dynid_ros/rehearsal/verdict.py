@@ -189,12 +189,6 @@ class Rehearsal:
         return [estimate.names[k] for k in order]
 
     @property
-    def advice(self) -> list[str]:
-        """Motions that would determine weak parameters, and their effect."""
-        quality = self.experiment.quality
-        return [] if quality is None else quality.advice
-
-    @property
     def _all(self) -> list[Comparison]:
         return [one for comparisons in self.comparisons.values() for one in comparisons]
 
@@ -219,8 +213,7 @@ class Rehearsal:
             mass = self.comparisons["load"][0]
             shown = " ± ".join(as_fine_as(value, mass.half) for value in (mass.value, mass.half))
             lines.append(f"Load of {mass.true:.3g} kg: {shown} kg (95 %).")
-        helpful = [f"What would help: {text}." for text in self.advice[:1]] if self.weak else []
-        return [*lines, self.determined(), *helpful]
+        return [*lines, self.determined()]
 
     def determined(self) -> str:
         """Return a sentence on the base parameters that stay undetermined or uncertain."""
@@ -233,7 +226,8 @@ class Rehearsal:
         more = ", …" if len(names) > MAX_NAMED_WEAK else ""
         return (
             f"{len(names)} of {run.result.base.rank} base parameters stay undetermined or are known to no better than "
-            f"{percent(MAX_RELATIVE_ERROR)}: {', '.join(names[:MAX_NAMED_WEAK])}{more}."
+            f"{percent(MAX_RELATIVE_ERROR)}: {', '.join(names[:MAX_NAMED_WEAK])}{more}; "
+            "`dynid excite --recorded` designs a second motion for them."
         )
 
     def table(self) -> list[str]:
@@ -254,14 +248,14 @@ class Rehearsal:
         return text_table(["joint", *map(str.rstrip, columns)], list(zip(names, *columns.values(), strict=True)))
 
     def remarks(self) -> list[str]:
-        """Return motions that would help, errors of the export, the assumed truth, and faults of the rehearsal."""
+        """Return errors of the export, the assumed truth, and faults of the rehearsal."""
         experiment = self.experiment
         remarks = []
         if experiment.replayed is not None:
             position = experiment.replayed.position
             reached = ", URDF ".join(f"{1e3 * float(position[name].max()):.2g}" for name in ("exported", "URDF"))
             remarks.append(f"arm.xml in MuJoCo, 0.2 s of recorded torque: off by up to {reached} [1e-3 rad, m], RMS")
-        remarks += [*experiment.remarks, self.assumed(), *self.advice[1:]]
+        remarks += [*experiment.remarks, self.assumed()]
         return [*remarks, *(f"changed in the truth: {text}" for text in experiment.simulated.replaced_links)]
 
     def assumed(self) -> str:
@@ -314,7 +308,6 @@ class Rehearsal:
             },
             "load_mass_error": self.comparisons["load"][0].relative_error if "load" in self.comparisons else None,
             "weak": self.weak,
-            "advice": self.advice,
             "durations": dict(experiment.durations),
             "tracking_error": by_joint(experiment.simulated.tracking_error),
             "remarks": [*experiment.remarks, *experiment.simulated.replaced_links],
@@ -409,7 +402,7 @@ def _interval_section(rehearsal: Rehearsal) -> Section:
 
 
 def _parameter_section(rehearsal: Rehearsal) -> Section:
-    """Return the undetermined parameters and the motions that would determine them."""
+    """Return the undetermined parameters, and those that no motion determines."""
     weak = rehearsal.weak
     parts: list[object] = [Text(rehearsal.determined())]
     if weak:
@@ -417,6 +410,4 @@ def _parameter_section(rehearsal: Rehearsal) -> Section:
     quality = rehearsal.experiment.quality
     if quality is not None and quality.columns.hidden:
         parts.append(f"No motion of this arm shows {', '.join(quality.columns.hidden)}.")
-    if rehearsal.advice:
-        parts += [Text("Motions that would change that", "heading"), Bullets(rehearsal.advice)]
     return Section("Undetermined parameters", parts)

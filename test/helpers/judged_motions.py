@@ -4,10 +4,8 @@ from functools import cache
 
 import numpy as np
 import planar_arm
-import pytest
 from pinocchio_arm import example_urdf
 
-from dynid_ros.information.motion_quality import MotionQuality
 from dynid_ros.model import RobotModel
 
 RATE = 50.0
@@ -35,16 +33,3 @@ def ur10():
 @cache
 def planar():
     return RobotModel.from_urdf(planar_arm.urdf())
-
-
-def followed(quality, robot, samples, **settings):
-    """The quality after each piece of advice, all sampled as the motion was."""
-    for advised in quality.helpful:
-        time = np.arange(advised.samples) / RATE
-        if advised.duration is None:
-            extra = advised.motion.one_period(advised.samples)
-        else:
-            assert time[-1] == pytest.approx(advised.duration, abs=1.5 / RATE)
-            extra = advised.motion.at(time)
-        samples = [np.concatenate(pair) for pair in zip(samples, extra, strict=True)]
-        yield advised, extra, MotionQuality.of(robot, *samples, **settings)
