@@ -1,9 +1,9 @@
-"""A small arm whose gravity torque is written down by hand, and what an experiment on it finds."""
+"""Define a small arm whose gravity torque has a closed form, and a simulated gravity experiment on it."""
 
 from types import SimpleNamespace
 from xml.sax.saxutils import quoteattr
 
-import known_problems as known
+import known_problems
 import numpy as np
 import pytest
 
@@ -12,7 +12,7 @@ from dynid_ros.identification.static_samples import Samples
 from dynid_ros.model import RobotModel
 
 UPPER, LOWER = 0.4, 0.3  # m, from shoulder to elbow and from elbow to wrist
-MOMENT_2, MOMENT_3 = 3.2, 0.9  # kg m: all that shoulder and elbow carry, stretched out, about their axes
+SHOULDER_MOMENT, ELBOW_MOMENT = 3.2, 0.9  # kg m, of all links beyond shoulder and elbow about their axes
 WRIST_MOMENT = (0.05, 0.02)
 OFFSET = np.array([0.3, -0.5, 0.2, 0.01])
 COULOMB = np.array([1.0, 1.5, 0.6, 0.1])
@@ -20,7 +20,7 @@ NAMES = ("waist", "shoulder", "elbow", "wrist")
 
 
 def build_urdf(names=NAMES):
-    """Axes z, y, y, x at rest along x; the inertials are not those of the experiment."""
+    """Return the URDF: axes z, y, y, x at rest along x, without inertial elements."""
     axes, places = ("0 0 1", "0 1 0", "0 1 0", "1 0 0"), ("0 0 0.2", "0 0 0", f"{UPPER} 0 0", f"{LOWER} 0 0")
     links = "".join(f'<link name="link_{i}"/>' for i in range(5))
     joints = "".join(
@@ -32,26 +32,27 @@ def build_urdf(names=NAMES):
 
 
 def gravity_torque(q):
-    """(N, 4) holding torque, from the potential energy g (heights times masses)."""
+    """Return the holding torque (N, 4) in N m, the gradient of the potential energy."""
     shoulder, tilt = q[:, 1], q[:, 1] + q[:, 2]
-    a, b = WRIST_MOMENT  # the wrist's centre, along y and z of its frame at zero, times its mass
+    a, b = WRIST_MOMENT  # kg m, first moments of the wrist link along y and z of its frame at zero
     level = a * np.cos(q[:, 3]) - b * np.sin(q[:, 3])
     high = a * np.sin(q[:, 3]) + b * np.cos(q[:, 3])
-    elbow = -MOMENT_3 * np.cos(tilt) - high * np.sin(tilt)
-    return known.GRAVITY * np.stack(
-        [np.zeros(len(q)), -MOMENT_2 * np.cos(shoulder) + elbow, elbow, level * np.cos(tilt)], axis=1
+    elbow = -ELBOW_MOMENT * np.cos(tilt) - high * np.sin(tilt)
+    return known_problems.GRAVITY * np.stack(
+        [np.zeros(len(q)), -SHOULDER_MOMENT * np.cos(shoulder) + elbow, elbow, level * np.cos(tilt)], axis=1
     )
 
 
 def experiment(joints=(0, 1, 2, 3), span=2.4, steps=8, noise=0.02, seed=0):
-    q = known.single_rotations(np.array([[0.3, -0.4, 0.7, 0.5], [-0.5, 0.8, -1.1, 1.2]]), span, steps, joints)
-    direction = known.approach_directions(steps, 2 * len(joints), 4)
+    q = known_problems.single_rotations(np.array([[0.3, -0.4, 0.7, 0.5], [-0.5, 0.8, -1.1, 1.2]]), span, steps, joints)
+    direction = known_problems.approach_directions(steps, 2 * len(joints), 4)
     torque = gravity_torque(q) + OFFSET + COULOMB * direction
     torque += np.random.default_rng(seed).normal(0, noise, torque.shape)
-    return samples_of(q, torque, direction)
+    return build_samples(q, torque, direction)
 
 
-def samples_of(q, torque, direction, velocity=None):
+def build_samples(q, torque, direction, velocity=None):
+    """Return static samples, or moving samples if `velocity` is given."""
     return Samples(
         position=q,
         velocity=np.zeros_like(q) if velocity is None else velocity,
@@ -64,7 +65,7 @@ def samples_of(q, torque, direction, velocity=None):
 
 
 def read_only(data):
-    """Arrays that tests share and none may change."""
+    """Return the data with arrays that a test cannot change."""
     for value in vars(data).values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
@@ -73,12 +74,12 @@ def read_only(data):
 
 @pytest.fixture(name="arm", scope="session")
 def fixture_arm():
-    """Functions and constants above."""
+    """Return the functions and constants of this module."""
     return SimpleNamespace(
         urdf=build_urdf,
         gravity_torque=gravity_torque,
         experiment=experiment,
-        samples=samples_of,
+        samples=build_samples,
         offset=OFFSET,
         coulomb=COULOMB,
         names=NAMES,
@@ -103,5 +104,5 @@ def fixture_result(robot, samples):
 
 @pytest.fixture(name="document")
 def fixture_document(result):
-    """Anew for each test, which may change it."""
+    """Return a new document, which the test may change."""
     return result.document()

@@ -1,4 +1,4 @@
-"""A report as a reader gets it, and what no report may hold."""
+"""Parse HTML reports and assert what each report must satisfy."""
 
 import re
 from html.parser import HTMLParser
@@ -8,7 +8,7 @@ HOSTILE = '<script>alert("$x$")</script>--><b>&'
 
 
 class Page(HTMLParser):
-    """Reads a page: its text, its ids, its attributes, whether its tags close in order, and what is inside what."""
+    """HTML page: text, ids, attributes and tags; parsing asserts that tags close in order."""
 
     def __init__(self, markup: str):
         super().__init__()
@@ -50,7 +50,7 @@ class Page(HTMLParser):
 
 
 def assert_self_contained(page: Page) -> None:
-    """No script, nothing loaded, ids unique, every reference is to one of them; and readable as above."""
+    """Assert that a page has no script, loads nothing, and that its references lead to its own unique ids."""
     assert_readable(page)
     assert not re.search(r"url\(|@import", page.style)
     assert not page.tags & {"script", "link", "img", "iframe", "object"}
@@ -60,24 +60,24 @@ def assert_self_contained(page: Page) -> None:
         assert "http" not in (value or "")
     assert len(page.ids) == len(set(page.ids)), "ids must be unique on a page"
     references = {value[1:] for name, value in page.attributes if name == "href"}
-    clips = {found for _, value in page.attributes for found in re.findall(r"url\(#(\w+)\)", value or "")}
+    clips = {match for _, value in page.attributes for match in re.findall(r"url\(#(\w+)\)", value or "")}
     assert references | clips <= set(page.ids)
 
 
 def assert_readable(page: Page) -> None:
-    """On a telephone, in the dark, and by those who hear it read."""
+    """Assert that a page suits telephones, dark mode and screen readers."""
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.metas
     assert "prefers-color-scheme: dark" in page.style
     assert page.loose == [], "a table is wider than a telephone, and scrolls in a box of class table"
     assert re.search(r"\.table \{[^}]*overflow-x: auto", page.style)
     assert re.search(r"\nsvg \{[^}]*width: 100%", page.style)
     for picture in page.pictures:
-        said = picture.get("role") == "img" and picture.get("aria-label", "").strip()
-        assert said or picture.get("aria-hidden") == "true", picture
+        has_label = picture.get("role") == "img" and picture.get("aria-label", "").strip()
+        assert has_label or picture.get("aria-hidden") == "true", picture
 
 
 def assert_themed(page: Page) -> None:
-    """Pictures have the colours of the page, and none of their own."""
+    """Assert that plots take their colors from the theme of the page."""
     styles = [value for name, value in page.attributes if name == "style"]
     assert any("var(--identified)" in style for style in styles)
     assert [style for style in styles if re.search(r"#[0-9a-f]{3,6}\b", style)] == []

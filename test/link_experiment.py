@@ -1,4 +1,4 @@
-"""Recordings of small arms whose links differ from their URDF's in a known way."""
+"""Simulate recordings of small arms whose links differ from their URDF in a known way."""
 
 import numpy as np
 import planar_arm
@@ -9,15 +9,15 @@ from dynid_ros.recording import Recording
 
 FRICTION = JointFriction(offset=True, smoothing=0.05)
 COULOMB, VISCOUS, OFFSET = 1.0, 0.5, 0.2
-HEAVIER, LARGER = 2.5, 1.5
+FIRST_MOMENT_FACTOR, INERTIA_FACTOR = 2.5, 1.5
 
 
-def planar() -> tuple[RobotModel, np.ndarray]:
-    """The planar arm, and true links (30,): link 2 has its mass further out, link 3 more inertia than the URDF's."""
+def build_planar() -> tuple[RobotModel, np.ndarray]:
+    """Return the planar arm and true link parameters (30,) that differ in links 2 and 3."""
     robot = RobotModel.from_urdf(planar_arm.urdf())
     truth = robot.parameters.reshape(3, 10).copy()
-    truth[1, 1:4] *= HEAVIER
-    truth[2, 4:] *= LARGER
+    truth[1, 1:4] *= FIRST_MOMENT_FACTOR
+    truth[2, 4:] *= INERTIA_FACTOR
     return robot, truth.ravel()
 
 
@@ -30,16 +30,16 @@ def record(
     ripple: float = 0.0,
     still: tuple[int, ...] = (),
 ) -> Recording:
-    """10 s at 100 Hz of joints on sums of sines; torque with friction, white noise, and a ripple no model has.
+    """Simulate 10 s at 100 Hz of sum-of-sines motion with friction, noise and an unmodeled ripple.
 
     Args:
         robot: kinematics.
-        truth: (10 n,) links.
-        seed: of the motion.
-        noise_seed: of the noise.
-        noise: N m.
-        ripple: N m, over the angle of each joint.
-        still: joints that do not move.
+        truth: (10 n,) link parameters.
+        seed: seed of the motion.
+        noise_seed: seed of the noise.
+        noise: standard deviation of torque noise in N m.
+        ripple: amplitude in N m of a torque ripple over the joint angle.
+        still: indices of joints that do not move.
     """
     n = robot.n_joints
     time = np.arange(0, 10, 0.01)
@@ -47,9 +47,9 @@ def record(
     motion = np.zeros((3, len(time), n))
     for harmonic in range(1, 6):
         w = 2 * np.pi * 0.1 * harmonic
-        size, phase = rng.uniform(-1, 1, n) / harmonic**0.7, rng.uniform(0, 2 * np.pi, n)
+        amplitude, phase = rng.uniform(-1, 1, n) / harmonic**0.7, rng.uniform(0, 2 * np.pi, n)
         angle = w * time[:, None] + phase
-        motion += size * np.stack([np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle)])
+        motion += amplitude * np.stack([np.sin(angle), w * np.cos(angle), -(w**2) * np.sin(angle)])
     motion[:, :, list(still)] = 0.0
     q, qd, qdd = motion
     torque = robot.inverse_dynamics(q, qd, qdd, truth)

@@ -1,4 +1,4 @@
-"""Pictures of reports, drawn and not rendered: that takes most of the time of a report, and few tests look at one."""
+"""Skip the rendering of report pictures, which takes most of the time of a report."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ import pytest
 
 @contextmanager
 def unrendered() -> Iterator[None]:
-    """Each is empty; what draws it runs all the same."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - whoever runs tests of nodes alone needs none
+    """Replace matplotlib's rendering by an empty file; the drawing code still runs."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - node tests run without matplotlib
 
     empty = {"svg": "<svg></svg>", "png": b"\x89PNG"}
     with pytest.MonkeyPatch.context() as patch:

@@ -19,7 +19,7 @@ from dask_cluster import dask_cluster
 
 from dynid_ros.files import locked_folder
 
-ROBOT, TRUTH = link_experiment.planar()
+ROBOT, TRUTH = link_experiment.build_planar()
 DEFAULTS = {
     "urdf": "arms/arm.urdf",
     "identification": "links",

@@ -13,7 +13,7 @@ from dynid_ros.errors import DynidError
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
 
-PLANAR, _ = link_experiment.planar()
+PLANAR, _ = link_experiment.build_planar()
 QUICK = ("--friction", "coulomb,viscous,offset", "--prior-weight", "1")
 
 

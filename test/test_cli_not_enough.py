@@ -12,7 +12,7 @@ from gravity_experiment import planned_recording
 
 from dynid_ros.identified.identified_file import load_identified
 
-PLANAR, TRUTH = link_experiment.planar()
+PLANAR, TRUTH = link_experiment.build_planar()
 
 
 def test_links_of_a_short_recording(tmp_path, monkeypatch, capsys):

@@ -117,7 +117,7 @@ def folder(tmp_path_factory):
     """An arm, and a recording that takes long to look through."""
     path = tmp_path_factory.mktemp("interrupts")
     (path / "arm.urdf").write_text(planar_arm.urdf())
-    robot, _ = link_experiment.planar()
+    robot, _ = link_experiment.build_planar()
     one = link_experiment.record(robot, 1.3 * robot.parameters, 0)
     count, span = 40, one.time[-1] + one.time[1] - 2 * one.time[0]
     at = np.concatenate([one.time + k * span for k in range(count)])

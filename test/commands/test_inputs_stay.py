@@ -10,7 +10,7 @@ from dynid_ros.identified.gravity import gravity_section
 from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import GravityModel
 
-ARM, _ = link_experiment.planar()
+ARM, _ = link_experiment.build_planar()
 MODEL = ("--model", "results/identified.yaml", "--urdf", "results/identified.urdf")
 RECORDING = ("--recording", "run.csv")
 IDENTIFY = ("--urdf", "results/identified.urdf", *RECORDING, "--output", "results")

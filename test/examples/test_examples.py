@@ -18,7 +18,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.inertia import from_center_of_mass, transformed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ROBOT, TRUTH = link_experiment.planar()
+ROBOT, TRUTH = link_experiment.build_planar()
 LOAD = transformed(from_center_of_mass(2.0, np.array([0.0, 0.0, 0.1]), np.zeros((3, 3))), ROBOT.tip_offset)
 PLANAR_LOAD = np.concatenate([np.zeros(20), LOAD])
 """Parameters of the load of exported_arm.cpp."""

@@ -28,7 +28,7 @@ from dynid_ros.identified.links import link_model
 from dynid_ros.model import GravityModel, RobotModel
 from dynid_ros.model.friction import JointFriction
 
-PLANAR, TRUTH = link_experiment.planar()
+PLANAR, TRUTH = link_experiment.build_planar()
 ISAAC = ("armature", "friction", "dynamic_friction", "viscous_friction", "effort_limit_sim", "velocity_limit_sim")
 """Fields of ActuatorBaseCfg in isaaclab/actuators/actuator_base_cfg.py of Isaac Lab 2.3 and 3.0."""
 

@@ -19,7 +19,7 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.recording import EffortConvention, Recording
 from dynid_ros.recording.effort import with_impedance_torque
 
-PLANAR, TRUTH = link_experiment.planar()
+PLANAR, TRUTH = link_experiment.build_planar()
 FRICTION = JointFriction(smoothing=0.05)
 
 

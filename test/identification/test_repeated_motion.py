@@ -16,7 +16,7 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.uniform_motion import LinkSignals
 
 SIGNALS = LinkSignals(7.0, 17.5)
-ROBOT, TRUTH = known.planar()
+ROBOT, TRUTH = known.build_planar()
 NOISE = np.array([0.05, 0.2, 0.1])
 LOADED = TRUTH.copy()
 LOADED[20:] += [0.5, 0.1, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02]

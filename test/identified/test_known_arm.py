@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from link_experiment import planar, record
+from link_experiment import build_planar, record
 
 from dynid_ros.errors import IdentifiedFileError
 from dynid_ros.identification import LinkIdentification
@@ -12,7 +12,7 @@ from dynid_ros.model.friction import JointFriction
 
 @pytest.fixture(scope="module")
 def result():
-    robot, truth = planar()
+    robot, truth = build_planar()
     return LinkIdentification(robot, friction=JointFriction(offset=True, smoothing=0.05)).fit(record(robot, truth))
 
 
@@ -25,7 +25,7 @@ def test_covariance_survives_the_file(result):
 def test_unknown_gains_are_left_out(result):
     without = LinkIdentification(
         result.robot, friction=JointFriction(offset=True, smoothing=0.05), torque_gain_error=0.0
-    ).fit(record(*planar()))
+    ).fit(record(*build_planar()))
     own, other = (np.diag(found.known_arm.covariance) for found in (result, without))
     np.testing.assert_allclose(own, other, rtol=1e-6)
     assert np.any(np.diag(result.base_parameters.covariance) > 10 * own)

@@ -19,7 +19,7 @@ from dynid_ros.model import RobotModel
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.trajectories import MotionLimits, Trajectory, Workspace
 
-ROBOT, TRUTH = known.planar()
+ROBOT, TRUTH = known.build_planar()
 LIMITS = MotionLimits.of(ROBOT, 4.0, torque_limits=[50, 45, 30], jerk_limits=60)
 TABLE = Obstacle("table", (0.3, -0.4, 0.0), (0.9, 0.4, 0.25))
 QUICK = {"base_frequency": 0.2, "harmonics": 2, "workers": 1, "design_time": 100.0}

@@ -21,7 +21,7 @@ from dynid_ros.trajectories import FourierSeries, MotionLimits
 
 real = pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
 
-ROBOT, TRUTH = known.planar()
+ROBOT, TRUTH = known.build_planar()
 NOISE = 0.05
 SMOOTH = JointFriction(offset=True, rotor_inertia=True, smoothing=0.05)
 

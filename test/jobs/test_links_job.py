@@ -15,7 +15,7 @@ from dynid_ros.jobs.prediction import predict
 from dynid_ros.jobs.run import run
 from dynid_ros.model import RobotModel
 
-ROBOT, _ = known.planar()
+ROBOT, _ = known.build_planar()
 TRUTH = 1.3 * ROBOT.parameters
 FITTED, UNSEEN = known.record(ROBOT, TRUTH), known.record(ROBOT, TRUTH, seed=1)
 QUICK = {"friction": known.FRICTION, "prior_weight": 1.0}

@@ -14,7 +14,7 @@ from dynid_ros.identification import GravityIdentification, LinkIdentification
 from dynid_ros.jobs.prediction import predict
 from dynid_ros.recording import Recording
 
-ROBOT, _ = known.planar()
+ROBOT, _ = known.build_planar()
 TRUTH = 1.3 * ROBOT.parameters
 NOISE = 0.05
 UNSEEN = known.record(ROBOT, TRUTH, seed=1, noise=NOISE)

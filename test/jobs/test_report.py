@@ -22,7 +22,7 @@ from dynid_ros.identified.links import link_model
 from dynid_ros.model.friction import JointFriction
 from dynid_ros.report.formats import percent
 
-ROBOT, _ = link_experiment.planar()
+ROBOT, _ = link_experiment.build_planar()
 
 
 @pytest.fixture(name="folder", scope="module")

@@ -30,7 +30,7 @@ RATE, START = 100.0, 1_700_000_000.0
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
     """Model of the planar arm by its recordings, and its file."""
-    robot, truth = link_experiment.planar()
+    robot, truth = link_experiment.build_planar()
     result = LinkIdentification(robot, friction=link_experiment.FRICTION).fit(
         link_experiment.record(robot, truth), link_experiment.record(robot, truth, seed=1)
     )

@@ -9,7 +9,7 @@ from helpers.identification_bench import starter
 from dynid_ros.errors import DynidError
 from dynid_ros.nodes.link_identification import LinkIdentificationNode
 
-ROBOT, _ = known.planar()
+ROBOT, _ = known.build_planar()
 TRUTH = 1.3 * ROBOT.parameters
 
 

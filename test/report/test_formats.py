@@ -1,4 +1,4 @@
-"""Numbers as a reader sees them."""
+"""Test how reports format numbers, percentages and units."""
 
 import numpy as np
 import pytest
@@ -21,12 +21,12 @@ from dynid_ros.report.formats import PRISMATIC, REVOLUTE
         (np.inf, "–"),
     ],
 )
-def test_significant(value, text):
+def test_significant_digits(value, text):
     assert formats.significant(value) == text
 
 
 @pytest.mark.parametrize(
-    ("value", "half", "text"),
+    ("value", "half_width", "text"),
     [
         (1.23456, 0.0123, "1.235"),
         (-7.9, 0.5, "−7.90"),
@@ -35,8 +35,8 @@ def test_significant(value, text):
         (2.0, 0.0, "2.0000"),
     ],
 )
-def test_as_fine_as(value, half, text):
-    assert formats.as_fine_as(value, half) == text
+def test_decimals_follow_the_interval(value, half_width, text):
+    assert formats.as_fine_as(value, half_width) == text
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_percent(fraction, text):
         (0.0, PRISMATIC, "< 0.01 mm"),
     ],
 )
-def test_distance(value, unit, text):
+def test_distance_in_degrees_or_millimetres(value, unit, text):
     assert formats.distance(value, unit) == text
 
 
@@ -71,11 +71,11 @@ def test_distance(value, unit, text):
         (np.nan, "–"),
     ],
 )
-def test_share(fraction, text):
+def test_share_is_never_rounded_up_to_100_percent(fraction, text):
     assert formats.share(fraction) == text
 
 
 def test_numbers_stay_with_their_units():
-    said = "off by 99.4 %: of its 4.2 N m, < 0.01 % in 3 sensors; 2 kg m after 67.9 s."
-    kept = "off by 99.4~%: of its 4.2~N~m, <~0.01~% in 3 sensors; 2~kg~m after 67.9~s."
-    assert formats.unbroken(said) == kept.replace("~", "\N{NO-BREAK SPACE}")
+    raw = "off by 99.4 %: of its 4.2 N m, < 0.01 % in 3 sensors; 2 kg m after 67.9 s."
+    expected = "off by 99.4~%: of its 4.2~N~m, <~0.01~% in 3 sensors; 2~kg~m after 67.9~s."
+    assert formats.unbroken(raw) == expected.replace("~", "\N{NO-BREAK SPACE}")

@@ -1,4 +1,4 @@
-"""The report as a reader gets it: what it says, what it leaves out, and that it needs nothing else."""
+"""Test the gravity report: numbers, validations, unobservable joints, verdict, and the predicted torque."""
 
 import re
 from copy import deepcopy
@@ -18,14 +18,14 @@ from dynid_ros.model import RobotModel
 from dynid_ros.report.gravity import rotation_plots, write_gravity_report
 
 
-@pytest.fixture(name="read")
-def fixture_read(tmp_path):
-    def read(robot, document, samples):
+@pytest.fixture(name="write_page")
+def fixture_write_page(tmp_path):
+    def write_page(robot, document, samples):
         path = write_gravity_report(tmp_path / "new" / "report.html", robot, document, samples)
         return Page(path.read_text(encoding="utf-8"))
 
     with unrendered():
-        yield read
+        yield write_page
 
 
 @pytest.fixture(name="markup", scope="module")
@@ -39,22 +39,22 @@ def fixture_plain(markup):
     return Page(markup)
 
 
-def shown(value: float, decimals: int) -> str:
+def format_number(value: float, decimals: int) -> str:
     return f"{value:.{decimals}f}".replace("-", "−")
 
 
-def test_shows_the_numbers_of_the_document(plain, robot, document):
+def test_page_shows_estimates_and_intervals_of_the_document(plain, robot, document):
     for joint in ("shoulder", "elbow", "wrist"):
         entry = document["gravity"][joint]
         for label in ("n_x", "n_y"):
             half = t.ppf(0.975, entry["degrees_of_freedom"][label]) * entry["std"][label]
             decimals = 1 - int(np.floor(np.log10(half)))
-            assert f"{shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
+            assert f"{format_number(entry[label], decimals)} ± {format_number(half, decimals)}" in plain.text
     for entry in document["friction"].values():
         for side, label in (("+", "torque_positive"), ("−", "torque_negative")):
             half = t.ppf(0.975, entry["degrees_of_freedom"][label]) * entry["std"][label]
             decimals = 1 - int(np.floor(np.log10(half)))
-            assert f"{side}: {shown(entry[label], decimals)} ± {shown(half, decimals)}" in plain.text
+            assert f"{side}: {format_number(entry[label], decimals)} ± {format_number(half, decimals)}" in plain.text
     assert f"Condition number {document['condition_number']:.2f} good" in plain.text
     assert "3 of the 3 joints that gravity loads were identified from 128 poses at rest" in plain.text
     assert "gravity never loads waist" in plain.text
@@ -63,28 +63,28 @@ def test_shows_the_numbers_of_the_document(plain, robot, document):
         assert word in plain.text
 
 
-def test_residuals_are_those_of_the_fit(plain, robot, result):
+def test_page_shows_residual_rms_of_the_fit(plain, robot, result):
     for joint, rms in zip(robot.joint_names, result.residual_rms, strict=True):
-        assert f"{joint} {rms:.4f} " in plain.text  # the noise is 0.02, its third digit the fourth decimal
+        assert f"{joint} {rms:.4f} " in plain.text  # the noise is 0.02 N m, so four decimals give three digits
 
 
-def test_names_are_escaped(read, arm, samples):
+def test_names_are_escaped(write_page, arm, samples):
     names = (*arm.names[:2], HOSTILE, arm.names[3])
     robot = RobotModel.from_urdf(arm.urdf(names))
     document = GravityIdentification(robot).fit_samples(samples, ("<i>bag</i>",)).document()
     document["gravity"][HOSTILE] |= {"observable": False, "reason": "<i>why</i>"}
-    page = read(robot, document, samples)
+    page = write_page(robot, document, samples)
     assert not page.tags & {"script", "i"}
     assert HOSTILE in page.text
     assert "<i>why</i>" in page.text
     assert "<i>bag</i>" in page.text
 
 
-def test_joint_that_is_not_observable_shows_its_reason_and_no_number(read, arm, robot):
+def test_unobservable_joint_shows_its_reason_instead_of_numbers(write_page, arm, robot):
     samples = arm.experiment(joints=(0, 1, 2))
     samples = replace(samples, position=samples.position * [1, 1, 1, 0], torque=samples.torque * [1, 1, 1, 0])
     document = GravityIdentification(robot).fit_samples(samples).document()
-    page = read(robot, document, samples)
+    page = write_page(robot, document, samples)
     assert "1 of the 3 joints that gravity loads were identified" in page.text
     assert "gravity of elbow and wrist is not known" in page.text, "the elbow's moment includes the wrist's"
     for joint in ("elbow", "wrist"):
@@ -94,18 +94,18 @@ def test_joint_that_is_not_observable_shows_its_reason_and_no_number(read, arm, 
     assert "elbow not predicted, rotation 1 of 2" in page.text
 
 
-def test_validations(read, plain, arm, robot, samples):
+def test_page_shows_residuals_of_validation_recordings(write_page, plain, arm, robot, samples):
     result = GravityIdentification(robot).fit_samples(samples)
     validation = result.validate_samples(arm.experiment(seed=1, noise=0.05), "run_2.mcap")
     assert "Validation" not in plain.text
-    page = read(robot, result.document() | {"validation": [validation.document()]}, samples)
+    page = write_page(robot, result.document() | {"validation": [validation.document()]}, samples)
     assert "Validation Residuals on recordings that were not fitted" in page.text
     assert "On 1 recording not used to fit" in page.text
     for joint, rms, r2 in zip(robot.joint_names, validation.rms, validation.r2, strict=True):
         assert re.search(rf"run_2.mcap .*{joint} {rms:.4f} [\d.]+ % {r2:.4f}", page.text)
 
 
-def test_prismatic_joint_has_its_own_units(tmp_path, arm):
+def test_prismatic_joint_is_shown_in_kg_mm_and_newton(tmp_path, arm):
     urdf = """<robot name="lift"><link name="a"/><link name="b"/><link name="c"/>
     <joint name="lift" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
       <limit lower="0" upper="1" velocity="1" effort="99"/></joint>
@@ -125,42 +125,43 @@ def test_prismatic_joint_has_its_own_units(tmp_path, arm):
     assert "measured − predicted torque (N or N m)" in page.text
 
 
-def noisy(arm, samples, **rms):
-    """The samples with errors of the torques, N m by joint."""
+def add_torque_noise(arm, samples, **rms):
+    """Return the samples with white torque noise; `rms` is in N m by joint name."""
     errors = np.random.default_rng(5).normal(0, 1, samples.torque.shape) * [rms.get(name, 0.0) for name in arm.names]
     return replace(samples, torque=samples.torque + errors)
 
 
-def test_one_verdict_from_all_that_counts(read, arm, robot, document, samples):
+def test_verdict_combines_residual_and_observability(write_page, arm, robot, document, samples):
     largest = np.abs(arm.gravity_torque(samples.position)).max()
     result = GravityIdentification(robot).fit_samples(samples)
     for error, words in ((0.02, "Good enough to compensate gravity."), (0.2, "the residual exceeds 5.0 %")):
-        other = noisy(arm, arm.experiment(seed=1), elbow=error * largest)
-        validations = [result.validate_samples(other, "run_2").document()]
-        page = read(robot, document | {"validation": validations}, samples)
+        validation_samples = add_torque_noise(arm, arm.experiment(seed=1), elbow=error * largest)
+        validations = [result.validate_samples(validation_samples, "run_2").document()]
+        page = write_page(robot, document | {"validation": validations}, samples)
         assert words in page.text
         assert page.text.count("ood enough to compensate") == 1
-        said = re.search(r"at most ([\d.]+) % of the largest gravity torque of the arm", page.text)
-        assert float(said[1]) == pytest.approx(100 * error, rel=0.2)
-    assert "Good on the fitted data; validate it on another recording" in read(robot, document, samples).text
+        percentage = re.search(r"at most ([\d.]+) % of the largest gravity torque of the arm", page.text)
+        assert float(percentage[1]) == pytest.approx(100 * error, rel=0.2)
+    assert "Good on the fitted data; validate it on another recording" in write_page(robot, document, samples).text
     document["gravity"]["wrist"] = {"n_x": None, "n_y": None, "observable": False, "reason": "it did not turn"}
     assert (
-        "Not good enough to compensate gravity: gravity of wrist is not known." in read(robot, document, samples).text
+        "Not good enough to compensate gravity: gravity of wrist is not known."
+        in write_page(robot, document, samples).text
     )
 
 
-def test_recording_without_rotations(read, arm, robot):
+def test_plots_at_most_300_samples_without_single_joint_rotations(write_page, arm, robot):
     q = np.random.default_rng(2).uniform(-1.5, 1.5, (500, 4))
     samples = arm.samples(q, arm.gravity_torque(q) + arm.offset, np.zeros_like(q))
-    page = read(robot, GravityIdentification(robot).fit_samples(samples).document(), samples)
+    page = write_page(robot, GravityIdentification(robot).fit_samples(samples).document(), samples)
     assert "No joint turns alone in the recordings" in page.text
     assert page.text.count("300 of 500 samples") == 3, "gravity never loads the waist"
 
 
-def test_a_joint_without_gravity_is_told_apart(read, arm, robot, document, samples):
+def test_a_joint_without_gravity_is_told_apart(write_page, arm, robot, document, samples):
     result = GravityIdentification(robot).fit_samples(samples)
-    other = noisy(arm, arm.experiment(seed=1), waist=7.0)
-    page = read(robot, document | {"validation": [result.validate_samples(other, "run_2").document()]}, samples)
+    other = add_torque_noise(arm, arm.experiment(seed=1), waist=7.0)
+    page = write_page(robot, document | {"validation": [result.validate_samples(other, "run_2").document()]}, samples)
     assert re.search(r"Gravity hardly loads waist \((6|7)\.\d N m\)", page.text)
     assert float(re.search(r"torque is at most ([\d.]+) %", page.text)[1]) < 5
 
@@ -183,7 +184,7 @@ def test_malformed_document(tmp_path, robot, document, samples, change, words):
     assert not (tmp_path / "report.html").exists()
 
 
-def test_leaves_matplotlib_as_it_was(tmp_path, robot, document, samples):
+def test_matplotlib_settings_stay_unchanged(tmp_path, robot, document, samples):
     mpl.rcParams["lines.linewidth"] = 3.25
     before = dict(mpl.rcParams)
     write_gravity_report(tmp_path / "r.html", robot, document, samples)
@@ -200,7 +201,7 @@ def fixture_exact(arm, robot):
     return IdentifiedGravity(robot, GravityIdentification(robot).fit_samples(samples).document())
 
 
-def test_curve_is_the_gravity_torque_and_the_offset(arm, exact):
+def test_curve_is_gravity_torque_plus_offset(arm, exact):
     q = np.random.default_rng(1).uniform(-2, 2, (50, 4))
     np.testing.assert_allclose(exact.sensor_torque(q), arm.gravity_torque(q) + arm.offset, atol=1e-9)
 
@@ -210,11 +211,11 @@ def test_prediction_includes_friction(arm, exact):
     np.testing.assert_allclose(predict(exact, samples), samples.torque, atol=1e-9)
 
 
-def test_residual_is_of_the_rotating_joint_in_its_rotation(arm, exact):
+def test_plot_note_gives_the_rotating_joints_residual(arm, exact):
     samples = arm.experiment(noise=0)
     elbow = [plot.name for plot in rotation_plots(exact, samples, predict(exact, samples))].index("elbow")
     steps = 2 * 8
-    rows = slice(2 * steps, 3 * steps)  # third joint of the first pose
+    rows = slice(2 * steps, 3 * steps)  # third joint at the first pose
     samples.torque[rows, 2] += np.tile([0.3, -0.3], steps // 2)
     samples.torque[rows, 1] += 5.0
     plots = rotation_plots(exact, samples, predict(exact, samples))
@@ -222,7 +223,7 @@ def test_residual_is_of_the_rotating_joint_in_its_rotation(arm, exact):
     assert "·10⁻" in plots[elbow + 1].note
 
 
-def test_prediction_rests_on_nothing_that_is_not_known(robot, arm, document):
+def test_torque_is_nan_where_a_gravity_moment_is_unobservable(robot, arm, document):
     document["gravity"]["wrist"]["observable"] = False
     model = IdentifiedGravity(robot, document)
     q = np.random.default_rng(1).uniform(-2, 2, (20, 4))

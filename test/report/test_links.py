@@ -1,11 +1,11 @@
-"""The report on links as a reader gets it: what it says, of which data, and what it does not claim."""
+"""Test the report on links: held-out residuals, friction, base parameters, URDF errors and residual analysis."""
 
 import re
 from dataclasses import replace
 from types import SimpleNamespace
 from xml.sax.saxutils import quoteattr
 
-import link_experiment as known
+import link_experiment
 import numpy as np
 import planar_arm
 import pytest
@@ -33,81 +33,91 @@ LIFT = f"""<robot name="lift"><link name="a"/>
   <limit lower="-5" upper="5" velocity="9" effort="99"/></joint></robot>"""
 
 
-def written(folder, *arguments):
+def write_page(folder, *arguments):
     return Page(write_link_report(folder / "new" / "report.html", *arguments).read_text(encoding="utf-8"))
 
 
-def r2(measured, predicted):
+def r_squared(measured, predicted):
+    """Return R² of each joint."""
     return 1 - np.sum((measured - predicted) ** 2, axis=0) / np.sum((measured - measured.mean(axis=0)) ** 2, axis=0)
 
 
 @pytest.fixture(name="problem", scope="module")
 def fixture_problem(tmp_path_factory):
-    robot, truth = known.planar()
-    fitted, fresh = known.record(robot, truth, seed=1), known.record(robot, truth, seed=2)
-    result = LinkIdentification(robot, friction=known.FRICTION).fit(fitted)
-    page = written(tmp_path_factory.mktemp("problem"), result, [fitted], [fresh])
-    return SimpleNamespace(robot=robot, truth=truth, fitted=fitted, fresh=fresh, result=result, page=page)
+    robot, truth = link_experiment.build_planar()
+    fitted, held_out = link_experiment.record(robot, truth, seed=1), link_experiment.record(robot, truth, seed=2)
+    result = LinkIdentification(robot, friction=link_experiment.FRICTION).fit(fitted)
+    page = write_page(tmp_path_factory.mktemp("problem"), result, [fitted], [held_out])
+    return SimpleNamespace(robot=robot, truth=truth, fitted=fitted, held_out=held_out, result=result, page=page)
 
 
 @pytest.fixture(name="rippled", scope="module")
 def fixture_rippled(tmp_path_factory):
-    """Without a recording kept back, and with torque that no model has."""
-    robot, truth = known.planar()
-    fitted = known.record(robot, truth, seed=1, ripple=1.0)
-    result = LinkIdentification(robot, friction=known.FRICTION).fit(fitted)
-    return SimpleNamespace(result=result, page=written(tmp_path_factory.mktemp("rippled"), result, [fitted]))
+    """Identify links from a torque ripple that the model lacks, without a held-out recording."""
+    robot, truth = link_experiment.build_planar()
+    fitted = link_experiment.record(robot, truth, seed=1, ripple=1.0)
+    result = LinkIdentification(robot, friction=link_experiment.FRICTION).fit(fitted)
+    return SimpleNamespace(result=result, page=write_page(tmp_path_factory.mktemp("rippled"), result, [fitted]))
 
 
 @pytest.fixture(name="still", scope="module")
 def fixture_still(tmp_path_factory):
-    """Its first joint does not move; an estimator without prior."""
-    robot, truth = known.planar()
-    fitted = known.record(robot, truth, seed=1, still=(0,))
-    result = LinkIdentification(robot, friction=known.FRICTION, estimator="weighted").fit(fitted)
-    return SimpleNamespace(result=result, page=written(tmp_path_factory.mktemp("still"), result, [fitted]))
+    """Identify links without prior from a motion that keeps joint 1 at rest."""
+    robot, truth = link_experiment.build_planar()
+    fitted = link_experiment.record(robot, truth, seed=1, still=(0,))
+    result = LinkIdentification(robot, friction=link_experiment.FRICTION, estimator="weighted").fit(fitted)
+    return SimpleNamespace(result=result, page=write_page(tmp_path_factory.mktemp("still"), result, [fitted]))
 
 
 @pytest.fixture(name="lift", scope="module")
 def fixture_lift(tmp_path_factory):
     robot = RobotModel.from_urdf(LIFT)
-    fitted = replace(known.record(robot, 1.2 * robot.parameters), source="<i>bag</i>")
-    friction = FrictionModel([replace(known.FRICTION, asymmetric=True, offset=False), known.FRICTION])
+    fitted = replace(link_experiment.record(robot, 1.2 * robot.parameters), source="<i>bag</i>")
+    friction = FrictionModel(
+        [replace(link_experiment.FRICTION, asymmetric=True, offset=False), link_experiment.FRICTION]
+    )
     result = LinkIdentification(robot, friction=friction, prior_weight=1.0).fit(fitted)
     folder = tmp_path_factory.mktemp("lift")
-    return SimpleNamespace(result=result, fitted=fitted, folder=folder, page=written(folder, result, [fitted]))
+    return SimpleNamespace(result=result, fitted=fitted, folder=folder, page=write_page(folder, result, [fitted]))
 
 
-def test_headline_and_table_are_those_of_the_unseen_recording(problem):
+def test_headline_and_table_use_the_held_out_recording(problem):
     result, text = problem.result, problem.page.text
-    _, measured, own = compare(result.model, problem.fresh)
-    urdf = compare(result.urdf_model, problem.fresh)[2]
-    _, fit_measured, fit_own = compare(result.model, problem.fitted)
-    assert r2(measured, urdf).mean() < 0.98 < 0.999 < r2(measured, own).mean()
+    _, measured, predicted = compare(result.model, problem.held_out)
+    urdf = compare(result.urdf_model, problem.held_out)[2]
+    _, fit_measured, fit_predicted = compare(result.model, problem.fitted)
+    assert r_squared(measured, urdf).mean() < 0.98 < 0.999 < r_squared(measured, predicted).mean()
     assert "R² of the torque is 99.9 % with the identified model" in text, "never rounded up to all of it"
-    assert f"{100 * r2(measured, urdf).mean():.0f} % with the URDF" in text
+    assert f"{100 * r_squared(measured, urdf).mean():.0f} % with the URDF" in text
     for i, joint in enumerate(planar_arm.JOINTS):
-        rms = np.sqrt(np.mean((measured - own)[:, i] ** 2))
+        rms = np.sqrt(np.mean((measured - predicted)[:, i] ** 2))
         torque = np.sqrt(np.mean(measured[:, i] ** 2))
         row = re.search(rf"{joint} ([\d.]+) N m ([\d.]+) N m [\d.]+ % ([\d.]+) ([\d.]+) ([−\d.]+) ([\d.]+) N m", text)
-        found = [float(number.replace("−", "-")) for number in row.groups()]
+        numbers = [float(number.replace("−", "-")) for number in row.groups()]
         urdf_rms = np.sqrt(np.mean((measured - urdf)[:, i] ** 2))
-        expected = [torque, rms, r2(measured, own)[i], r2(fit_measured, fit_own)[i], r2(measured, urdf)[i], urdf_rms]
-        assert found == pytest.approx(expected, rel=6e-3)
-    worst = planar_arm.JOINTS[int(np.argmin(r2(measured, own)))]
+        expected = [
+            torque,
+            rms,
+            r_squared(measured, predicted)[i],
+            r_squared(fit_measured, fit_predicted)[i],
+            r_squared(measured, urdf)[i],
+            urdf_rms,
+        ]
+        assert numbers == pytest.approx(expected, rel=6e-3)
+    worst = planar_arm.JOINTS[int(np.argmin(r_squared(measured, predicted)))]
     assert f"R² is lowest at {worst}" in text
     assert "run_2, which was not used to fit" in text
     assert "kept back" not in text
 
 
-def test_friction_with_intervals(problem):
+def test_friction_table_shows_intervals_that_contain_the_truth(problem):
     estimate = problem.result.base_parameters
     for joint in planar_arm.JOINTS:
         index = {term: estimate.names.index(f"{term} {joint}") for term in ("coulomb", "viscous", "offset")}
         for signs, true in (
-            ({"viscous": 1}, known.VISCOUS),
-            ({"offset": 1, "coulomb": 1}, known.OFFSET + known.COULOMB),
-            ({"offset": 1, "coulomb": -1}, known.OFFSET - known.COULOMB),
+            ({"viscous": 1}, link_experiment.VISCOUS),
+            ({"offset": 1, "coulomb": 1}, link_experiment.OFFSET + link_experiment.COULOMB),
+            ({"offset": 1, "coulomb": -1}, link_experiment.OFFSET - link_experiment.COULOMB),
         ):
             row = np.zeros(len(estimate.names))
             row[[index[term] for term in signs]] = list(signs.values())
@@ -124,14 +134,14 @@ def test_friction_with_intervals(problem):
     assert "Friction and offset" in problem.page.text
 
 
-def test_says_where_the_urdf_is_wrong(problem):
+def test_names_base_parameters_that_contradict_the_urdf(problem):
     text = problem.page.text
     wrong = set(
         re.search(r"The URDF is wrong in \d+ of 15 base parameters \(([^)]*)\)", text)[1]
         .replace(" and ", ", ")
         .split(", ")
     )
-    assert {"mcx2", "Izz3"} <= wrong, "link 2 has its mass further out, link 3 more inertia"
+    assert {"mcx2", "Izz3"} <= wrong, "the first moment of link 2 and the inertia of link 3 differ from the URDF"
     flagged = set(re.findall(r"(\w+) −?[\d.]+ ± [\d.]+ kg m²? −?[\d.]+ −?[\d.]+ URDF wrong", text))
     assert flagged == wrong
     names = problem.result.base.names
@@ -152,15 +162,15 @@ def test_says_where_the_urdf_is_wrong(problem):
         ({"model": np.nan}, ""),
     ],
 )
-def test_urdf_is_only_wrong_where_a_possible_arm_agrees_with_the_data(change, verdict):
+def test_urdf_is_wrong_only_where_the_consistent_model_fits_the_data(change, verdict):
     numbers = {"value": 1.0, "error": 0.05, "half": 0.1, "urdf": 0.2, "model": 1.05} | change
     row = BaseParameter(expression="Izz1 + Ixx2", **numbers)
     assert [name for name in ("is_urdf_wrong", "is_doubtful") if getattr(row, name)] == [verdict] * bool(verdict)
     assert (row.name, row.label, row.link, row.unit) == ("Izz1", "Izz1 + …", 0, "kg m²")
 
 
-def test_base_parameters_of_the_document_are_those_of_the_result(problem):
-    """Also the values of the identified model, which the document has as links and friction."""
+def test_table_of_base_parameters_agrees_with_the_result(problem):
+    """The document stores the identified model as links and friction, so base parameters are projected again."""
     result, base = problem.result, problem.result.base
     model = base.project(np.concatenate([result.parameters, result.model.coefficients]))
     rows = read_base_parameters(result.document(), model)
@@ -172,13 +182,13 @@ def test_base_parameters_of_the_document_are_those_of_the_result(problem):
     np.testing.assert_allclose([row.half for row in rows], half)
 
 
-def test_white_noise_is_called_noise_and_a_ripple_is_not(problem, rippled):
+def test_residual_analysis_separates_white_noise_from_a_ripple(problem, rippled):
     assert "The residuals look like sensor noise" in problem.page.text
     assert "are not sensor noise" not in problem.page.text
     assert "The residuals of all joints are not sensor noise" in rippled.page.text
 
 
-def test_without_unseen_recordings_it_says_so(rippled):
+def test_says_that_no_recording_was_held_out(rippled):
     text = rippled.page.text
     assert "No recording was kept back: these data were fitted." in text
     assert "On the fitted data, R² of the torque is" in text
@@ -186,18 +196,18 @@ def test_without_unseen_recordings_it_says_so(rippled):
     assert "not used to fit" not in text
 
 
-def test_what_the_motion_leaves_open(still):
+def test_undetermined_base_parameters_have_no_numbers(still):
     text = still.page.text
     values = still.result.base_parameters.values
     assert np.isnan(values).any()
     assert f" of {len(values)} to a standard error of" in text
     assert f"this motion does not determine {np.isnan(values).sum()} of them" in text
     assert re.search(r"Izz1 not determined \S+ \S+ Izz1 \+", text)
-    assert "Measured and predicted torque" not in text, "links are not known"
+    assert "Measured and predicted torque" not in text, "undetermined links predict no torque"
     assert "nan" not in text.lower().split()
 
 
-def test_units_of_a_prismatic_joint_and_terms_by_direction(lift):
+def test_prismatic_joint_shows_linear_units_and_friction_by_direction(lift):
     text = lift.page.text
     assert re.search(r"lift – \+: [\d.]+ ± [\d.]+ N −: [\d.]+ ± [\d.]+ N ", text)
     assert "N s/m" in text
@@ -213,26 +223,26 @@ def test_names_are_escaped(lift):
     assert "<i>bag</i>" in lift.page.text
 
 
-def test_needs_no_network_and_follows_the_theme(problem, rippled, still, lift):
+def test_pages_are_self_contained_and_themed(problem, rippled, still, lift):
     for page in (problem.page, rippled.page, still.page, lift.page):
         assert_self_contained(page)
         assert_themed(page)
 
 
-def test_recording_that_was_fitted_is_not_unseen(problem, tmp_path):
+def test_fitted_recording_is_refused_as_held_out(problem, tmp_path):
     with pytest.raises(IdentificationError, match="run_1 is among the fitted and among the unseen"):
-        write_link_report(tmp_path / "r.html", problem.result, [problem.fitted], [problem.fresh, problem.fitted])
+        write_link_report(tmp_path / "r.html", problem.result, [problem.fitted], [problem.held_out, problem.fitted])
 
 
-def test_first_tile_is_the_residual_over_the_repeatability(problem, tmp_path):
-    again = known.record(problem.robot, problem.truth, seed=1, noise_seed=9)
-    again = replace(again, position=again.position + 1e-6)
+def test_first_tile_is_residual_over_repeatability(problem, tmp_path):
+    repetition = link_experiment.record(problem.robot, problem.truth, seed=1, noise_seed=9)
+    repetition = replace(repetition, position=repetition.position + 1e-6)
     model = problem.result.model
-    measured = measure_repeatability(problem.robot, model.signals, [problem.fitted, again], model, [1])
-    repeated = replace(problem.result, repeatability=measured)
-    html = write_link_report(tmp_path / "report.html", repeated, [problem.fitted], [again]).read_text()
+    repeatability = measure_repeatability(problem.robot, model.signals, [problem.fitted, repetition], model, [1])
+    repeated = replace(problem.result, repeatability=repeatability)
+    html = write_link_report(tmp_path / "report.html", repeated, [problem.fitted], [repetition]).read_text()
     first = re.search(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html)
     assert first[1] == "Residual over repeatability"
-    assert float(first[2].split()[0]) == pytest.approx(measured.total_ratio, rel=0.06)
+    assert float(first[2].split()[0]) == pytest.approx(repeatability.total_ratio, rel=0.06)
     assert "Repeatability" in Page(html).text
     assert "Residual over repeatability" not in problem.page.text
