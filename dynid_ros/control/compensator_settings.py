@@ -1,4 +1,4 @@
-"""Settings of gravity compensation: durations, torque and speed limits of the joints, plausible positions."""
+"""Settings of gravity compensation: durations, limits and gains of the joints."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -128,14 +128,15 @@ class JointSettings:
             gain: factor on the gravity torque, 0 (no compensation) to 1.5.
             torque: largest torques; empty: the URDF's effort limits times `effort_limit_factor`.
             effort_limit_factor: factor on the URDF's effort limits, above 0, at most 1.
-            rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the slowest that a fault allows.
+            rate: fastest changes of the torque; empty: `torque / fault_ramp_time`, the smallest rate with which the
+                torque limit reaches zero in time.
             limit_margin: distance by which a position may exceed its limits before it counts as a fault, rad or m.
             feedback: gains about the desired pose, and friction; None: no feedback.
             speed_limit: speeds above which joints are braked; empty: half of the URDF's velocity limits.
             brake: damping that the loop can apply; None: joints are not braked.
             planned_scale: factor on the torque of the planned motion, 0 (none) to 1.
             planned_limit: largest torque of the planned motion, as a fraction of the torque limits.
-            servo: offsets of position servos, which bound the torques too; None: the torque is sent as effort.
+            servo: offsets of position servos, whose limits also bound the torques; None: the torque is sent as effort.
 
         Raises:
             ControlError: a value is out of range, a list has another length than the robot has joints, a joint has no
@@ -196,8 +197,8 @@ class JointSettings:
             added: further torques (n,), N m (N).
         """
         rows = zip(self.gain, gravity, *added, strict=True)
-        wanted = [gain * value + sum(more) for gain, value, *more in rows]
-        pairs = list(zip(self.names, wanted, self.torque, strict=True))
+        unclipped = [gain * value + sum(further) for gain, value, *further in rows]
+        pairs = list(zip(self.names, unclipped, self.torque, strict=True))
         return (
             [min(max(value, -limit), limit) for _, value, limit in pairs],
             tuple(name for name, value, limit in pairs if abs(value) > limit),
@@ -220,10 +221,10 @@ class JointSettings:
         return target if all(map(math.isfinite, target)) else []
 
     def checked_target(self, position: Sequence[float]) -> Sequence[float]:
-        """Return the position (n,) if the arm may be sent there; NaN for joints without a target.
+        """Return the target (n,), rad (m), unchanged if it is within the robot's limits; NaN: joint without a target.
 
         Raises:
-            ControlError: beyond the robot's limits.
+            ControlError: the target is beyond a limit.
         """
         for name, value, lower, upper in zip(self.names, position, self.lower, self.upper, strict=True):
             smallest = lower + self.margin
@@ -273,6 +274,7 @@ def _speed_limits(robot: RobotModel, configured: Sequence[float]) -> tuple[float
 
 
 def _torque_limits(names: tuple[str, ...], limits: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the torque limits (n,) unchanged if all of them are finite and above 0."""
     unknown = [name for name, limit in zip(names, limits, strict=True) if not (math.isfinite(limit) and limit > 0.0)]
     if unknown:
         raise ControlError(

@@ -1,4 +1,4 @@
-"""Ramps of a commanded torque, in bounded steps; brake and spring that hold an arm, and its controlled descent."""
+"""Ramps of the commanded torque in bounded steps, controlled descent, and the brake and spring that hold the arm."""
 
 import math
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from dynid_ros.control.joint_states import JointMotion
 
 MAX_STEP_PERIODS = 3.0
 """Largest time step of the ramp, in mean periods of the commands; after a longer gap the ramp continues later."""
-LOAD_CHANGE_S = 0.3
-"""Longest ramp after a change of load, s; during a longer one an arm that holds the load would sink."""
 MIN_STEP_PERIOD_S = 0.01
-"""Smallest period for that limit, s: the period of the watch, which drives ramps without joint states."""
+"""Smallest mean period in that product, s: the period of the watch, which drives ramps without joint states."""
 PERIOD_SHARE = 0.1
 """Weight of the newest interval in the mean period."""
+LOAD_CHANGE_S = 0.3
+"""Longest ramp after a change of load, s; during a longer one an arm that holds the load would sink."""
 
 END_SPEED_FACTOR = 2.0
 """Factor on the descent speed if the process must end soon."""
@@ -38,12 +38,13 @@ PLANNED_SPEED_MARGIN = 1.2
 class TorqueRamp:
     """Torque `scale · target + weight · start`: the torque of the beginning gives way while the target comes in.
 
-    Both weights change with time: `scale` up or down, the weight of the start down alone. A ramp in therefore goes
-    from the start to the target on a straight line, and a ramp that reverses takes both to zero.
+    The scale rises or falls with time, and the weight of the start normally falls. A ramp in therefore goes from the
+    start to the target on a straight line, and a ramp that reverses takes both to zero.
 
-    This torque changes by at most the joint's rate times the time between two commands, and that time counts for at
-    most `MAX_STEP_PERIODS` mean periods: after a gap in the joint states the torque does not catch up at once. Brakes
-    come on top, as a rate limit would delay them and make the arm swing. They are continuous in the arm's motion.
+    This torque changes by at most the joint's rate times the time between two commands. That time is limited to
+    `MAX_STEP_PERIODS` mean periods, so that the torque does not catch up at once after a gap in the joint states.
+    Braking torque is added without a rate limit, which would delay it and make the arm swing. It is continuous in the
+    arm's motion.
 
     Attributes:
         torque: (n,) last command, N m (N).
@@ -72,7 +73,7 @@ class TorqueRamp:
         self._held_until = -math.inf
 
     def shift(self, difference: Sequence[float]) -> None:
-        """Add `difference` (n,), N m (N), old target minus new one, which then fades as the start does."""
+        """Add the old target minus the new one, `difference` (n,), N m (N), to the start, which then fades."""
         self._start = [
             self.weight * start + self.scale * change for start, change in zip(self._start, difference, strict=True)
         ]
@@ -82,13 +83,13 @@ class TorqueRamp:
         """Start the ramp to zero and return the torque (n,) that fades, N m (N)."""
         self.scale = 1.0
         self.weight = 0.0
-        self._time = time  # the ramp begins now: the time since the last command would be a step
+        self._time = time  # the ramp begins now: the time since the last command would make a step
         self._held_until = -math.inf
         self._unbraked = list(self.torque)
         return list(self.torque)
 
     def hold(self, until: float = -math.inf) -> None:
-        """Keep the torque constant up to that time; a time in the past ends the hold."""
+        """Keep the torque constant until that time, s of the steady clock; the default ends a hold at once."""
         self._held_until = until
 
     def clear(self) -> None:
@@ -98,7 +99,7 @@ class TorqueRamp:
         self.weight = 0.0
 
     def elapsed(self, time: float) -> float:
-        """Return the time since the last command that counts, s."""
+        """Return the time step of the ramp, s: the time since the last command, limited to some mean periods."""
         longest = MAX_STEP_PERIODS * max(self._period, MIN_STEP_PERIOD_S)
         return min(max(time - self._time, 0.0), longest)
 
@@ -137,13 +138,13 @@ class TorqueRamp:
             zip(self._unbraked, self._start, target, joints.torque, joints.rate, strict=True)
         ):
             step = rate * elapsed
-            wanted = self.scale * value + min(max(self.weight * start, -limit), limit)
-            self._unbraked[i] = min(max(wanted, last - step), last + step)
+            unlimited = self.scale * value + min(max(self.weight * start, -limit), limit)
+            self._unbraked[i] = min(max(unlimited, last - step), last + step)
         if brake is None:
             self.torque = list(self._unbraked)
         else:
             rows = zip(self._unbraked, brake, joints.torque, strict=True)
-            self.torque = [min(max(value + more, -limit), limit) for value, more, limit in rows]
+            self.torque = [min(max(value + braking, -limit), limit) for value, braking, limit in rows]
         return list(self.torque)
 
 
@@ -158,7 +159,8 @@ class Descent:
         hold_until: end of the hold, s of the steady clock.
         ramp_time: duration of the ramp to zero for an arm at rest, s.
         speed: descent speed of each joint, rad/s (m/s).
-        ends: s of the steady clock, after which the ramp waits no longer; None: a minute after the hold.
+        ends: time after which the ramp no longer waits for the motion, s of the steady clock; None: a minute after the
+            hold.
     """
 
     def __init__(self, hold_until: float, ramp_time: float, speed: float, ends: float | None = None) -> None:
@@ -166,8 +168,8 @@ class Descent:
         self.ends = hold_until + MAX_LOWERING_S if ends is None else ends
         self._ramp_time = ramp_time
         self._speed = speed
-        self._moved = -math.inf
-        self._empty_since: float | None = None
+        self._last_motion = -math.inf
+        self._zero_since: float | None = None
 
     @classmethod
     def plan(
@@ -177,10 +179,10 @@ class Descent:
 
         Args:
             hold_until: end of the hold, s of the steady clock.
-            timing: duration of the ramp, which is longer if the brake needs that, and speed.
+            timing: descent speed, and duration of the ramp, which is extended if the brake needs that.
             brake: damping of the loop; None: joints are not braked.
             delay: delay of the loop, s.
-            ends: time by which the descent must end, which makes it faster, s; None: no such time.
+            ends: time by which the descent must end, s of the steady clock, which doubles its speed; None: no limit.
         """
         ramp_time = timing.ramp_time
         speed = timing.descent_speed if ends is None else END_SPEED_FACTOR * timing.descent_speed
@@ -189,7 +191,7 @@ class Descent:
         return cls(hold_until, ramp_time, speed, ends)
 
     def pace(self, time: float, velocity: Sequence[float], brakes: bool) -> float:
-        """Return the change of the scale, 1/s.
+        """Return the rate of the scale, 1/s: (fastest / descent speed - 1) / ramp time, clipped to 1 / ramp time.
 
         Args:
             time: s of the steady clock.
@@ -198,24 +200,24 @@ class Descent:
         """
         fastest = max(map(abs, velocity), default=0.0)
         if fastest > REST_SPEED:
-            self._moved = time
+            self._last_motion = time
         if time < self.hold_until:
             return 0.0
         ratio = fastest / self._speed if brakes and time < self.ends else 0.0
         return min(max(ratio - 1.0, -1.0), 1.0) / self._ramp_time
 
     def done(self, time: float, scale: float) -> bool:
-        """Return whether the descent has ended: the gravity torque is zero and the arm rests."""
+        """Return whether the descent has ended: the scale is zero and the arm rests, or brakes for `MAX_BRAKING_S`."""
         if scale > 0.0:
-            self._empty_since = None
+            self._zero_since = None
             return False
-        if self._empty_since is None:
-            self._empty_since = time
-        return time - self._moved > REST_S or time - self._empty_since > MAX_BRAKING_S
+        if self._zero_since is None:
+            self._zero_since = time
+        return time - self._last_motion > REST_S or time - self._zero_since > MAX_BRAKING_S
 
 
 class ArmHold:
-    """Damping of the joints and a spring towards a pose; the sum has no steps.
+    """Damping of the joints and a spring towards a pose; their sum is continuous in time.
 
     Attributes:
         pose: (n,) equilibrium of the spring, rad (m); empty without a spring.
@@ -244,7 +246,7 @@ class ArmHold:
             time: s of the steady clock.
             position: (n,) rad (m).
             motion: velocities of the joints and delay of the loop.
-            joints: speed limits, brake limits, and damping gains of the feedback, which reduce the braking needed.
+            joints: speed limits, brake, and damping gains of the feedback, which are subtracted from the damping.
             brakes: whether to brake at any speed; otherwise only above the speed limits.
             scale: factor on the spring torque, 0 to 1.
             planned: (n,) speeds of a planned motion, which is not braked.
@@ -254,18 +256,18 @@ class ArmHold:
             return None
         elapsed = min(max(time - self._time, 0.0), ENGAGE_S)
         self._time = time
-        spring = self._wanted_spring(position, motion, joints)
-        for i, (wanted, limit) in enumerate(zip(spring, brake.hold_limit, strict=True)):
+        spring_target = self._spring_target(position, motion, joints)
+        for i, (target, limit) in enumerate(zip(spring_target, brake.hold_limit, strict=True)):
             step = limit * elapsed / ENGAGE_S
-            self._spring[i] = min(max(wanted, self._spring[i] - step), self._spring[i] + step)
+            self._spring[i] = min(max(target, self._spring[i] - step), self._spring[i] + step)
         allowed = [0.0] * len(joints.names)
         if not brakes:
             allowed = [
                 max(limit, PLANNED_SPEED_MARGIN * speed)
                 for limit, speed in zip(joints.speed_limit, planned, strict=True)
             ]
-        slow = all(abs(v) <= free for v, free in zip(motion.velocity, allowed, strict=True))
-        if slow and not brakes and not any(self._spring):
+        is_slow = all(abs(v) <= free for v, free in zip(motion.velocity, allowed, strict=True))
+        if is_slow and not brakes and not any(self._spring):
             self._braked_since = math.inf
             return None
         self._braked_since = min(self._braked_since, time)
@@ -275,7 +277,7 @@ class ArmHold:
             for coefficient, gain in zip(brake.damping(motion.delay), joints.feedback.damping, strict=True)
         ]
         torque = brake.torque(motion.velocity, allowed, damping)
-        return [value + scale * more for value, more in zip(torque, self._spring, strict=True)]
+        return [braking + scale * spring for braking, spring in zip(torque, self._spring, strict=True)]
 
     def carried(self, joints: JointSettings) -> list[float]:
         """Return the spring torque of each joint as a fraction of its maximum; empty without a spring."""
@@ -289,7 +291,8 @@ class ArmHold:
         self._spring = [0.0] * len(self._spring)
         self._braked_since = math.inf
 
-    def _wanted_spring(self, position: Sequence[float], motion: JointMotion, joints: JointSettings) -> list[float]:
+    def _spring_target(self, position: Sequence[float], motion: JointMotion, joints: JointSettings) -> list[float]:
+        """Return the spring torque (n,), N m (N), that the spring reaches after it has engaged; zero without a pose."""
         if not self.pose or joints.brake is None:
             return [0.0] * len(position)
         deflection = [rest - q for rest, q in zip(self.pose, position, strict=True)]

@@ -1,4 +1,4 @@
-"""Gravity torque of an identified arm with its load and springs, sample by sample, with its friction and brake."""
+"""Gravity torque of an identified arm with its load and springs for one sample; friction and brake of the arm."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class CarriedLoad:
         is_tool: whether the load stays on the arm, like that of a model file; another may be put down at any time.
 
     Raises:
-        ControlError: a value is impossible for a load; the message is the predicate of a sentence about the load.
+        ControlError: a value is impossible for a load; the message reads "its mass is …", so that the caller can name
+            the source of the load before it.
     """
 
     mass: float
@@ -120,8 +121,9 @@ class LoadFrames:
 class JointSprings:
     """Springs of n joints; at rest each spring carries the gravity torque of its joint.
 
-    The link positions solve the fixed point q = q_m - d(gravity(q)), where d is the deflection. One iteration reduces
-    the error by the derivative of gravity over the stiffness, 0.01 for a soft industrial arm: three iterations suffice.
+    The link positions solve the fixed point q = q_m - d(gravity(q)), where q_m are the motor positions and d is the
+    deflection. One iteration multiplies the error by the derivative of gravity over the stiffness, which is 0.01 for a
+    soft industrial arm: three iterations suffice.
 
     Args:
         joint_names: n names, for messages.
@@ -190,15 +192,13 @@ class JointSprings:
 def _deflection(joint: str, entry: Mapping[str, Any]) -> Deflection:
     """Return the deflection of a joint as a function of torque, the inverse of the spring law."""
     stiffness, cubic, play = (entry.get(key, 0.0) for key in ("stiffness", "cubic", "dead_zone"))
-    for key, value, good in (
-        ("stiffness", stiffness, is_number(stiffness) and stiffness > 0.0),
-        ("cubic", cubic, is_number(cubic)),
-        ("dead_zone", play, is_number(play) and play >= 0.0),
+    for key, value, is_possible, expected in (
+        ("stiffness", stiffness, is_number(stiffness) and stiffness > 0.0, "a number above 0"),
+        ("cubic", cubic, is_number(cubic), "a number"),
+        ("dead_zone", play, is_number(play) and play >= 0.0, "a number of at least 0"),
     ):
-        if not good:
-            raise ControlError(
-                f"{key} of joint '{joint}' is {value!r}; expected a number{' above 0' * (key == 'stiffness')}"
-            )
+        if not is_possible:
+            raise ControlError(f"{key} of joint '{joint}' is {value!r}; expected {expected}")
     return deflection_by_torque(stiffness, cubic, play)
 
 
@@ -208,25 +208,30 @@ class LoadedGravity:
     Gravity acts on the links. With flexible joints the link positions are measured, or computed from the springs.
 
     Args:
-        moments: (k,) minimal moments of the arm without load.
+        model: regressor of the gravity torque in its base parameters, the minimal moments.
+        moments: (k,) minimal moments of the arm without load, kg m (kg).
         frames: links that a load may be fixed to; None: from the model's robot.
         load: carried load; None without one.
         largest_load: largest plausible mass of a load, kg.
         springs: springs between motors and links; None: rigid joints.
-        own_angles: function to the torque (n,) of counterbalances and cables, each from its joint's position only.
-        down: function to gravity (3,) in the frame of a tilting base, m/s^2; None: constant gravity of the model.
+        own_angles: function from positions (n,) to the torques (n,) of counterbalances and cables, each of which
+            depends on the position of its own joint only; None without them.
+        down: function that returns gravity (3,) in the frame of a tilting base, m/s^2; None: constant gravity of the
+            model.
         motion: torque of motions without a load; None: unknown.
 
     Attributes:
+        model: regressor of the gravity torque.
+        load: carried load; None without one.
         motion: torque of motions with the load; None: unknown.
-        arm_moments: (k,) minimal moments of the arm without load.
-        moments: (k,) minimal moments of the arm with its load.
+        arm_moments: (k,) minimal moments of the arm without load, kg m (kg).
+        moments: (k,) minimal moments of the arm with its load, kg m (kg).
         payload_torque: function from positions (n,) to the gravity torques (n,) of a load that may be put down; None
-            without one.
+            without such a load.
 
     Raises:
-        ControlError: the load is too heavy, or its frame is not fixed to the arm's last link; the message is the
-            predicate of a sentence about the load.
+        ControlError: the load is too heavy, or its frame is not fixed to the arm's last link; the message reads
+            "its mass is …" like that of `CarriedLoad`.
     """
 
     def __init__(
@@ -289,7 +294,7 @@ class LoadedGravity:
         return self._with(self.load, down, self.motion)
 
     def moving(self, motion: MotionTorque) -> LoadedGravity:
-        """Return a copy that also knows the torque of motions, given without a load."""
+        """Return a copy that also has the torque of motions; `motion` is that of the arm without a load."""
         return self._with(self.load, self._down, motion)
 
     def _with(
@@ -389,11 +394,13 @@ def loaded_gravity(
     model = GravityModel(robot)
     springs = JointSprings.from_document(identified, robot.joint_names) if use_springs else None
     moments = gravity_moments(identified, model)
-    if tilts and (idle := model.unobservable_axes()).any():
+    unloaded = model.unobservable_axes()
+    if tilts and unloaded.any():
         from dynid_ros.identified.links import link_model  # noqa: PLC0415 - needed for tilting bases only
 
+        # On the level base gravity does not load these joints, so that only the links have their moments.
         links = link_model(identified, robot).parameters if "links" in identified else robot.parameters
-        for i in np.flatnonzero(idle).tolist():
+        for i in np.flatnonzero(unloaded).tolist():
             moments[model.columns(i)] = model.project(links)[model.columns(i)]
     arm = LoadedGravity(
         model,

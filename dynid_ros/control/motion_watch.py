@@ -1,8 +1,8 @@
 """Detection of an arm that begins to move by itself while torque is added.
 
 A model that is too heavy, or includes a load that the arm does not carry, lifts the arm as soon as the excess torque
-exceeds dry friction. A hand moves the arm as well. The two are told apart by withdrawing torque. If the model is wrong,
-the arm stops, and moves again at the same torque each time. If a hand leads the arm, it continues or stops for good.
+exceeds dry friction. A hand moves the arm as well. Withdrawing torque distinguishes the two. If the model is wrong, the
+arm stops, and moves again at the same torque each time. If a hand leads the arm, it continues or stops for good.
 
 A model that is too light, or an unannounced load, lets the arm sink. A spring then holds the arm. If the arm rests in
 the spring and the spring carries weight, the arm sank by itself.
@@ -77,7 +77,7 @@ def explain(verdict: Verdict, joint: str, *, is_change: bool) -> str:
 
 
 def pushes(before: Sequence[float], after: Sequence[float], limits: Sequence[float]) -> list[float]:
-    """Return the changes (n,) of torques, N m (N); zero for changes that are small beside the limits (n,)."""
+    """Return the changes (n,) of torques, N m (N); zero for changes that are small relative to the limits (n,)."""
     changes = [b - a for a, b in zip(before, after, strict=True)]
     rows = zip(changes, limits, strict=True)
     return [change if abs(change) > MIN_PUSH_FRACTION * limit else 0.0 for change, limit in rows]
@@ -87,22 +87,22 @@ class MotionWatch:
     """Watch of the arm's motion during changes of the torque.
 
     Attributes:
-        joint: index of the joint that departed last.
+        joint: index of the joint that departed last from its position at rest.
     """
 
     def __init__(self) -> None:
         self.joint = 0
         self._push: tuple[float, ...] = ()
-        self._rest: tuple[float, ...] = ()
+        self._rest_pose: tuple[float, ...] = ()
         self._ends = -math.inf
-        self._probe: tuple[Verdict, float] | None = None  # what is suspected, and since when
-        self._speed = 0.0
-        self._direction = 1.0
+        self._probe: tuple[Verdict, float] | None = None  # suspicion, and time of its begin
+        self._probe_speed = 0.0  # largest speed since the begin of the suspicion
+        self._probe_direction = 1.0
         self._departures = 0
         self._released = False
-        self._sank = 0
-        self._sank_joint = 0
-        self._rose: tuple[int, float] | None = None  # joint that rose last, and the progress at that time
+        self._sinkings = 0
+        self._sinking_joint = 0
+        self._last_rise: tuple[int, float] | None = None  # joint that rose last, and the progress at that time
 
     @property
     def is_on(self) -> bool:
@@ -124,16 +124,16 @@ class MotionWatch:
         self._released = released
         if any(push) and (released or all(abs(v) < MIN_SPEED for v in velocity)):
             self._push = tuple(push)
-            self._rest = tuple(position)
+            self._rest_pose = tuple(position)
             self._ends = math.inf
 
     def end(self) -> None:
         """End the watch."""
         self._push = ()
         self._probe = None
-        self._rose = None
+        self._last_rise = None
         self._departures = 0
-        self._sank = 0
+        self._sinkings = 0
 
     def update(
         self,
@@ -156,51 +156,53 @@ class MotionWatch:
         if not self.is_on:
             return Verdict.QUIET
         if self._probe is not None:
-            return self._end_probe(time, position, velocity, carried)
+            return self._await_stop(time, position, velocity, carried)
         if progress >= 1.0 and math.isinf(self._ends):
             self._ends = time + SETTLE_S
         if time > self._ends:
             self.end()
             return Verdict.QUIET
-        return self._look(time, position, velocity, progress)
+        return self._detect_departure(time, position, velocity, progress)
 
-    def _look(self, time: float, position: Sequence[float], velocity: Sequence[float], progress: float) -> Verdict:
+    def _detect_departure(
+        self, time: float, position: Sequence[float], velocity: Sequence[float], progress: float
+    ) -> Verdict:
         """Detect a joint that departs from its pose of rest."""
-        for i, (push, rest, q, v) in enumerate(zip(self._push, self._rest, position, velocity, strict=True)):
+        for i, (push, rest, q, v) in enumerate(zip(self._push, self._rest_pose, position, velocity, strict=True)):
             if not push or abs(q - rest) < MIN_DEPARTURE or abs(v) < MIN_SPEED or (q - rest) * v < 0.0:
                 continue
             rises = push * v > 0.0
-            if not rises and self._rose is not None:
-                self._rest = tuple(position)  # too much torque was withdrawn, and it is restored now
+            if not rises and self._last_rise is not None:
+                self._rest_pose = tuple(position)  # sinks because too much torque was withdrawn; it is being restored
                 continue
             self.joint = i
-            if rises and self._rose is not None and self._rose[0] == i:
+            if rises and self._last_rise is not None and self._last_rise[0] == i:
                 self._departures += 1
-                same = abs(progress - self._rose[1]) < SAME_PROGRESS
-                enough = self._departures >= MIN_DEPARTURES and same
-                if enough or (self._released and self._departures >= MIN_RELEASED_DEPARTURES):
+                is_same_torque = abs(progress - self._last_rise[1]) < SAME_PROGRESS
+                is_repeated = self._departures >= MIN_DEPARTURES and is_same_torque
+                if is_repeated or (self._released and self._departures >= MIN_RELEASED_DEPARTURES):
                     self.end()
                     return Verdict.ROSE_BY_ITSELF
             elif rises:
                 self._departures = 1
             if rises:
-                self._rose = (i, progress)
+                self._last_rise = (i, progress)
             suspicion = Verdict.RISES if rises else Verdict.SINKS
             self._probe = (suspicion, time)
-            self._speed = abs(v)
-            self._direction = math.copysign(1.0, v)
+            self._probe_speed = abs(v)
+            self._probe_direction = math.copysign(1.0, v)
             return suspicion
         return Verdict.QUIET
 
-    def _end_probe(
+    def _await_stop(
         self, time: float, position: Sequence[float], velocity: Sequence[float], carried: Sequence[float]
     ) -> Verdict:
         """Wait for the arm to stop, and return the verdict; a leading hand does not let it stop."""
         assert self._probe is not None
         suspicion, since = self._probe
-        speed = self._direction * velocity[self.joint]  # a joint that reverses has stopped
-        self._speed = max(self._speed, speed)
-        stopped = speed < max(STOPPED_FRACTION * self._speed, MIN_SPEED)
+        speed = self._probe_direction * velocity[self.joint]  # a joint that reverses has stopped
+        self._probe_speed = max(self._probe_speed, speed)
+        stopped = speed < max(STOPPED_FRACTION * self._probe_speed, MIN_SPEED)
         spring_share = carried[self.joint] if carried else 0.0
         if suspicion is Verdict.RISES and not stopped and time - since < PROBE_S:
             return suspicion
@@ -213,14 +215,14 @@ class MotionWatch:
         if not stopped:
             self.end()
         elif suspicion is Verdict.SINKS and spring_share > MIN_CARRIED:
-            self._sank = self._sank + 1 if self._sank_joint == self.joint else 1
-            self._sank_joint = self.joint
-            if self._sank >= MIN_SINKINGS or spring_share > FULL_SPRING:
+            self._sinkings = self._sinkings + 1 if self._sinking_joint == self.joint else 1
+            self._sinking_joint = self.joint
+            if self._sinkings >= MIN_SINKINGS or spring_share > FULL_SPRING:
                 self.end()
                 return Verdict.SANK_BY_ITSELF
-            self._rest = tuple(position)
+            self._rest_pose = tuple(position)
             self._ends = math.inf  # without the spring the arm sinks again soon
         else:
-            self._rest = tuple(position)
+            self._rest_pose = tuple(position)
             self._ends = math.inf  # the torque is restored, and the watch continues
         return Verdict.QUIET

@@ -29,31 +29,31 @@ STOP_S = 0.15
 SPEED_FILTER_S = 0.03
 """Time constant of the low-pass of the speed, s."""
 TRIAL_SPEED = 0.025
-"""Least speed at which the torque has faded while it is not known whether a hand pushes, rad/s (m/s)."""
+"""Smallest speed at which the torque has faded during a trial, in which a hand or a weight may push, rad/s (m/s)."""
 TRIAL_S = 0.7
-"""Time after which a push that does not change is taken for a weight, s."""
+"""Time after which a push that does not change counts as a weight, s."""
 MAX_TRIAL_TRAVEL = 0.003
-"""Travel after which it is, too, rad (m). Hands start a motion with the same force at 0.003 and 0.006 rad."""
+"""Travel after which a push also counts as a weight, rad (m); 0.006 instead of 0.003 rad saves a hand no force."""
 STEADY_S = 0.25
 """Time after which the speed under a constant push is constant, s."""
 MIN_TRIAL_SHARE = 0.3
-"""Least speed that is compared, as a fraction of the speed of the trial."""
+"""Smallest speed whose changes are evaluated, as a fraction of the speed of the trial."""
 MIN_SPEED_CHANGE = 0.15
 """Change of the speed that shows a hand, as a fraction of `TRIAL_SPEED`."""
 PUSHED_SPEED = 1.5
-"""Speed that only a push beyond the whole friction maintains, as a multiple of the speed of the trial."""
+"""Speed that only a push above the whole friction maintains, as a multiple of the speed of the trial."""
 PUSHED_S = 0.1
-"""Time at that speed that shows a hand, s."""
+"""Time above that speed that shows a hand, s."""
 WITHDRAWAL_S = 0.06
 """Time after which a withdrawn torque no longer acts, s."""
 TRUST_S = 0.1
 """Time in which friction compensation of a moving joint fades in after a hand has shown itself, s."""
 MIN_ONSET = 0.03
-"""Amplitude below which a departure has another cause than the torque."""
+"""Smallest amplitude, as a fraction of the compensated friction, at which the torque can cause a departure."""
 CAP_SHARE = 0.6
-"""Amplitude after a weight has moved a joint, as a fraction of the one at which it moved."""
+"""Amplitude after a weight has moved a joint, as a fraction of the amplitude at which the joint moved."""
 UNHELD_WEIGHT = 2.0
-"""Weight of a payload that friction alone surely does not hold after its removal, over the compensated friction."""
+"""Payload weight over compensated friction above which the joint moves in any case once the payload is removed."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,10 @@ class BreakawayFriction:
     """Compensated part of dry friction, one entry per joint, N m (N) and rad/s (m/s).
 
     Attributes:
+        coulomb: friction at high speed without load.
         stribeck: additional friction at rest, which falls with the speed.
         stribeck_velocity: speed at which it has fallen to 1/e; infinite where there is none.
-        load: friction per gravity torque.
+        load: friction per gravity torque, without unit.
     """
 
     coulomb: tuple[float, ...]
@@ -72,7 +73,10 @@ class BreakawayFriction:
     load: tuple[float, ...]
 
     def levels(self, speed: Sequence[float], gravity: Sequence[float]) -> list[float]:
-        """Return the friction (n,) at speeds (n,), rad/s (m/s), under gravity torques (n,), N m (N)."""
+        """Return the friction (n,) at speeds v (n,), rad/s (m/s), under gravity torques g (n,), N m (N).
+
+        It is coulomb + stribeck exp(-(v / stribeck_velocity)^2) + load |g|.
+        """
         rows = zip(self.coulomb, self.stribeck, self.stribeck_velocity, self.load, speed, gravity, strict=True)
         return [c + s * math.exp(-((v / w) ** 2)) + factor * abs(g) for c, s, w, factor, v, g in rows]
 
@@ -88,11 +92,11 @@ class RestFriction:
     The torque never exceeds the compensated part of friction, so that friction and torque together dissipate energy:
     noise and delay cannot drive a joint. A weight could: it pushes like a hand, but steadily.
 
-    The compensated weight of a payload pushes the joints once the payload was put down. While a payload is carried, the
-    torque in that direction is therefore smaller by its weight. Other weights are not known, so a joint that departs
-    from rest is on trial. Its speed stays below `TRIAL_SPEED` until the push changes or exceeds the whole friction.
-    Otherwise the torque is withdrawn after `TRIAL_S` and comes back slowly. A joint that then departs again is moved by
-    a weight. It keeps a smaller amplitude in that direction until a hand moves it.
+    The compensated weight of a payload pushes the joints upwards once the payload is put down. While a payload is
+    carried, the torque in that direction is therefore smaller by its weight. Other weights are not known, so a joint
+    that departs from rest is on trial. Its speed stays below `TRIAL_SPEED` until the push changes or exceeds the whole
+    friction, which shows a hand. Otherwise the torque is withdrawn after `TRIAL_S` and returns slowly. A joint that
+    departs again is moved by a weight. Its amplitude in that direction is then smaller until a hand moves it.
 
     Attributes:
         trust: (n,) factor on the friction compensation of moving joints, 0 to 1.
@@ -132,28 +136,28 @@ class RestFriction:
         step = min(max(time - self._time, 0.0), STOP_S)
         self._time = time
         torque = []
-        hand = any(joint.is_led for joint in self._joints)
+        arm_is_led = any(joint.is_led for joint in self._joints)
         rows = zip(self._joints, position, velocity, levels, rates, damping, planned, payload, strict=True)
         for i, (joint, q, v, level, rate, coefficient, speed, weight) in enumerate(rows):
             joint.weight = weight / level if level else 0.0
             joint.half_period = max(HALF_PERIOD_S, 2.0 * level / rate / RISE_SHARE)
             joint.trial_speed = max(TRIAL_SPEED, level / coefficient)
             joint.friction_velocity = friction_velocity
-            joint.hand = hand
+            joint.arm_is_led = arm_is_led
             torque.append(level * joint.share(time, step, q, v, speed))
             self.trust[i] = joint.trust
         return torque
 
 
 class _Joint:
-    """One joint: its deflection from the place of rest, and what is known of the push.
+    """State of one joint: its deflection from the position of rest, and the evidence of a hand or a weight.
 
     Attributes:
         trust: factor on the friction compensation of the moving joint.
         half_period: half period of the alternation, s.
         trial_speed: speed at which the torque has faded on trial, rad/s (m/s).
-        friction_velocity: speed at which it has faded for a hand, rad/s (m/s).
-        hand: whether a hand leads a joint of the arm, which then also moves this one.
+        friction_velocity: speed at which the torque has faded while a hand leads the joint, rad/s (m/s).
+        arm_is_led: whether a hand leads any joint of the arm, which then also moves this one.
         is_led: whether a hand leads this joint.
         weight: gravity torque of a removable payload as a fraction of the compensated friction.
     """
@@ -163,53 +167,53 @@ class _Joint:
         self.half_period = HALF_PERIOD_S
         self.trial_speed = TRIAL_SPEED
         self.friction_velocity = math.inf
-        self.hand = False
+        self.arm_is_led = False
         self.is_led = False
         self.weight = 0.0
-        self._place: float | None = None
-        self._mean = 0.0
-        self._speed = 0.0
+        self._rest_position: float | None = None
+        self._mean_position = 0.0
+        self._filtered_speed = 0.0
         self._amplitude = 0.0
-        self._caps = {1.0: 1.0, -1.0: 1.0}
+        self._caps = {1.0: 1.0, -1.0: 1.0}  # largest amplitude by direction
         self._still_s = 0.0
         self._pushed_s = 0.0
         self._steady_s = 0.0
         self._trial_since: float | None = None
-        self._trial_speed: float | None = None
-        self._trial_start = 0.0
+        self._steady_speed: float | None = None  # speed of the trial under a constant push
+        self._trial_position = 0.0
         self._is_withdrawn = True  # until the joint rests
         self._withdrawn_s = 0.0
         self._withdrawn_speed = math.inf
-        self._onset = 0.0
-        self._departures: set[float] = set()
+        self._departure_amplitude = 0.0
+        self._departures: set[float] = set()  # directions of departures in which no hand showed itself
 
     def share(self, time: float, step: float, q: float, v: float, planned: float) -> float:
         """Return the torque as a fraction of the compensated friction, -1 to 1."""
-        if self._place is None:
-            self._place = self._mean = q
-        # A whole period in the mean: elastic deflections of the alternating torque cancel.
-        self._mean += (1.0 - math.exp(-step / (2.0 * self.half_period))) * (q - self._mean)
-        self._speed += (1.0 - math.exp(-step / SPEED_FILTER_S)) * (v - self._speed)
+        if self._rest_position is None:
+            self._rest_position = self._mean_position = q
+        # The mean covers a whole period, in which the elastic deflections by the alternating torque cancel.
+        self._mean_position += (1.0 - math.exp(-step / (2.0 * self.half_period))) * (q - self._mean_position)
+        self._filtered_speed += (1.0 - math.exp(-step / SPEED_FILTER_S)) * (v - self._filtered_speed)
         if planned:
-            return self._follow(planned) * (1.0 - moving_share(v, self.friction_velocity))
-        deflection = self._mean - self._place
+            return self._follow_setpoint(planned) * (1.0 - moving_share(v, self.friction_velocity))
+        deflection = self._mean_position - self._rest_position
         side = math.copysign(1.0, deflection)
-        part = min(max((abs(deflection) - MIN_DEFLECTION) / (FULL_DEFLECTION - MIN_DEFLECTION), 0.0), 1.0)
-        if not part:
-            self._onset = self._amplitude_towards(side)
+        directed_share = min(max((abs(deflection) - MIN_DEFLECTION) / (FULL_DEFLECTION - MIN_DEFLECTION), 0.0), 1.0)
+        if not directed_share:
+            self._departure_amplitude = self._amplitude_towards(side)
         if abs(deflection) > FULL_DEFLECTION:
-            self._place = self._mean - side * FULL_DEFLECTION
+            self._rest_position = self._mean_position - side * FULL_DEFLECTION
         self._watch_rest(step, q)
-        self._judge(time, step, side, part)
+        self._detect_hand(time, step, side, directed_share)
         if self._is_withdrawn:
             return 0.0
         alternation = 1.0 if time % (2.0 * self.half_period) < self.half_period else -1.0
-        directed = part * side * self._amplitude_towards(side) * self._fade(v)
-        return directed + (1.0 - part) * alternation * self._amplitude_towards(alternation)
+        directed = directed_share * side * self._amplitude_towards(side) * self._fade(v)
+        return directed + (1.0 - directed_share) * alternation * self._amplitude_towards(alternation)
 
-    def _follow(self, planned: float) -> float:
+    def _follow_setpoint(self, planned: float) -> float:
         """Return the share of a joint that a set-point moves."""
-        self._place = self._mean
+        self._rest_position = self._mean_position
         self._trial_since = None
         self._is_withdrawn = False
         self._still_s = 0.0
@@ -218,6 +222,10 @@ class _Joint:
 
     def _amplitude_towards(self, side: float) -> float:
         amplitude = min(self._amplitude, self._caps[side])
+        """Return the amplitude towards a side, 0 to 1, which a removable payload reduces where it would push.
+
+        A payload above `UNHELD_WEIGHT` moves the joint after its removal in any case, so a reduction has no use.
+        """
         weight = side * self.weight
         return min(amplitude, max(1.0 - weight, weight - UNHELD_WEIGHT, 0.0)) if weight > 0.0 else amplitude
 
@@ -229,66 +237,66 @@ class _Joint:
 
     def _watch_rest(self, step: float, q: float) -> None:
         """Notice that the joint has come to rest, and let the amplitude rise while it rests."""
-        self._still_s = self._still_s + step if abs(self._speed) < STOP_SPEED else 0.0
+        self._still_s = self._still_s + step if abs(self._filtered_speed) < STOP_SPEED else 0.0
         is_still = self._still_s > STOP_S
         if is_still and self._is_withdrawn:
             self._amplitude = 0.0
         elif is_still and self._trial_since is not None:
-            self._count_departure(math.copysign(1.0, self._mean - (self._place or 0.0)))
+            self._count_departure(math.copysign(1.0, self._mean_position - (self._rest_position or 0.0)))
         if is_still and (self.is_led or self._is_withdrawn or self._trial_since is not None):
-            self._place = self._mean = q
+            self._rest_position = self._mean_position = q
             self.is_led = self._is_withdrawn = False
             self._trial_since = None
         if self._trial_since is None and not self.is_led:
             self._amplitude = min(self._amplitude + step / RISE_S, 1.0)
 
-    def _judge(self, time: float, step: float, side: float, part: float) -> None:
-        """Tell a hand from a weight."""
-        if self.hand and abs(self._speed) > STOP_SPEED:
-            self._lead()
+    def _detect_hand(self, time: float, step: float, side: float, directed_share: float) -> None:
+        """Decide whether a hand leads the joint, or a weight moves it."""
+        if self.arm_is_led and abs(self._filtered_speed) > STOP_SPEED:
+            self._follow_hand()
         if self.is_led:
             self.trust = min(self.trust + step / TRUST_S, 1.0)
             return
         self.trust = 0.0
         if self._is_withdrawn:
-            self._judge_withdrawn(step)
+            self._detect_hand_without_torque(step)
             return
-        if part < 1.0:
+        if directed_share < 1.0:
             return
         if self._trial_since is None:
             self._trial_since = time
-            self._trial_speed = None
-            self._trial_start = self._mean
+            self._steady_speed = None
+            self._trial_position = self._mean_position
         elapsed = time - self._trial_since
         # A joint that sticks and slips has no constant speed, even under a constant push.
-        moves = abs(self._speed) > max(STOP_SPEED, MIN_TRIAL_SHARE * self.trial_speed)
+        moves = abs(self._filtered_speed) > max(STOP_SPEED, MIN_TRIAL_SHARE * self.trial_speed)
         self._steady_s = self._steady_s + step if moves else 0.0
         if not moves:
-            self._trial_speed = None
-        elif self._steady_s > STEADY_S and self._trial_speed is None:
-            self._trial_speed = self._speed
-        change = abs(self._speed - (self._trial_speed or self._speed))
+            self._steady_speed = None
+        elif self._steady_s > STEADY_S and self._steady_speed is None:
+            self._steady_speed = self._filtered_speed
+        change = abs(self._filtered_speed - (self._steady_speed or self._filtered_speed))
         changed = moves and change > MIN_SPEED_CHANGE * self.trial_speed
-        self._pushed_s = self._pushed_s + step if abs(self._speed) > PUSHED_SPEED * self.trial_speed else 0.0
+        self._pushed_s = self._pushed_s + step if abs(self._filtered_speed) > PUSHED_SPEED * self.trial_speed else 0.0
         if changed or self._pushed_s > PUSHED_S:
-            self._lead()
-        elif elapsed > TRIAL_S or abs(self._mean - self._trial_start) > MAX_TRIAL_TRAVEL:
+            self._follow_hand()
+        elif elapsed > TRIAL_S or abs(self._mean_position - self._trial_position) > MAX_TRIAL_TRAVEL:
             self._count_departure(side)
             self._is_withdrawn = True
             self._withdrawn_s = 0.0
 
-    def _judge_withdrawn(self, step: float) -> None:
-        """Let a hand lead a joint that becomes faster without torque: friction stops one that a weight moves."""
-        before = self._withdrawn_s
+    def _detect_hand_without_torque(self, step: float) -> None:
+        """Detect a hand by a joint that becomes faster without torque: friction stops a joint that a weight moves."""
+        time_before = self._withdrawn_s
         self._withdrawn_s += step
-        if before < WITHDRAWAL_S <= self._withdrawn_s:
-            self._withdrawn_speed = abs(self._speed)
-        rises = abs(self._speed) - self._withdrawn_speed > MIN_SPEED_CHANGE * self.trial_speed
-        if before >= WITHDRAWAL_S and rises:
-            self._lead()
+        if time_before < WITHDRAWAL_S <= self._withdrawn_s:
+            self._withdrawn_speed = abs(self._filtered_speed)
+        becomes_faster = abs(self._filtered_speed) - self._withdrawn_speed > MIN_SPEED_CHANGE * self.trial_speed
+        if time_before >= WITHDRAWAL_S and becomes_faster:
+            self._follow_hand()
 
-    def _lead(self) -> None:
-        """Let a hand lead the joint, whatever moved it before."""
+    def _follow_hand(self) -> None:
+        """Let the torque follow the hand that leads the joint, and forget evidence of a weight."""
         self.is_led = True
         self._is_withdrawn = False
         self._caps = {1.0: 1.0, -1.0: 1.0}
@@ -297,11 +305,11 @@ class _Joint:
     def _count_departure(self, side: float) -> None:
         """Reduce the amplitude towards the side of a departure in which no hand showed itself.
 
-        An amplitude that rises slowly finds the one at which a weight moves the joint. At full amplitude the first
-        departure may be that of a hand that let go again.
+        While the amplitude rises slowly, the joint departs at the amplitude that lets a weight move it. At full
+        amplitude the first departure may come from a hand that let go again, so only a second one counts.
         """
-        if self._onset < MIN_ONSET:
+        if self._departure_amplitude < MIN_ONSET:
             return
-        if self._onset < 1.0 or side in self._departures:
-            self._caps[side] = CAP_SHARE * self._onset
+        if self._departure_amplitude < 1.0 or side in self._departures:
+            self._caps[side] = CAP_SHARE * self._departure_amplitude
         self._departures.add(side)
