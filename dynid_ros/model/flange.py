@@ -316,8 +316,8 @@ def arm_from_urdf(
 def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[str, ...]]:
     """Return the link at the end of an arm, and the names of the joints of the hand beyond it.
 
-    The arm continues from `base` (None: the root) while moving joints follow one another. After a fork the rest is a
-    hand, if no branch has as many independent joints as the arm. Joints at the end that mimic others, slide a few
+    The arm continues from `base` (None: the root) while moving joints follow one another, past balancers that mimic them.
+    After a fork the rest is a hand, if no branch has as many independent joints as the arm. Joints at the end that mimic others, slide a few
     centimetres or have a finger's name are fingers, too. Of the links that are fixed to the last one, the flange is
     `tool0` or `flange`, else the last frame without mass in front of the hand.
 
@@ -330,10 +330,10 @@ def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[s
     if link not in tree.links:
         return None, ()
     joints: list[Joint] = []
-    branches = _next_moving_joints(tree, link)
+    branches = _branches(tree, link)
     while len(branches) == 1:
         joints.append(branches[0])
-        branches = _next_moving_joints(tree, branches[0].child)
+        branches = _branches(tree, branches[0].child)
     longest = max((_count_independent_joints(tree, branch) for branch in branches), default=0)
     if longest and longest >= sum(joint.mimic is None for joint in joints):
         return None, ()  # two arms, or an arm and a head
@@ -380,6 +380,16 @@ def _is_finger(joint: Joint, *, has_hand: bool, names_count: bool) -> bool:
     has_finger_name = names_count and FINGER_NAMES.search(joint.name) is not None
     has_short_stroke = not has_hand and 0.0 < stroke <= MAX_FINGER_STROKE_M
     return joint.mimic is not None or has_finger_name or has_short_stroke
+
+
+def _branches(tree: LinkTree, link: str) -> list[Joint]:
+    """Return the next moving joints below a link without balancers and parallel rods.
+
+    All joints of these mimic joints of the arm, and the arm continues beside them with two or more independent joints.
+    """
+    joints = _next_moving_joints(tree, link)
+    counts = [_count_independent_joints(tree, joint) for joint in joints]
+    return [joint for joint, count in zip(joints, counts, strict=True) if count > 0 or max(counts) < 2]
 
 
 def _next_moving_joints(tree: LinkTree, link: str) -> list[Joint]:

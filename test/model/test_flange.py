@@ -83,6 +83,14 @@ def test_fingers_with_as_many_joints_as_the_arm_are_arms():
         arm_from_urdf(robot(*parts))
 
 
+def test_passes_balancers_that_mimic_the_arm():
+    piston = (link("cylinder"), link("piston"), joint("rod", "base", "cylinder", content=MIMIC))
+    slide = joint("rod_slide", "cylinder", "piston", "prismatic", MIMIC)
+    model, remark = arm_from_urdf(robot(*ARM, *piston, slide, joint("to_tool0", "b", "c", "fixed")))
+    assert (model.tip, model.n_joints) == ("b", 2)
+    assert "hand" not in remark
+
+
 def test_frames_of_the_last_link():
     frames = [link(name, "") for name in ("left_tool0", "ft_frame", "mytool0")]
     joints = [joint(f"to_{name}", "b", name, "fixed") for name in ("left_tool0", "ft_frame", "mytool0")]
