@@ -316,10 +316,10 @@ def arm_from_urdf(
 def flange(tree: LinkTree, base: str | None = None) -> tuple[str | None, tuple[str, ...]]:
     """Return the link at the end of an arm, and the names of the joints of the hand beyond it.
 
-    The arm continues from `base` (None: the root) while moving joints follow one another, past balancers that mimic them.
-    After a fork the rest is a hand, if no branch has as many independent joints as the arm. Joints at the end that mimic others, slide a few
-    centimetres or have a finger's name are fingers, too. Of the links that are fixed to the last one, the flange is
-    `tool0` or `flange`, else the last frame without mass in front of the hand.
+    The arm continues from `base` (None: the root) while moving joints follow one another. Balancers whose joints mimic
+    them are passed. After a fork the rest is a hand, if no branch has as many independent joints as the arm. Joints at
+    the end that mimic others, slide a few centimetres or have a finger's name are fingers, too. Of the links that are
+    fixed to the last one, the flange is `tool0` or `flange`, else the last frame without mass in front of the hand.
 
     Returns:
         The link (None: the only leaf of the tree, or undetermined) and the names of joints.
