@@ -22,7 +22,7 @@ from dynid_ros.errors import ModelError
 from dynid_ros.export.c_source import c_header, c_source
 from dynid_ros.export.exported_arm import ExportedArm
 from dynid_ros.model import GravityModel, RobotModel
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.arm import arm_from_urdf
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_tree import LinkTree
 

@@ -57,7 +57,7 @@ from dynid_ros.identified.identified_file import DOF
 from dynid_ros.identified.links import KnownArm
 from dynid_ros.jobs.load import LoadRun, read_arm
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.arm import arm_from_urdf
 from dynid_ros.recording import Recording
 from dynid_ros.trajectories import Trajectory
 

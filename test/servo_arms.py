@@ -11,7 +11,7 @@ from pinocchio_arm import example_urdf
 
 from dynid_ros.identification.servo.servo_result import ServoResult
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import ball
+from dynid_ros.model.arm import ball
 from dynid_ros.model.inertia import from_log_cholesky, log_cholesky, possible_prior, transformed
 from dynid_ros.model.urdf_export import urdf_with_inertias
 from dynid_ros.recording import CommandSeries, Recording

@@ -11,7 +11,7 @@ from real_recordings import DATA, MISSING, UR10E_GAINS
 
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import with_payload
+from dynid_ros.model.arm import with_payload
 from dynid_ros.recording import Recording
 
 LOAD = known.experiment().load

@@ -15,8 +15,8 @@ from dynid_ros.errors import CollisionError, ModelError
 from dynid_ros.files import MEGABYTE, read_yaml
 from dynid_ros.model.arrays import finite_vector
 from dynid_ros.model.chain import Chain
-from dynid_ros.model.flange import read_srdf
 from dynid_ros.model.link_tree import LinkTree, position
+from dynid_ros.model.srdf import read_srdf
 from dynid_ros.model.urdf import Joint, Origin, displacement, joint_limits, pose as transform
 
 FIXED_LINK = -1

@@ -6,7 +6,7 @@ from pathlib import Path
 from dynid_ros.commands.options import Answer, add_output, add_repeatable
 from dynid_ros.errors import DynidError
 from dynid_ros.jobs.screen import Screen
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.arm import arm_from_urdf
 from dynid_ros.nodes import import_nodes
 
 DEFAULT_PORT = 8080

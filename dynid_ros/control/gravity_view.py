@@ -13,8 +13,8 @@ from dynid_ros.control.gravity_feedforward import CarriedLoad, LoadedGravity, Lo
 from dynid_ros.identified.identified_file import load_identified
 from dynid_ros.identified.links import link_model
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arm import arm_from_urdf
 from dynid_ros.model.chain import joint_frames
-from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.model.link_tree import held_positions

@@ -22,7 +22,7 @@ from dynid_ros.identified.identified_file import as_number
 from dynid_ros.identified.load import load_section
 from dynid_ros.identified.validation import Validation
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import ball
+from dynid_ros.model.arm import ball
 from dynid_ros.model.gravity import GravityModel
 from dynid_ros.model.inertia import AXIS_PAIRS, LOAD_NAMES, PARAMETERS_PER_LINK, STATIC, LoadBody, skew, transformed
 

@@ -21,7 +21,7 @@ from dynid_ros.identified.identified_file import gravity_of, load_identified
 from dynid_ros.identified.torque_sensors import TorqueSensors
 from dynid_ros.jobs.screen import progress
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import arm_from_urdf, with_payload
+from dynid_ros.model.arm import arm_from_urdf, with_payload
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording

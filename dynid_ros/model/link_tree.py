@@ -232,7 +232,7 @@ class LinkTree:
         return self.roots[0]
 
     def _tips(self, tip: str | Sequence[str] | None, base: str) -> list[str]:
-        leaves = [name for name in self.below(base) if not self.child_joints[name]]
+        leaves = self.leaves(base)
         if tip is None:
             if len(leaves) > 1:
                 raise self._error(
@@ -263,6 +263,10 @@ class LinkTree:
             if not abs(at) <= MAX_MAGNITUDE:
                 raise self._error(f"joint '{name}' is to be held at {at}; expected a finite position, rad or m")
         return dict(held)
+
+    def leaves(self, base: str) -> list[str]:
+        """Return the links below a link, or the link itself, that end a chain."""
+        return [name for name in self.below(base) if not self.child_joints[name]]
 
     def below(self, link: str) -> Iterator[str]:
         """Yield a link and all links below it."""

@@ -19,6 +19,7 @@ from dynid_ros.model import chain as kinematics, dynamics
 from dynid_ros.model.arrays import finite_vector, joint_samples
 from dynid_ros.model.chain import Chain, JointLimits
 from dynid_ros.model.dh import dh_chain, dh_file
+from dynid_ros.model.flange import flange
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, transformed
 from dynid_ros.model.link_tree import LinkTree
 from dynid_ros.model.regressor import torque_regressor
@@ -136,7 +137,7 @@ class RobotModel(Displayed):
         Args:
             path_or_xml: path of a URDF file, or its text.
             tip: last link, or several in a sequence or with commas between, or "all" for every leaf. A load or a force
-                sensor is at the first one. None or empty: the only leaf.
+                sensor is at the first one. None or empty: the only leaf, else the flange, see `dynid_ros.model.flange`.
             base: first link; None or empty: the root.
             gravity: (3,) in the base frame, m/s².
             posture: positions of joints outside the chain, rad or m; missing joints are at zero or follow the joint
@@ -167,6 +168,8 @@ class RobotModel(Displayed):
         Raises:
             ModelError: see `from_urdf`.
         """
+        if not tip and len(tree.leaves(base or tree.roots[0])) > 1:
+            tip = flange(tree, base or None)[0]
         chain = tree.chain(tip or None, base or None, held)
         return cls(chain, tree.parameters(chain, posture or {}), gravity, tree, posture)
 

@@ -7,7 +7,7 @@ import viser
 from dynid_ros.collision.obstacles import Obstacle
 from dynid_ros.files.bounded import share_path
 from dynid_ros.guide.scene import Scene
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.arm import arm_from_urdf
 
 MISSING_MESH = '<visual><geometry><mesh filename="package://nowhere/arm.stl"/></geometry></visual></link>'
 

@@ -16,7 +16,7 @@ from dynid_ros.guide.model_steps import CompensateStep, OfflineStep
 from dynid_ros.guide.panel import Panel
 from dynid_ros.guide.scene import Scene
 from dynid_ros.guide.start import _add_steps
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.arm import arm_from_urdf
 
 URDF = share_path("config/demo_arm.urdf")
 COMPENSATION = "gravity_compensation/state"

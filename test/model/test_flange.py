@@ -6,7 +6,7 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.arm import arm_from_urdf
 
 SHORT = '<limit lower="0" upper="0.04" velocity="1" effort="1"/>'
 LONG = '<limit lower="0" upper="0.4" velocity="1" effort="1"/>'
@@ -97,6 +97,11 @@ def test_frames_of_the_last_link():
     arm = [part for part in ARM if 'link name="c"' not in part]
     assert arm_from_urdf(robot(*arm, *frames, *joints))[0].tip == "left_tool0"
     assert arm_from_urdf(robot(*arm, *frames[1:], *joints[1:]))[0].tip == "b"  # none is named for it
+
+
+def test_models_of_arms_with_several_leaves_end_at_the_flange():
+    model = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"))
+    assert (model.tip, model.n_joints) == ("tool0", 6)
 
 
 def test_what_is_named_is_taken():

@@ -15,7 +15,7 @@ from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import arm_from_urdf
+from dynid_ros.model.arm import arm_from_urdf
 from dynid_ros.model.urdf_export import urdf_with_inertias
 
 TWO_JOINTS = robot(

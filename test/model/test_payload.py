@@ -6,7 +6,7 @@ from pinocchio_arm import PinocchioArm, example_urdf
 
 from dynid_ros.errors import ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import payload_parameters, with_payload
+from dynid_ros.model.arm import payload_parameters, with_payload
 from dynid_ros.model.inertia import from_center_of_mass, is_possible
 
 URDF = example_urdf("ur_description/urdf/ur5_robot.urdf")

@@ -5,8 +5,9 @@ from pinocchio_arm import example_urdf
 from urdf_parts import joint, link, robot
 
 from dynid_ros.errors import ModelError
-from dynid_ros.model.flange import arm_from_urdf, chain_ends
+from dynid_ros.model.arm import arm_from_urdf
 from dynid_ros.model.link_tree import LinkTree
+from dynid_ros.model.srdf import chain_ends
 
 LINKS = ("world", "base", "l1", "l2", "l3", "tool0", "camera", "finger_1", "finger_2")
 JOINTS = (

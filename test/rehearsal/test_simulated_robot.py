@@ -10,7 +10,7 @@ from random_chains import TIP, random_urdf
 
 from dynid_ros.errors import DynidError, ModelError
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import with_payload
+from dynid_ros.model.arm import with_payload
 from dynid_ros.recording import Recording
 from dynid_ros.rehearsal.rehearsal_settings import TruthSettings
 from dynid_ros.rehearsal.simulated_robot import SimulatedRobot

@@ -26,7 +26,7 @@ from dynid_ros.identification.load_result import LoadResult
 from dynid_ros.identification.static_samples import SampleRules
 from dynid_ros.identified.links import KnownArm, LinkModel, as_known
 from dynid_ros.model import RobotModel
-from dynid_ros.model.flange import payload_parameters
+from dynid_ros.model.arm import payload_parameters
 from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.inertia import LOAD_NAMES
 from dynid_ros.recording import Recording

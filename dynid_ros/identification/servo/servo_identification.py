@@ -39,8 +39,8 @@ from dynid_ros.identification.servo.servo_runs import (
     with_known_gains,
 )
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arm import ball
 from dynid_ros.model.arrays import per_joint
-from dynid_ros.model.flange import ball
 from dynid_ros.model.inertia import transformed
 from dynid_ros.recording import Recording
 from dynid_ros.recording.recording import Recordings, read_all

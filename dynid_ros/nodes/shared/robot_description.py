@@ -323,8 +323,8 @@ def with_group_ends(settings: SimpleNamespace, urdf: str) -> SimpleNamespace:
     """
     if not settings.group:
         return settings
-    from dynid_ros.model.flange import chain_ends  # noqa: PLC0415
     from dynid_ros.model.link_tree import LinkTree  # noqa: PLC0415 - few arms have a group
+    from dynid_ros.model.srdf import chain_ends  # noqa: PLC0415
 
     ends = settings.base_link, settings.tip_link
     base, tip = chain_ends(LinkTree(urdf, "URDF"), *ends, srdf=settings.srdf_file, group=settings.group)
@@ -345,7 +345,7 @@ def robot_model(node: Node, settings: SimpleNamespace, timeout: float = math.inf
         DynidError: there is no URDF, or it does not have such an arm.
     """
     text = robot_description(node, settings.robot_description, timeout)
-    from dynid_ros.model.flange import arm_from_urdf  # noqa: PLC0415 - not loaded by gravity compensation
+    from dynid_ros.model.arm import arm_from_urdf  # noqa: PLC0415 - not loaded by gravity compensation
     from dynid_ros.model.link_tree import held_positions  # noqa: PLC0415 - not loaded by gravity compensation
 
     held = held_positions([settings.held_joints])

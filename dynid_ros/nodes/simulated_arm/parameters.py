@@ -15,8 +15,8 @@ from scipy.spatial.transform import Rotation
 
 from dynid_ros.errors import DynidError
 from dynid_ros.model import RobotModel
+from dynid_ros.model.arm import arm_from_urdf
 from dynid_ros.model.arrays import per_joint
-from dynid_ros.model.flange import arm_from_urdf
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK, from_center_of_mass, inertia_matrix
 from dynid_ros.model.link_tree import held_positions
 from dynid_ros.nodes.shared.parameters import NodeParameter

@@ -9,7 +9,7 @@ from load_experiments import LoadConditions, draw
 
 from dynid_ros.errors import IdentificationError
 from dynid_ros.identification import LoadIdentification
-from dynid_ros.model.flange import with_payload
+from dynid_ros.model.arm import with_payload
 from dynid_ros.model.inertia import from_center_of_mass
 
 MASS, CENTER = 3.0, np.array([0.02, -0.01, 0.08])
