@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -61,38 +62,43 @@ class Screen:
         return cls(lines[:1], lines[1:])
 
     def text(self) -> str:
-        """Return at most `MAX_LINES` lines; rows that do not fit are counted."""
+        """Return at most `MAX_LINES` lines.
+
+        Long lines are wrapped if all fit, and otherwise shortened. Rows that do not fit then are counted.
+        """
+        lines = self._lines(_wrapped, self.table)
+        if len(lines) > MAX_LINES:
+            lines = self._lines(_shortened, self.table)
+        if len(lines) > MAX_LINES:
+            excess = len(lines) - MAX_LINES + 1
+            lines = self._lines(_shortened, [*self.table[:-excess], f"… {excess} more rows: --verbose"])
+        return "\n".join(lines)
+
+    def _lines(self, fit: Callable[[str], list[str]], table: Sequence[str]) -> list[str]:
+        """Return verdict, table, remarks and files; `fit` returns the lines of a row or a remark."""
         verdict = [line for sentence in self.verdict for line in _wrapped(sentence)]
-        remarks = [f"  {shortened(remark)}" for remark in self.remarks[:MAX_REMARKS]]
+        rows = [line for row in table for line in fit(row)]
+        remarks = [line for remark in self.remarks[:MAX_REMARKS] for line in fit(f"  {remark}")]
         if len(self.remarks) > MAX_REMARKS:
             remarks.append(f"  {len(self.remarks) - MAX_REMARKS} more: --verbose")
         tail = ["Remarks", *remarks] if remarks else []
-        files = ", ".join(map(str, self.files))
-        tail += [f"wrote {files}"] if files else []
-        table = _cut(self.table, MAX_LINES - len(verdict) - len(tail) - 2)
-        return "\n".join([*verdict, *(["", *table, ""] if table else []), *tail])
+        tail += [f"wrote {', '.join(map(str, self.files))}"] if self.files else []
+        return [*verdict, *(["", *rows, ""] if rows else []), *tail]
 
 
-def _wrapped(sentence: str) -> list[str]:
-    """Return a sentence in one line, or in two where it is longer."""
-    if len(sentence) <= MAX_LINE_WIDTH:
-        return [sentence]
-    middle = sentence.rfind(" ", 0, MAX_LINE_WIDTH)
-    return [sentence[:middle], "  " + shortened(sentence[middle + 1 :])]
+def _wrapped(line: str) -> list[str]:
+    """Return a line in lines of at most `MAX_LINE_WIDTH`, the following ones indented."""
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, MAX_LINE_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [line]
 
 
-def _cut(table: Sequence[str], count: int) -> list[str]:
-    """Return the first lines of a table, and how many more there are."""
-    lines = [shortened(line) for line in table]
-    return lines if len(lines) <= count else [*lines[: count - 1], f"… {len(lines) - count + 1} more rows: --verbose"]
-
-
-def shortened(text: str) -> str:
-    """Return a text that fits a line, cut in the middle: its end has the remedy."""
-    if len(text) <= MAX_LINE_WIDTH:
-        return text
-    head, tail = MAX_LINE_WIDTH * 6 // 10, MAX_LINE_WIDTH * 4 // 10 - 3
-    return f"{text[:head].rstrip()} … {text[-tail:].lstrip()}"
+def _shortened(line: str) -> list[str]:
+    """Return a line that is cut in the middle where it is too long: its end has the remedy."""
+    if len(line) <= MAX_LINE_WIDTH:
+        return [line]
+    head = MAX_LINE_WIDTH * 6 // 10
+    tail = MAX_LINE_WIDTH * 4 // 10 - 3
+    return [f"{line[:head].rstrip()} … {line[-tail:].lstrip()}"]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dynid_ros.commands.options import add_settings
 from dynid_ros.identification import GravityIdentification
 from dynid_ros.jobs.experiments import MotionSettings
 from dynid_ros.jobs.kinds import KINDS
-from dynid_ros.jobs.screen import MAX_LINE_WIDTH, MAX_LINES, Screen, shortened
+from dynid_ros.jobs.screen import MAX_LINE_WIDTH, MAX_LINES, Screen
 from dynid_ros.settings import settings_of
 
 FRAGMENTS = {"of", "in", "at", "by", "to", "or", "on", "for", "with", "what", "whose", "who", "how", "whether", "where"}
@@ -56,10 +56,15 @@ def test_a_short_screen_is_complete():
     assert Screen.from_lines("holds a\nholds b\nwrote x, y").text().endswith("wrote x, y")
 
 
-def test_long_remarks_keep_their_end():
-    text = shortened(f"{'a' * 500} record longer")
-    assert len(text) <= MAX_LINE_WIDTH
-    assert text.endswith("record longer")
+def test_long_rows_are_wrapped_where_all_lines_fit():
+    row = f"error: run: {'position ' * 40}record longer"
+    lines = Screen(["verdict"], [row]).text().splitlines()
+    assert max(map(len, lines)) <= MAX_LINE_WIDTH
+    assert " ".join(" ".join(lines).split()) == f"verdict {row}"
+    full = Screen(["verdict"], [*map(str, range(20)), row]).text().splitlines()
+    assert len(full) <= MAX_LINES
+    assert max(map(len, full)) <= MAX_LINE_WIDTH
+    assert full[-1].endswith("record longer")
 
 
 @pytest.mark.parametrize("owner", [GravityIdentification, MotionSettings])
