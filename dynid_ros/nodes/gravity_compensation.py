@@ -5,10 +5,10 @@ for flexible joints, the link positions (measured, or computed from the springs)
 desired pose and friction compensation are added. The commands have the joint order of the controller.
 
 `dynid_ros.control.GravityCompensator` documents ramps, limits and faults. The node has no publisher of commands while
-disabled and after a fault has reached zero, so that another node may command. While enabled, no other node may command.
-At the end of the process (SIGINT, SIGTERM, an exception) the output first ramps to zero. After SIGKILL or a loss of
-power, the controller or the hardware must drop the last command after a timeout (`forward_command_controller` does
-not).
+disabled, or once the torque is zero after a fault, so that another node may command. While enabled, no other node may
+command. At the end of the process (SIGINT, SIGTERM, an exception) the output first ramps to zero. After SIGKILL or a
+loss of power, the controller or the hardware must drop the last command after a timeout (`forward_command_controller`
+does not).
 
 Topics: `~/gravity_torque` (sensor_msgs/JointState, 25 Hz once configured) has the gravity torque of the present pose
 with the load and without `scale`, as `effort`. `~/state` (latched) has the state as one line. `~/load_in_force`
@@ -52,6 +52,15 @@ from dynid_ros.nodes.shared.topics import LATCHED
 
 MIN_REPORTED_FRACTION = 0.05
 """Smallest torque that is reported although disabled, as a fraction of the joint's limit."""
+AUTOSTART_PERIOD_S = 0.1
+SCALE_CHECK_PERIOD_S = 0.1
+UNCONFIGURED_PERIOD_S = 0.1
+REMINDER_PERIOD_S = 5.0
+SERVE_PERIOD_S = 0.001
+OTHER_CALLBACKS_PERIOD_S = 0.004  # between two polls of all callbacks except joint states
+MAX_OTHER_CALLBACKS = 10  # between two polls of joint states
+TORQUE_PERIOD_S = 0.04
+LISTENER_TIMEOUT_S = 1.0  # above the time to discover a running controller
 
 NodeType = TypeVar("NodeType", bound=LifecycleNode)
 
@@ -108,13 +117,13 @@ class CompensationStatus:
             if inactive := loop.controller.inactive:
                 return inactive
             if not commands.listeners:
-                return f"nobody listens on {commands.name}: the torque reaches no controller"
+                return f"{commands.name} has no subscriber: the torque reaches no controller"
         silent = loop.running and silence(loop.states.topic, loop.states.heard)
         return silent or commands.others or self._acting(loop) or loop.controller.warning
 
     @staticmethod
     def _planned(loop: CompensationLoop) -> str:
-        """Return whether the torque of a planned motion is added."""
+        """Return "added", "not added", or the reason why a planned motion is not followed."""
         if not any(loop.compensator.joints.planned_scale):
             return "not added"
         return loop.compensator.plan.problem or "added"
@@ -127,14 +136,14 @@ class CompensationStatus:
         efforts = loop.controller.acts(time.monotonic(), lambda: loop.states.last("effort"))
         for name, effort, limit in zip(joints.names, efforts, joints.torque, strict=False):
             if abs(effort) > MIN_REPORTED_FRACTION * limit:
-                return f"{effort:.3g} N m (N) act on joint '{name}' although disabled, from a command before"
+                return f"{effort:.3g} N m (N) act on joint '{name}' although disabled; an earlier command left it"
         return ""
 
 
 def transition(action: Callable[[NodeType], None]) -> Callable[[NodeType, LifecycleState], TransitionCallbackReturn]:
-    """Return a transition callback for a method; a `DynidError` is logged as failure, another exception as error.
+    """Return a transition callback for a method: a `DynidError` is a failure, any other exception an error.
 
-    Without it, rclpy would ignore exceptions, or end the process.
+    Both are logged. Without this callback rclpy would ignore exceptions, or end the process.
     """
 
     @functools.wraps(action)
@@ -153,7 +162,7 @@ def transition(action: Callable[[NodeType], None]) -> Callable[[NodeType, Lifecy
 
 
 def guard_transitions(node: LifecycleNode) -> None:
-    """Answer a forbidden transition with `success = False`, for which rclpy would raise an exception out of `spin`."""
+    """Answer a forbidden transition with `success = False`; rclpy alone would raise an exception out of `spin`."""
     service = next(service for service in node.services if service.srv_name.endswith("/change_state"))
     change = service.callback
 
@@ -184,18 +193,12 @@ def serve_ready(executor: Executor, max_callbacks: int) -> int:
     return max_callbacks
 
 
-AUTOSTART_PERIOD_S = 0.1
-UNCONFIGURED_PERIOD_S = 0.1
-REMINDER_PERIOD_S = 5.0
-SERVE_PERIOD_S = 0.001
-OTHER_CALLBACKS_PERIOD_S = 0.004  # between two polls of all callbacks except joint states
-MAX_OTHER_CALLBACKS = 10  # between two polls of joint states
-TORQUE_PERIOD_S = 0.04
-LISTENER_TIMEOUT_S = 1.0  # the discovery of a running controller takes less
-
-
 class GravityCompensation(LifecycleNode):
-    """Lifecycle node of gravity compensation; see the module."""
+    """Lifecycle node of gravity compensation; see the module.
+
+    Attributes:
+        steady: thread that checks periodically for faults.
+    """
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__("gravity_compensation", **arguments)
@@ -203,12 +206,12 @@ class GravityCompensation(LifecycleNode):
         self._settings = declare(self, PARAMETERS, self._adjust)
         self._phase = "unconfigured"
         self._reporting = Lock()  # two threads change the state
-        self._reported = self._refusal = ""
+        self._reported_state = self._refusal = ""
         self._status_of_loop = CompensationStatus()
         self._state_publisher = self.create_publisher(String, "~/state", LATCHED)
         self._torque_publisher = self.create_publisher(JointState, "~/gravity_torque", 10)
         steady_timer(self, TORQUE_PERIOD_S, self._publish_torque)
-        steady_timer(self, REMINDER_PERIOD_S / 50.0, self._restore_scale)
+        steady_timer(self, SCALE_CHECK_PERIOD_S, self._restore_scale)
         guard_transitions(self)
         self.create_service(SetBool, "~/enable", answer(self, self._enable, self._disable))
         self.create_service(Trigger, "~/reload", answer(self, self._reload))
@@ -219,7 +222,7 @@ class GravityCompensation(LifecycleNode):
         Diagnostics(self, self._status, hardware=lambda: self._model.robot)
         if self._settings.autostart:
             self._autostart_timer = steady_timer(self, AUTOSTART_PERIOD_S, self._autostart)
-        self._due = 0.0
+        self._next_poll = 0.0
         self._report()
         self.steady = SteadyThread(self, self._watch, WATCH_PERIOD_S)
 
@@ -273,10 +276,10 @@ class GravityCompensation(LifecycleNode):
         """Process the next joint state before all other callbacks."""
         if self._loop is None:
             executor.spin_once(timeout_sec=UNCONFIGURED_PERIOD_S)
-        elif not self._loop.follow(OTHER_CALLBACKS_PERIOD_S) or time.monotonic() >= self._due:
-            # Right after a joint state, other callbacks delay no other joint state.
+        elif not self._loop.follow(OTHER_CALLBACKS_PERIOD_S) or time.monotonic() >= self._next_poll:
+            # Right after a joint state there is time for other callbacks before the next one.
             served = serve_ready(executor, MAX_OTHER_CALLBACKS)
-            self._due = time.monotonic() + (0.0 if served else OTHER_CALLBACKS_PERIOD_S)
+            self._next_poll = time.monotonic() + (0.0 if served else OTHER_CALLBACKS_PERIOD_S)
 
     def wake(self) -> None:
         """End a wait of `turn` for joint states from another thread."""
@@ -346,9 +349,9 @@ class GravityCompensation(LifecycleNode):
                 "Another URDF arrived on robot_description; the model in force stays until ~/reload or configure."
             )
         else:
-            self._start_again()
+            self._retry_autostart()
 
-    def _start_again(self) -> None:
+    def _retry_autostart(self) -> None:
         if self._refusal and self._settings.autostart:
             self._autostart_timer.reset()
 
@@ -366,7 +369,7 @@ class GravityCompensation(LifecycleNode):
                 self._loop.follow_controller(other_controller, self._controller.commanded_joints)
             self._report()
         else:
-            self._start_again()
+            self._retry_autostart()
 
     def _adjust(self, settings: SimpleNamespace) -> None:
         """Apply changed parameters; see `declare`."""
@@ -391,9 +394,9 @@ class GravityCompensation(LifecycleNode):
             loop.use(model)
         except DynidError as error:
             raise ControlError(f"the model in force stays: {error}") from error
-        answer_text = f"The model of {self._settings.model_file} is in force."
-        self.get_logger().info(answer_text)
-        return answer_text
+        message = f"The model of {self._settings.model_file} is in force."
+        self.get_logger().info(message)
+        return message
 
     def _serve_until(self, done: Callable[[], bool], timeout: float = math.inf) -> None:
         """Wait within a callback until `done`, at most `timeout` s, while the control loop continues."""
@@ -452,14 +455,14 @@ class GravityCompensation(LifecycleNode):
     def _report(self) -> None:
         with self._reporting:
             state = self._state()
-            if state == self._reported:
+            if state == self._reported_state:
                 return
-            self._reported = state
-            self._state_publisher.publish(String(data=state))  # here, so that the last one is the latest
+            self._reported_state = state
+            self._state_publisher.publish(String(data=state))  # under the lock, which keeps the order of the states
         if state.startswith(State.FAULT.value):
             loop = self._loop
-            held = loop is not None and loop.compensator.descends
-            then = "The arm is held, then lowered" if held else "The torque goes to zero"
+            descends = loop is not None and loop.compensator.descends
+            then = "The arm is held, then lowered" if descends else "The torque goes to zero"
             self.get_logger().error(f"{state}. {then}; enable again when the cause is gone")
         elif "; " in state:
             self.get_logger().error(state)

@@ -50,53 +50,61 @@ from dynid_ros.nodes.shared.topics import LATCHED
 MODEL = (
     *ROBOT_PARAMETERS,
     NodeParameter("model_file", "", "identified.yaml, written by the gravity identification"),
-    NodeParameter("use_load", True, "count with a load: that of model_file, and what load_topic says"),
-    NodeParameter("largest_load", 5.0, "largest mass of a load that is believed, kg", least=0.0),
+    NodeParameter("use_load", True, "whether the torque includes a load, of model_file or load_topic"),
+    NodeParameter("largest_load", 5.0, "largest plausible mass of a load, kg; a heavier load is refused", least=0.0),
     NodeParameter(
         "max_model_change",
         0.2,
-        "part of a joint's largest gravity torque by which a model may differ from the URDF, or from the one in force; "
-        "inf: any",
+        "largest difference between a model and the URDF or the model in force, as a fraction of each joint's largest "
+        "gravity torque; inf: any",
         above=0.0,
     ),
-    NodeParameter("use_springs", True, "count with flexible joints: their springs in model_file"),
+    NodeParameter("use_springs", True, "whether link positions follow from the springs in model_file"),
 )
 TOPICS = (
     LOAD_TOPIC,
-    NodeParameter("link_states_topic", "", "sensor_msgs/JointState, measured positions of the links; empty: none"),
+    NodeParameter("link_states_topic", "", "topic of measured link positions, sensor_msgs/JointState; empty: none"),
     *IMU_PARAMETERS,
     NodeParameter("controller_joints", [""], 'joints that the controller must have, in its order; [""]: any'),
-    NodeParameter("unchecked_controller", False, "command a controller that cannot be asked, in this order of joints"),
+    NodeParameter(
+        "unchecked_controller", False, "whether to command a controller that cannot be queried, by controller_joints"
+    ),
     NodeParameter(
         "effort_convention",
         "",
-        "torque: effort in joint_states is the torque of the drives, N m (N), which shows what acts and whether the "
-        "model is right; empty: it is not",
+        "meaning of effort in joint_states; torque: torque of the drives, N m (N), which shows the torque that acts "
+        "before the ramp and checks the model; empty: unknown",
         choices=("torque", ""),
     ),
-    NodeParameter("setpoint_topic", "~/setpoint", "sensor_msgs/JointState, desired positions by name; empty: none"),
+    NodeParameter(
+        "setpoint_topic", "~/setpoint", "topic of desired positions by name, sensor_msgs/JointState; empty: none"
+    ),
 )
 STARTED = (
     NodeParameter(
         "output",
         "effort",
-        "effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory; position: set-points "
-        "of servos with the offsets that carry gravity, Float64MultiArray",
+        "type of the commands; effort: Float64MultiArray for forward_command_controller; trajectory: JointTrajectory; "
+        "position: Float64MultiArray of servo set-points, shifted by the offsets that carry gravity",
         choices=tuple(ROUTES),
     ),
-    NodeParameter("controller", "", "name of the controller, which is asked for its joints; empty: by command_topic"),
+    NodeParameter("controller", "", "name of the controller that is queried; empty: from command_topic"),
     NodeParameter("command_topic", "", "topic of the commands; empty: that of the controller"),
-    NodeParameter("position_controller", "joint_trajectory_controller", "beside output effort; empty: there is none"),
-    NodeParameter("enable_on_activate", False, "ramp in with the first good joint state after activation"),
-    NodeParameter("autostart", False, "configure and activate at the start, without a lifecycle manager"),
+    NodeParameter(
+        "position_controller",
+        "joint_trajectory_controller",
+        "position controller of the arm, with output effort; empty: none",
+    ),
+    NodeParameter("enable_on_activate", False, "whether activation ramps in at the first good joint state"),
+    NodeParameter("autostart", False, "whether the node configures and activates itself at the start"),
 )
 LIVE = (
-    NodeParameter("largest_deflection", 0.1, "rad (m) by which a measured link may be away from its motor", above=0.0),
-    NodeParameter("assume_no_effort", False, "the controller holds no torque at ~/enable, whether it is seen or not"),
+    NodeParameter("largest_deflection", 0.1, "largest plausible distance of a link from its motor, rad (m)", above=0.0),
+    NodeParameter("assume_no_effort", False, "whether ~/enable assumes that no torque acts where it is unknown"),
     NodeParameter(
         "effort_tolerance",
         0.05,
-        "largest error of effort in joint_states, as a part of each joint's effort limit",
+        "largest error of effort in joint_states, as a fraction of each joint's effort limit",
         above=0.0,
         most=1.0,
     ),
@@ -106,107 +114,119 @@ LIVE = (
     NodeParameter(
         "carried_load",
         [math.nan],
-        "mass, kg, and centre of mass x, y, z, m in the tip link's frame, of the load; [0.0]: none; [nan]: as "
-        "load_topic or model_file say",
+        "mass, kg, and centre of mass x, y, z, m in the tip link's frame, of the load; [0.0]: no load; [nan]: load of "
+        "load_topic or model_file",
     ),
     NodeParameter(
         "speed_limit",
         [0.0],
-        "rad/s (m/s) above which joints are braked; [0.0]: half of the URDF's velocity limits",
+        "speed above which a joint is braked, rad/s (m/s); [0.0]: half of the URDF's velocity limits",
         above=0.0,
     ),
     NodeParameter(
-        "watch_motion", True, "take the torque back where the arm begins to move by itself while more of it comes in"
+        "watch_motion", True, "whether to withdraw torque if the arm begins to move by itself while torque is added"
     ),
     NodeParameter(
         "descent_time",
         5.0,
-        "s for which the arm is held after a fault in which its pose is known, before it is lowered; 0: neither; for "
-        "output effort",
+        "time for which the arm is held after a fault with a known pose, before it is lowered, s; 0: the torque ramps "
+        "to zero instead; for output effort",
         least=0.0,
         most=MAX_DESCENT_TIME,
     ),
-    NodeParameter("descent_speed", 0.15, "rad/s (m/s) at which the arm is lowered", above=0.0, most=MAX_DESCENT_SPEED),
-    NodeParameter("stiffness", [0.0], "N m/rad (N/m) towards the desired pose; one value, or one per joint", least=0.0),
-    NodeParameter("damping", [0.0], "N m s/rad (N s/m); one value, or one per joint", least=0.0),
+    NodeParameter("descent_speed", 0.15, "speed of the lowered joints, rad/s (m/s)", above=0.0, most=MAX_DESCENT_SPEED),
     NodeParameter(
-        "setpoint_velocity", [0.25], "rad/s (m/s) of the desired pose towards a set-point; likewise", above=0.0
+        "stiffness", [0.0], "stiffness about the desired pose, N m/rad (N/m); one value, or one per joint", least=0.0
+    ),
+    NodeParameter(
+        "damping", [0.0], "damping about the desired pose, N m s/rad (N s/m); one value, or one per joint", least=0.0
+    ),
+    NodeParameter(
+        "setpoint_velocity", [0.25], "speed of the desired pose, rad/s (m/s); one value, or one per joint", above=0.0
     ),
     NodeParameter(
         "friction_scale",
         [0.0],
-        "part of the identified friction to compensate for; likewise",
+        "compensated fraction of the identified friction; one value, or one per joint",
         least=0.0,
         most=MAX_FRICTION_SCALE,
     ),
     NodeParameter(
-        "friction_velocity", 0.05, "rad/s (m/s) from which on all of it is; below half of it none", above=0.0
+        "friction_velocity", 0.05, "speed of full friction compensation, rad/s (m/s); below half of it none", above=0.0
     ),
     NodeParameter(
         "friction_at_rest",
         [0.0],
-        "part of the identified breakaway friction to compensate for at rest, so that a hand starts a motion; likewise",
+        "compensated fraction of the identified breakaway friction at rest, so that a hand starts a motion; one value, "
+        "or one per joint",
         least=0.0,
         most=MAX_REST_SCALE,
     ),
     NodeParameter(
         "motion_scale",
         [0.0],
-        "part of the inertia, Coriolis and friction torque of the planned motion to add; one value, or one per joint",
+        "added fraction of inertia, Coriolis and friction torque of the planned motion; one value, or one per joint",
         least=0.0,
         most=1.0,
     ),
     NodeParameter(
-        "motion_limit", 0.5, "largest torque of the planned motion, as a part of the torque limits", above=0.0, most=1.0
+        "motion_limit",
+        0.5,
+        "largest torque of the planned motion, as a fraction of the torque limits",
+        above=0.0,
+        most=1.0,
     ),
     NodeParameter(
         "servo_stiffness",
         [0.0],
-        "N m/rad (N/m) of position servos, for output position; [0.0]: section servos of model_file",
+        "stiffness of position servos, N m/rad (N/m), for output position; [0.0]: from section servos of model_file",
         least=0.0,
     ),
     NodeParameter(
         "offset_limits",
         [0.1],
-        "rad (m) by which set-points may be shifted, for output position; one value, or one per joint",
+        "largest shift of a set-point, rad (m), for output position; one value, or one per joint",
         above=0.0,
         most=MAX_OFFSET_LIMIT,
     ),
-    NodeParameter("torque_limits", [0.0], "N m (N); one value, or one per joint; [0.0]: from the URDF", above=0.0),
     NodeParameter(
-        "effort_limit_factor", 1.0, "part of the URDF's effort limits that may be commanded", above=0.0, most=1.0
+        "torque_limits", [0.0], "largest torque, N m (N); one value, or one per joint; [0.0]: from the URDF", above=0.0
     ),
-    NodeParameter("max_rate", [0.0], "fastest change, N m/s (N/s); [0.0]: torque limit / fault_ramp_time", above=0.0),
-    NodeParameter("ramp_time", 2.0, "s, of the ramps after enable and disable", above=0.0),
+    NodeParameter(
+        "effort_limit_factor", 1.0, "fraction of the URDF's effort limits that may be commanded", above=0.0, most=1.0
+    ),
+    NodeParameter("max_rate", [0.0], "fastest torque change, N m/s (N/s); [0.0]: limit / fault_ramp_time", above=0.0),
+    NodeParameter("ramp_time", 2.0, "duration of the ramps after enable and disable, s", above=0.0),
     NodeParameter(
         "fault_ramp_time",
         0.5,
-        "s, of the ramp to zero at a fault, at deactivation and at the end",
+        "duration of the ramp to zero after a fault, at deactivation and at the end, s",
         above=0.0,
         most=MAX_FAULT_RAMP_TIME,
     ),
-    NodeParameter("timeout", 0.2, "s, oldest joint state that is still acted on", above=0.0),
+    NodeParameter("timeout", 0.2, "largest age of a joint state that the torque may follow, s", above=0.0),
     NodeParameter(
         "hold_on_silence",
         0.0,
-        "s for which the torque stays where joint states alone are late",
+        "time for which the torque is held if late joint states are the only fault, s",
         least=0.0,
         most=MAX_HOLD_ON_SILENCE,
     ),
-    NodeParameter("limit_margin", 0.1, "rad (m) beyond the position limits that are not yet a fault", least=0.0),
+    NodeParameter("limit_margin", 0.1, "distance beyond the position limits that is no fault yet, rad (m)", least=0.0),
 )
 PARAMETERS = (
     *(replace(parameter, configured=True) for parameter in (*MODEL, *TOPICS)),
     *STARTED,
     *(replace(parameter, adjustable=True) for parameter in LIVE),
 )
-"""Parameters: read at each configuration (`MODEL` also at each ~/reload), read at the start, and adjustable."""
+"""Parameters in three groups: read at each configuration (`MODEL` also at each ~/reload), at the start, and live."""
 
 FROM_URDF = [0.0]
+"""Value of a list that is not set, for which the URDF or the model file has a default."""
 
 
 def timing(settings: SimpleNamespace) -> Timing:
-    """Return the durations; only with output effort is the arm lowered after a fault."""
+    """Return the durations; the arm is lowered after a fault with output effort only."""
     descends = settings.output == "effort"
     return Timing(
         settings.ramp_time,
@@ -309,11 +329,12 @@ def servo_offset(settings: SimpleNamespace, arm: HeldArm, feedback: FeedbackGain
 
 
 def _unless(unset: list[float], values: list[float]) -> list[float]:
+    """Return the values, or an empty list if they are those of a parameter that is not set."""
     return [] if list(values) == unset else list(values)
 
 
 class CompensationModel:
-    """Reader of the model; it stores the URDF from the topic, because a transition cannot wait for a message.
+    """Reader of the model. It stores the URDF from the topic, because a transition cannot wait for a message.
 
     Attributes:
         robot: name of the robot whose model was read last; empty before.
@@ -375,7 +396,7 @@ def make_loop(
         settings: parameters of the node.
         model: model to compensate with.
         controller: controller that receives the torque.
-        changed: called when the state of the compensation may have changed.
+        changed: function that is called when the state of the compensation may have changed.
 
     Raises:
         ControlError: a parameter or the controller does not fit the model.
@@ -417,6 +438,7 @@ def make_loop(
 def _commands(
     node: LifecycleNode, settings: SimpleNamespace, joints: JointSettings, controller: ControllerAnswer | None
 ) -> EffortCommands:
+    """Return the publisher of commands for this output, in the controller's joint order; warn of its weak points."""
     route = ROUTES[settings.output]
     order = [name for name in settings.controller_joints if name]
     missing = [name for name in joints.names if order and name not in order]
@@ -436,7 +458,10 @@ def _commands(
 def _checked_joints(
     refusal: str, controller: ControllerAnswer, joints: JointSettings, expected: list[str]
 ) -> list[str]:
-    """Return the controller's joints in its order; a command of another size would deactivate it, and drop the arm."""
+    """Return the controller's joints in its order.
+
+    They must match, because a command of another size would deactivate the controller, and the arm would fall.
+    """
     if refusal:
         raise ControlError(f"controller '{controller.name}' {refusal}")
     if expected and expected != list(controller.joints):
@@ -447,8 +472,8 @@ def _checked_joints(
     unknown = [name for name in controller.joints if name not in joints.names]
     if unknown:
         raise ControlError(
-            f"controller '{controller.name}' has joints that the model does not know: {', '.join(unknown)}; use one of "
-            f"{', '.join(joints.names)} alone"
+            f"controller '{controller.name}' has joints that the model does not know: {', '.join(unknown)}; use a "
+            f"controller of {', '.join(joints.names)} alone"
         )
     missing = [name for name in joints.names if name not in controller.joints]
     if missing and not expected:

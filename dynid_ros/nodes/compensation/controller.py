@@ -49,7 +49,7 @@ class CompensationController:
         holds_pose: whether the commands contain a desired pose, which the controller holds.
         view: view of the controller; without a name if it cannot be queried.
         position: view of a parallel position controller; without a name if there is none.
-        output: reported output of the controller; None without a configured loop or a report.
+        output: watch of the output that the controller reports; None if it does not report it, or before `use`.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class CompensationController:
         self._route = ROUTES[settings.output]
         self.follows_trajectories = self._route is TrajectoryEffort
         self.holds_pose = self._route is not ForwardedEffort
-        self._used: ControllerAnswer | None = None
-        self._order: tuple[str, ...] = ()
+        self._configured_answer: ControllerAnswer | None = None
+        self._controller_joints: tuple[str, ...] = ()
         self._last_desired: list[float] | None = None  # pose of the last command, if no other command can have followed
         self.output: ControllerOutput | None = None
         self._joints: tuple[str, ...] = ()
-        self._sent: tuple[float, bool] | None = None  # time of the last command, and whether it was zero
+        self._last_command: tuple[float, bool] | None = None  # time of the last command, and whether it was zero
         controller = settings.controller or settings.command_topic.rpartition("/")[0].strip("~")
         if not (controller or settings.command_topic):
             controller = self._route.CONTROLLER
@@ -104,11 +104,15 @@ class CompensationController:
     def other_controller(self) -> str:
         """Message that the controller differs from the configured one; empty if it does not."""
         latest = self.view.answer
-        if latest is None or not self._order:
+        if latest is None or not self._controller_joints:
             return ""
-        if self._used is None and latest.joints == self._order and not self._route.refusal(latest):
-            self._used = latest  # the first answer confirms the configuration
-        if self._used is not None and latest.claims == self._used.claims:
+        if (
+            self._configured_answer is None
+            and latest.joints == self._controller_joints
+            and not self._route.refusal(latest)
+        ):
+            self._configured_answer = latest  # the first answer confirms the configuration
+        if self._configured_answer is not None and latest.claims == self._configured_answer.claims:
             return ""
         return f"controller '{self.name}' has other joints or interfaces now; configure anew"
 
@@ -135,7 +139,7 @@ class CompensationController:
         except ControlError as error:
             raise ControlError(
                 f"{error}; or, where it is none that answers, set unchecked_controller to true and controller_joints "
-                "to its joints: a command of another size would deactivate it, and the arm falls"
+                "to its joints: a command of another size would deactivate it, and the arm would fall"
             ) from error
 
     def use(self, answer: ControllerAnswer | None, order: Sequence[str], joints: JointSettings) -> None:
@@ -147,10 +151,11 @@ class CompensationController:
             joints: limits and gains of the model's joints.
         """
         self.release()
-        self._used = answer
-        self._order = tuple(order)
-        claimed = answer is not None and set(answer.interfaces) == {"position", "effort"}
-        if self.follows_trajectories and claimed:
+        self._configured_answer = answer
+        self._controller_joints = tuple(order)
+        # With effort alone the controller adds its PID, so that its output differs from the commands.
+        forwards_effort = answer is not None and set(answer.interfaces) == {"position", "effort"}
+        if self.follows_trajectories and forwards_effort:
             self.output = ControllerOutput(self._node, self.name, joints, order)
         self._joints = joints.names
 
@@ -159,17 +164,17 @@ class CompensationController:
         if self.output is not None:
             self.output.destroy()
         self.output = None
-        self._sent = None
-        self._used = None
+        self._last_command = None
+        self._configured_answer = None
         self._last_desired = None
-        self._order = ()
+        self._controller_joints = ()
 
     def check(self) -> None:
         """Check the controller before commands are sent."""
         if other_controller := self.other_controller:
             raise ControlError(f"cannot enable: {other_controller}")
         latest = self.view.answer
-        if self._used is not None and latest is not None and (refusal := self._route.refusal(latest)):
+        if self._configured_answer is not None and latest is not None and (refusal := self._route.refusal(latest)):
             raise ControlError(f"cannot enable: controller '{self.name}' {refusal}")
         if self.follows_trajectories and self.view.busy:
             raise ControlError(f"cannot enable: controller '{self.name}' carries out an action goal; wait for its end")
@@ -207,14 +212,14 @@ class CompensationController:
             return None, "from zero, as assume_no_effort says that nothing acts"
         if not self._is_measured:
             if self.follows_trajectories and not self.view.is_active:
-                return None, "from zero, though it is not known what the controller holds"
+                return None, "from zero, although the torque of the controller is unknown"
             raise ControlError(self._unknown_torque())
         try:
             held = measured()
         except DynidError as error:
             raise ControlError(
-                f"cannot enable: {error}. It would say which torque acts now; without it set assume_no_effort to true, "
-                "where that is sure to be none"
+                f"cannot enable: {error}. Measured effort would show which torque acts now; without it set "
+                "assume_no_effort to true, if certainly no torque acts"
             ) from error
         scale = acting_scale(self._joints, gravity, held.effort, held.error)
         if scale == 0.0:
@@ -239,8 +244,8 @@ class CompensationController:
     def pose(self, now: float, position: Sequence[float]) -> tuple[list[float] | None, list[float] | None]:
         """Return the first desired pose (n,) and the pose (n,) to approach afterwards, rad (m).
 
-        With output trajectory, the controller holds its reference and the arm sags below it. A start at the measured
-        pose would therefore lower the arm by its sag each time.
+        With output trajectory, the controller holds a reference, below which the arm sags. If the first desired pose
+        were the measured one, the arm would sink by its sag at each enable.
 
         Returns:
             First pose, None for the measured one; and the pose to approach, None to stay.
@@ -257,12 +262,12 @@ class CompensationController:
     def sent(self, now: float, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Record a command."""
         self._last_desired = list(desired)
-        self._sent = (now, not any(torque))
+        self._last_command = (now, not any(torque))
         if self.output is not None:
             self.output.sent(now, torque)
 
     def look(self, *, commands: bool, others: bool) -> None:
-        """Update the watch of commands; called periodically.
+        """Forget commands that no longer act; called periodically.
 
         Args:
             commands: whether this node has a publisher of commands.
@@ -275,21 +280,30 @@ class CompensationController:
 
     @property
     def _is_measured(self) -> bool:
-        """Whether the effort in joint_states is the torque of this controller alone."""
+        """Whether joint_states report torque, and no other controller of the arm adds to it."""
         is_alone = self._route is ForwardedEffort and not self.position.is_active
-        return bool(self._order) and self._settings.effort_convention == "torque" and is_alone
+        return bool(self._controller_joints) and self._settings.effort_convention == "torque" and is_alone
 
     def _is_zero(self) -> bool:
         """Return whether the controller certainly applies no torque."""
         if self.view.is_inactive:
             return True
         since = self.view.transitioned
-        if self._sent is not None and self._sent[1] and (since is None or since < self._sent[0]):
+        if (
+            self._last_command is not None
+            and self._last_command[1]
+            and (since is None or since < self._last_command[0])
+        ):
             return True  # the last command was zero, and the controller was active then
         activated = self.view.activated
-        return self.follows_trajectories and activated is not None and (self._sent is None or self._sent[0] < activated)
+        return (
+            self.follows_trajectories
+            and activated is not None
+            and (self._last_command is None or self._last_command[0] < activated)
+        )
 
     def _unknown_torque(self) -> str:
+        """Return the error that the torque of the controller is unknown, and what to do."""
         state = "is active" if self.view.is_active else "may be active"
         unknown = (
             f"cannot enable: controller '{self.name}' {state}, and it is not known which torque it holds, as of a "
@@ -298,18 +312,20 @@ class CompensationController:
         if self.follows_trajectories:
             return (
                 f"{unknown}deactivate and activate it (ros2 control switch_controllers --deactivate {self.name}, then "
-                f"--activate {self.name}), after which it holds none, or install control_msgs, by which it reports it"
+                f"--activate {self.name}), after which it holds no torque, or install control_msgs, with which it "
+                "reports its torque"
             )
         return (
-            f"{unknown}set effort_convention to torque, where joint_states report torque, or assume_no_effort to true, "
-            f"where {self.name or 'the controller'} has held none since the hardware was started"
+            f"{unknown}set effort_convention to torque if joint_states report torque, or assume_no_effort to true if "
+            f"{self.name or 'the controller'} has held no torque since the hardware was started"
         )
 
     @property
     def _problem(self) -> str:
+        """Reason why the controller cannot be queried; empty if it answers."""
         if self.name:
             return self.view.problem
-        return "no controller can be asked: set controller to its name, or unchecked_controller to true"
+        return "there is no controller to query: set controller to its name, or unchecked_controller to true"
 
     def _on_event(self, event: str) -> None:
         if event != STATE_LEARNT:
@@ -317,7 +333,7 @@ class CompensationController:
         if event == ACTIVATED:
             self._activated()
         if event == DEACTIVATED or (event == ACCEPTED_GOAL and self.follows_trajectories):
-            self._interrupt(f"controller '{self.name}' {event}; see to it, then enable again")
+            self._interrupt(f"controller '{self.name}' {event}; resolve that, then enable again")
         self._changed()
 
     @property

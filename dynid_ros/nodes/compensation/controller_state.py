@@ -24,6 +24,17 @@ from dynid_ros.nodes.shared.controllers import ControllerAnswer, message_type
 from dynid_ros.nodes.shared.robot_description import nanoseconds
 from dynid_ros.nodes.shared.topics import CommandTopic
 
+NEWEST_ONLY = QoSProfile(depth=1)
+MAX_COMMAND_DELAY_S = 0.1
+"""Longest delay of a command, s; the output must lie between the commands of this last time."""
+MIN_DEVIATION_S = 0.1
+"""Duration of a deviation before it is reported, s."""
+MAX_DEVIATION_FRACTION = 0.05
+"""Largest tolerated deviation of the output, as a fraction of a joint's torque limit."""
+MIN_DEVIATING_SAMPLES = 3
+"""Number of deviating samples before a deviation is reported; two may both be late."""
+MAX_REPORT_AGE_S = 0.5
+"""Largest age of a report of the output, s; an active controller publishes one in each of its periods."""
 HOLD_DURATION = Duration(seconds=1e6).to_msg()
 """Time from start of a second trajectory point that keeps the pose: 1e6 s, eleven days."""
 
@@ -33,10 +44,11 @@ class EffortCommands(ABC):
 
     Args:
         joints: n names, in the model's order.
-        controller_joints: joints of the controller, in its order; empty for the model's.
+        controller_joints: joints of the controller, in its order; empty: those of the model, in its order.
 
     Attributes:
         order: index into `joints` of each of the controller's joints.
+        topic: topic of the commands, published to only while the arm is compensated.
     """
 
     CONTROLLER: str
@@ -44,6 +56,7 @@ class EffortCommands(ABC):
     TOPIC: str
     """Name of the topic below the controller's name."""
     MESSAGE: type
+    """Type of the commands."""
 
     def __init__(self, node: Node, topic: str, joints: Sequence[str], controller_joints: Sequence[str]) -> None:
         self._joints = list(joints)
@@ -71,7 +84,8 @@ class EffortCommands(ABC):
 
     def publish(self, torque: Sequence[float], desired: Sequence[float]) -> None:
         """Send torques, N m (N), at the desired positions, rad (m), each (n,)."""
-        effort, positions = ([values[i] for i in self.order] for values in (torque, desired))
+        effort = [torque[i] for i in self.order]
+        positions = [desired[i] for i in self.order]
         self.topic.publish(self._message(effort, positions))
 
     @abstractmethod
@@ -109,8 +123,8 @@ class TrajectoryEffort(EffortCommands):
     It requires `joint_trajectory_controller` 4.22 or newer with the command interfaces position and effort, on hardware
     that sums them, or with effort alone, to which the controller adds its PID. The positions of the point are the
     desired pose: the measured pose at `enable`, until a set-point changes it. Other motions must not be sent to the
-    controller meanwhile. An arm that sags under its position controller sags by the same angle again before the ramp
-    has lifted it.
+    controller meanwhile. Where the arm sags below the reference of its position controller, it sags by the same angle
+    below the measured pose, until the ramp lifts it.
 
     After an abort the effort falls to zero at once, or stays at the last effort of an earlier action goal. The
     controller also does not notice a killed publisher. This route must therefore never be the only support of the arm.
@@ -134,7 +148,7 @@ class TrajectoryEffort(EffortCommands):
             return "follows no trajectories; set output to effort"
         if not answer.tolerant:
             return (
-                "aborts where the arm is pushed off its way, and takes no effort from then on; set its parameters "
+                "aborts when the arm is pushed off its path, and takes no effort from then on; set its parameters "
                 "constraints.<joint>.trajectory to 0.0"
             )
         if set(answer.interfaces) in ({"position", "effort"}, {"effort"}):
@@ -142,10 +156,10 @@ class TrajectoryEffort(EffortCommands):
         return f"commands {answer.commands}; expected position and effort (joint_trajectory_controller 4.22 or newer)"
 
     def _message(self, effort: list[float], positions: list[float]) -> JointTrajectory:
-        """Return a command; without torque, such as the last one, it keeps the pose with a second point.
+        """Return a command; a command without torque, such as the last one, keeps the pose with a second point.
 
-        Otherwise `cmd_timeout` would make the controller hold the measured pose, to which the arm has sagged, with a
-        jump of its command.
+        With one point the controller would switch after its `cmd_timeout` to the measured pose, to which the arm has
+        sagged, and its command would jump.
         """
         points = [JointTrajectoryPoint(positions=positions, effort=effort)]
         if not any(effort):
@@ -157,7 +171,7 @@ class ForwardedPosition(EffortCommands):
     """`std_msgs/Float64MultiArray` for `forward_command_controller` on the position interface of servos.
 
     The positions are set-points with the offsets that carry gravity, see `ServoOffset`. The controller keeps the last
-    one forever: after SIGKILL the arm stays where it is.
+    set-point forever: after SIGKILL the arm stays where it is.
     """
 
     CONTROLLER = "forward_position_controller"
@@ -182,24 +196,11 @@ ROUTES: dict[str, type[EffortCommands]] = {
 }
 
 
-NEWEST_ONLY = QoSProfile(depth=1)
-MAX_COMMAND_DELAY_S = 0.1
-"""Longest delay of a command, s; the output must lie between the commands of that time."""
-MIN_DEVIATION_S = 0.1
-"""Duration of a deviation before it is reported, s."""
-MAX_DEVIATION_FRACTION = 0.05
-"""Largest tolerated deviation of the output, as a fraction of a joint's torque limit."""
-MIN_DEVIATING_SAMPLES = 3
-"""Number of deviating samples before a deviation is reported; two may both be late."""
-MAX_REPORT_AGE_S = 0.5
-"""Largest age of a report of the output, s; an active controller publishes one in each of its periods."""
-
-
 class ControllerPlan:
-    """Reference of a position controller.
+    """Input of the planned motion from the reference of a position controller.
 
-    The topic is subscribed to only while its motion is added. Where the desired pose of this node moves the arm, that
-    pose is the plan.
+    The topic is subscribed to only while the torque of the motion is added. If the desired pose of this node moves the
+    arm, that pose is the plan, and the controller is not followed.
 
     Args:
         controller: name of the position controller; empty: there is none.
@@ -213,7 +214,7 @@ class ControllerPlan:
         self._subscription: Any = None
 
     def use(self, joints: JointSettings, *, follows_setpoint: bool) -> None:
-        """Begin or end to follow the controller.
+        """Subscribe to the controller's reference, or unsubscribe.
 
         Args:
             joints: settings, whose `planned_scale` is zero if no motion is added.
@@ -266,7 +267,7 @@ class ControllerPlan:
 
 
 class OutputWatch:
-    """Comparison of commands and outputs of one controller, each (n,), N m (N)."""
+    """Comparison of the commands and the reported outputs of one controller, each (n,), N m (N)."""
 
     def __init__(self, names: Sequence[str], limits: Sequence[float]) -> None:
         self._names = list(names)
@@ -301,6 +302,7 @@ class OutputWatch:
             self._sent.popleft()
 
     def _difference(self, output: Sequence[float]) -> str:
+        """Return how an output differs from all commands within the delay; empty if it lies between them."""
         if len(output) != len(self._names):
             return f"it has {len(output)} efforts for {len(self._names)} joints"
         commands = [torque for _, torque in self._sent]
@@ -312,7 +314,7 @@ class OutputWatch:
 
 
 class ControllerOutput:
-    """Output of a controller of the joints `controlled`, read back from its command interfaces.
+    """Torques and positions that a controller of the joints `controlled` writes, as its state topic reports them.
 
     Attributes:
         problem: message that the output differs from the commands; empty if it agrees or is unknown.

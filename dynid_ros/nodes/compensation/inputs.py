@@ -1,6 +1,7 @@
 """Inputs of `gravity_compensation`: joint states, link positions of flexible joints, set-points and loads.
 
-Joint states are required: without them the torque fades. The other inputs are optional; implausible ones are refused.
+Joint states are required: without them the torque ramps to zero. The other inputs are optional; implausible values are
+refused.
 """
 
 import dataclasses
@@ -58,7 +59,7 @@ class PromptWait:
 
 
 MAX_AGE_S = 0.1
-"""Age beyond which the stamps of joint states must come from another clock, s."""
+"""Largest plausible age of a joint state, s; a larger one means that its stamp comes from another clock."""
 QUEUE_DEPTH = 10
 # With a depth of one, the states of a gripper on the same topic would displace those of the arm.
 
@@ -87,7 +88,7 @@ class JointStateInput:
         self._subscription = node.create_subscription(
             JointState, "joint_states", on_message, newest_states(QUEUE_DEPTH)
         )
-        self._comes = PromptWait(node, self._subscription)
+        self._wait_for_message = PromptWait(node, self._subscription)
 
     @property
     def topic(self) -> str:
@@ -101,11 +102,11 @@ class JointStateInput:
 
     def wait(self, seconds: float) -> bool:
         """Wait for a state for at most `seconds` and return whether one has arrived."""
-        return self._comes(seconds)
+        return self._wait_for_message(seconds)
 
     def wake(self) -> None:
         """End a wait from another thread."""
-        self._comes.wake()
+        self._wait_for_message.wake()
 
     def waiting(self, message: JointState | None) -> list[JointState]:
         """Return the queued states of this arm, oldest first; `message` is the oldest one, if already taken."""
@@ -166,7 +167,11 @@ class CompensationLinks(Listener):
     Args:
         topic: name of the topic; empty without one.
         timeout: largest age of a state, s.
-        largest_deflection: largest distance of a link from its motor, rad (m).
+        largest_deflection: largest plausible distance of a link from its motor, rad (m).
+
+    Attributes:
+        largest: largest plausible distance of a link from its motor, rad (m).
+        problem: reason why the link positions are unknown; empty if they are known or the topic is not set.
     """
 
     def __init__(
@@ -204,6 +209,7 @@ class CompensationLinks(Listener):
         self._received = time.monotonic()
 
     def _doubt(self, age: float, links: Sequence[float], motors: Sequence[float]) -> str:
+        """Return why link positions (n,) are too old or implausible; empty if they can be used."""
         if age > self.timeout:
             return f"{self.topic}: no new state of the links for {age:.2f} s"
         for name, link, motor in zip(self._names, links, motors, strict=True):
@@ -216,15 +222,15 @@ class CompensationLinks(Listener):
 
 
 class CompensationSetpoint(Listener):
-    """Set-points of the desired pose from a topic `sensor_msgs/JointState`; joints without a set-point keep theirs.
+    """Set-points of the desired pose from a topic `sensor_msgs/JointState`.
 
-    A message is refused as a whole, and the desired pose stays, for unknown joints, positions that are not finite or
-    beyond limits, and for an arm without stiffness or without enabled compensation.
+    Joints that a message does not name keep their set-point. A message is refused as a whole if it names unknown
+    joints, if a position is not finite or beyond its limits, or if the arm has no stiffness or is not compensated.
 
     Args:
         topic: name of the topic; empty without one.
         compensator: compensator that receives the set-points.
-        follows: whether the desired pose has an effect.
+        follows: whether the desired pose has an effect; otherwise set-points are refused.
     """
 
     def __init__(
@@ -252,7 +258,7 @@ class CompensationSetpoint(Listener):
     def _target(self, message: JointState) -> list[float]:
         """Return the set-points (n,), rad (m); NaN for joints that the message does not name."""
         if not self.follows:
-            raise ControlError("nothing pulls the arm there; give it stiffness and damping")
+            raise ControlError("the desired pose has no effect; set the parameters stiffness and damping")
         names = list(message.name)
         positions = list(message.position)
         unknown = [name for name in names if name not in self._names]
@@ -275,6 +281,7 @@ class ReadModel:
 
     Attributes:
         arm: gravity torque, friction and brake of the arm.
+        joints: limits and gains of the joints.
         change: comparison with the URDF and with other models.
         gravity: gravity torque of the arm with its load, on a tilting base if there is an IMU.
     """
@@ -288,12 +295,12 @@ class ReadModel:
 class CompensationLoad(LoadListener):
     """Load from a topic, whose gravity torque is added to that of the arm.
 
-    A load that the joints cannot carry is refused, and the one in force stays. Any other load ramps in at once. The
-    load in force also stays after its publisher has ended, so that the arm does not fall. Inertias have no effect on
-    gravity and are ignored.
+    A load that the joints cannot carry is refused, and the load in force stays. Any other load ramps in at once. The
+    load in force also stays after its publisher has ended, so that the arm does not fall. The inertia of a load has no
+    effect on gravity and is ignored.
 
     Attributes:
-        model: model in force.
+        model: model in force, with the load in force.
     """
 
     def __init__(self, node: LifecycleNode, topic: str, compensator: GravityCompensator, model: ReadModel) -> None:
@@ -328,14 +335,14 @@ class CompensationLoad(LoadListener):
         return self.model.change.check_arm(self.gravity, measured)
 
     def replace(self, model: ReadModel, measured: MeasuredEffort | None) -> None:
-        """Change to another model and its load; a model without a load keeps the one in force.
+        """Change to another model and its load; if it has no load, the load in force stays.
 
         Args:
             model: the new model.
             measured: effort that holds the arm; None: unknown.
 
         Raises:
-            ControlError: the model does not fit, or is implausible; the one in force stays.
+            ControlError: the model does not fit the arm, or is implausible; the model in force stays.
         """
         gravity = model.gravity
         if gravity.load is None:
@@ -357,7 +364,7 @@ class CompensationLoad(LoadListener):
             load: the new load; None without one.
 
         Raises:
-            ControlError: the arm cannot carry the load; the one in force stays.
+            ControlError: the arm cannot carry the load; the load in force stays.
         """
         gravity = self.gravity.carrying(load)
         position = () if self._compensator.at_rest else self._compensator.position

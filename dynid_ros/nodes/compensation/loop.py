@@ -47,13 +47,21 @@ class CompensationLoop:
     after a fault has ramped the torque to zero. `destroy` also destroys `load`, `links`, `setpoint`, `plan` and `imu`.
 
     Attributes:
+        joint_names: names of the joints, in the model's order.
+        commands: publisher of the torque commands.
         changed: function that is called after each step that may change the state of the compensator.
+        controller: client of the controller that receives the commands.
         imu: direction of gravity, measured by an IMU on the base.
+        load: model and load in force.
+        links: measured link positions of flexible joints.
+        setpoint: input of set-points of the desired pose.
+        plan: planned motion of another controller, whose torque may be added.
         tolerance: largest error of effort in joint states, as a fraction of the effort limits.
         began: description of the torque at which the last ramp in began.
         running: whether commands may be published.
         largest: largest absolute commanded torque since the last status report, N m (N).
         limited: names of the joints whose torque was clipped to its limit since the last status report.
+        states: input of the joint states.
     """
 
     node: LifecycleNode
@@ -79,12 +87,12 @@ class CompensationLoop:
         self._rests_since: float | None = None
         self.lock = RLock()
         self.running = False
-        self._foreign = 0
+        self._foreign = 0  # commands of other publishers that were already reacted to
         self.began = ""
         self._setpoint_watch = SetpointWatch()
         with self.lock:  # where another thread spins the node, a joint state may come before this assignment
             self.states = JointStateInput(self.node, self.joint_names, self._on_joint_state)
-        self._timer = steady_timer(self.node, LEAVE_PERIOD_S, self._leave)
+        self._timer = steady_timer(self.node, LEAVE_PERIOD_S, self._close_publisher)
 
     @locked
     def start(self, enable: bool) -> None:
@@ -99,7 +107,7 @@ class CompensationLoop:
 
     @locked
     def end(self) -> None:
-        """Lower the arm, ramp the torque to zero and close the publisher; block until the controller has the zero."""
+        """Lower the arm, ramp the torque to zero and close the publisher; block until the controller received zero."""
         if not self.running:
             return
         self._enable_pending = False
@@ -108,7 +116,7 @@ class CompensationLoop:
         while not self.compensator.at_rest:
             try:
                 self._act_on(self.states.waiting(None) if follows else ())
-            except Exception:  # a programming error: ignore joint states, and fade out the last torque
+            except Exception:  # programming error: ignore the joint states and ramp the last torque to zero
                 follows = False
                 self.compensator.stop(time.monotonic())
             if (torque := self.compensator.watch(time.monotonic())) is not None:
@@ -156,7 +164,7 @@ class CompensationLoop:
                 raise ControlError(f"cannot enable: {self._no_subscriber()}")
             self._check_model()
             self.controller.check()
-            self._begin(time.monotonic())
+            self._enable_compensator(time.monotonic())
         except ControlError as error:
             raise ControlError(f"{error}{publishers_of(self.node, 'joint_states')}") from error
         finally:
@@ -172,7 +180,7 @@ class CompensationLoop:
 
     @locked
     def announce(self, load: CarriedLoad | None) -> None:
-        """Change the load that the arm carries, None for none; for errors see `CompensationLoad.take`."""
+        """Change the load that the arm carries; None: no load. For errors see `CompensationLoad.take`."""
         self.load.take(load)
         self.changed()
 
@@ -225,7 +233,8 @@ class CompensationLoop:
             tolerance: largest error of effort in joint states, as a fraction of the effort limits.
 
         Raises:
-            DynidError: the gains need velocities that joint states lack, or as in `GravityCompensator.adjust`.
+            DynidError: the gains need velocities that joint states lack; further errors as in
+                `GravityCompensator.adjust`.
         """
         if joints.feedback.needs_velocity and not self.compensator.at_rest:
             self.states.last("velocity")
@@ -288,10 +297,10 @@ class CompensationLoop:
             if not self.has_listener:
                 self.compensator.interrupt(now, self._no_subscriber(), fade=True)
             elif (foreign := self.commands.topic.count_foreign()) > self._foreign:
-                # The first foreign message may be a single one, which the next command overwrites: the arm descends.
-                # Further ones come from a publisher that commands in turn with this one: the torque ramps to zero.
+                # A first foreign message may remain the only one, and the next command overwrites it: lower the arm.
+                # Further messages come from a publisher that commands in turn with this one: ramp to zero.
                 topic = self.commands.topic
-                other = f"somebody else published on {topic.name}; end it, as two would command in turn"
+                other = f"somebody else published on {topic.name}; end that node, because two would command in turn"
                 self.compensator.interrupt(now, topic.others or other, fade=self._foreign > 0)
                 self._foreign = foreign
             elif problem := self.imu.doubt(now):
@@ -306,7 +315,7 @@ class CompensationLoop:
 
     @locked
     def _act_on(self, messages: Sequence[JointState]) -> None:
-        """Process the newest joint state; without torque process all, to detect two drivers that disagree."""
+        """Process the newest joint state; at zero torque process all, to detect two drivers that disagree."""
         for message in messages if self.compensator.at_rest else messages[-1:]:
             self._act_on_one(message)
 
@@ -335,14 +344,14 @@ class CompensationLoop:
             self._enable_when_fit()
 
     def _check_stiffness(self, joints: JointSettings) -> None:
-        """Refuse another stiffness of servos while offsets act, because the set-points would jump."""
+        """Raise an error if the stiffness of servos changes while offsets act: the set-points would jump."""
         old = self.compensator.joints.servo
         new = joints.servo
         if old is not None and new is not None and old.stiffness != new.stiffness and not self.compensator.at_rest:
             raise ControlError("the stiffness of the servos changes, and the set-points would jump; disable first")
 
     def _watch_setpoints(self, now: float, position: Sequence[float]) -> None:
-        """End with a fault where position servos do not obey their set-points."""
+        """End with a fault if position servos do not follow their set-points."""
         compensator = self.compensator
         servo = compensator.joints.servo
         if servo is None or compensator.state not in (State.RAMPING_IN, State.ACTIVE):
@@ -351,13 +360,13 @@ class CompensationLoop:
             compensator.interrupt(now, problem, fade=True)
             self.changed()
 
-    def _begin(self, now: float) -> None:
+    def _enable_compensator(self, now: float) -> None:
         """Enable the compensator; start from the torque that acts now and from the pose that the controller holds."""
         compensator = self.compensator
         if compensator.state in (State.RAMPING_IN, State.ACTIVE):
             return
         start = None
-        self.began = "from the torque that acts"
+        self.began = "from the present command"
         joints = compensator.joints
         gravity = self.load.gravity(compensator.position) if compensator.position else []
         if compensator.at_rest and joints.servo is None:
@@ -390,8 +399,8 @@ class CompensationLoop:
     def _check_support(self, start: Sequence[float] | None, gravity: Sequence[float]) -> None:
         """Raise an error if the ramp would clearly lower the torque that supports the arm now."""
         joints = self.compensator.joints
-        for name, acting, torque, gain in zip(joints.names, start or (), gravity, joints.gain, strict=False):
-            scale = acting / torque if torque else 0.0
+        for name, acting, model_torque, gain in zip(joints.names, start or (), gravity, joints.gain, strict=False):
+            scale = acting / model_torque if model_torque else 0.0
             if scale > gain + MAX_SINK_FRACTION and not self.controller.holds_by_position:
                 raise ControlError(
                     f"{acting:.3g} N m (N), {scale:.0%} of the gravity torque, act on joint '{name}' already, and "
@@ -399,6 +408,7 @@ class CompensationLoop:
                 )
 
     def _check_model(self) -> None:
+        """Raise an error if the IMU, the load or the model contradicts the measurements."""
         try:
             self.imu.check()
             self._confirmed = self.load.check(self.measured())
@@ -406,11 +416,11 @@ class CompensationLoop:
             raise ControlError(f"cannot enable: {error}") from error
 
     @locked
-    def _leave(self) -> None:
+    def _close_publisher(self) -> None:
         """Remove the publisher when the torque is zero and the controller has acknowledged this last command.
 
-        Only the executor's thread may call this. It may be about to wait for an event of the publisher, which another
-        thread must not remove then.
+        Only the executor's thread may call this: while it waits for an event of the publisher, no other thread may
+        remove the publisher.
         """
         now = time.monotonic()
         topic = self.commands.topic
