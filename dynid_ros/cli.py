@@ -7,7 +7,7 @@ import sys
 import traceback
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from itertools import takewhile
 from typing import Any, NoReturn
@@ -35,6 +35,8 @@ COMMANDS = {
 """Purposes of the modules of `dynid_ros.commands`; listing them imports none."""
 EXIT_BAD_INPUT = 2
 EXIT_BROKEN = 1
+EXIT_OUTPUT_CLOSED = 141
+"""Exit code of a process that SIGPIPE ended, as shells have it."""
 
 
 class UsageError(DynidError):
@@ -77,6 +79,20 @@ class Parser(ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
+@contextmanager
+def _output_may_close() -> Iterator[None]:
+    """End quietly where the reader of stdout has ended, as in `dynid check … | head`."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more
+        sys.exit(EXIT_OUTPUT_CLOSED)
+
+
+@_output_may_close()
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; bad input ends it with one line and exit code 2, Ctrl-C with code 130."""
     if "_ARGCOMPLETE" in os.environ:

@@ -149,6 +149,18 @@ def test_what_runs_no_command_imports_no_numerics(words, code):
     assert (code, False) == loaded("numpy", words)[::2]
 
 
+@pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.slow)])
+def test_a_reader_that_ended_ends_a_command_quietly(unbuffered, bag):
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    words = ["check", "--urdf", str(URDF), "--recording", str(bag)] if unbuffered else ["--help"]
+    command = [sys.executable, "-m", "dynid_ros", *words]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, env=environment, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["scipy.signal", "scipy.stats"])
 def test_a_check_loads_no_module_that_takes_longer_than_it(module, bag):
