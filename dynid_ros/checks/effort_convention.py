@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from scipy.linalg import lstsq
 
 from dynid_ros.checks.finding import COMPENSATED, CURRENT, MIN_WARNING_GAIN, SIGN, SWAP, Explanation, Finding
-from dynid_ros.checks.torque_model import MIN_ROWS, TorqueProblem, TorqueTerms, with_presliding
+from dynid_ros.checks.torque_model import (
+    MIN_ROWS,
+    TorqueEquations,
+    TorqueProblem,
+    TorqueTerms,
+    fit_together,
+    with_presliding,
+)
 from dynid_ros.files.disk_arrays import pick_rows
 from dynid_ros.model.inertia import PARAMETERS_PER_LINK
 from dynid_ros.recording.recording import Recording
@@ -226,7 +233,7 @@ class GravitySigns:
         if not np.any(follows) or np.any(self.as_recorded < 0):
             return False
         equations = self._problem.equations
-        gains = self._problem.fit.misfits - equations.fit(signs=-np.ones(equations.n)).misfits
+        gains = self._problem.fit.misfits - equations.scaled(-np.ones(equations.n)).fit().misfits
         return bool(max(np.sum(gains[follows]), np.sum(gains) - np.max(gains)) > 0.0)
 
     def _signs_with(self, signs: NDArray) -> NDArray:
@@ -287,13 +294,13 @@ def order_explanations(problem: TorqueProblem, gravity: GravitySigns) -> Iterato
         remark = "" if np.any(gravity.as_recorded) else WITHOUT_GRAVITY.format("them")
         yield Explanation(
             SIGN,
-            problem.fit.misfit - problem.equations.fit(signs=turned).misfit,
+            problem.fit.misfit - problem.equations.scaled(turned).fit().misfit,
             "all torques have the wrong sign" + remark,
             "the driver reports the reaction: use effort_convention motor_current with gains of -1",
         )
     arrangements = _Arrangements(problem)
-    for choice in _choices(robot.n_joints, moving):
-        gains = arrangements.gains(choice)
+    choices = list(_choices(robot.n_joints, moving))
+    for choice, gains in zip(choices, arrangements.gains(choices), strict=True):
         names = tuple(robot.joint_names[j] for j in choice.joints)
         for channel, gain in gains.items():
             message, fix = choice.texts[channel]
@@ -347,19 +354,26 @@ class _Arrangements:
     def __init__(self, problem: TorqueProblem):
         self._problem = problem
 
-    def gains(self, choice: _Choice) -> dict[str, float]:
-        """Return the gain of a choice for each kind of channel that it may concern."""
+    def gains(self, choices: Sequence[_Choice]) -> list[dict[str, float]]:
+        """Return the gain of each choice for each kind of channel that it may concern."""
+        problem = self._problem
+        terms = (problem.model.terms(problem.samples, choice.order, choice.factors) for choice in choices)
+        gains = _gains(problem.terms, terms, choices)
+        return [
+            self._remaining(choice, of_choice) if max(of_choice.values()) > MIN_WARNING_GAIN else of_choice
+            for choice, of_choice in zip(choices, gains, strict=True)
+        ]
+
+    def _remaining(self, choice: _Choice, gains: dict[str, float]) -> dict[str, float]:
+        """Return the gains of a choice that presliding friction and samples at standstill leave."""
         problem = self._problem
         changed = problem.model.terms(problem.samples, choice.order, choice.factors)
-        gains = _gains(problem.terms, changed, choice)
-        if max(gains.values()) <= MIN_WARNING_GAIN:
-            return gains
         presliding = with_presliding(changed, problem.samples, choice.order, choice.factors)
-        remaining = _gains(problem.presliding.terms, presliding, choice)
+        remaining = _gains(problem.presliding.terms, [presliding], [choice])[0]
         gains = {channel: min(gain, remaining[channel]) for channel, gain in gains.items()}
         if choice.kind == SWAP:
             everywhere = replace(changed, moving=problem.samples.alive[:, choice.order])
-            at_rest = _gains(self._every_sample, everywhere, choice)
+            at_rest = _gains(self._every_sample, [everywhere], [choice])[0]
             gains = {channel: gain if at_rest[channel] > 0.0 else min(gain, 0.0) for channel, gain in gains.items()}
         return gains
 
@@ -369,11 +383,20 @@ class _Arrangements:
         return replace(self._problem.terms, moving=self._problem.samples.alive)
 
 
-def _gains(given: TorqueTerms, changed: TorqueTerms, choice: _Choice) -> dict[str, float]:
-    """Return the gains of changing torques, positions and both, over the terms as recorded."""
-    fits = {"position": changed.fit}
-    if "torque" in choice.texts:
-        fits["torque"] = given.equations.fit(choice.order, choice.factors)
-    if "both" in choice.texts:
-        fits["both"] = changed.equations.fit(choice.order, choice.factors)
-    return {channel: given.fit.misfit - fits[channel].misfit for channel in choice.texts}
+def _gains(given: TorqueTerms, changed: Iterable[TorqueTerms], choices: Sequence[_Choice]) -> list[dict[str, float]]:
+    """Return the gains of changing torques, positions and both by each choice, over the terms as recorded.
+
+    Args:
+        given: terms as recorded.
+        changed: terms of each choice.
+        choices: H choices.
+    """
+
+    def hypotheses() -> Iterator[TorqueEquations]:
+        for terms, choice in zip(changed, choices, strict=True):
+            for channel in choice.texts:
+                equations = (given if channel == "torque" else terms).equations
+                yield equations if channel == "position" else equations.arranged(choice.order, choice.factors)
+
+    fits = iter(fit_together(hypotheses()))
+    return [{channel: given.fit.misfit - next(fits).misfit for channel in choice.texts} for choice in choices]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dynid_ros.checks.finding import COMPENSATED, DIRECTION, Explanation
 from dynid_ros.checks.jackknife import MIN_SIGMAS, Jackknife
 from dynid_ros.checks.motion_samples import MAX_SAMPLES, motion_samples
-from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem
+from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem, fit_together
 from dynid_ros.model.gravity import angle_between
 from dynid_ros.recording.recording import Recording
 
@@ -95,7 +95,8 @@ class GravityFits:
         directions = [np.array(direction) for direction in product((-1.0, 0.0, 1.0), repeat=3)]
         grid = [direction for direction in directions if np.abs(direction).sum() in (1, 3)]
         starts = [given, *(size * direction / np.linalg.norm(direction) for direction in grid)]
-        fits = [self._fit(self._rigid(gravity)) for gravity in starts]
+        terms = self._problem.terms
+        fits = fit_together(replace(terms, rigid=self._rigid(gravity)).equations for gravity in starts)
         best = int(np.argmin([fit.misfit for fit in fits]))
         gravity = starts[best]
         fit = fits[best]

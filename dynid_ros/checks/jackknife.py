@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid_ros.checks.torque_model import RIDGE, TorqueEquations, TorqueFit, TorqueTerms
+from dynid_ros.checks.torque_model import RIDGE, TorqueEquations, TorqueFit, TorqueTerms, fit_together
 
 N_JACKKNIFE_BLOCKS = 8
 """Number of blocks of samples that are omitted in turn."""
@@ -88,12 +88,16 @@ class Jackknife:
         count = len(chosen)
         if np.any(self.without_effect[list(chosen)]):
             return Change(np.zeros(count), np.full((count, count), np.inf), 0.0)
-        fit = self._with(self._whole, chosen).fit()
-        values = np.array([self._with(others, chosen).fit().rigid[-count:] for others in self._others])
+        alike = [self._with(equations, chosen) for equations in (self._whole, *self._disturbed)]
+        for equations in alike:
+            equations.normal = alike[0].normal
+        fit, *disturbed = fit_together(alike)
+        jackknifed = fit_together(self._with(others, chosen) for others in self._others)
+        values = np.array([other.rigid[-count:] for other in jackknifed])
         covariance = np.atleast_2d((N_JACKKNIFE_BLOCKS - 1) * np.cov(values, rowvar=False, bias=True))
         covariance = covariance + self._white_covariance(chosen, fit)
-        for disturbed in self._disturbed:
-            change = self._with(disturbed, chosen).fit().rigid[-count:] - fit.rigid[-count:]
+        for other in disturbed:
+            change = other.rigid[-count:] - fit.rigid[-count:]
             covariance += np.outer(change, change)
         return Change(fit.rigid[-count:], covariance, self._without.misfit - fit.misfit)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dynid_ros.checks.finding import LAG, LOW_PASSED, Explanation, Finding
 from dynid_ros.checks.jackknife import Change, Jackknife
 from dynid_ros.checks.motion_samples import MAX_REST_SPEED, MotionSamples, motion_samples
-from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem, TorqueTerms
+from dynid_ros.checks.torque_model import TorqueFit, TorqueModel, TorqueProblem, TorqueTerms, fit_together
 from dynid_ros.estimation.cross_validation import FoldGrams
 from dynid_ros.estimation.normal_equations import Columns, NormalEquations
 from dynid_ros.files.disk_arrays import read_column, row_blocks
@@ -31,6 +32,7 @@ from dynid_ros.signals.spectra import power_density, squared_hann
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
+    from dynid_ros.model.chain import Chain
 
 MIN_RIGID_GAIN = 1.9
 """Smallest gain that a change of the torques must bring in two joints by rigid motion alone. In slow motion, unmodelled
@@ -134,7 +136,7 @@ def find_low_pass(model: TorqueModel, samples: MotionSamples) -> TorqueLowPass |
 
     Friction that builds up slowly looks low-passed, so the model contains presliding friction.
     """
-    search = _LowPassedModels(TorqueProblem(model, samples.thinned(MAX_FILTER_SAMPLES)))
+    search = _LowPassedModels(model, samples)
     start = search.screen()
     if start is None or not search.grams.folds:
         return None
@@ -154,7 +156,7 @@ def screen_low_pass(robot: RobotModel, recordings: Sequence[Recording]) -> tuple
     samples = motion_samples(recordings)
     if samples is None:
         return None
-    search = _LowPassedModels(TorqueProblem(TorqueModel(robot), samples.thinned(MAX_FILTER_SAMPLES)))
+    search = _LowPassedModels(TorqueModel(robot), samples)
     driver = search.screen()
     return None if driver is None else (driver, search.bandwidth)
 
@@ -165,23 +167,41 @@ class _TermColumns(NamedTuple):
     of_joint: list[NDArray]
 
 
+class _Screening(NamedTuple):
+    """Filter that fits best, or None, with the default torque model of an arm."""
+
+    chain: Chain
+    gravity: NDArray
+    driver: DriverFilter | None
+
+
+_screened: WeakKeyDictionary[MotionSamples, _Screening] = WeakKeyDictionary()
+"""Results that the check and the identification of links share."""
+
+
 class _LowPassedModels:
     """Torque models, with presliding friction, whose torque passes a filter.
 
     Args:
-        problem: torque model of a recording.
+        model: torque model.
+        samples: samples of the motion.
 
     Attributes:
         bandwidth: bandwidth of the motion without noise of the positions, Hz.
     """
 
-    def __init__(self, problem: TorqueProblem):
-        self._plain = problem
-        self._samples = problem.samples
-        self._n_link_columns = problem.terms.rigid.shape[2]
-        band = _motion_band(problem.samples)
-        noisy = problem.samples.bandwidth > NOISE_BANDWIDTH_RATIO * band
-        self.bandwidth = band if noisy else problem.samples.bandwidth
+    def __init__(self, model: TorqueModel, samples: MotionSamples):
+        self._model = model
+        self._samples_of_motion = samples
+        self._samples = samples.thinned(MAX_FILTER_SAMPLES)
+        self._n_link_columns = len(model.columns)
+        band = _motion_band(samples)
+        noisy = samples.bandwidth > NOISE_BANDWIDTH_RATIO * band
+        self.bandwidth = band if noisy else samples.bandwidth
+
+    @cached_property
+    def _plain(self) -> TorqueProblem:
+        return TorqueProblem(self._model, self._samples)
 
     @cached_property
     def _terms(self) -> TorqueTerms:
@@ -190,9 +210,20 @@ class _LowPassedModels:
 
     def screen(self) -> DriverFilter | None:
         """Return the filter that fits best, or None if its gain is below that which a filter must have."""
+        if not self._model.is_default:
+            return self._screen()
+        robot = self._model.robot
+        known = _screened.get(self._samples_of_motion)
+        if known is None or known.chain is not robot.chain or not np.array_equal(known.gravity, robot.gravity):
+            known = _Screening(robot.chain, robot.gravity, self._screen())
+            _screened[self._samples_of_motion] = known
+        return known.driver
+
+    def _screen(self) -> DriverFilter | None:
         drivers = filters_at(SCREENED_KINDS, self.bandwidth, SCREENED_CUTOFF_RATIOS, SCREENED_SMOOTHING_RATIOS)
         plain = self._plain.terms
-        fits = [self._filtered(plain, Passage(driver)).fit.misfit for driver in drivers]
+        filtered = fit_together(self._filtered(plain, Passage(driver)).equations for driver in drivers)
+        fits = [fit.misfit for fit in filtered]
         driver = drivers[int(np.argmin(fits))]
         # The misfit is half the logarithm of the squared error.
         required = 0.5 * MIN_FILTER_GAIN_PER_JOINT * max(len(plain.equations.judged) - 1, 1)
@@ -380,22 +411,20 @@ def _is_certain(change: Change, lag: float) -> bool:
 
 def _best_lag(problem: TorqueProblem) -> tuple[float, TorqueFit]:
     """Return the lag that fits best, s, and the fit with it."""
-
-    def fit(lag: float) -> TorqueFit:
-        return problem.equations.explaining(problem.samples.delayed_torque(lag)).fit()
-
-    def misfit(lag: float) -> float:
-        return fit(lag).misfit
-
     steps = round(MAX_TRIED_LAG_S / TRIED_STEP_S)
-    lag = _minimize(misfit, TRIED_STEP_S * np.arange(-steps, steps + 1))
-    lag = _minimize(misfit, lag + REFINED_STEP_FRACTION * TRIED_STEP_S * np.arange(-4, 5))
-    return lag, fit(lag)
+    lag = _minimize(problem, TRIED_STEP_S * np.arange(-steps, steps + 1))
+    lag = _minimize(problem, lag + REFINED_STEP_FRACTION * TRIED_STEP_S * np.arange(-4, 5))
+    return lag, fits_with_lags(problem, [lag])[0]
 
 
-def _minimize(misfit: Callable[[float], float], lags: NDArray) -> float:
+def fits_with_lags(problem: TorqueProblem, lags: Iterable[float]) -> list[TorqueFit]:
+    """Fit torques that come later by each of several lags, s."""
+    return fit_together(problem.equations.explaining(problem.samples.delayed_torque(lag)) for lag in lags)
+
+
+def _minimize(problem: TorqueProblem, lags: NDArray) -> float:
     """Return the vertex of the parabola through the smallest misfit and its neighbours."""
-    values = [misfit(lag) for lag in lags]
+    values = [fit.misfit for fit in fits_with_lags(problem, lags)]
     k = int(np.argmin(values))
     if not 0 < k < len(lags) - 1:
         return float(lags[k])

@@ -37,9 +37,15 @@ from dynid_ros.checks.geometry import (
     origin_columns,
     origin_explanations,
 )
-from dynid_ros.checks.low_pass import MIN_SECOND_JOINT_GAIN, check_contents, lag_explanation, low_pass_explanation
+from dynid_ros.checks.low_pass import (
+    MIN_SECOND_JOINT_GAIN,
+    check_contents,
+    fits_with_lags,
+    lag_explanation,
+    low_pass_explanation,
+)
 from dynid_ros.checks.motion_samples import MAX_SAMPLES, motion_samples
-from dynid_ros.checks.torque_model import TorqueModel, TorqueProblem
+from dynid_ros.checks.torque_model import TorqueModel, TorqueProblem, fit_together
 from dynid_ros.checks.torque_unit import check_torque_sizes, scale_explanations, undecided_units
 from dynid_ros.recording.recording import Recording
 
@@ -89,7 +95,7 @@ def undecided_geometry(problem: TorqueProblem) -> Iterator[str]:
         per_axis = problem.model.gravity_columns(problem.samples) @ problem.fit.rigid
         tangents = np.linalg.svd((robot.gravity / size)[None])[2][1:]
         changes = np.radians(HIDDEN_TILT_DEG) * size * np.tensordot(tangents, per_axis, 1)
-        if min(_misfit_increase(problem, change) for change in changes) < TILT_MIN_GAIN:
+        if min(_misfit_increases(problem, changes)) < TILT_MIN_GAIN:
             yield f"a base that is tilted by {HIDDEN_TILT_DEG:.0f} degrees"
     hidden = []
     for joint, columns in origin_columns(problem):
@@ -103,17 +109,18 @@ def undecided_geometry(problem: TorqueProblem) -> Iterator[str]:
 
 def _shift_shows(problem: TorqueProblem, changes: NDArray) -> bool:
     """Return whether a shift along any axis would show, given the changes (M, n, 3) of the torques by it."""
-    return any(_misfit_increase(problem, change) >= ORIGIN_MIN_GAIN for change in np.moveaxis(changes, 2, 0))
+    return max(_misfit_increases(problem, np.moveaxis(changes, 2, 0))) >= ORIGIN_MIN_GAIN
 
 
-def _misfit_increase(problem: TorqueProblem, change: NDArray) -> float:
-    """Return how much worse the model fits the torques with this change (M, n)."""
-    return problem.equations.explaining(problem.samples.torque + change).fit().misfit - problem.fit.misfit
+def _misfit_increases(problem: TorqueProblem, changes: NDArray) -> list[float]:
+    """Return how much worse the model fits the torques with each of these changes (k, M, n)."""
+    fits = fit_together(problem.equations.explaining(problem.samples.torque + change) for change in changes)
+    return [fit.misfit - problem.fit.misfit for fit in fits]
 
 
 def _lag_shows(problem: TorqueProblem, lag: float) -> bool:
     """Return whether torques that come this much later, or earlier, would fit worse in two joints."""
-    fits = [problem.equations.explaining(problem.samples.delayed_torque(shift)).fit() for shift in (-lag, lag)]
+    fits = fits_with_lags(problem, (-lag, lag))
     return min(fit.shared_gain(problem.fit) for fit in fits) >= MIN_SECOND_JOINT_GAIN
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
 
 from dynid_ros.checks.motion_samples import MotionSamples
+from dynid_ros.estimation.least_squares import solve_nonnegative
 
 if TYPE_CHECKING:
     from dynid_ros.model import RobotModel
@@ -21,6 +23,8 @@ SYSTEMATIC_ERROR = 0.005
 FIRST_NOISE = 0.1
 """Noise of each joint before the first fit, as a fraction of its torque."""
 N_REWEIGHTINGS = 4
+MAX_TOGETHER = 16
+"""Largest number of hypotheses whose normal equations are held in memory together."""
 MIN_ROWS = 30
 """Smallest number of moving samples for a joint to be judged."""
 RIDGE = 1e-8
@@ -140,14 +144,15 @@ class TorqueEquations:
         self._moving = terms.moving
         self._prismatic = terms.prismatic
         self._columns = []
-        for j in range(n):
-            columns = np.zeros((len(terms.torque), size))
-            columns[:, :n_rigid] = terms.rigid[:, j]
-            columns[:, n_rigid + j] = 1.0
-            columns[:, n_rigid + n + j * k : n_rigid + n + (j + 1) * k] = terms.drive[:, j]
-            columns = columns[terms.moving[:, j]]
-            self.normal[j] = columns.T @ columns
+        self._places = []
+        for j, moving in enumerate(terms.moving.T):
+            offset = np.ones((len(moving), 1))
+            columns = np.concatenate([terms.rigid[:, j], offset, terms.drive[:, j]], axis=1)[moving]
+            drive = n_rigid + n + j * k
+            places = np.r_[0:n_rigid, n_rigid + j, drive : drive + k]
+            self.normal[j][places[:, None], places] = columns.T @ columns
             self._columns.append(columns)
+            self._places.append(places)
         self._set_torque(terms.torque)
 
     def scaled(self, scales: NDArray) -> TorqueEquations:
@@ -164,10 +169,19 @@ class TorqueEquations:
         other._set_torque(torque)
         return other
 
+    def arranged(self, channels: ArrayLike, signs: ArrayLike) -> TorqueEquations:
+        """Return the same equations with torque channel `channels[j]` times `signs[j]` as the torque of joint j."""
+        other = copy(self)
+        other.right = self.right[:, channels] * np.asarray(signs)[:, None]
+        other.square = self.square[:, channels]
+        other.size = self.size[channels]
+        return other
+
     def _set_torque(self, torque: NDArray) -> None:
-        moving = self._moving
-        self.right = np.array([(columns.T @ torque[moving[:, j]]).T for j, columns in enumerate(self._columns)])
-        self.square = np.array([np.sum(torque[moving[:, j]] ** 2, axis=0) for j in range(self.n)])
+        self.right = np.zeros((self.n, self.n, self.normal.shape[1]))
+        for j, (columns, places) in enumerate(zip(self._columns, self._places, strict=True)):
+            self.right[j][:, places] = torque[self._moving[:, j]].T @ columns
+        self.square = self._moving.T.astype(float) @ torque**2
         self._set_size(torque.std(axis=0))
 
     def _set_size(self, size: NDArray) -> None:
@@ -186,16 +200,12 @@ class TorqueEquations:
         """Indices of the joints with enough moving samples."""
         return np.flatnonzero(self.count >= MIN_ROWS)
 
-    def fit(self, channels: ArrayLike | None = None, signs: ArrayLike | None = None) -> TorqueFit:
-        """Fit with torque channel `channels[j]` times `signs[j]` as the torque of joint j; None: as recorded.
+    def fit(self) -> TorqueFit:
+        """Fit the torques as recorded.
 
         Each joint has a separate noise, estimated together with the parameters by iterative reweighting.
         """
-        joints = np.arange(self.n)
-        order = joints if channels is None else np.asarray(channels)
-        right = self.right[joints, order] * (np.ones(self.n) if signs is None else np.asarray(signs))[:, None]
-        values = (right, self.square[joints, order], self.size[order], self.floor)
-        return self._fit_all(*(value[None] for value in values))[0]
+        return fit_together([self])[0]
 
     def scale_gains(self, scales: NDArray) -> NDArray:
         """Return the decreases (H,) of the misfit if the torques are multiplied by scales (H, n).
@@ -204,72 +214,87 @@ class TorqueEquations:
         smaller torque of the largest joint would seem to improve the fit of all others. The recorded torques therefore
         use the error of the scaled torques, divided by the scales.
         """
-        joints = np.arange(self.n)
-        right = np.tile(self.right[joints, joints], (len(scales), 1, 1))
-        square = np.tile(self.square[joints, joints], (len(scales), 1))
-        size = self.size * np.abs(scales)
-        floor = self._floor(size)
-        recorded = self._fit_all(right, square, np.tile(self.size, (len(scales), 1)), floor / scales)
-        scaled = self._fit_all(right * scales[:, :, None], square * scales**2, size, floor)
-        return np.array([one.misfit - other.misfit for one, other in zip(recorded, scaled, strict=True)])
-
-    def _fit_all(self, right: NDArray, square: NDArray, size: NDArray, floor: NDArray) -> list[TorqueFit]:
-        """Return the fits of H hypotheses.
-
-        Args:
-            right: right sides (H, n, s) of the joints' normal equations.
-            square: sums of squared torques (H, n).
-            size: standard deviations (H, n) of the torques.
-            floor: systematic errors (H, n).
-        """
-        joints = np.arange(self.n)
-        judged = self.judged
-        count = np.maximum(self.count, 1)
-        variance = (FIRST_NOISE * size) ** 2 + floor**2
-        rms = np.full(size.shape, np.nan)
-        for _ in range(N_REWEIGHTINGS):
-            weight = 1 / variance[:, judged]
-            normal = np.tensordot(weight, self.normal[judged], 1)
-            solution = self._solve(normal, np.einsum("hj,hjs->hs", weight, right[:, judged]))
-            squares = np.einsum("nsh,hs->hn", self.normal @ solution.T, solution)
-            rest = square - 2 * np.einsum("hns,hs->hn", right, solution) + squares
-            rms[:, judged] = np.sqrt(np.maximum(0.0, rest) / count)[:, judged]
-            variance = np.where(np.isnan(rms), variance, rms**2 + floor**2)
-        rigid, offset, drive = np.split(solution, [self.n_rigid, self.n_rigid + self.n], axis=1)
-        mean = right[:, :, self.n_rigid :][:, joints, joints] / count
-        variation = np.maximum(square / count - mean**2, 0.0) + floor**2
-        misfits = np.where(np.isnan(rms), 0.0, 0.5 * np.log(variance / variation))
-        fits = zip(rms, misfits, rigid, offset, drive.reshape(len(drive), self.n, -1), strict=True)
-        return [TorqueFit(*values) for values in fits]
+        scaled = [self.scaled(one) for one in scales]
+        recorded = [copy(self) for _ in scales]
+        for one, other, factors in zip(recorded, scaled, scales, strict=True):
+            one.floor = other.floor / factors
+        misfits = np.array([fit.misfit for fit in fit_together([*recorded, *scaled])])
+        return np.subtract(*np.split(misfits, 2))
 
     def own_rms(self) -> NDArray:
         """Return the RMS residuals (n,) if each joint had separate parameters, N m."""
         rms = np.full(self.n, np.nan)
         for j in self.judged:
-            solution = self._solve(self.normal[j][None], self.right[j, j][None])[0]
+            right = self.right[j, j]
+            n_free = self.n_rigid + self.n
+            solution = _solve(self.normal[j][None], right[None], n_free, np.ones((1, len(right) - n_free), bool))[0]
             rest = self.square[j, j] - 2 * solution @ self.right[j, j] + solution @ self.normal[j] @ solution
             rms[j] = np.sqrt(max(0.0, rest) / self.count[j])
         return rms
 
-    def _solve(self, normal: NDArray, right: NDArray) -> NDArray:
-        """Solve normal equations (H, s, s), (H, s) by least squares, with coefficients of drives >= 0."""
-        scale = np.sqrt(np.einsum("hss->hs", normal))
-        scale[scale <= MIN_COLUMN * scale.max(axis=1, keepdims=True)] = 1.0
-        normal = normal / (scale[:, :, None] * scale[:, None, :])
-        np.einsum("hss->hs", normal)[:] += RIDGE
-        right = right / scale
-        free = slice(self.n_rigid + self.n)
-        drive = slice(self.n_rigid + self.n, None)
-        across = normal[:, free, drive]
-        eliminated = np.linalg.solve(normal[:, free, free], np.concatenate([across, right[:, free, None]], axis=2))
-        back = np.swapaxes(across, 1, 2) @ eliminated
-        inner = normal[:, drive, drive] - back[:, :, :-1]
-        np.einsum("hss->hs", inner)[:] += 10 * RIDGE  # rounding errors may make it indefinite
-        root = np.linalg.cholesky(inner)
-        target = np.linalg.solve(root, right[:, drive, None] - back[:, :, -1:])[:, :, 0]
-        bounded = np.array([nnls(matrix.T, values)[0] for matrix, values in zip(root, target, strict=True)])
-        rigid = eliminated[:, :, -1] - (eliminated[:, :, :-1] @ bounded[:, :, None])[:, :, 0]
-        return np.concatenate([rigid, bounded], axis=1) / scale
+
+def fit_together(equations: Iterable[TorqueEquations]) -> list[TorqueFit]:
+    """Fit hypotheses that have the same numbers of joints and columns, some at a time."""
+    remaining = iter(equations)
+    fits: list[TorqueFit] = []
+    while block := list(islice(remaining, MAX_TOGETHER)):
+        fits += _fit_block(block)
+    return fits
+
+
+def _fit_block(equations: Sequence[TorqueEquations]) -> list[TorqueFit]:
+    """Fit H hypotheses about n joints."""
+    first = equations[0]
+    n = first.n
+    n_free = first.n_rigid + n
+    joints = np.arange(n)
+    shared = all(one.normal is first.normal for one in equations)
+    normal = np.stack([one.normal for one in (equations[:1] if shared else equations)])
+    right = np.stack([one.right[joints, joints] for one in equations])
+    square = np.stack([one.square[joints, joints] for one in equations])
+    size = np.stack([one.size for one in equations])
+    floor = np.stack([one.floor for one in equations])
+    count = np.stack([one.count for one in equations])
+    judged = count >= MIN_ROWS
+    count = np.maximum(count, 1)
+    variance = (FIRST_NOISE * size) ** 2 + floor**2
+    solution = np.ones((len(equations), normal.shape[-1]))
+    for _ in range(N_REWEIGHTINGS):
+        weight = np.where(judged, 1 / variance, 0.0)
+        total = (weight[:, None] @ normal.reshape(len(normal), n, -1)).reshape(len(weight), *normal.shape[2:])
+        solution = _solve(total, (weight[:, None] @ right)[:, 0], n_free, solution[:, n_free:] > 0)
+        image = (normal @ solution[:, None, :, None])[..., 0] - 2 * right
+        rest = square + np.sum(image * solution[:, None], axis=2)
+        rms = np.where(judged, np.sqrt(np.maximum(0.0, rest) / count), np.nan)
+        variance = np.where(judged, rms**2 + floor**2, variance)
+    rigid, offset, drive = np.split(solution, [n_free - n, n_free], axis=1)
+    mean = right[:, joints, n_free - n + joints] / count
+    variation = np.maximum(square / count - mean**2, 0.0) + floor**2
+    misfits = np.where(judged, 0.5 * np.log(variance / variation), 0.0)
+    fits = zip(rms, misfits, rigid, offset, drive.reshape(len(drive), n, -1), strict=True)
+    return [TorqueFit(*values) for values in fits]
+
+
+def _solve(normal: NDArray, right: NDArray, n_free: int, positive: NDArray) -> NDArray:
+    """Solve normal equations (H, s, s), (H, s) by least squares, with coefficients >= 0 after the free ones.
+
+    The search for these starts with those of a mask as positive.
+    """
+    scale = np.sqrt(np.einsum("hss->hs", normal))
+    scale[scale <= MIN_COLUMN * scale.max(axis=1, keepdims=True)] = 1.0
+    normal = normal / (scale[:, :, None] * scale[:, None, :])
+    np.einsum("hss->hs", normal)[:] += RIDGE
+    right = right / scale
+    free = slice(n_free)
+    drive = slice(n_free, None)
+    across = normal[:, free, drive]
+    eliminated = np.linalg.solve(normal[:, free, free], np.concatenate([across, right[:, free, None]], axis=2))
+    back = np.swapaxes(across, 1, 2) @ eliminated
+    inner = normal[:, drive, drive] - back[:, :, :-1]
+    np.einsum("hss->hs", inner)[:] += 10 * RIDGE  # rounding errors may make it indefinite
+    bounded = solve_nonnegative(inner, right[:, drive] - back[:, :, -1], positive)
+    rigid = eliminated[:, :, -1] - (eliminated[:, :, :-1] @ bounded[:, :, None])[:, :, 0]
+    return np.concatenate([rigid, bounded], axis=1) / scale
 
 
 class TorqueModel:
@@ -289,6 +314,11 @@ class TorqueModel:
         self._braking = braking
         self._falling: NDArray | None = None
         self.columns = self._with_gravity(GENERIC_GRAVITY).base_parameters().columns
+
+    @property
+    def is_default(self) -> bool:
+        """Whether friction brakes, and grows with speed."""
+        return self._braking and self._falling is None
 
     def falling(self, joints: NDArray) -> TorqueModel:
         """Return the same model, except that the torque of these joints (n,) may fall with speed."""
