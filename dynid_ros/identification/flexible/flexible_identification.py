@@ -17,8 +17,8 @@ from dynid_ros.errors import IdentificationError, RecordingError
 from dynid_ros.identification.flexible.flexible_parameters import MOTOR_TERMS, Layout, resonances, rigid_sums
 from dynid_ros.identification.flexible.flexible_prediction import concatenate, predict_run
 from dynid_ros.identification.flexible.flexible_result import LOCAL_MINIMUM_TEXT, FlexibleResult, RunFound, remarks
-from dynid_ros.identification.flexible.output_error import OutputError, Solution
-from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, N_RUN_VALUES, RunTerms
+from dynid_ros.identification.flexible.output_error import OutputError, Solution, rms_at
+from dynid_ros.identification.flexible.run_residuals import CLOCK_TERMS, N_RUN_VALUES, Channel, RunTerms
 from dynid_ros.identification.flexible.runs import FEW_JOINTS, Run, check_links, runs
 from dynid_ros.identification.flexible.starting_values import (
     USUAL_TERMS,
@@ -67,21 +67,22 @@ def fits_poorly(end: SearchOutcome) -> bool:
 def unexplained_fraction(end: SearchOutcome) -> float:
     """Return the largest RMS residual of any torque, as a fraction of the standard deviation of that torque.
 
-    In periodic motion only the lines (harmonics of the motion) count, because residuals between them are noise.
+    Only residuals at the lines (harmonics) of periodic motion count, and at the compared frequencies of other motion.
+    Residuals between lines are noise, and at high frequencies they are noise of the motors' accelerations.
     """
-    largest = 0.0
-    for run, channels in zip(end.runs, end.solution.channels, strict=True):
-        for channel in channels:
-            if channel.kind == "motor":
-                unexplained = _rms(channel.samples) * np.sqrt(_line_share(channel.residual, run.compared.lines))
-                largest = max(largest, unexplained / (float(np.std(run.torque[:, channel.joint])) + 1e-300))
-    return largest
+    fractions = [
+        _unexplained_torque(run, channel)
+        for run, channels in zip(end.runs, end.solution.channels, strict=True)
+        for channel in channels
+        if channel.kind == "motor"
+    ]
+    return max(fractions, default=0.0)
 
 
-def _line_share(residual: NDArray, lines: NDArray) -> float:
-    """Return the fraction of the power of a residual spectrum (F,) at the lines of a periodic motion; else one."""
-    power = np.abs(residual) ** 2
-    return float(power[lines].sum() / (power.sum() + 1e-300)) if len(lines) else 1.0
+def _unexplained_torque(run: Run, channel: Channel) -> float:
+    """Return the RMS residual of a torque, as a fraction of the standard deviation of that torque."""
+    counted = run.compared.lines if len(run.compared.lines) else run.compared.bins
+    return rms_at(channel, counted) / (float(np.std(run.torque[:, channel.joint])) + 1e-300)
 
 
 def stiffness_uncertain(end: SearchOutcome, stiffness: NDArray) -> bool:
@@ -104,8 +105,8 @@ def _rival(
 
 def _leads(rival: SearchOutcome, best: SearchOutcome) -> bool:
     """Return whether a rival is likelier than the best end so far by more than ends in one minimum differ."""
-    samples = np.mean([len(channel.samples) for channels in best.solution.channels for channel in channels])
-    return bool(samples * (best.solution.left - rival.solution.left) > MIN_LEADING_GAIN)
+    frequencies = np.mean([len(run.compared.bins) for run in best.runs])
+    return bool(2.0 * frequencies * (best.solution.left - rival.solution.left) > MIN_LEADING_GAIN)
 
 
 def _converged(end: SearchOutcome) -> SearchOutcome:
@@ -348,9 +349,10 @@ class FlexibleJointIdentification:
             raise RecordingError(f"{recording.source}: {error}") from error
 
     def _result(self, layout: Layout, end: SearchOutcome, sources: tuple[str, ...]) -> FlexibleResult:
+        _require_explained(end, layout.robot.joint_names)
         _, search, stretches, solution = end
         frequencies, errors = resonances(layout, solution, stretches)
-        result = FlexibleResult(
+        return FlexibleResult(
             layout=layout,
             parameters=solution.values,
             covariance=solution.covariance,
@@ -370,8 +372,6 @@ class FlexibleJointIdentification:
             remarks=(),
             iterations=solution.iterations,
         )
-        _require_explained(result)
-        return result
 
     def _run_found(self, layout: Layout, search: OutputError, solution: Solution, k: int, run: Run) -> RunFound:
         n = run.n_joints
@@ -409,14 +409,14 @@ def _angles_by_recording(links: LinkAngles | Sequence[LinkAngles | None] | None,
     return angles
 
 
-def _require_explained(result: FlexibleResult) -> None:
+def _require_explained(end: SearchOutcome, joint_names: Sequence[str]) -> None:
     """Raise an error if a torque is not explained at all: a local minimum, or a model of another arm."""
-    for run in result.runs:
-        torque_stds = np.std(run.prediction.measured_torque, axis=0)
-        for joint, rms, torque_std in zip(result.joint_names, run.torque_rms, torque_stds, strict=True):
-            if rms > USELESS_RESIDUAL_FRACTION * torque_std:
+    for run, channels in zip(end.runs, end.solution.channels, strict=True):
+        for channel in channels:
+            if channel.kind == "motor" and _unexplained_torque(run, channel) > USELESS_RESIDUAL_FRACTION:
                 raise IdentificationError(
-                    f"{run.source}: the best fit leaves {rms / torque_std:.0%} of joint '{joint}'s torque unexplained; "
+                    f"{run.source}: the best fit leaves {_unexplained_torque(run, channel):.0%} of joint "
+                    f"'{joint_names[channel.joint]}'s torque unexplained; "
                     "no parameters can be distinguished from it: try other springs (--spring auto), check the units "
                     "and signs of torques and link angles, the order of the joints and the camera's clock, "
                     "or record a motion nearer to the resonance"

@@ -132,6 +132,7 @@ class Solution:
         condition_number: Condition number of the information's square root, columns scaled.
         iterations: Number of steps.
         misfit: Mean square of the whitened residuals at the compared frequencies: about one for a good model.
+        left: Sum of the logarithms of all channels' RMS residuals there; the less likely of two solutions has more.
     """
 
     values: NDArray
@@ -143,11 +144,7 @@ class Solution:
     condition_number: float
     iterations: int
     misfit: float
-
-    @property
-    def left(self) -> float:
-        """Sum of the logarithms of all channels' RMS residuals; the less likely of two solutions has more."""
-        return _left(self.channels)
+    left: float
 
 
 class OutputError:
@@ -163,7 +160,14 @@ class OutputError:
         Raises:
             IdentificationError: No motion was found for them.
         """
-        return _left(self._channels(values, [run.start() for run in self.residuals]))
+        return self._left(self._channels(values, [run.start() for run in self.residuals]))
+
+    def _left(self, channels: list[list[Channel]]) -> float:
+        return sum(
+            float(np.log(rms_at(channel, run.run.compared.bins) + 1e-150))
+            for run, found in zip(self.residuals, channels, strict=True)
+            for channel in found
+        )
 
     def approach(self, start: NDArray) -> tuple[NDArray, list[NDArray]]:
         """Return the parameters (p,) of the arm and the named ones of each run after the first weightings."""
@@ -457,11 +461,17 @@ class OutputError:
         reduced = information[:p, :p] - information[:p, p:] @ np.linalg.pinv(nuisance) @ information[p:, :p]
         small = max(eigenvalues[0], 0.0)
         condition = float(np.sqrt(eigenvalues[-1] / small)) if small > 0 else np.inf
-        return Solution(values, covariance[:p, :p], own, run_errors, channels, reduced, condition, iterations, misfit)
+        left = self._left(channels)
+        return Solution(
+            values, covariance[:p, :p], own, run_errors, channels, reduced, condition, iterations, misfit, left
+        )
 
 
-def _left(channels: Sequence[Sequence[Channel]]) -> float:
-    return sum(0.5 * float(np.log(np.mean(one.samples**2) + 1e-300)) for run in channels for one in run)
+def rms_at(channel: Channel, bins: NDArray) -> float:
+    """Return the RMS of a residual at some frequencies, given by their numbers."""
+    # A spectrum holds each frequency twice, except for the mean.
+    power = np.abs(channel.residual[bins]) ** 2 * np.where(bins > 0, 2.0, 1.0)
+    return float(np.sqrt(power.sum() / len(channel.samples)))
 
 
 class _Chosen(NamedTuple):

@@ -156,6 +156,9 @@ MIN_LINE_SHARE = 0.999
 """Part of the acceleration's energy that lines up to the highest that counts must hold."""
 COMPARED_POWER_SHARE = 0.995
 """Part of the power of each joint's motion that the compared frequencies must hold."""
+MIN_POWER_OVER_NOISE = 10.0
+"""Power of an acceleration at a frequency over that of the encoders' noise, from which the frequency is compared. Noise
+alone exceeds it at one of 20,000 frequencies."""
 ROUNDING_RANGE = 1e-9
 """Range of a resting joint's positions by rounding, relative to the largest position."""
 LOWEST_BINS = 3
@@ -306,7 +309,8 @@ def runs(
         margin = 0 if same_clock else int(CLOCK_MARGIN_S / step + COUNT_TOLERANCE)
         window = slice(margin, len(at) - margin)
         if harmonics is None:
-            compared = Compared(window, _bins(smooth.position[window], step, band))
+            within = Motion(*(x[window] for x in smooth))
+            compared = Compared(window, _bins(within, noise / np.sqrt(stride), step, band))
         else:
             compared = _at_lines(harmonics, window, step, band)
         divisions = max(1, int(np.ceil(step / MAX_STEP_S - COUNT_TOLERANCE))) if n <= FEW_JOINTS else 1
@@ -377,23 +381,28 @@ def _at_lines(harmonics: FourierSeries, window: slice, step: float, band: float)
     return Compared(window, bins[bins <= last], lines[moved], 2 * np.pi * frequency * (1 + moved))
 
 
-def _bins(position: NDArray, step: float, band: float) -> NDArray:
+def _bins(motion: Motion, noise: NDArray, step: float, band: float) -> NDArray:
     """Return the frequencies that hold nearly all of the motors' motion, velocity and acceleration.
 
-    The others add next to nothing. At them the encoders' noise would look like motion and draw inertias to zero.
+    The others add next to nothing. At them the encoders' noise would look like motion and draw inertias to zero. So the
+    acceleration must exceed that of white noise (n,) of positions. It is not that of the positions' spectrum, which
+    falls slowly where the motors do not return to their first positions.
     """
-    rate = np.fft.rfftfreq(len(position), step)
+    rate = np.fft.rfftfreq(len(motion.position), step)
     rate = rate[rate <= band * (1 + COUNT_TOLERANCE)]
-    deviation = position - position.mean(axis=0)
-    deviation = deviation[:, np.ptp(position, axis=0) > ROUNDING_RANGE * np.abs(position).max()]
-    power = np.abs(np.fft.rfft(deviation, axis=0)[: len(rate)]) ** 2
+    moves = np.ptp(motion.position, axis=0) > ROUNDING_RANGE * np.abs(motion.position).max()
+    power, _, acceleration_power = (
+        np.abs(np.fft.rfft(values - values.mean(axis=0), axis=0)[: len(rate), moves]) ** 2 for values in motion
+    )
     chosen = np.zeros(len(rate), dtype=bool)
-    chosen[:LOWEST_BINS] = True
     for order in (0, 2, 4):
         for own in (power * rate[:, None] ** order).T:
             ranked = np.argsort(own)[::-1]
             share = np.cumsum(own[ranked])
             chosen[ranked[: np.searchsorted(share, COMPARED_POWER_SHARE * share[-1]) + 1]] = True
+    noise_power = len(motion.position) * noise[moves] ** 2 * (2 * np.pi * rate[:, None]) ** 4
+    chosen &= (acceleration_power > MIN_POWER_OVER_NOISE * noise_power).any(axis=1)
+    chosen[:LOWEST_BINS] = True
     return np.flatnonzero(chosen)
 
 

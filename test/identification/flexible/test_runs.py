@@ -141,3 +141,19 @@ def test_compared_frequencies_hold_the_motion_and_a_joint_at_rest_adds_none():
     assert not np.any((compared > 5.9) & (compared < 10.0))
     for rest in (0.0, 1.0):
         np.testing.assert_array_equal(frequencies(np.hstack([moving, np.full_like(moving, rest)])), compared)
+
+
+def test_frequencies_where_noise_exceeds_the_acceleration_are_not_compared():
+    """Motors that do not return have positions, but no accelerations, at all frequencies."""
+    rng = np.random.default_rng(7)
+    time = np.arange(0, 12.0, 0.004)
+    waves = sum(0.2 / k**2 * np.sin(2 * np.pi * k * 0.93 * time + rng.uniform(0, 6)) for k in range(1, 9))
+    motor = (waves + 0.1 * (time / 12.0) ** 3)[:, None]
+    motor = motor + np.deg2rad(0.03) * rng.standard_normal(motor.shape)
+    recording = Recording(("joint_1",), time, motor, np.full_like(motor, np.nan), motor, link_position=motor)
+    (run,) = runs(recording, time, motor, same_clock=True, band=40.0)
+    assert not len(run.compared.lines)
+    compared = run.compared.bins / (run.step * len(run.time))
+    for k in range(1, 9):
+        assert np.abs(compared - 0.93 * k).min() < 0.1
+    assert np.mean(compared > 15.0) < 0.1
