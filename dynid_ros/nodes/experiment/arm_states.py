@@ -26,15 +26,23 @@ from dynid_ros.trajectories.limits import per_joint
 MAX_CLOCK_STEP_S = 0.5
 """Longest step of simulated time between two readings; a longer one is a jump of the clock."""
 TIME_TOLERANCE_S = 1e-9
+STATE_TIMEOUT_S = 1.0
+REST_CHECK_S = 0.1
+"""Time between two joint states whose difference shows whether the arm rests; some drivers publish no velocities."""
+MAX_REST_SPEED = 0.1
+"""Largest speed of a resting arm, rad/s or m/s."""
+STATE_JITTER_S = 0.05
+"""Largest deviation of a joint state's arrival from its period."""
+MAX_WAITING_STATES = 100
 
 
 class MotionController:
-    """Controller that carries out the motions.
+    """Controller that executes the motions.
 
-    A `joint_trajectory_controller` begins each trajectory at the measured pose, unless it interpolates from the desired
-    state: its command then jumps by the sag and the lag of the arm (ros2_controllers 4.42.1,
+    A `joint_trajectory_controller` begins each trajectory at the measured pose, so that its command jumps by the sag
+    and the lag of the arm, unless it interpolates from the desired state (ros2_controllers 4.42.1,
     joint_trajectory_controller.cpp, `update`; trajectory.cpp, `sample`). Since 2026-08-15 a trajectory that replaces
-    an active one begins on the path of that one (`blend_with_active_trajectory`).
+    an active one can begin on the path of the active one (`blend_with_active_trajectory`).
 
     Args:
         settings: parameters `command_topic` and `accept_jerk`.
@@ -52,12 +60,12 @@ class MotionController:
 
     @property
     def is_changing(self) -> bool:
-        """Whether its first answer, or a report of its activation, can be expected soon."""
+        """Whether the controller's first answer, or a report of its activation, is expected soon."""
         return self._view.is_answering or self._view.is_inactive
 
     @property
     def jerks(self) -> bool:
-        """Whether it is known to begin a trajectory at the measured pose."""
+        """Whether the controller is known to begin each trajectory at the measured pose."""
         answer = self._view.answer
         if answer is None or not answer.follows_trajectories:
             return False
@@ -65,7 +73,7 @@ class MotionController:
 
     @property
     def handover(self) -> Handover | None:
-        """Its transition from one piece of a motion to the next; None if it is not known to be free of jumps."""
+        """Transition from one piece of a motion to the next; None if it is not known to be free of jumps."""
         answer = self._view.answer
         if answer is None or not answer.follows_trajectories:
             return None
@@ -75,7 +83,7 @@ class MotionController:
 
     @property
     def refusal(self) -> str:
-        """Reason why it must not carry out a motion; empty if it may, or if nothing is known."""
+        """Reason why the controller must not execute a motion; empty if it may, or if nothing is known about it."""
         if self._view.is_inactive:
             return f"controller '{self.name}' is inactive; activate it (ros2 control list_controllers)"
         if self.jerks and not self._accept_jerk:
@@ -104,22 +112,22 @@ class MotionTime:
         self._simulated, self._reading = self._read()
         self._now = 0.0
         self._jump = 0.0
-        self._advanced = time.monotonic()
+        self._advanced_at = time.monotonic()
 
     @property
     def stalled(self) -> float:
         """Time since the clock last advanced, s."""
         self.now()
-        return time.monotonic() - self._advanced
+        return time.monotonic() - self._advanced_at
 
     def now(self) -> float:
-        """Return the time, s; to be read at a steady rate while the arm moves."""
+        """Return the time, s; call this at a steady rate while the arm moves."""
         was_simulated = self._simulated
         before = self._reading
         self._simulated, self._reading = self._read()
         step = self._reading - before
         if step:
-            self._advanced = time.monotonic()
+            self._advanced_at = time.monotonic()
         if self._simulated == was_simulated and (not self._simulated or 0.0 <= step <= MAX_CLOCK_STEP_S):
             self._now += step
         else:
@@ -139,7 +147,7 @@ class MotionTime:
 
 
 class EffortWatch:
-    """Detection of efforts that stay too large for too long; missing and non-finite efforts are not watched.
+    """Detection of efforts that exceed their limits for too long; missing and non-finite efforts are ignored.
 
     Args:
         limits: limits of the joints, whose torque limits replace NaN in `effort_limit`.
@@ -157,9 +165,9 @@ class EffortWatch:
         self.forget()
 
     def adjust(self, effort_limit: ArrayLike, grace: float) -> None:
-        """Change limit and grace; the time for which efforts have been too large continues."""
-        given = per_joint(effort_limit, self._names, "effort_limit")
-        limits = np.where(np.isnan(given), self._torque, given)
+        """Change limit and grace; the time for which efforts have exceeded their limits continues."""
+        configured = per_joint(effort_limit, self._names, "effort_limit")
+        limits = np.where(np.isnan(configured), self._torque, configured)
         for name, limit in zip(self._names, limits, strict=True):
             if not limit > 0:
                 raise DynidError(f"Parameter effort_limit of joint '{name}' is {limit:g}; it must be positive")
@@ -169,35 +177,25 @@ class EffortWatch:
         self._grace = grace
 
     def forget(self) -> None:
-        """Forget for how long efforts have been too large."""
+        """Forget for how long efforts have exceeded their limits."""
         self._since = np.full(len(self._names), np.nan)
 
     def check(self, effort: NDArray, now: float) -> None:
-        """Check efforts.
+        """Raise a `DynidError` if an effort exceeds its limit for longer than the grace.
 
         Args:
-            effort: (n,) efforts; NaN where unknown.
-            now: time of any clock, s.
+            effort: (n,) efforts, in the driver's unit; NaN where unknown.
+            now: s of any clock.
         """
-        high = np.abs(effort) > self._limit
-        self._since = np.where(high, np.where(np.isnan(self._since), now, self._since), np.nan)
-        late = high & (now - self._since >= self._grace - TIME_TOLERANCE_S)
-        if late.any():
-            i = int(np.argmax(np.where(late, np.abs(effort) / self._limit, 0.0)))
+        is_high = np.abs(effort) > self._limit
+        self._since = np.where(is_high, np.where(np.isnan(self._since), now, self._since), np.nan)
+        is_too_long = is_high & (now - self._since >= self._grace - TIME_TOLERANCE_S)
+        if is_too_long.any():
+            i = int(np.argmax(np.where(is_too_long, np.abs(effort) / self._limit, 0.0)))
             raise DynidError(
                 f"effort of joint '{self._names[i]}' is {effort[i]:.4g}, above effort_limit {self._limit[i]:.4g} for "
                 f"{now - self._since[i]:.2f} s"
             )
-
-
-STATE_TIMEOUT_S = 1.0
-REST_CHECK_S = 0.1
-"""Time between two joint states whose difference shows whether the arm rests; not every driver publishes velocities."""
-MAX_REST_SPEED = 0.1
-"""Speed above which the arm does not rest, rad/s or m/s."""
-STATE_JITTER_S = 0.05
-"""Largest deviation of a joint state's arrival from its period."""
-MAX_WAITING_STATES = 100
 
 
 class ArmStates:
@@ -208,11 +206,12 @@ class ArmStates:
         on_fault: called with the reason if a state is unusable or `check` fails.
 
     Attributes:
+        joint_names: n names, in the model's order.
         velocity: (n,) published velocities of the last usable state, rad/s (m/s); NaN if not published.
         received: arrival of the last usable state, s of the monotonic clock; -inf before the first.
-        unusable: fault of the last state, as the end of a sentence; empty if it could be used.
+        unusable: reason why the last state could not be used, after ": "; empty if it could.
         clock_difference: smallest difference between this computer's clock and the stamps of compared states, s;
-            infinite before any.
+            infinite before the first comparison.
         stale_after: age beyond which a state is too old, s.
         lock: held while states are processed.
     """
@@ -266,7 +265,7 @@ class ArmStates:
         """Process the waiting states.
 
         Args:
-            every: whether each state counts; otherwise the newest one suffices, unless states are compared.
+            every: whether to process all states; otherwise only the newest one, unless states are being compared.
         """
         with self.lock:
             every = every or self._comparing
@@ -320,13 +319,14 @@ class ArmStates:
     async def resting_position(self) -> NDArray:
         """Return the positions (n,) of the resting arm, from states that arrive after the call."""
         _, position, velocity = await self.measured_state()
+        # Here a published velocity counts even if the positions did not change.
         velocity = np.where(np.abs(self.velocity) > MAX_REST_SPEED, self.velocity, velocity)
         if speeds := describe_speeds(velocity, self.joint_names):
             raise DynidError(f"the arm is moving ({speeds} rad/s or m/s); bring it to rest first")
         return position
 
     def end_comparison(self) -> None:
-        """Stop comparing states with each other, and forget what the comparison has shown."""
+        """Stop comparing states with each other, and forget the result of the comparison."""
         self._comparing = False
         self._compared = None
         self._disagreement = ""
@@ -352,7 +352,7 @@ class ArmStates:
         return True
 
     def _compare(self, message: JointState, position: NDArray) -> None:
-        """Compare a state with this computer's clock and with the state before, as two drivers may disagree."""
+        """Compare a state with this computer's clock and with the previous state, because two drivers may disagree."""
         if stamp := nanoseconds(message.header):
             age = abs(self._node.get_clock().now().nanoseconds - stamp) * 1e-9
             self.clock_difference = min(self.clock_difference, age)
@@ -362,12 +362,12 @@ class ArmStates:
 
 
 def describe_jump(limits: MotionLimits, received: float, before: NDArray, position: NDArray) -> str:
-    """Return a message if the arm cannot have moved from `before` to `position`; otherwise empty.
+    """Return a message if the arm cannot have moved from `before` to `position`; otherwise an empty string.
 
     Args:
         limits: limits of the joints.
-        received: arrival of the state before, s of the monotonic clock.
-        before: (n,) positions of that state, rad (m).
+        received: arrival of the previous state, s of the monotonic clock.
+        before: (n,) positions of the previous state, rad (m).
         position: (n,) positions now, rad (m).
     """
     span = time.monotonic() - received + STATE_JITTER_S

@@ -55,13 +55,15 @@ FILE = "file"
 OFFERED_MOTIONS = (*EXPERIMENT_KINDS, FLEXIBLE, FILE)
 PER_JOINT = "; one value for all joints, or one per joint in the model's order"
 POINTS_PER_CYCLE = 10
-"""Points of a trajectory per cycle of its fastest harmonic that a controller needs to follow it."""
+"""Smallest number of trajectory points per cycle of the fastest harmonic that a controller can follow."""
 
 
 class Safety:
     """Limits and workspace from the parameters of the node at its start.
 
     Attributes:
+        limits: joint limits of all motions.
+        workspace: box, obstacles and bodies, with which the links must not collide.
         warnings: descriptions of checks that are missing or coarse.
 
     Raises:
@@ -92,7 +94,7 @@ class Safety:
         self._torque_check.check(motion)
 
     def check_start(self, measured: NDArray) -> None:
-        """Check that the arm may rest at the positions (n,)."""
+        """Check that the arm may rest at the measured positions (n,), rad (m)."""
         try:
             self.check(move(self.limits.joint_names, measured, measured, 1.0))
         except TrajectoryError as error:
@@ -100,7 +102,7 @@ class Safety:
 
 
 def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None, tuple[str, ...]]:
-    """Return the bodies of the links, None if all links are lines, and warnings about them."""
+    """Return the bodies of the links, or None if all links count as lines, and warnings about them."""
     if settings.link_shapes == NO_SHAPES:
         return None, ("link_shapes is none: links are lines; leave room for their thickness",)
     directories = [directory for directory in settings.mesh_directories if directory]
@@ -130,12 +132,13 @@ def _bodies(robot: RobotModel, settings: SimpleNamespace) -> tuple[Bodies | None
 
 
 def _settings(*names: str) -> tuple[NodeParameter, ...]:
-    """Return the parameters of settings of motions; their descriptions name the motions that have the setting."""
+    """Return the parameters of these settings of motions."""
     settings = {setting.name: setting for setting in settings_of(MotionSettings)}
     return tuple(_parameter(settings[name]) for name in names)
 
 
 def _parameter(setting: Setting) -> NodeParameter:
+    """Return the parameter of a setting, described with the motions that have it."""
     (parameter,) = parameters_of([setting])
     owners = owners_of(setting.name)
     per_joint_note = PER_JOINT if setting.is_numbers and setting.name != "frequencies" else ""
@@ -245,9 +248,11 @@ PARAMETERS = (
     *LIMITS,
     *WORKSPACE,
     NodeParameter(
-        "command_topic", TRAJECTORY_TOPIC, "trajectory_msgs/JointTrajectory for the controller", required=True
+        "command_topic", TRAJECTORY_TOPIC, "topic of the controller, trajectory_msgs/JointTrajectory", required=True
     ),
-    NodeParameter("answer_at_once", False, "~/design answers at once, and ~/state reports its end", adjustable=True),
+    NodeParameter(
+        "answer_at_once", False, "whether ~/design answers at once; ~/state then reports its end", adjustable=True
+    ),
     NodeParameter(
         "command_interface",
         AUTO_INTERFACE,
@@ -261,8 +266,8 @@ PARAMETERS = (
     NodeParameter(
         "accept_jerk",
         False,
-        "move although the controller begins each trajectory at the measured pose (interpolate_from_desired_state "
-        "false)",
+        "whether to move although the controller begins each trajectory at the measured pose "
+        "(interpolate_from_desired_state false)",
     ),
     NodeParameter("controller_joints", [""], "joints in the controller's order; empty: the model's order"),
     NodeParameter("point_rate", 50.0, "points per second of a trajectory", least=10.0, most=1000.0),
@@ -275,6 +280,8 @@ class Design:
     """Experiment that is to be planned.
 
     Attributes:
+        robot: the arm.
+        safety: limits and workspace.
         settings: values of `MOTION_PARAMETERS`.
         point_rate: points per second of the trajectory, Hz.
     """
@@ -306,7 +313,7 @@ class Design:
         return experiment, plan
 
     def experiment(self, **more: Any) -> Experiment:
-        """Return the experiment, with `more` settings.
+        """Return the experiment; settings in `more` replace those of the parameters.
 
         Raises:
             DynidError: a setting is invalid; the message names the parameter.
@@ -348,6 +355,7 @@ class Design:
         return {"base_frequency": base, "starts": settings.starts or None, "noise": _unless_nan(settings.noise)}
 
     def _flexible_motion(self) -> Experiment:
+        """Return the experiment for flexible joints, a Fourier series with prior values of the joints."""
         settings = self.settings
         if settings.target:
             raise DynidError(f"Parameter target is '{settings.target}'; motion {FLEXIBLE} has none, leave it empty")
@@ -362,6 +370,7 @@ class Design:
         return experiment
 
     def _motion_of_file(self, arm: tuple) -> Experiment:
+        """Return the experiment with the motion of `motion_file`; `arm` is robot, limits and workspace."""
         settings = self.settings
         if not settings.motion_file:
             raise DynidError("Parameter motion_file is empty; name the file of the motion, or choose another motion")
@@ -374,6 +383,7 @@ class Design:
         )
 
     def _check_rate(self, fastest: float, what: str) -> None:
+        """Check that the points of the trajectory are dense enough for a frequency, Hz, that `what` describes."""
         highest = self.point_rate / POINTS_PER_CYCLE
         if fastest > highest:
             raise DynidError(
@@ -399,5 +409,5 @@ def _unless_nan(values: list[float]) -> list[float] | None:
 
 
 def _nonempty(values: list[str]) -> list[str]:
-    """Return the texts of a parameter without empty ones, because a list of a parameter cannot be empty."""
+    """Return the texts of a parameter without the empty ones, which stand for an empty list in ROS."""
     return [value for value in values if value]

@@ -31,11 +31,34 @@ from dynid_ros.trajectories.execution import MIN_STOP_S, cut_piece
 LEAD_S = MIN_STOP_S
 """Time from the arrival of a message to its first point, for a smooth transition of the controller.
 
-The controller begins at its own reference or at the measured pose, see `MotionController`. The transport of a message
-delays the motion, and the controller could not catch up in less time without a jerk.
+The controller begins at its own reference or at the measured pose, see `MotionController`. Meanwhile the motion has
+advanced by the transport time of the message. The controller cannot make up for that in less time without a jerk.
 """
 MIN_POINT_DISTANCE_S = 1e-6
 """Smallest time between two points."""
+PIECE_LENGTH_S = 1.4
+"""Duration of the motion in one piece, which then comes to rest; with its stop a piece lasts some 1.6 to 2 s."""
+PIECE_PERIOD_S = 0.4
+"""Time between two pieces; each arrives one second before the previous piece begins to stop."""
+MIN_CLOCK_JUMP_NS = 20_000_000
+"""Smallest change of the difference between two clocks that shows that one of them was set."""
+LAST_CALL_S = 0.1
+"""Smallest time between sending a piece and the stop of the previous one; a later piece would make the arm jump."""
+
+ACTION = "action"
+TOPIC = "topic"
+AUTO_INTERFACE = "auto"
+COMMAND_INTERFACES = (AUTO_INTERFACE, ACTION, TOPIC)
+ACCEPTANCE_TIMEOUT_S = 1.0
+"""Longest time in which a server accepts or rejects a goal."""
+REPLACEMENT_TIMEOUT_S = 0.2
+"""Longest time in which a server replaces a goal, before that goal is cancelled."""
+RESULT_TIMEOUT_S = 0.1
+"""Longest wait for the reason of an abort."""
+POLL_PERIOD_S = 0.01
+MAX_STATUSES = 10
+NO_TOLERANCE = -1.0
+"""Value that erases a tolerance of the controller."""
 
 
 def trajectory_message(
@@ -47,8 +70,7 @@ def trajectory_message(
         trajectory: motion that ends at rest.
         joint_names: names in the order of the controller.
         delay: time from the arrival of the message to the first sample, s; negative for a past sample.
-        lead: time from the arrival to the first point, s; 0: the controller continues at the present state of the
-            motion, whatever its own state is.
+        lead: time from the arrival to the first point, s; 0: the controller jumps to the present state of the motion.
     """
     ordered = trajectory.select(joint_names)
     first = min(max(lead - delay, 0.0), ordered.duration)
@@ -62,24 +84,14 @@ def trajectory_message(
     return message
 
 
-PIECE_LENGTH_S = 1.4
-"""Part of the motion in one piece, after which the piece comes to rest; with its stop it lasts some 1.6 to 2 s."""
-PIECE_PERIOD_S = 0.4
-"""Time between two pieces; each arrives a second before the stop of the one before begins."""
-MIN_CLOCK_JUMP_NS = 20_000_000
-"""Smallest difference between two clocks that shows that one was set; a smaller one is due to reading them in turn."""
-LAST_CALL_S = 0.1
-"""Time before the stop of a piece after which the next one comes too late: the arm would jump."""
-
-
 @dataclass(frozen=True)
 class Handover:
     """Transition of a controller from one piece of a motion to the next.
 
     Attributes:
         is_stamped: whether the piece begins at its stamp; otherwise on arrival.
-        ahead: time from sending to the beginning of the piece, s.
-        lead: time from there to the first point, s, for the transition from one piece to the next.
+        ahead: time from sending the piece to its begin, s.
+        lead: time from its begin to its first point, s, in which the controller passes from the previous piece to it.
     """
 
     is_stamped: bool
@@ -88,22 +100,25 @@ class Handover:
 
 
 PASSED_OVER = Handover(is_stamped=True, ahead=0.0, lead=0.0)
-"""The first point is past when the piece arrives: the controller continues on the new piece at once."""
+"""The first point is in the past when the piece arrives: the controller continues on the new piece at once."""
 BLENDED = Handover(is_stamped=True, ahead=0.3, lead=0.1)
-"""The controller follows the old piece until the new one begins, and then passes over."""
+"""The controller follows the previous piece until the new piece begins, and then blends into it."""
 BLENDED_ON_ARRIVAL = Handover(is_stamped=False, ahead=0.0, lead=0.2)
-"""The controller passes over on arrival; before a piece in the future it would begin at the measured pose."""
+"""The controller blends into the new piece on arrival; one in the future it would begin at the measured pose."""
 
 
 class MotionPieces:
-    """Sequence of pieces of a motion, each of which replaces the one before.
+    """Sequence of pieces of a motion, each of which ends at rest and replaces the previous one before its stop.
 
     Args:
         sampled: samples of the motion, which ends at rest.
         joint_names: names in the order of the controller.
         limits: limits of the stop at the end of each piece.
         handover: transition from one piece to the next.
-        pause: time from sending the first piece to the beginning of the motion, s.
+        pause: time from sending the first piece to the begin of the motion, s.
+
+    Attributes:
+        first: message of the first piece.
     """
 
     def __init__(
@@ -113,8 +128,8 @@ class MotionPieces:
         self._joint_names = joint_names
         self._limits = limits
         self._handover = handover
-        self._begin = 0.0
-        self._due = PIECE_PERIOD_S
+        self._begin = 0.0  # begin of the last piece, s of the motion
+        self._due = PIECE_PERIOD_S  # time at which the next piece is to be sent, s of the motion
         self._pause = round(pause * 1e9)  # ns
         self._origin = 0  # begin of the motion by the clock of the messages, ns
         self._piece, self._stop_time = cut_piece(sampled, 0.0, PIECE_LENGTH_S, limits)
@@ -136,8 +151,8 @@ class MotionPieces:
     def next_piece(self, elapsed: float, now: Time) -> JointTrajectory:
         """Return the piece to be sent.
 
-        The two clocks cannot be read at the same instant. Stamps follow the time of the motion, unless the clock of the
-        messages was set.
+        Stamps follow the time of the motion, because the two clocks cannot be read at the same instant. Only if the
+        clock of the messages was set, the stamps follow that clock.
 
         Args:
             elapsed: time of the motion, s.
@@ -157,13 +172,13 @@ class MotionPieces:
 
     def stopping_piece(self, elapsed: float) -> tuple[Trajectory, float] | None:
         """Return the last piece and its begin, s of the motion, if its stop has begun; otherwise None."""
-        begun = self._stop_time < min(elapsed, self._sampled.duration)
-        return (self._piece, self._begin) if begun else None
+        is_stopping = self._stop_time < min(elapsed, self._sampled.duration)
+        return (self._piece, self._begin) if is_stopping else None
 
 
 @dataclass(frozen=True)
 class Load:
-    """Motion that is ready to be sent.
+    """Motion that is prepared for sending.
 
     Attributes:
         motion: motion to supervise.
@@ -176,22 +191,6 @@ class Load:
     pieces: MotionPieces | None
 
 
-ACTION = "action"
-TOPIC = "topic"
-AUTO_INTERFACE = "auto"
-COMMAND_INTERFACES = (AUTO_INTERFACE, ACTION, TOPIC)
-ACCEPTANCE_TIMEOUT_S = 1.0
-"""Longest time in which a server accepts or rejects a goal."""
-REPLACEMENT_TIMEOUT_S = 0.2
-"""Longest time in which a server replaces a goal, before that goal is cancelled."""
-RESULT_TIMEOUT_S = 0.1
-"""Longest wait for the reason of an abort."""
-POLL_PERIOD_S = 0.01
-MAX_STATUSES = 10
-NO_TOLERANCE = -1.0
-"""Value that erases a tolerance of the controller."""
-
-
 class TrajectoryAction(CommandTopic):
     """Action client that sends each trajectory as a goal and follows the state of the goal.
 
@@ -201,6 +200,7 @@ class TrajectoryAction(CommandTopic):
     with the result of the goal.
 
     Attributes:
+        action: full name of the action.
         error: largest deviation from the motion that the server reports, rad (m); NaN before the first report.
 
     Raises:
@@ -226,8 +226,8 @@ class TrajectoryAction(CommandTopic):
         self._goal = b""
         self._sent = 0.0
         self._answer: Future | None = None
-        self._running: ClientGoalHandle | None = None
-        self._replaced: ClientGoalHandle | None = None
+        self._running: ClientGoalHandle | None = None  # last goal, once it is accepted
+        self._replaced: ClientGoalHandle | None = None  # previous goal, which is cancelled unless it is replaced
         self._abort_reasons: dict[bytes, str] = {}
         self._ended: float | None = None
 
@@ -250,7 +250,7 @@ class TrajectoryAction(CommandTopic):
 
     @property
     def failure(self) -> str:
-        """Reason why the last goal is not carried out; empty if it is, was, or may still be."""
+        """Reason why the last goal failed; empty if it runs, has succeeded, or may still be accepted."""
         if self._is_taken_over:
             return f"another client's goal replaced that of this node on {self.action}, and commands the arm now"
         status = self._statuses.get(self._goal)
@@ -265,8 +265,8 @@ class TrajectoryAction(CommandTopic):
         self._ended = self._ended or time.monotonic()
         if self._goal not in self._abort_reasons and time.monotonic() - self._ended < RESULT_TIMEOUT_S:
             return ""
-        what = "cancelled" if status == GoalStatus.STATUS_CANCELED else "aborted"
-        return f"{self.action} {what} the goal{self._abort_reasons.get(self._goal, '')}"
+        outcome = "cancelled" if status == GoalStatus.STATUS_CANCELED else "aborted"
+        return f"{self.action} {outcome} the goal{self._abort_reasons.get(self._goal, '')}"
 
     def publish(self, message: JointTrajectory) -> None:
         """Send a goal, which replaces the running one."""
@@ -289,7 +289,7 @@ class TrajectoryAction(CommandTopic):
         self._answer.add_done_callback(partial(self._on_answer, self._goal))
 
     def keep_replaced(self) -> None:
-        """Let the previous goal run until the last one is accepted, because it is a piece that ends at rest."""
+        """Let the previous goal run until the last one is accepted: it is a piece, which ends at rest by itself."""
         self._running = self._replaced
         self._replaced = None
 

@@ -34,42 +34,48 @@ from dynid_ros.nodes.experiment.trajectory_action import (
     interface,
     trajectory_message,
 )
-from dynid_ros.nodes.shared.topics import UnservedGroup, waiting_messages
+from dynid_ros.nodes.shared.topics import CommandTopic, UnservedGroup, waiting_messages
 from dynid_ros.trajectories import MotionInProgress, MotionLimits, Trajectory, stop
 from dynid_ros.trajectories.execution import coast, standstill
 from dynid_ros.trajectories.limits import per_joint
 
 START_PAUSE_S = 1.0
-"""Time from sending a motion to its beginning; some controllers do nothing else while they read a long motion."""
+"""Time from sending a motion to its begin; some controllers write no commands while they read a long message."""
 SETTLING_S = 0.3
-"""Time after a hold after which the arm must rest."""
+"""Time from the end of a hold to the check that the arm rests."""
 MATCHING_TIMEOUT_S = 1.0
 """Longest wait for a controller to be discovered, to answer, and to receive messages of this node."""
 END_TIMEOUT_S = 1.0
+"""Longest wait for the controller to receive the stop when the node ends."""
 STREAM_DETECTION_S = 0.3
-"""Time in which a node that streams commands sends several, and its messages are discovered."""
+"""Time in which this node discovers a node that streams commands, and receives several of them."""
 MIN_STREAMED_COMMANDS = 3
+"""Number of commands within that time that shows a stream."""
 MAX_CLOCK_DIFFERENCE_S = 0.1
 """Largest difference between stamps of joint states and this computer's clock for pieces with stamps."""
 MAX_SAG = 0.05
 """Largest distance, rad (m), by which a position controller lets the arm sag below the pose that it is to hold."""
 REQUESTED = "on request"
+"""Reason of a stop that a caller requested."""
 
 
 class Arm:
-    """Arm that follows motions, is supervised meanwhile, and is slowed down if it does not follow.
+    """Arm whose motions are sent to its controller and supervised; it is brought to rest if it does not follow.
 
-    A motion is sent in pieces that end at rest, each of which replaces the one before, if the controller is known to
-    pass from one to the next without a jump and the stamps of joint states show that its clock is this computer's.
-    Otherwise the motion is sent as a whole, and the controller carries it out even if this process dies.
+    A motion is sent in pieces that end at rest, each of which replaces the previous piece. This requires a controller
+    that is known to pass from one piece to the next without a jump, and stamps of joint states that show that its clock
+    is this computer's. Otherwise the motion is sent as a whole, and the controller executes it even if this process
+    dies.
 
     A thread of the node calls `watch` at a steady rate of about 100 Hz.
 
     Args:
+        settings: parameters of the node.
         on_halt: called with the reason after the stop of a motion has been sent.
         on_rest: called at the end of a motion, with whether it was stopped.
 
     Attributes:
+        states: joint states of the arm.
         lock: held while the motion changes or joint states are processed.
         action: action of the controller; None if motions can only be sent to its topic.
         stopping: whether the arm is being brought to rest.
@@ -93,7 +99,7 @@ class Arm:
         self._efforts = EffortWatch(limits, settings.effort_limit, settings.effort_grace)
         self._motion: MotionInProgress | None = None
         self._pieces: MotionPieces | None = None
-        self._watched_from = -math.inf
+        self._states_due_from = -math.inf
         self.states = ArmStates(node, limits, check=self._check_state, on_fault=self._halt_if_moving)
         self.lock = self.states.lock
         self.adjust(settings)
@@ -101,15 +107,15 @@ class Arm:
         self._controller = MotionController(node, settings, self._interrupt)
         self._interface = settings.command_interface
         self._topic, self.action = interface(node, settings.command_topic, self._interface, settings.action_name)
-        self._commands = self._topic
-        self._taken = False
-        self._held: NDArray | None = None
+        self._used_interface: CommandTopic = self._topic
+        self._is_commanding = False
+        self._rest_pose: NDArray | None = None  # pose that the controller was last told to hold
 
     def adjust(self, settings: SimpleNamespace) -> None:
         """Change the thresholds at which a motion is stopped, also of a running motion; see `design.THRESHOLDS`.
 
         Raises:
-            DynidError: a threshold is invalid; all stay as they are.
+            DynidError: a threshold is invalid; no threshold changes.
         """
         tracking = per_joint(settings.tracking_error_limit, self._limits.joint_names, "tracking_error_limit")
         with self.lock:
@@ -136,7 +142,7 @@ class Arm:
 
     @property
     def doubt(self) -> str:
-        """Reason why no motion could begin now; empty if one could."""
+        """Reason why no motion can begin now; empty if a motion can."""
         return self.states.doubt or self._hindrance
 
     @property
@@ -148,19 +154,20 @@ class Arm:
     @property
     def _used_action(self) -> TrajectoryAction | None:
         """Action of the controller if motions are sent to it now."""
-        return self.action if self._commands is self.action else None
+        return self.action if self._used_interface is self.action else None
 
     @property
     def _hindrance(self) -> str:
+        """Reason why the controller must not be commanded now; empty if it may."""
         if not self._has_controller():
             if self._used_action:
                 return f"no controller serves {self.interface}; start it, or set parameter action_name"
             return f"no controller listens on '{self._topic.name}'; start it, or set parameter command_topic"
-        return self._commands.others or self._controller.refusal
+        return self._used_interface.others or self._controller.refusal
 
     async def require_controller(self) -> None:
         """Check that a controller listens to this node alone, and that time advances."""
-        while self._commands.unnamed:
+        while self._used_interface.unnamed:
             await self.states.next_look()
         if hindrance := self._hindrance:
             raise DynidError(hindrance)
@@ -169,16 +176,20 @@ class Arm:
                 raise DynidError("use_sim_time is set and /clock stands still; let the simulation run, or unset it")
 
     async def take_command(self) -> None:
-        """Begin to command the controller, until `leave_command`; see `require_controller` for errors."""
+        """Begin to command the controller, until `leave_command`; see `require_controller` for errors.
+
+        The controller is checked before and after this node becomes a publisher, as another may begin in between.
+        """
         await self._find_controller()
         await self.require_controller()
-        self._taken = True
+        self._is_commanding = True
         self._node.get_logger().info(f"Commands go to {self.interface}.")
-        self._commands.open()
+        self._used_interface.open()
         await self._find_controller()
         await self.require_controller()
 
     async def _find_controller(self) -> None:
+        """Wait for a limited time until the controller is discovered and has answered."""
         deadline = time.monotonic() + MATCHING_TIMEOUT_S
         while (not self._has_controller() or self._controller.is_changing) and time.monotonic() < deadline:
             await self.states.next_look()
@@ -186,22 +197,23 @@ class Arm:
     def leave_command(self) -> None:
         """Leave the controller to other nodes, unless the arm moves."""
         with self.lock:
-            self._taken = False
+            self._is_commanding = False
             self.states.end_comparison()
         self._release()
 
     def _release(self) -> None:
-        """Close the publisher, in the executor's thread, which may be about to wait for an event of it."""
+        """Close the publisher; for the executor's thread only, because it waits for events of the publisher."""
         with self.lock:
-            if not self.moving and not self._taken:
-                self._commands.close()
+            if not self.moving and not self._is_commanding:
+                self._used_interface.close()
 
     async def brake(self) -> str:
-        """Bring the arm to rest, whoever moves it, and return a description; to be followed by `leave_command`.
+        """Bring the arm to rest even if another node moves it, and return a description; call `leave_command` next.
 
-        The motion of a node that was killed continues in the controller. The stop is sent although other nodes publish,
-        as the killed node counts among them. A resting arm is left to another node that publishes, and a moving one to
-        a node that sends one command after the other, such as `gravity_compensation`: the two would command in turn.
+        The motion of a node that was killed continues in the controller. The stop is sent even if other nodes publish,
+        because a killed node still counts as one of them. The stop is not sent to a resting arm if another node
+        publishes, nor to a moving arm if another node streams commands, such as `gravity_compensation`: the two would
+        command in turn.
 
         Raises:
             DynidError: no controller listens, no usable joint state arrives, the arm rests, or another node streams
@@ -210,11 +222,11 @@ class Arm:
         await self._find_controller()
         if not self._has_controller():
             raise DynidError(self._hindrance)
-        others = self._commands.other_nodes
+        others = self._used_interface.other_nodes
         are_streaming = bool(others) and await self._is_streamed_to()
         with self.lock:
-            self._taken = True
-        self._commands.open()
+            self._is_commanding = True
+        self._used_interface.open()
         try:
             received, position, velocity = await self.states.measured_state()
         except DynidError as error:
@@ -230,7 +242,7 @@ class Arm:
         if are_streaming:
             raise DynidError(
                 f"the arm is moved ({speeds} rad/s or m/s) by node {', '.join(others)}, whose commands on "
-                f"{self._commands.name} would replace a stop; stop that node"
+                f"{self._used_interface.name} would replace a stop; stop that node"
             )
         with self.lock:
             slowing = coast(self._limits, position, velocity)
@@ -242,9 +254,14 @@ class Arm:
         return f"The arm was moving ({speeds} rad/s or m/s), not by this node; it rests in {max(rest_time, 0):.1f} s."
 
     async def _is_streamed_to(self) -> bool:
-        """Return whether several commands of other nodes arrive within a moment."""
+        """Return whether other nodes send several commands within `STREAM_DETECTION_S`."""
         echo = self._node.create_subscription(
-            JointTrajectory, self._commands.name, print, MIN_STREAMED_COMMANDS, callback_group=UnservedGroup(), raw=True
+            JointTrajectory,
+            self._used_interface.name,
+            lambda _: None,
+            MIN_STREAMED_COMMANDS,
+            callback_group=UnservedGroup(),
+            raw=True,
         )
         n_commands = 0
         deadline = time.monotonic() + STREAM_DETECTION_S
@@ -259,22 +276,22 @@ class Arm:
         names = self._limits.joint_names
         fastest = int(np.argmax(np.abs(velocity)))
         state = f"the arm is at rest (fastest: '{names[fastest]}' at {velocity[fastest]:.1g} rad/s or m/s)"
-        if others := others or self._commands.other_nodes:
-            return f"{state}; it is left to node {', '.join(others)}, which publishes on {self._commands.name}"
+        if others := others or self._used_interface.other_nodes:
+            return f"{state}; it is left to node {', '.join(others)}, which publishes on {self._used_interface.name}"
         resting = self._publish_standstill(position)
         await self._wait_or_cancel()
         await self.states.state_after(time.monotonic() + resting.duration)
         return f"{state}, and the controller was told to hold it there"
 
     def _publish_standstill(self, position: NDArray) -> Trajectory:
-        """Send a rest at the pose that the arm was told to hold, otherwise at its positions (n,), and return it.
+        """Send a standstill at the last pose that the arm was told to hold, or at its positions (n,), and return it.
 
-        A soft controller lets the arm sag, so each rest at the measured positions would lower it further.
+        A soft controller lets the arm sag, so each standstill at the measured positions would lower it further.
         """
-        if self._held is None:
-            self._held = position
-        resting = standstill(self._limits, self._held, MAX_REST_SPEED)
-        self._commands.publish(trajectory_message(resting, self._controller_joints, 0.0))
+        if self._rest_pose is None:
+            self._rest_pose = position
+        resting = standstill(self._limits, self._rest_pose, MAX_REST_SPEED)
+        self._used_interface.publish(trajectory_message(resting, self._controller_joints, 0.0))
         return resting
 
     async def _wait_or_cancel(self) -> None:
@@ -289,9 +306,9 @@ class Arm:
             action.cancel_all()
 
     async def hold(self) -> None:
-        """Let the controller hold the resting arm, in place of the motion that it carries out.
+        """Replace any motion in the controller by a standstill of the resting arm.
 
-        The motion of a node that was killed continues in the controller, and is invisible while the arm dwells.
+        The motion of a node that was killed continues in the controller, and cannot be observed while the arm dwells.
         """
         await self.require_controller()  # again, because another node may have begun at the same time
         resting = self._publish_standstill(await self.states.resting_position())
@@ -301,7 +318,8 @@ class Arm:
             await self.states.resting_position()
         except DynidError as error:
             raise DynidError(
-                f"the controller on '{self._commands.name}' did not hold the arm: {error}; find out what else moves it"
+                f"the controller on '{self._used_interface.name}' did not hold the arm: {error}; find out what else "
+                "moves it"
             ) from error
 
     async def accepted(self) -> None:
@@ -323,7 +341,7 @@ class Arm:
             pieces = MotionPieces(sampled, self._controller_joints, self._limits, handover, START_PAUSE_S)
             return Load(motion, pieces.first, pieces)
         message = trajectory_message(sampled, self._controller_joints, START_PAUSE_S)
-        return Load(motion, serialize_message(message) if self._commands is self._topic else message, None)
+        return Load(motion, serialize_message(message) if self._used_interface is self._topic else message, None)
 
     def send(self, load: Load) -> float:
         """Send a motion to the controller and return the time until it begins, s."""
@@ -331,16 +349,16 @@ class Arm:
             if load.pieces is not None:
                 load.pieces.stamp_first(self._node.get_clock().now())
                 start = self._time.now() + START_PAUSE_S
-                self._commands.publish(load.message)
+                self._used_interface.publish(load.message)
             else:
-                self._commands.publish(load.message)
+                self._used_interface.publish(load.message)
                 start = self._time.now() + START_PAUSE_S  # the controller counts from the arrival of the whole message
-            self._follow(load.motion, start)
+            self._supervise(load.motion, start)
             self._pieces = load.pieces
             return start - self._time.now()
 
     def _send_next_piece(self) -> None:
-        """Send the next piece of the motion if it is due; if it is too late, let the arm come to rest."""
+        """Send the next piece of the motion if it is due; stop the motion if it is too late for that."""
         pieces = self._pieces
         motion = self._motion
         if pieces is None or motion is None:
@@ -350,7 +368,7 @@ class Arm:
         if late := pieces.lateness(elapsed):
             self.halt(f"this process was kept from sending the next piece of the motion for {late:.2f} s")
         elif pieces.is_due(elapsed):
-            self._commands.publish(pieces.next_piece(elapsed, stamp))
+            self._used_interface.publish(pieces.next_piece(elapsed, stamp))
             if action := self._used_action:
                 action.keep_replaced()
 
@@ -360,20 +378,22 @@ class Arm:
             return 0.0
         start = self._time.now()
         followed = self._motion.trajectory
-        since = self._motion.start
-        if self._pieces is not None and (stopping := self._pieces.stopping_piece(start - since)):
-            followed = stopping[0]
-            since += stopping[1]
-        slowing = stop(followed, start - since, self._limits)
+        followed_start = self._motion.start
+        if self._pieces is not None and (stopping := self._pieces.stopping_piece(start - followed_start)):
+            followed, piece_begin = stopping
+            followed_start += piece_begin
+        slowing = stop(followed, start - followed_start, self._limits)
         self._slow_down(slowing, start)
         self._on_halt(reason)
         return slowing.duration
 
     def _slow_down(self, slowing: Trajectory, start: float) -> None:
-        lead = 0.0 if self._controller.jerks else LEAD_S  # with a lead, it would begin at the measured pose
+        """Send a stop that begins at `start`, s, and supervise it."""
+        # With a lead, a controller that jerks would begin the stop at the measured pose.
+        lead = 0.0 if self._controller.jerks else LEAD_S
         delay = start - self._time.now()
-        self._commands.publish(trajectory_message(slowing, self._controller_joints, delay, lead))
-        self._follow(slowing, start)
+        self._used_interface.publish(trajectory_message(slowing, self._controller_joints, delay, lead))
+        self._supervise(slowing, start)
         self.stopping = True
 
     def _halt_if_moving(self, reason: str) -> None:
@@ -389,10 +409,10 @@ class Arm:
         if self._motion is not None:
             if not self.stopping:
                 self.halt("the node ends")
-            self._commands.acknowledged(END_TIMEOUT_S)
+            self._used_interface.acknowledged(END_TIMEOUT_S)
 
     def watch(self) -> None:
-        """Send the next piece if it is due, process joint states, and stop the motion or note its end."""
+        """Send the next piece if it is due, process joint states, and detect faults and the end of the motion."""
         if not self.stopping:
             self._send_next_piece()
         self.states.look(every=self.moving)
@@ -404,14 +424,14 @@ class Arm:
             self._watch_motion(self._motion, jump)
 
     def _watch_motion(self, motion: MotionInProgress, jump: float) -> None:
-        """Note the end of the motion, or stop it because of a fault, such as a jump of the clock by `jump` s."""
-        age = time.monotonic() - max(self.states.received, self._watched_from)
+        """Finish a motion that has ended, or stop it because of a fault, such as a jump of the clock by `jump` s."""
+        age = time.monotonic() - max(self.states.received, self._states_due_from)
         stale_after = self.states.stale_after
         if motion.done(self._time.now()) and (self.stopping or age <= stale_after):
             stopped = self.stopping
             self.stopping = False
             self._motion = None
-            self._held = motion.trajectory.position[-1]
+            self._rest_pose = motion.trajectory.position[-1]
             self._release_soon()
             self._on_rest(stopped)
         elif self.stopping:
@@ -425,12 +445,12 @@ class Arm:
         elif age > stale_after:
             self.halt(f"no usable joint_states for {age:.2f} s")
         elif not self._has_controller():
-            self.halt(f"the controller does not listen on '{self._commands.name}' any more")
-        elif (others := self._commands.others) and not self._commands.unnamed:
+            self.halt(f"the controller does not listen on '{self._used_interface.name}' any more")
+        elif (others := self._used_interface.others) and not self._used_interface.unnamed:
             self.halt(others)
 
     def _give_up(self, reason: str) -> None:
-        """End a motion that the controller has aborted: it holds the arm, or obeys another node."""
+        """End a motion that the controller has aborted: the controller holds the arm, or obeys another node."""
         self._motion = None
         self._pieces = None
         self._release_soon()
@@ -438,28 +458,30 @@ class Arm:
         self._on_rest(True)
 
     def _release_soon(self) -> None:
+        """Let the executor's thread call `_release`."""
         if self._node.executor is not None:
             self._node.executor.create_task(self._release)
 
     def _check_state(self, position: NDArray, message: JointState) -> None:
-        """Compare a joint state with the motion; raise a `DynidError` if the arm does not follow or strains."""
-        if self._motion is None and self._held is not None and np.abs(position - self._held).max() > MAX_SAG:
-            self._held = None  # another node, or a hand, has moved the arm
+        """Compare a joint state with the motion; raise a `DynidError` for a large deviation or large efforts."""
+        if self._motion is None and self._rest_pose is not None and np.abs(position - self._rest_pose).max() > MAX_SAG:
+            self._rest_pose = None  # another node, or a hand, has moved the arm
         if self._motion is None or self.stopping:
             return
         self._motion.check(position, self._time.now())
         self._efforts.check(optional_values(message, "effort", self._limits.joint_names), time.monotonic())
 
-    def _follow(self, motion: Trajectory, start: float) -> None:
-        """Supervise the arm along `motion`, which the controller has from `start`, s, on."""
+    def _supervise(self, motion: Trajectory, start: float) -> None:
+        """Supervise the arm along `motion`, which the controller begins at `start`, s."""
         self._pieces = None
-        self._held = None
-        self._watched_from = time.monotonic() + max(start - self._time.now(), 0.0)
+        self._rest_pose = None
+        self._states_due_from = time.monotonic() + max(start - self._time.now(), 0.0)
         self._motion = MotionInProgress(motion, start, self._tracking_error_limit, self.states.stale_after)
         self._efforts.forget()
 
     def _has_controller(self) -> bool:
-        if self.action is not None and not self._taken and not self.moving:
+        """Choose action or topic, unless one is in use, and return whether a controller listens to it."""
+        if self.action is not None and not self._is_commanding and not self.moving:
             served = self._interface == ACTION or self.action.listeners > 0
-            self._commands = self.action if served else self._topic
-        return self._commands.listeners > 0
+            self._used_interface = self.action if served else self._topic
+        return self._used_interface.listeners > 0
