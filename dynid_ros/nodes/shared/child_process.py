@@ -31,6 +31,15 @@ from dynid_ros.nodes import module_of
 PARAMETER_TIMEOUT_S = 30.0
 SERVICE_TIMEOUT_S = 60.0
 SPIN_PERIOD_S = 0.1
+STOP_TIMEOUT_S = 10.0
+"""Time between SIGTERM and SIGKILL for a process that does not end."""
+POLL_PERIOD_S = 0.02
+PR_SET_PDEATHSIG = 1
+"""Option of `prctl` in Linux that sets the signal which a process receives when its parent ends."""
+NODE_START_TIMEOUT_S = 90.0
+"""Longest time for a node to start, on a busy machine; a node that ends is detected at once."""
+N_LOG_LINES = 8
+"""Number of log lines that are printed when a node fails."""
 
 
 class ServiceCaller:
@@ -137,17 +146,6 @@ def _message_of(name: str, response: Any) -> str:
     return message
 
 
-STOP_TIMEOUT_S = 10.0
-"""Time between SIGTERM and SIGKILL for a process that does not end."""
-POLL_PERIOD_S = 0.02
-PR_SET_PDEATHSIG = 1
-"""Option of Linux' `prctl` that chooses the signal a process receives when its parent ends."""
-NODE_START_TIMEOUT_S = 90.0
-"""Time for a node to start: long, for a busy machine. A node that ends is noticed at once."""
-N_LOG_LINES = 8
-"""Number of log lines that are printed when a node fails."""
-
-
 class NodeProcess:
     """A node of this package in its own process.
 
@@ -159,6 +157,9 @@ class NodeProcess:
         node: name of the node; empty: the name that the module sets.
         good: exit codes that count as success; empty for a node that must run until it is stopped.
         files: parameter files; None: the `--params-file` options that this process was started with.
+
+    Attributes:
+        popen: the process.
     """
 
     def __init__(
@@ -222,6 +223,8 @@ class NodeProcesses:
 
     Args:
         namespace: namespace of the nodes; empty: none.
+        logs: folder of the log files.
+        files: parameter files.
         is_busy: returns whether a node must not be ended now.
 
     Attributes:
@@ -235,7 +238,7 @@ class NodeProcesses:
         self._files = files
         self._is_busy = is_busy
         self._running: dict[str, tuple[NodeProcess, Mapping[str, object]]] = {}
-        # A child process ends with the thread that started it, so a thread that lasts starts all of them.
+        # A child process ends with the thread that started it, so one thread that lasts starts all of them.
         self._starter = ThreadPoolExecutor(max_workers=1)
 
     def __contains__(self, node: str) -> bool:
@@ -270,7 +273,7 @@ class NodeProcesses:
             time.sleep(POLL_PERIOD_S)
 
     def check(self) -> None:
-        """Note in `problem` which node has ended."""
+        """Store a message in `problem` about a node that has ended by itself."""
         for node, (process, _) in list(self._running.items()):
             if (code := process.popen.poll()) is not None:
                 del self._running[node]
@@ -340,7 +343,7 @@ def stop(processes: Iterable[subprocess.Popen], timeout: float = STOP_TIMEOUT_S)
     while any(process.poll() is None for process in alive) and time.monotonic() < deadline:
         time.sleep(POLL_PERIOD_S)
     for process in alive:
-        process.kill()  # does nothing to a process that has ended
+        process.kill()  # without effect on a process that has ended
         process.wait()
 
 

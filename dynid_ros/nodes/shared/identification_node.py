@@ -44,10 +44,12 @@ RECORDING_PARAMETERS = (
         "rosbag2 folder, .csv or .npz to fit; empty: the recorder's last bag, also while it records",
         adjustable=True,
     ),
-    NodeParameter("more_recordings", [""], 'further recordings to fit along with it; [""]: none', adjustable=True),
+    NodeParameter("more_recordings", [""], 'further recordings to fit together with it; [""]: none', adjustable=True),
 )
 RUN_PARAMETERS = (
-    NodeParameter("answer_at_once", False, "~/identify answers at once, and ~/state says how it ends", adjustable=True),
+    NodeParameter(
+        "answer_at_once", False, "whether ~/identify answers at once; ~/state then reports its end", adjustable=True
+    ),
     NodeParameter("bag_topic", "recorder/bag", "topic on which the recorder announces its bag", required=True),
 )
 EFFORT_PARAMETERS = (
@@ -55,8 +57,8 @@ EFFORT_PARAMETERS = (
     NodeParameter(
         "effort_convention",
         "",
-        "meaning of effort: torque, motor_current, gravity_compensated, or impedance (torque by the commands of drives "
-        "in MIT mode); required, see the manual of the driver",
+        "meaning of effort: torque, motor_current, gravity_compensated, or impedance (torque computed from the "
+        "commands of drives in MIT mode); required, see the manual of the driver",
     ),
     NodeParameter(
         "motor_gains",
@@ -67,7 +69,8 @@ EFFORT_PARAMETERS = (
     NodeParameter(
         "stiffness",
         [0.0],
-        "gains of the position error, N m/rad (N/m), for impedance, one or one per joint; [0.0]: those in the commands",
+        "gains of the position error, N m/rad (N/m), for impedance, one value, or one per joint; [0.0]: those in the "
+        "commands",
         least=0.0,
     ),
     NodeParameter("damping", [0.0], "gains of the velocity error, N m s/rad (N s/m), for impedance", least=0.0),
@@ -77,14 +80,14 @@ EFFORT_PARAMETERS = (
 PROGRESS_PERIOD_S = 1.0
 """Time between two messages on `~/state` and `~/progress` during an identification."""
 RUN_URDF_FILE = "experiment.urdf"
-"""URDF beside the results of a node that had it as text."""
+"""File for the URDF in the folder of the results, if the node has received the URDF as text."""
 READ_TOPICS = ("joint_states_topic", "torque_topic", "command_topic", "link_states_topic")
-"""Topics of a bag, where a node has such a parameter."""
+"""Parameters that name topics of a bag; not every node has all of them."""
 EFFORT_OPTIONS = ("effort_convention", "motor_gains", "stiffness", "damping", "command_delay")
 
 
 def parameters_of_kind(kind: str, *more: NodeParameter) -> tuple[NodeParameter, ...]:
-    """Return the parameters of a node that identifies a key of `KINDS`: recordings by role, files, settings, output."""
+    """Return the parameters of a node for `kind`, a key of `KINDS`: recordings by role, files, settings, output."""
     table = KINDS[kind]
     roles = (
         NodeParameter(role.parameter, "", f"{role.help.removesuffix('; repeatable')}; empty: none", adjustable=True)
@@ -106,7 +109,7 @@ def parameters_of_kind(kind: str, *more: NodeParameter) -> tuple[NodeParameter, 
 
 
 def _brief_result(job: IdentificationRun, condition: str) -> dict[str, Any]:
-    """Return the content of `~/result`; `condition` is empty where a result has no condition number."""
+    """Return the content of `~/result`; `condition` is empty if the result has no condition number."""
     brief: dict[str, Any] = {name: str(path.absolute()) for name, path in job.files.items()}
     brief |= {"condition_number": float(condition)} if condition else {}
     rms = getattr(job.result, "residual_rms", ())
@@ -121,10 +124,18 @@ class IdentificationNode(Node):
 
     Args:
         kind: key of `KINDS`.
-        parameters: parameters of the node, those of the kind among them.
+        parameters: parameters of the node, including those of the kind.
+
+    Attributes:
+        settings: values of the parameters at the start.
+        convention: meaning of effort in the recordings.
+        robot: model of the arm.
+        estimator: estimator of the kind, with the settings of the node.
+        bag: folder of the recorder's last bag; empty before the first.
+        result: publisher of `~/result`.
 
     Raises:
-        DynidError: a setting that makes no sense.
+        DynidError: a setting is invalid.
     """
 
     def __init__(self, name: str, kind: str, parameters: Sequence[NodeParameter]) -> None:
@@ -173,22 +184,23 @@ class IdentificationNode(Node):
 
     def _convention(self) -> EffortConvention:
         if not hasattr(self.settings, "effort_convention"):
-            return EffortConvention("torque")  # torques are not looked at
+            return EffortConvention("torque")  # without effect: this kind uses no torques
         settings = self.settings
         gains = [gain for gain in settings.motor_gains if gain] or None
         if settings.effort_convention != IMPEDANCE:
             return EffortConvention(settings.effort_convention, gains)
         delay = None if isnan(settings.command_delay) else settings.command_delay
-        known = any(settings.stiffness) or any(settings.damping)
-        drives = (list(settings.stiffness), list(settings.damping)) if known else (None, None)
-        return EffortConvention(IMPEDANCE, gains, stiffness=drives[0], damping=drives[1], delay=delay)
+        if not (any(settings.stiffness) or any(settings.damping)):  # the commands have the gains
+            return EffortConvention(IMPEDANCE, gains, delay=delay)
+        stiffness = list(settings.stiffness)
+        return EffortConvention(IMPEDANCE, gains, stiffness=stiffness, damping=list(settings.damping), delay=delay)
 
     def chosen(self) -> SimpleNamespace:
         """Return the present values of the adjustable parameters."""
         return read_values(self, self._adjustable)
 
     async def identify(self) -> str:
-        """Read recordings, fit, write files; return its verdict in one line."""
+        """Read the recordings, fit, write the files, publish the result, and return the verdict in one line."""
         if self._since is not None:
             raise DynidError(f"identifying for {time.monotonic() - self._since:.0f} s already; wait for its answer")
         self._since = time.monotonic()
@@ -207,23 +219,27 @@ class IdentificationNode(Node):
             self._seconds = f"{time.monotonic() - self._since:.1f}"
             self._since = None
             self._watch = None
+        screen = job.screen()
+        self._publish_result(job, screen.text())
+        self._take(job)
+        if job.missing:
+            problem = f"not enough: {'; '.join(job.missing)}; what is known is in {self.settings.output}"
+            self._outcome = (ERROR, problem)
+            self._state.publish(String(data=problem))
+            raise DynidError(problem)
+        warnings = [f"Warning: {warning}." for warning in job.warnings[:MAX_REMARKS]]
+        return " ".join([*screen.verdict, *warnings, f"Results in {self.settings.output}."])
+
+    def _publish_result(self, job: IdentificationRun, summary: str) -> None:
+        """Publish result, outcome and progress of a run, and log its summary."""
         condition = getattr(job.result, "condition_number", None)
         self._condition = "" if condition is None else f"{condition:.3g}"
         self._outcome = (OK, "identified" if condition is None else f"identified, condition number {self._condition}")
         self.result.publish(String(data=brief_yaml(_brief_result(job, self._condition))))
-        screen = job.screen()
-        self.get_logger().info(screen.text())
-        if not (missing := job.missing):
-            self._state.publish(String(data=f"{self._outcome[1]}\n{screen.text()}"))
+        self.get_logger().info(summary)
+        if not job.missing:
+            self._state.publish(String(data=f"{self._outcome[1]}\n{summary}"))
         self._progress.publish(Float32(data=1.0))
-        self._take(job)
-        if missing:
-            words = f"not enough: {'; '.join(missing)}; what is known is in {self.settings.output}"
-            self._outcome = (ERROR, words)
-            self._state.publish(String(data=words))
-            raise DynidError(words)
-        warnings = [f"Warning: {warning}." for warning in job.warnings[:MAX_REMARKS]]
-        return " ".join([*screen.verdict, *warnings, f"Results in {self.settings.output}."])
 
     def cancel(self) -> str:
         """End the running identification at its next step."""
@@ -263,7 +279,7 @@ class IdentificationNode(Node):
         for role in KINDS[self.kind].roles:
             if role.name != FITTED.name:
                 paths[role.name] = list(filter(None, [getattr(chosen, role.parameter)]))
-        recordings = self._with_delay({role: [self._read(path) for path in some] for role, some in paths.items()})
+        recordings = self._with_delay({role: [self._read(path) for path in group] for role, group in paths.items()})
         job = run(self.kind, self.estimator, recordings, self.settings.output)
         try:
             write_node_run(
@@ -275,7 +291,7 @@ class IdentificationNode(Node):
                 results=job.files.values(),
                 more=self._more_options(job),
             )
-        except DynidError as error:  # the results are written
+        except DynidError as error:  # no failure, because the results are already written
             self.get_logger().warning(f"no run file was written: {error}")
         return job
 
@@ -285,17 +301,19 @@ class IdentificationNode(Node):
 
     def _with_delay(self, recordings: dict[str, list[Recording]]) -> dict[str, list[Recording]]:
         """Return the recordings with the delay of the commands, estimated in the fitted ones if it is unknown."""
-        unknown = next((some for some in recordings.values() if any(part.delay_is_unknown for part in some)), None)
+        groups = recordings.values()
+        unknown = next((group for group in groups if any(recording.delay_is_unknown for recording in group)), None)
         if unknown is None:
             return recordings
         try:
-            delay = estimate_command_delay([part.select(self.robot.joint_names) for part in unknown], self.robot)
-        except IdentificationError as error:  # poses need no delay
+            selected = [recording.select(self.robot.joint_names) for recording in unknown]
+            delay = estimate_command_delay(selected, self.robot)
+        except IdentificationError as error:  # no failure, because an identification from poses needs no delay
             self.get_logger().warning(str(error))
             return recordings
         return {
-            role: [at_delay(part, delay) if part.delay_is_unknown else part for part in some]
-            for role, some in recordings.items()
+            role: [at_delay(recording, delay) if recording.delay_is_unknown else recording for recording in group]
+            for role, group in recordings.items()
         }
 
     def _fitted(self, chosen: SimpleNamespace) -> list[str]:
@@ -312,6 +330,7 @@ class IdentificationNode(Node):
         """Use the result; called after it was published on `~/result`."""
 
     def _read(self, path: str) -> Recording:
+        """Read a recording with the topics and the effort convention of the settings."""
         topics: dict[str, Any] = {name: getattr(self.settings, name, "") or None for name in READ_TOPICS}
         names = self.robot.joint_names
         return Recording.read(Path(path), joint_names=names, effort_convention=self.convention, **topics)
@@ -345,7 +364,7 @@ def write_node_run(
         RunFileError: another file has the name of the run file.
     """
     output = Path(settings.output)
-    given = {
+    changed = {
         parameter.name: value
         for parameter in parameters
         if repr(value := getattr(settings, parameter.name)) != repr(parameter.default)
@@ -353,19 +372,20 @@ def write_node_run(
     description = settings.robot_description
     if not description or is_urdf_text(description):
         description = write_atomically(output / RUN_URDF_FILE, urdf)
+    # Options of the robot, of topics and effort, of recordings, of files, and of the estimator, in this order.
     options: dict[str, Any] = {"urdf": Path(description)}
-    options |= {option: given[name] for name, option in ROBOT_OPTIONS.items() if name in given}
+    options |= {option: changed[name] for name, option in ROBOT_OPTIONS.items() if name in changed}
     if "hold" in options:
         options["hold"] = [joint.strip() for joint in options["hold"].split(",") if joint.strip()]
-    options |= {name: given[name] for name in (*READ_TOPICS, *EFFORT_OPTIONS) if name in given}
+    options |= {name: changed[name] for name in (*READ_TOPICS, *EFFORT_OPTIONS) if name in changed}
     for role in KINDS[kind].roles:
         if paths := recordings.get(role.name):
             options[role.option.replace("-", "_")] = [Path(path) for path in paths]
-    options |= {file.name: given[name] for file in KINDS[kind].files if (name := f"{file.name}_file") in given}
+    options |= {file.name: changed[name] for file in KINDS[kind].files if (name := f"{file.name}_file") in changed}
     options |= {
-        setting.name: _option_value(setting, given[setting.name])
+        setting.name: _option_value(setting, changed[setting.name])
         for setting in KINDS[kind].settings()
-        if setting.name in given
+        if setting.name in changed
     }
     files = {
         name: Path(options[name]) for name in ("srdf", *(file.name for file in KINDS[kind].files)) if name in options
@@ -374,7 +394,7 @@ def write_node_run(
 
 
 def _option_value(setting: Setting, value: Any) -> Any:
-    """Return the value of a parameter as its option has it; texts without parts are one text with commas between."""
+    """Return the value of a parameter in the form of its option: a list of texts becomes one text with commas."""
     if not setting.is_texts:
         return value
     texts = [text for text in value if text]

@@ -1,7 +1,7 @@
 """A node's process: start and end, ROS domain, timers and threads, work in the background, callbacks of services.
 
-A program that starts a simulated arm publishes joint states and commands by the names that a robot has, so it must not
-use the domain of the caller, which may be that of a driver.
+A simulated arm has the topics of a robot: joint states and commands. A program that starts one must therefore not use
+the ROS domain of its caller, on which the driver of a robot may run.
 """
 
 import os
@@ -32,19 +32,29 @@ from rclpy.timer import Timer
 from dynid_ros.errors import DynidError
 
 DOMAINS = range(1, 101)
-"""Domains whose ports are below those that Linux gives to any connection (ROS 2, "The ROS_DOMAIN_ID")."""
+"""Domains whose ports Linux does not assign to other connections (ROS 2, "The ROS_DOMAIN_ID")."""
 N_PARTICIPANTS = 20
-"""Participants of a domain whose ports are checked."""
+"""Number of participants of a domain whose ports are checked."""
 DISCOVERY_VARIABLES = ("ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER")
 """Environment variables that let ROS 2 find other machines or domains."""
+THREAD_END_TIMEOUT_S = 5.0
+COMPUTATION_END_TIMEOUT_S = 5.0
+WAKE_PERIOD_S = 0.1
+"""Longest sleep of an executor; without it, a clock that was set back would prolong the sleep."""
+EXECUTOR_END_TIMEOUT_S = 1.0
+DESTROY_TIMEOUT = 10
+"""Longest time for the middleware to destroy a node, whole s."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 @contextmanager
 def alone(output: Path, domain: str = "") -> Iterator[None]:
-    """Keep started processes on this machine, on an unused ROS domain and in an unused folder.
+    """Keep the processes that the block starts on this machine, on an unused ROS domain and in an unused folder.
 
     Args:
-        output: folder.
+        output: folder of the results.
         domain: number of the domain; empty: a free one.
     """
     with claim(f"folder {sha256(str(output).encode()).hexdigest()}") as is_unused:
@@ -60,7 +70,7 @@ def alone(output: Path, domain: str = "") -> Iterator[None]:
 
 @contextmanager
 def own_domain() -> Iterator[str]:
-    """Claim a domain on which nothing runs for the block."""
+    """Claim an unused domain for the block, and yield its number as text."""
     for domain in random.sample(DOMAINS, len(DOMAINS)):
         with claim(f"domain {domain}") as ours:
             if ours and not in_use(domain):
@@ -71,7 +81,10 @@ def own_domain() -> Iterator[str]:
 
 @contextmanager
 def claim(what: str) -> Iterator[bool]:
-    """Claim a name for the block, at most for the life of this process; yields whether no other process has it."""
+    """Claim a name for the block, and yield whether no other process has it.
+
+    The name is an abstract address of a socket, which Linux frees when the process ends, even if it is killed.
+    """
     if sys.platform != "linux":
         yield True
         return
@@ -87,8 +100,8 @@ def claim(what: str) -> Iterator[bool]:
 def in_use(domain: int) -> bool:
     """Return whether a participant on this machine has one of the first ports of a domain (RTPS 2.2, 9.6.1.1).
 
-    Several ports are checked: a process counts its participants through all domains, and a participant takes the next
-    port if a process that checks here holds the first one.
+    Several ports are checked: a process numbers its participants across all domains, and a participant takes the next
+    port if the first one is just being checked by another process.
     """
     for participant in range(N_PARTICIPANTS):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as port:
@@ -113,20 +126,8 @@ def _claim_domain(domain: str) -> Iterator[str]:
         yield domain
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-THREAD_END_TIMEOUT_S = 5.0
-
-T = TypeVar("T")
-COMPUTATION_END_TIMEOUT_S = 5.0
-WAKE_PERIOD_S = 0.1
-"""Longest sleep of an executor; without it, a clock that was set back would prolong the sleep."""
-EXECUTOR_END_TIMEOUT_S = 1.0
-DESTROY_TIMEOUT = 10
-"""Longest time for the middleware to destroy a node, whole s."""
-
-
 def locked(method: F) -> F:
-    """Return the method under the attribute `lock` of its object, for objects that several threads use."""
+    """Return a method that holds the attribute `lock` of its object, for objects that several threads use."""
 
     @wraps(method)
     def call(owner: Any, *arguments: Any) -> Any:
@@ -144,13 +145,13 @@ def steady_timer(node: Node, period: float, action: Callable[[], None]) -> Timer
 class SteadyThread:
     """Thread that calls `action` periodically until it is ended.
 
-    A timer of an executor is not enough. The executor sleeps in the middleware, which waits by the wall clock where it
-    was built for an old C library, as in the wheels. If that clock is set back, a pending wait takes as much longer.
-    `time.sleep` uses the steady clock; whether waits of `threading` do depends on the version of Python.
+    A timer of an executor does not suffice. The executor sleeps in the middleware, which waits by the wall clock if it
+    was built for an old C library, as in the wheels. If that clock is set back, a pending wait takes longer by the same
+    time. `time.sleep` uses the steady clock; for waits of `threading` that depends on the version of Python.
 
     Args:
         node: node whose log receives exceptions of `action`; an exception ends the thread.
-        action: function that returns soon.
+        action: function that is called, and returns soon.
         period: time between two calls, s.
 
     Attributes:
@@ -250,7 +251,7 @@ def ros_process(
         if rclpy.ok():  # otherwise a callback was publishing when the signal came
             raise
     except TypeError as error:
-        # The conversion of a message turns a signal into this error.
+        # A signal during the conversion of a message appears as this error.
         if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise
     except DynidError as error:
@@ -324,20 +325,20 @@ def run_undisturbed(
         wake: ends a wait of `turn` outside the executor.
         interruptible: whether signals interrupt `make_node`, which may wait.
     """
-    ending: list[int] = []
+    ending: list[int] = []  # received signals, or 0; not empty once the process is to end
     numbers = (signal.SIGINT, signal.SIGTERM)
-    made = not interruptible
+    is_uninterruptible = not interruptible
 
     def on_signal(number: int, _frame: object) -> None:
         ending.append(number)
-        if not made:
+        if not is_uninterruptible:
             raise KeyboardInterrupt
 
     for number in numbers:
         signal.signal(number, on_signal)
     with ros_process(arguments, SignalHandlerOptions.NO):
         node = make_node()
-        made = True
+        is_uninterruptible = True
         executor = SingleThreadedExecutor()
         executor.add_node(cast(Node, node))
         failures: list[BaseException] = []
@@ -346,7 +347,7 @@ def run_undisturbed(
             try:
                 while not ending:
                     turn(node, executor)
-            except BaseException as error:  # raised again below
+            except BaseException as error:  # raised again by the main thread
                 if not ending:
                     failures.append(error)
 
@@ -364,12 +365,12 @@ def run_undisturbed(
             executor.wake()
             wake(node)
             if not wait_for_end(thread, EXECUTOR_END_TIMEOUT_S) or node.steady.is_alive:
-                # A thread hangs in the middleware, whose objects must not be destroyed meanwhile.
+                # A thread hangs in the middleware, whose objects must not be destroyed then: end without cleanup.
                 sys.stderr.flush()
                 os._exit(int(bool(failures or node.steady.failure)))
             _destroy(node)
             for number in numbers:
-                signal.signal(number, signal.SIG_IGN)  # Python's handlers end before the process does
+                signal.signal(number, signal.SIG_IGN)  # Python removes its handlers before the process ends
         for error in [*failures, *filter(None, [node.steady.failure])]:
             raise error
 
@@ -397,12 +398,15 @@ def answer(node: Node, action: Callable[[], str], off: Callable[[], str] | None 
 def answer_later(
     node: Node, action: Callable[[], Awaitable[str]], at_once: Callable[[], bool] = lambda: False
 ) -> Callable[[Any, Any], Awaitable[Any]]:
-    """Return a callback as `answer` does for a coroutine; its service belongs in a reentrant callback group.
+    """Return a `Trigger` callback that answers with the text of a coroutine; see `answer` for exceptions.
+
+    The service belongs in a reentrant callback group.
 
     Args:
         node: node of the service.
         action: coroutine.
-        at_once: whether to answer when the action waits for the first time; its topics then report the end.
+        at_once: returns whether to answer as soon as the coroutine waits for the first time; topics of the node then
+            report its end.
     """
 
     async def callback(_request: Any, response: Any) -> Any:
@@ -433,12 +437,13 @@ def answer_later(
 
 
 def _one_line(text: str) -> str:
-    """Join the lines of an answer, because a terminal shows line breaks as escape sequences."""
+    """Return the lines of an answer as one line, because `ros2 service call` shows line breaks as escape sequences."""
     return "; ".join(line.strip().rstrip(";") for line in text.splitlines() if line.strip())
 
 
 @contextmanager
 def _refusals(node: Node, response: Any) -> Iterator[None]:
+    """Set `success` of the response, and turn an exception of the block into a message and a line in the log."""
     try:
         yield
         response.success = True
@@ -446,7 +451,7 @@ def _refusals(node: Node, response: Any) -> Iterator[None]:
         response.message = _one_line(str(error))
         response.success = False
         node.get_logger().error(str(error))
-    except Exception as error:  # a programming error; a node that holds an arm must not end by it
+    except Exception as error:  # a programming error must not end a node that holds an arm
         response.message = _one_line(f"unexpected {type(error).__name__}: {error}; see the node's log")
         response.success = False
         node.get_logger().error(traceback.format_exc())

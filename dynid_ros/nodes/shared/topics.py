@@ -30,18 +30,19 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 MAX_WAITING_MESSAGES = 10_000
 """Length of the queue of a `RawSubscription`: ten seconds at 1 kHz."""
 MAX_LATCHED_MESSAGES = 100
+"""Number of latched messages that a `RawSubscription` keeps."""
 
 NAME_DISCOVERY_TIMEOUT_S = 0.5
-"""Longest time between the discovery of a publisher and that of its node's name, s."""
+"""Longest time from the discovery of a publisher to the discovery of its node's name, s."""
 UNKNOWN_NAME = "(name not known)"
 DDS_LEASE_S = 20
 """Time after which Fast DDS removes a killed process, s."""
 MAX_SENT_MESSAGES = 200
-"""Number of sent messages that are stored for comparison, more than are sent at 1 kHz between two comparisons."""
+"""Number of sent messages that are stored for comparison; more than are sent at 1 kHz between two comparisons."""
 
 
 def brief_yaml(document: Mapping[str, Any]) -> str:
-    """Return YAML for a terminal: one line per entry, and one per joint in entries with several values per joint."""
+    """Return YAML for a terminal: one line per entry, or per joint in entries with several values per joint."""
     lines = []
     for key, value in document.items():
         nested = isinstance(value, Mapping) and any(isinstance(one, Mapping) for one in value.values())
@@ -68,7 +69,7 @@ def require_topic(node: Node, topic: str, what: str) -> None:
 class UnservedGroup(CallbackGroup):
     """Callback group that no executor serves, for subscriptions whose messages are taken by `waiting_messages`.
 
-    An executor would wake up for each message, which costs ten times as much.
+    An executor would wake up for each message, which takes ten times as much computing time.
     """
 
     def can_execute(self, _entity: object) -> bool:
@@ -97,9 +98,9 @@ def waiting_messages(subscription: Subscription, max_messages: int) -> Iterator[
 
 
 class RawSubscription:
-    """Subscription that follows the publishers of one topic: created with the first, and again when their QoS changes.
+    """Subscription that adapts to the publishers of one topic: their type, and their QoS whenever it changes.
 
-    Messages wait until `drain`.
+    Messages wait until `drain` delivers them.
 
     Args:
         topic: name, relative to the node's namespace.
@@ -111,6 +112,7 @@ class RawSubscription:
     Attributes:
         topic: full name.
         type: message type; empty until a publisher is found.
+        offered: QoS of each publisher.
         lost: number of lost messages, from gaps in the publishers' sequence numbers. Without such numbers, the losses
             that the middleware reports, plus one for each time that the queue was full.
         problem: reason why there is no subscription although there are publishers; otherwise empty.
@@ -137,12 +139,12 @@ class RawSubscription:
         self._on_message = on_message
         self._latched = latched
         self._group = UnservedGroup()
-        self._keep = False
+        self._keeps_latched = False
         self._subscription: Subscription | None = None
         self._numbers: list[int] = []  # last sequence number of each publisher
 
     def update(self) -> None:
-        """Look for publishers; to be called periodically."""
+        """Look for publishers, and subscribe with the QoS that fits them; to be called periodically."""
         self._add_reported_losses()
         publishers = self._node.get_publishers_info_by_topic(self.topic)
         if not publishers:
@@ -187,6 +189,7 @@ class RawSubscription:
         self._numbers.append(number)
 
     def _find_problem(self, publishers: Sequence[TopicEndpointInfo]) -> str:
+        """Return why the publishers' type cannot be subscribed to; if it can, store it and return an empty text."""
         types = sorted({publisher.topic_type for publisher in publishers})
         allowed = [self.type] if self.type else self._types
         if len(types) > 1:
@@ -220,7 +223,7 @@ class RawSubscription:
             self._node.destroy_subscription(self._subscription)
         self.kept.clear()
         self._numbers = []
-        self._keep = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        self._keeps_latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
         self._subscription = self._node.create_subscription(
             _message_class(self.type),
             self.topic,
@@ -235,12 +238,14 @@ class RawSubscription:
         )
 
     def _receive(self, data: bytes, info: dict[str, Any]) -> None:
-        if self._keep:
+        """Deliver a message with its time of reception."""
+        if self._keeps_latched:
             self.kept.append(data)
         # Some middlewares do not provide the time of reception.
         self._on_message(self, info["received_timestamp"] or info["source_timestamp"] or time.time_ns(), data)
 
     def _add_reported_losses(self) -> None:
+        """Count the losses that the middleware reports as events, unless sequence numbers show the losses."""
         if self._subscription is None:
             return
         for handler in cast(Any, self._subscription).event_handlers:  # rclpy annotates a single handler
@@ -269,7 +274,7 @@ class CommandTopic:
 
     Attributes:
         name: full name of the topic.
-        foreign: number of messages of other publishers since `open`, see `count_foreign`.
+        foreign: number of messages of other publishers since `open` or `forget_foreign`, as of the last count.
     """
 
     def __init__(self, node: Node, kind: type, topic: str, qos: QoSProfile | int, *, watched: bool = False) -> None:
@@ -313,8 +318,8 @@ class CommandTopic:
             f"{name}{' (of the same name)' if name == this_node else ''} [{kind}]" for name, kind in publishers
         )
         return (
-            f"somebody else publishes on {self.name}: node {names}; end it, as two would command in turn (one that was "
-            f"killed counts until the middleware finds out, up to {DDS_LEASE_S} s)"
+            f"somebody else publishes on {self.name}: node {names}; end it, because two would command in turn (one "
+            f"that was killed counts until the middleware finds out, up to {DDS_LEASE_S} s)"
         )
 
     @property
@@ -357,7 +362,7 @@ class CommandTopic:
     def count_foreign(self) -> int:
         """Return the number of messages of other publishers since `open`.
 
-        Messages on the topic are compared with the sent ones, because only messages do harm, not silent publishers.
+        Received messages are compared with the sent ones, because a publisher does harm by its messages only.
         """
         if self._echo is not None:
             echoed = waiting_messages(self._echo, MAX_SENT_MESSAGES)
@@ -369,7 +374,7 @@ class CommandTopic:
         return self._publisher is None or self._publisher.wait_for_all_acked(Duration(seconds=seconds))
 
     def forget_foreign(self) -> None:
-        """Count messages of other publishers anew from now on."""
+        """Set the number of messages of other publishers to zero."""
         self.count_foreign()
         self.foreign = 0
 
