@@ -27,6 +27,23 @@ from dynid_ros.recording.effort import IMPEDANCE, EffortConvention
 from dynid_ros.recording.series import ImuSeries, PoseSeries, WrenchSeries, require_increasing
 from dynid_ros.signals import GapSpline
 
+WRENCH_TYPE = "geometry_msgs/msg/WrenchStamped"
+IMU_TYPE = "sensor_msgs/msg/Imu"
+POSE_TYPE = "geometry_msgs/msg/PoseStamped"
+POSE_ARRAY = "geometry_msgs/msg/PoseArray"
+STAMPS_REMEDY = (
+    "two publishers on one topic, or a bag that was played while this one was recorded: record again with one "
+    "publisher, or read with --receive-time (receive_time=True) if only the driver's stamps are wrong"
+)
+MIN_DISTINCT_STAMPS = 0.1
+"""Smallest fraction of distinct stamps; with fewer, the stamps do not come from a running clock."""
+MAX_UNSTAMPED = 0.1
+"""Largest fraction of messages without a stamp that are left out; with more, no stamp is used."""
+MAX_GAP_PERIODS = 5
+"""Longest gap over which torques are interpolated, in periods of the torques."""
+Between = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""Interpolation from known times (M,), s, and values (M, n) to other times (N,), s."""
+
 
 @dataclass(frozen=True)
 class JointSamples:
@@ -62,10 +79,11 @@ def read_joint_states(
     Several publishers with different joints may share the topic: messages that lack a requested joint are skipped.
 
     Raises:
-        RecordingError: no messages; none with all joints; messages with different joints, and no `joint_names` to
-            choose; a joint named twice; a field with another number of values than there are names.
+        RecordingError: there is no message, or no message names all joints; messages name different joints, and
+            `joint_names` is None; a joint is named twice; a field has another number of values than there are names.
     """
     wanted = joint_names
+    # Columns by the names of a message, which are the same in most messages.
     columns_of: dict[tuple[str, ...], list[int]] = {}
     others_of: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     received = array("q")
@@ -93,14 +111,7 @@ def read_joint_states(
             stamped.append(nanoseconds(message.header.stamp))
             buffers = buffers or {field: RowBuffer(len(columns)) for field in fields}
             for field, buffer in buffers.items():
-                values = np.asarray(getattr(message, field))
-                if len(values) not in (0, len(names)):
-                    raise RecordingError(
-                        f"{bag.path}: message {count} of {topic} has {len(values)} values of {field} for {len(names)} "
-                        "names; the driver must fill all or none"
-                    )
-                picked = values[columns] if len(values) else np.full(len(columns), np.nan)
-                buffer.append(picked)
+                buffer.append(_values(message, field, columns, f"{bag.path}: message {count} of {topic}"))
     if not received or wanted is None:
         raise RecordingError(f"{bag.path}: {_why_nothing(topic, wanted, columns_of)}")
     return JointSamples(
@@ -111,6 +122,19 @@ def read_joint_states(
         values={field: buffer.array() for field, buffer in buffers.items()},
         others={name: np.array(positions) for name, positions in others.items()},
     )
+
+
+def _values(message: Any, field: str, columns: list[int], where: str) -> np.ndarray:
+    """Return the values (n,) of a field in these columns; NaN if the message leaves the field empty."""
+    values = np.asarray(getattr(message, field))
+    if not len(values):
+        return np.full(len(columns), np.nan)
+    if len(values) != len(message.name):
+        raise RecordingError(
+            f"{where} has {len(values)} values of {field} for {len(message.name)} names; the driver must fill all or "
+            "none"
+        )
+    return values[columns]
 
 
 def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointSamples:
@@ -128,13 +152,7 @@ def read_float_array(bag: Bag, topic: str, joint_names: Sequence[str]) -> JointS
     if not received:
         raise RecordingError(f"{bag.path}: topic {topic} has no messages; record it while its publisher runs")
     stamped = np.zeros(len(received), dtype=np.int64)
-    return JointSamples(
-        topic,
-        tuple(joint_names),
-        np.array(received),
-        stamped,
-        {"effort": buffer.array()},
-    )
+    return JointSamples(topic, tuple(joint_names), np.array(received), stamped, {"effort": buffer.array()})
 
 
 def _columns(names: tuple[str, ...], wanted: Sequence[str], where: str) -> list[int]:
@@ -163,24 +181,18 @@ def _why_nothing(topic: str, wanted: Sequence[str] | None, groups: Collection[tu
     )
 
 
-WRENCH_TYPE = "geometry_msgs/msg/WrenchStamped"
-IMU_TYPE = "sensor_msgs/msg/Imu"
-POSE_TYPE = "geometry_msgs/msg/PoseStamped"
-POSE_ARRAY = "geometry_msgs/msg/PoseArray"
-
-
 def read_wrenches(bag: Bag, clock: Clock) -> dict[str, WrenchSeries]:
-    """Read all WrenchStamped topics."""
+    """Return the series of all WrenchStamped topics by topic."""
     return {topic: _read_wrench_topic(bag, topic, clock) for topic in bag.topics_of(WRENCH_TYPE)}
 
 
 def read_imus(bag: Bag, clock: Clock) -> dict[str, ImuSeries]:
-    """Read all Imu topics."""
+    """Return the series of all Imu topics by topic."""
     return {topic: _read_imu_topic(bag, topic, clock) for topic in bag.topics_of(IMU_TYPE)}
 
 
 def read_poses(bag: Bag, clock: Clock) -> dict[str, PoseSeries]:
-    """Read PoseStamped topics by name, and the markers of PoseArray topics as "<topic>[<index>]".
+    """Return the series of PoseStamped topics by topic, and of the markers of PoseArray topics as "<topic>[<index>]".
 
     Markers have no names in ROS: an index belongs to one marker as long as the tracker keeps the order.
     """
@@ -209,6 +221,8 @@ def _read_imu_topic(bag: Bag, topic: str, clock: Clock) -> ImuSeries:
 
 
 def _read_pose_topic(bag: Bag, topic: str, clock: Clock, poses_of: Callable[[Any], list[Any]]) -> list[PoseSeries]:
+    """Return a series for each pose in the messages of a topic; NaN where a message has fewer poses."""
+
     def values(message: Any) -> list[tuple[float, ...]]:
         return [(*_vector(pose.position), *_vector(pose.orientation), pose.orientation.w) for pose in poses_of(message)]
 
@@ -236,20 +250,6 @@ def _read_rows(bag: Bag, topic: str, clock: Clock, values: Callable[[Any], Any])
 
 def _vector(vector: Any) -> tuple[float, float, float]:
     return vector.x, vector.y, vector.z
-
-
-STAMPS_REMEDY = (
-    "two publishers on one topic, or a bag that was played while this one was recorded: record again with one "
-    "publisher, or read with --receive-time (receive_time=True) if only the driver's stamps are wrong"
-)
-MIN_DISTINCT_STAMPS = 0.1
-"""Smallest fraction of distinct stamps of a clock."""
-MAX_UNSTAMPED = 0.1
-"""Largest fraction of messages without a stamp that are left out; with more, no stamp is used."""
-MAX_GAP_PERIODS = 5
-"""Longest gap over which torques are interpolated, in periods of the torques."""
-
-Between = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @contextmanager
@@ -370,19 +370,21 @@ def _checked(bag: Bag, topic: str | None, msgtypes: Sequence[str]) -> str | None
 
 
 def _joint_states_topic(bag: Bag, others: Collection[str | None]) -> str:
+    """Return /joint_states, or the only JointState topic besides those that are used otherwise."""
     candidates = [topic for topic in bag.topics_of(JOINT_STATE) if topic not in others]
     if "/joint_states" in candidates:
         return "/joint_states"
     if len(candidates) != 1:
-        found = ", ".join(candidates or sorted(bag.topics)) or "no topics at all"
+        listed = ", ".join(candidates or sorted(bag.topics)) or "no topics at all"
         raise RecordingError(
-            f"{bag.path} has {len(candidates)} topics of type {JOINT_STATE}, none of them /joint_states ({found}); "
+            f"{bag.path} has {len(candidates)} topics of type {JOINT_STATE}, none of them /joint_states ({listed}); "
             + ("give joint_states_topic" if candidates else "record the joint states")
         )
     return candidates[0]
 
 
 def _read_torques(bag: Bag, topic: str, joint_names: Sequence[str] | None, states: JointSamples) -> JointSamples:
+    """Return the efforts of a separate topic, by name or in the order of `joint_names`."""
     if bag.topics[topic] == JOINT_STATE:
         return read_joint_states(bag, topic, states.joint_names, fields=("effort",))
     if joint_names is None:
@@ -395,41 +397,41 @@ def _read_torques(bag: Bag, topic: str, joint_names: Sequence[str] | None, state
 def _at_states(
     samples: JointSamples, states: JointSamples, between: Between, *, use_stamps: bool, source: str
 ) -> np.ndarray:
-    """Interpolate the only field of samples to the times of the joint states (N, n); NaN without samples nearby.
+    """Return the only field of samples, interpolated to the times of the joint states (N, n); NaN in long gaps.
 
     Args:
         samples: samples of another topic.
         states: joint states.
-        between: interpolation from known times (M,) and values (M, n) to other times (N,).
+        between: interpolation.
         use_stamps: whether stamps may be used, see `_times`.
         source: name of the bag, for messages.
     """
     (values,) = samples.values.values()
-    wanted, given = _times(samples, states, use_stamps)
-    if np.array_equal(given, wanted):
+    state_times, sample_times = _times(samples, states, use_stamps)
+    if np.array_equal(sample_times, state_times):
         return values
-    at = (wanted - wanted[0]) * 1e-9
-    known = (given - wanted[0]) * 1e-9
+    wanted = (state_times - state_times[0]) * 1e-9
+    known = (sample_times - state_times[0]) * 1e-9
     require_increasing(known, f"{source}: {samples.topic}", STAMPS_REMEDY)
     try:
-        return between(known, values, at)
+        return between(known, values, wanted)
     except RecordingError as error:
         raise RecordingError(f"{source}: {samples.topic}: {error}") from error
 
 
-def _linear(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Interpolate torques, which may jump."""
-    found = np.column_stack([np.interp(at, known, column, left=np.nan, right=np.nan) for column in values.T])
+def _linear(known: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Interpolate torques linearly, because they may jump; NaN beyond the ends and in long gaps."""
+    result = np.column_stack([np.interp(wanted, known, column, left=np.nan, right=np.nan) for column in values.T])
     if len(known) > 1:
         steps = np.diff(known)
-        after = np.clip(np.searchsorted(known, at), 1, len(steps))
-        found[(steps[after - 1] > MAX_GAP_PERIODS * np.median(steps)) & ~np.isin(at, known)] = np.nan
-    return found
+        after = np.clip(np.searchsorted(known, wanted), 1, len(steps))
+        result[(steps[after - 1] > MAX_GAP_PERIODS * np.median(steps)) & ~np.isin(wanted, known)] = np.nan
+    return result
 
 
-def _smooth(known: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Interpolate positions."""
-    return GapSpline(known, values)(at)
+def _smooth(known: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Interpolate positions by cubic splines; NaN beyond the ends and in long gaps."""
+    return GapSpline(known, values)(wanted)
 
 
 def _times(samples: JointSamples, states: JointSamples, use_stamps: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,18 @@ from dynid_ros.recording import tables
 from dynid_ros.recording.effort import IMPEDANCE, CommandDelay, EffortConvention, with_impedance_torque
 from dynid_ros.recording.series import CommandSeries, ImuSeries, PoseSeries, WrenchSeries, require_increasing
 
+MOVED = 0.01
+"""Smallest travel of a joint that counts as moved, rad or m; also its smallest speed, rad/s or m/s."""
+MIN_TORQUE = 1e-9
+"""Smallest torque that counts as measured, N m or N. Memory that a driver does not fill contains smaller numbers,
+often denormal ones."""
+MIN_TORQUE_SHARE = 1e-7
+"""Smallest torque that counts as measured, as a fraction of the arm's largest: the resolution of single precision."""
+MIN_STEP_S = 1e-9
+"""Smallest mean step between samples, s."""
+MAX_VALUE = 1e12
+"""Largest value in any unit; larger values are damaged data. Encoder counts are smaller, and are reported elsewhere."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recording(Plotted):
@@ -35,7 +47,7 @@ class Recording(Plotted):
         wrenches: force/torque sensors by topic.
         poses: motion-capture bodies by topic, markers of a topic as "<topic>[<index>]".
         imus: inertial measurement units by topic.
-        others: (K,) positions of other recorded joints by name, without times.
+        others: (K,) positions of other recorded joints by name, without times, rad or m.
         truncated: whether the file ends early, because its recorder was killed.
         source: name of the file, for messages.
         command: commanded positions, and for drives in MIT mode velocities, torques and gains, with their own time
@@ -311,39 +323,41 @@ Recordings = RecordingLike | Sequence[RecordingLike]
 
 
 def read_all(given: Sequence[Recordings], joint_names: Sequence[str] | None = None) -> tuple[Recording, ...]:
-    """Return recordings, reading files with efforts as torque; nested lists are flattened.
+    """Return the given recordings, and read those that are given by path; nested lists are flattened.
+
+    Effort in the files counts as torque.
 
     Raises:
         RecordingError: a file cannot be read, see `Recording.read`.
     """
-    found: list[Recording] = []
-    for one in given:
-        if isinstance(one, Recording):
-            found.append(one)
-        elif isinstance(one, (str, Path)):
-            found.append(Recording.read(one, joint_names))
+    recordings: list[Recording] = []
+    for entry in given:
+        if isinstance(entry, Recording):
+            recordings.append(entry)
+        elif isinstance(entry, (str, Path)):
+            recordings.append(Recording.read(entry, joint_names))
         else:
-            found += read_all(one, joint_names)
-    return tuple(found)
+            recordings += read_all(entry, joint_names)
+    return tuple(recordings)
 
 
 def practically_zero(torque: np.ndarray) -> np.ndarray:
     """Return a mask (n,) of the joints whose torques (N, n) are recorded, but zero or too small to be measured."""
     largest = np.full(torque.shape[1], np.inf)
-    usual = 0.0
+    usual_of_arm = 0.0
     for j in range(torque.shape[1]):
         magnitude = np.abs(read_column(torque, j))
         is_finite = np.isfinite(magnitude)
         magnitude = magnitude if is_finite.all() else magnitude[is_finite]
         if magnitude.size:
             largest[j] = magnitude.max()
-            # The quantile excludes spikes, compared with which every other torque would seem to be zero.
-            usual = max(usual, float(np.quantile(magnitude, 0.99, overwrite_input=True)))
-    return largest <= max(MIN_TORQUE, MIN_TORQUE_SHARE * usual)
+            # The quantile excludes spikes: compared with a spike, every other torque would seem to be zero.
+            usual_of_arm = max(usual_of_arm, float(np.quantile(magnitude, 0.99, overwrite_input=True)))
+    return largest <= max(MIN_TORQUE, MIN_TORQUE_SHARE * usual_of_arm)
 
 
 def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recording:
-    """Add tracks to a recording without changing their clock.
+    """Return a recording with further motion-capture tracks, whose time stamps are not changed.
 
     Do not slice the recording while the tracks are on the camera's clock: a slice uses the robot's clock.
 
@@ -358,26 +372,13 @@ def add_poses(recording: Recording, poses: Mapping[str, PoseSeries]) -> Recordin
     return replace(recording, poses={**recording.poses, **poses})
 
 
-MOVED = 0.01
-"""Smallest travel of a joint that moved, rad or m, and smallest speed, per s."""
-
-MIN_TORQUE = 1e-9
-"""Smallest measured torque of a joint, N m or N. Memory that a driver does not fill contains smaller numbers, often
-denormal ones."""
-MIN_TORQUE_SHARE = 1e-7
-"""Smallest measured torque of a joint, as a fraction of the arm's largest: the resolution of single precision."""
-MIN_STEP_S = 1e-9
-"""Smallest mean step between samples."""
-MAX_VALUE = 1e12
-"""Largest value in any unit; larger ones are damage. Counts of encoders are below it and are reported."""
-
-
 def _require_readable(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> None:
+    """Check the arguments of `Recording.read` before a reader is chosen."""
     try:
-        there = path.exists()
+        exists = path.exists()
     except OSError as error:
         raise RecordingError(f"{path} cannot be read ({error.strerror}); give a folder or file that can") from error
-    if not there:
+    if not exists:
         raise RecordingError(f"{path} does not exist; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file")
     if not isinstance(convention, EffortConvention):
         raise RecordingError(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 TIME_NAMES = ("t", "time")
 MAX_START_S = 1e6
-"""Largest time after a sample at 0 of a sample of the same recording."""
+"""Largest time of the first nonzero sample, s; if it is larger, zeros before it are missing time stamps."""
 QUANTITIES = {
     "position": ("position", "pos", "q"),
     "velocity": ("velocity", "vel", "dq", "qd"),
@@ -51,13 +51,29 @@ QUANTITIES = {
     "stiffness": ("stiffness", "kp"),
     "damping": ("damping", "kd"),
 }
+"""Accepted spellings of each quantity."""
 COMMAND_FIELDS = {
     "command_velocity": "velocity",
     "command_torque": "effort",
     "stiffness": "stiffness",
     "damping": "damping",
 }
-"""Fields of a command besides its position, by quantity."""
+"""Fields of a `CommandSeries` besides its position, by quantity."""
+SERIES_TYPES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
+    "wrenches": WrenchSeries,
+    "poses": PoseSeries,
+    "imus": ImuSeries,
+}
+OTHER_PREFIX = "other_position:"
+"""Prefix of the keys of other recorded joints in an archive."""
+ENCODING = "utf-8-sig"  # spreadsheets write a byte order mark
+MAX_FILE_BYTES = 4_000 * MEGABYTE
+MAX_LINE_CHARACTERS = MEGABYTE
+MAX_COLUMNS = 2_000
+QUANTITY_OF = {alias: quantity for quantity, aliases in QUANTITIES.items() for alias in aliases}
+_WORDS = "|".join(sorted(QUANTITY_OF, key=len, reverse=True))
+_SUFFIXED = re.compile(rf"(?P<joint>.+?)_(?P<word>{_WORDS})")
+_PREFIXED = re.compile(rf"(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
 
 
 @dataclass(frozen=True)
@@ -79,28 +95,28 @@ class Table:
     command_time: np.ndarray | None = None
 
     def fields(self, convention: EffortConvention) -> dict[str, Any]:
-        """Return the fields of a `Recording`, efforts as recorded; time 0 is at `start_time` of the table's clock."""
+        """Return the fields of a `Recording`, with efforts as recorded; its time 0 is the first time of the table."""
         if self.clock.ndim != 1:
             raise RecordingError(f"{self.source}: time has shape {self.clock.shape}; expected one column, (N,)")
         unstamped = _leading_zeros(self.clock)
         if unstamped:
-            of_commands = () if self.command_time is None else ("command", *COMMAND_FIELDS)
+            with_own_time = () if self.command_time is None else ("command", *COMMAND_FIELDS)
             kept = replace(
                 self,
                 clock=self.clock[unstamped:],
                 columns={
-                    name: array if name in of_commands else array[unstamped:] for name, array in self.columns.items()
+                    name: array if name in with_own_time else array[unstamped:] for name, array in self.columns.items()
                 },
             )
             remark = f"its first {unstamped} samples have the time 0, long before all others, and are left out"
             return {**kept.fields(convention), "clock_remark": remark}
-        unknown = np.broadcast_to(np.nan, self.columns["position"].shape)
+        not_recorded = np.broadcast_to(np.nan, self.columns["position"].shape)
         return {
             "joint_names": self.joint_names,
             "time": self.clock - self.clock[:1],
             "position": self.columns["position"],
-            "velocity": self.columns.get("velocity", unknown),
-            "torque": self._effort(convention, unknown),
+            "velocity": self.columns.get("velocity", not_recorded),
+            "torque": self._effort(convention, not_recorded),
             "start_time": float(self.clock[0]) if self.clock.size else 0.0,
             "link_position": self.columns.get("link_position"),
             "command": self._command(),
@@ -119,7 +135,8 @@ class Table:
         except RecordingError as error:
             raise RecordingError(f"{self.source}: {error}") from error
 
-    def _effort(self, convention: EffortConvention, unknown: np.ndarray) -> np.ndarray:
+    def _effort(self, convention: EffortConvention, not_recorded: np.ndarray) -> np.ndarray:
+        """Return the torques or motor currents (N, n) that the convention needs; `not_recorded` without any."""
         if convention.kind == "motor_current" and "current" in self.columns:
             return self.columns["current"]
         if "torque" not in self.columns and "current" in self.columns and convention.kind != IMPEDANCE:
@@ -127,11 +144,11 @@ class Table:
                 f"{self.source} has motor currents and no torques; give effort_convention 'motor_current' with gains "
                 "(N m / A, one per joint)"
             )
-        return self.columns.get("torque", unknown)
+        return self.columns.get("torque", not_recorded)
 
 
 def _leading_zeros(clock: np.ndarray) -> int:
-    """Return the number of samples at the beginning without a time stamp, which would start a recording of years."""
+    """Return the number of samples without a time stamp at the begin; their time 0 would make a recording of years."""
     stamped = np.flatnonzero(clock)
     first = int(stamped[0]) if stamped.size else 0
     return first if first and clock[first] > MAX_START_S else 0
@@ -147,16 +164,6 @@ def joint_names_of_columns(count: int, joint_names: Sequence[str] | None, source
             f"({', '.join(joint_names)}); the file does not name its joints, so there must be one name per column"
         )
     return tuple(joint_names)
-
-
-ENCODING = "utf-8-sig"  # spreadsheets write a byte order mark
-MAX_FILE_BYTES = 4_000 * MEGABYTE
-MAX_LINE_CHARACTERS = MEGABYTE
-MAX_COLUMNS = 2_000
-QUANTITY_OF = {alias: quantity for quantity, aliases in QUANTITIES.items() for alias in aliases}
-_WORDS = "|".join(sorted(QUANTITY_OF, key=len, reverse=True))
-_SUFFIXED = re.compile(rf"(?P<joint>.+?)_(?P<word>{_WORDS})")
-_PREFIXED = re.compile(rf"(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
 
 
 def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
@@ -183,7 +190,7 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
                 columns[quantity][rows] = np.nan
                 for i, column in places:
                     columns[quantity][rows, i] = values[rows, column]
-    if all(joint.isdigit() for joint in joints):
+    if all(joint.isdigit() for joint in joints):  # as in q1: the caller's names are in the order of the numbers
         order = sorted(range(len(joints)), key=lambda i: int(joints[i]))
         columns = {quantity: take_columns(array, order) for quantity, array in columns.items()}
         joints = list(joint_names_of_columns(len(joints), joint_names, str(path)))
@@ -227,15 +234,15 @@ def write_columns(file: BinaryIO, names: Sequence[str], values: np.ndarray) -> N
 
 
 def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, str], int]]:
-    """Return the index of the time column, and of each (quantity, joint)."""
+    """Return the index of the time column, and the index of the column of each (quantity, joint)."""
     if len(header) > MAX_COLUMNS:
         raise RecordingError(f"{source}: the first line names {len(header)} columns; keep at most {MAX_COLUMNS}")
     clocks = [i for i, name in enumerate(header) if name.lower() in TIME_NAMES]
     if len(clocks) != 1:
-        found = ", ".join(header) or "nothing"
+        listed = ", ".join(header) or "nothing"
         raise RecordingError(
             f"{source}: the first line must name one column 't' (s), and '<joint>_position', '<joint>_velocity', "
-            f"'<joint>_torque'; it has {found}"
+            f"'<joint>_torque'; it has {listed}"
         )
     cells: dict[tuple[str, str], int] = {}
     for i, name in enumerate(header):
@@ -285,7 +292,7 @@ def _plain_rows(path: Path, header: list[str], used: list[int]) -> Iterator[np.n
 
 
 def _lines(file: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a table; a file without ends of lines would fill the memory."""
+    """Yield the lines of a table, and refuse long lines: a file without line ends would fill the memory."""
     for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_CHARACTERS + 1), ""), start=1):
         if len(line) > MAX_LINE_CHARACTERS:
             raise RecordingError(
@@ -322,18 +329,9 @@ def _parsed_cells(path: Path, header: list[str], used: list[int]) -> Iterator[li
                 except ValueError as error:
                     raise RecordingError(
                         f"{path}, line {rows.line_num}, column '{header[column]}': '{cell}' is not a number; "
-                        "mend or remove the line"
+                        "correct or remove the line"
                     ) from error
             yield values
-
-
-SERIES_TYPES: dict[str, type[WrenchSeries] | type[PoseSeries] | type[ImuSeries]] = {
-    "wrenches": WrenchSeries,
-    "poses": PoseSeries,
-    "imus": ImuSeries,
-}
-OTHER_PREFIX = "other_position:"
-"""Prefix of the keys of other recorded joints."""
 
 
 def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortConvention) -> dict[str, Any]:
@@ -347,27 +345,27 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
             f"cannot read {path} as a NPZ archive of plain arrays ({reason}); write it with numpy.savez"
         ) from error
     columns = {quantity: _find(arrays, aliases, path) for quantity, aliases in QUANTITIES.items()}
-    found = {quantity: array for quantity, array in columns.items() if array is not None}
+    recorded = {quantity: array for quantity, array in columns.items() if array is not None}
     clock = _find(arrays, TIME_NAMES, path)
-    if clock is None or "position" not in found:
+    if clock is None or "position" not in recorded:
         raise RecordingError(
             f"{path} has no array {'time' if clock is None else 'position'}; it has {', '.join(arrays) or 'nothing'}; "
             "expected time (or t), position (or q), and velocity, torque, joint_names if recorded"
         )
-    if found["position"].ndim == 1:
-        found = {quantity: array[:, np.newaxis] for quantity, array in found.items() if array.ndim == 1}
-    if found["position"].ndim != 2:
-        raise RecordingError(f"{path}: position has shape {found['position'].shape}; expected (N, n)")
+    if recorded["position"].ndim == 1:  # one joint
+        recorded = {quantity: array[:, np.newaxis] for quantity, array in recorded.items() if array.ndim == 1}
+    if recorded["position"].ndim != 2:
+        raise RecordingError(f"{path}: position has shape {recorded['position'].shape}; expected (N, n)")
     if "joint_names" in arrays:
         names = tuple(str(name) for name in np.atleast_1d(arrays["joint_names"]))
     else:
-        names = joint_names_of_columns(found["position"].shape[1], joint_names, str(path))
-    given = Table(str(path), names, clock, found, _find(arrays, ("command_time",), path)).fields(convention)
-    given |= {kind: _series(arrays, kind, path) for kind in SERIES_TYPES}
-    given["others"] = _others(arrays, path)
-    given["start_time"] += _single(arrays, "start_time", path)
-    given["truncated"] = bool(_single(arrays, "truncated", path))
-    return given
+        names = joint_names_of_columns(recorded["position"].shape[1], joint_names, str(path))
+    values = Table(str(path), names, clock, recorded, _find(arrays, ("command_time",), path)).fields(convention)
+    values |= {kind: _series(arrays, kind, path) for kind in SERIES_TYPES}
+    values["others"] = _others(arrays, path)
+    values["start_time"] += _single(arrays, "start_time", path)
+    values["truncated"] = bool(_single(arrays, "truncated", path))
+    return values
 
 
 def write_npz(recording: "Recording", path: Path) -> None:
@@ -400,7 +398,7 @@ def write_npz(recording: "Recording", path: Path) -> None:
 
 
 def _single(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> float:
-    """Return a single number, 0 if the archive does not contain it."""
+    """Return a single number of the archive; 0 if the archive does not contain it."""
     try:
         value = np.asarray(arrays.get(key, 0.0), dtype=float).item()
     except (TypeError, ValueError) as error:
@@ -411,6 +409,7 @@ def _single(arrays: Mapping[str, np.ndarray], key: str, path: Path) -> float:
 
 
 def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) -> np.ndarray | None:
+    """Return the numbers under the one key of `aliases` that the archive contains; None if it contains none."""
     keys = [alias for alias in aliases if alias in arrays]
     if len(keys) > 1:
         raise RecordingError(f"{path}: arrays {' and '.join(keys)} both give the {aliases[0]}; keep one")
@@ -425,7 +424,7 @@ def _find(arrays: Mapping[str, np.ndarray], aliases: Sequence[str], path: Path) 
 
 
 def _others(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
-    """Return the positions of other recorded joints."""
+    """Return the positions (K,) of other recorded joints by name."""
     others = {}
     for key in arrays:
         if key.startswith(OTHER_PREFIX):
@@ -437,17 +436,18 @@ def _others(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarra
 
 
 def _series(arrays: Mapping[str, np.ndarray], kind: str, path: Path) -> dict[str, Any]:
+    """Return the series of a kind, a key of `SERIES_TYPES`, from arrays with keys `<kind>:<name>:<field>`."""
     parts: dict[str, dict[str, Any]] = {}
     for key, values in arrays.items():
         prefix, _, rest = key.partition(":")
         if prefix == kind:
             name, _, field = rest.rpartition(":")
             parts.setdefault(name, {})[field] = str(values) if field == "frame_id" else values
-    wanted = {field.name for field in fields(SERIES_TYPES[kind])}
+    expected = {field.name for field in fields(SERIES_TYPES[kind])}
     series = {}
     for name, part in parts.items():
-        if set(part) != wanted:
-            keys = ", ".join(f"{kind}:{name}:{field}" for field in sorted(wanted))
+        if set(part) != expected:
+            keys = ", ".join(f"{kind}:{name}:{field}" for field in sorted(expected))
             raise RecordingError(f"{path}: arrays of {kind} are incomplete, or too many: expected {keys}")
         try:
             series[name] = SERIES_TYPES[kind](**part)

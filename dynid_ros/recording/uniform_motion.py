@@ -20,14 +20,30 @@ from dynid_ros.signals.low_pass import STENCIL
 from dynid_ros.signals.resampling import SampleTimes, Segment, judged_times, spline_at, used_times
 
 MIN_START_FRACTION = 0.01
-"""Smallest displacement of a joint that has started, as a fraction of its travel: noise is less."""
+"""Smallest displacement of a joint that has started, as a fraction of its travel; noise is smaller."""
+MIN_CUTOFF_HZ = 7.0
+"""Smallest cutoff frequency that is chosen. Torque has a wider band than the motion, because friction reverses: with a
+filter as narrow as the band of slow motion, friction and inertia cannot be distinguished. The results of a UR10e and a
+KUKA are the same for all cutoffs above 5 Hz; those of a Panda improve up to 10 Hz."""
+MAX_CUTOFF_HZ = 20.0
+"""Largest cutoff frequency that is chosen. Above it, links and gears bend, and servo vibrations count as motion: with a
+low-pass at 58 to 78 Hz, the width of its spectrum, the prediction error of the unfiltered torque of a Stäubli TX40 is
+larger by a quarter to a half."""
+MOTION_CUTOFF_RATIO = 2.5
+"""Ratio of the cutoff frequency of the motion to that of the equations, so that the motion is not damped there."""
+MAX_CUTOFF_OF_NYQUIST = 0.8
+"""Largest cutoff frequency, as a fraction of half the sampling rate."""
+MAX_POSITION = 1e5
+"""Largest position of a joint, rad or m."""
+MAX_TORQUE = 1e7
+"""Largest torque of a joint, N m or N."""
 
 
 def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motion]:
-    """Return the motions of stretches (M, n) of a recording, M >= 7.
+    """Return the motions of stretches of a recording, each with positions (M, n), rad or m, M >= 7.
 
-    A joint at standstill throughout gets a constant position. Otherwise the noise of its sensor would have a direction,
-    as of friction, and would look like poses that distinguish gravity from offset.
+    A joint that rests in all stretches gets a constant position. Otherwise the noise of its sensor would look like a
+    direction of motion, on which friction depends, and like distinct poses, which separate gravity from an offset.
     """
     motions = [_continued_motion(stretch, low_pass) for stretch in positions]
     if motions:
@@ -44,7 +60,8 @@ def joint_motions(positions: Sequence[NDArray], low_pass: LowPass) -> list[Motio
 def motion_rows(motion: Motion) -> slice:
     """Return the rows from the first to the last at which a joint moves, including starts and stops.
 
-    A joint moves once its distance from the pose at that end of the recording exceeds a fraction of its travel.
+    A motion starts once a joint is farther from its first position than a fraction of its travel; its end is found in
+    the same way backward in time.
     """
     position = motion.position
     travel = np.subtract(*column_ranges(position)[::-1])
@@ -63,13 +80,14 @@ def first_far_row(position: NDArray, far: NDArray) -> int | None:
 
 
 def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
-    """Return the motion of positions (M, n), which are continued beyond both ends by the cubics that fit best there.
+    """Return the motion of positions (M, n), which are continued beyond both ends before they are filtered.
 
-    A point-symmetric continuation, as filters use it, would lose the acceleration at the ends.
+    A cubic is fitted to each end. The usual point-symmetric continuation would lose the acceleration at the ends.
     """
     edge = low_pass.edge
     fitted = np.arange(min(len(position), max(edge, STENCIL))) / edge
     beyond = np.arange(-edge, 0) / edge
+    # The last positions are fitted in reverse order, so that both ends are extrapolated to negative abscissae.
     before, after = (polyval(beyond, polyfit(fitted, end[: len(fitted)], 3)).T for end in (position, position[::-1]))
     continued = new_array(len(position) + 2 * edge, position.shape[1])
     continued[:edge] = before
@@ -78,24 +96,6 @@ def _continued_motion(position: NDArray, low_pass: LowPass) -> Motion:
     continued[edge + len(position) :] = after[::-1]
     motion = filtered_motion(continued, low_pass)
     return Motion(*(values[edge : edge + len(position)] for values in motion))
-
-
-MIN_CUTOFF_HZ = 7.0
-"""Smallest cutoff frequency that is chosen. Torques have a wider band than the motion, because friction reverses: with
-a filter as narrow as slow motion, friction and inertia cannot be distinguished. Above 5 Hz, results of a UR10e and a
-KUKA do not change; those of a Panda improve up to 10 Hz."""
-MAX_CUTOFF_HZ = 20.0
-"""Largest cutoff frequency that is chosen. Above it, links and gears bend, and a vibrating servo counts as motion: with
-a low-pass at the 58 to 78 Hz of its spectrum, unfiltered torque of a Stäubli TX40 is predicted a quarter to a half
-worse."""
-MOTION_CUTOFF_RATIO = 2.5
-"""Ratio of the cutoff frequency of the motion to that of the equations, so that the motion is not damped there."""
-MAX_CUTOFF_OF_NYQUIST = 0.8
-"""Largest cutoff frequency, as a fraction of half the sampling rate."""
-MAX_POSITION = 1e5
-"""Largest position of a joint, rad or m."""
-MAX_TORQUE = 1e7
-"""Largest torque of a joint, N m or N."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ class LinkSegment:
 
 
 _segments: WeakKeyDictionary[Recording, tuple[float, list[LinkSegment]]] = WeakKeyDictionary()
-"""Motion cutoff frequency and segments that were last asked of each recording."""
+"""Motion cutoff frequency, Hz, and segments of the last request for each recording."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class LinkSignals:
     Attributes:
         cutoff: cutoff frequency of torque and all columns of the regressor, Hz.
         motion_cutoff: cutoff frequency of positions before differentiation, Hz.
-        reason: explanation of the choice.
-        driver: filter of the driver on the torque; None: no filter.
+        reason: explanation of the choice of `cutoff`.
+        driver: filter that the driver applies to the torque; None: no filter.
     """
 
     cutoff: float
@@ -139,7 +139,7 @@ class LinkSignals:
     def choose(
         cls, recordings: Sequence[Recording], cutoff: float | None = None, motion_cutoff: float | None = None
     ) -> LinkSignals:
-        """Choose the cutoff frequencies that are not given, from the spectra of the motions.
+        """Choose the cutoff frequencies, Hz, that are None, from the spectra of the motions.
 
         Raises:
             IdentificationError: no joint moves, or a cutoff frequency is impossible at the rate of the recordings.
@@ -147,19 +147,19 @@ class LinkSignals:
         """
         reason = "given"
         rates = []
-        chosen = []
+        choices = []
         for recording in recordings:
             series = uniform_positions(recording)
             rates.append(series.rate)
             if cutoff is None:
                 longest = max((segment.values for segment in series.segments), key=len)
                 try:
-                    chosen.append(choose_cutoff(longest, series.rate))
+                    choices.append(choose_cutoff(longest, series.rate))
                 except RecordingError as error:
                     raise IdentificationError(f"{recording.source}: {error}") from error
-        highest = MAX_CUTOFF_OF_NYQUIST * min(rates) / 2
+        largest_cutoff = MAX_CUTOFF_OF_NYQUIST * min(rates) / 2
         if cutoff is None:
-            widest = max(chosen, key=lambda choice: choice.low_pass.cutoff)
+            widest = max(choices, key=lambda choice: choice.low_pass.cutoff)
             cutoff = widest.low_pass.cutoff
             reason = widest.reason
             if cutoff < MIN_CUTOFF_HZ:
@@ -168,14 +168,14 @@ class LinkSignals:
             if cutoff > MAX_CUTOFF_HZ:
                 cutoff = MAX_CUTOFF_HZ
                 reason += f" Links bend at such frequencies: {cutoff:g} Hz."
-            if cutoff > highest / 2:
-                cutoff = highest / 2
+            if cutoff > largest_cutoff / 2:
+                cutoff = largest_cutoff / 2
                 reason += f" {min(rates):.4g} samples per second allow {cutoff:.3g} Hz."
-        motion_cutoff = min(MOTION_CUTOFF_RATIO * cutoff, highest) if motion_cutoff is None else motion_cutoff
+        motion_cutoff = min(MOTION_CUTOFF_RATIO * cutoff, largest_cutoff) if motion_cutoff is None else motion_cutoff
         for name, value in (("cutoff", cutoff), ("motion_cutoff", motion_cutoff)):
-            if not 0 < value <= highest:
+            if not 0 < value <= largest_cutoff:
                 raise IdentificationError(
-                    f"{name} is {value:g} Hz; expected one above 0 and up to {highest:.3g} Hz, "
+                    f"{name} is {value:g} Hz; expected one above 0 and up to {largest_cutoff:.3g} Hz, "
                     f"{100 * MAX_CUTOFF_OF_NYQUIST:.0f} % of half the slowest recording's rate of {min(rates):.4g} Hz"
                 )
         if motion_cutoff < cutoff:
@@ -214,25 +214,25 @@ class LinkSignals:
             raise IdentificationError(
                 f"{recording.source}: all joints are at rest, none covers {MOVED:g} rad or m; record motion"
             )
-        found = []
+        segments = []
         for part, motion in zip(parts, motions, strict=True):
             moving = motion_rows(motion)
-            # The filter spoils its ends, but not at rest, outside of `moving`.
+            # The filter distorts `edge` rows at both ends of a stretch, except where the arm rests there.
             rows = slice(max(moving.start, edge), min(moving.stop, len(part.time) - edge))
             if rows.stop > rows.start:
-                chosen = Motion(*(x[rows] for x in motion))
-                found.append(LinkSegment(part.time[rows], chosen, part.values[rows, n:], series.rate))
-        if not found:
+                selected = Motion(*(values[rows] for values in motion))
+                segments.append(LinkSegment(part.time[rows], selected, part.values[rows, n:], series.rate))
+        if not segments:
             raise IdentificationError(
                 f"{recording.source}: no stretch of motion is longer than the {2 * edge / series.rate:.2g} s "
                 f"that a low-pass at {self.motion_cutoff:.3g} Hz spoils; record longer, without gaps"
             )
-        return found
+        return segments
 
     def motion_at_samples(self, recording: Recording) -> Motion:
-        """Return the motion (N, n) at every recorded sample, for the comparison of predictions.
+        """Return the motion (N, n) at every recorded sample, so that predictions can be compared there.
 
-        Isolated samples between gaps get velocity and acceleration of their neighbours.
+        For isolated samples between gaps, velocity and acceleration are interpolated between their neighbours.
 
         Raises:
             IdentificationError: there are too few samples, or the rate is too low for the motion's cutoff frequency.
@@ -240,46 +240,47 @@ class LinkSignals:
         series = uniform_positions(recording)
         low_pass = self._motion_filter(series, recording.source)
         time, _ = row_times(recording)
-        found = Motion(*(new_array(*recording.position.shape) for _ in range(3)))
-        known = np.zeros(len(time), bool)
+        result = Motion(*(new_array(*recording.position.shape) for _ in range(3)))
+        is_known = np.zeros(len(time), bool)
         for rows in row_blocks(len(time)):
-            found.position[rows] = recording.position[rows]
+            result.position[rows] = recording.position[rows]
         parts = [part for part in series.segments if len(part.time) >= STENCIL]
         for part, motion in zip(parts, joint_motions([part.values for part in parts], low_pass), strict=True):
             rows = _rows_between(time, part, series.step)
-            known[rows] = True
-            for target, values in zip(found, motion, strict=True):
+            is_known[rows] = True
+            for target, values in zip(result, motion, strict=True):
                 _interpolate(part.time, values, time[rows], target[rows])
-        if not known.any():
+        if not is_known.any():
             raise IdentificationError(
                 f"{recording.source}: no {STENCIL} samples follow each other without a gap; record again"
             )
-        for values in found[1:]:
+        for values in result[1:]:
             for column in values.T:
-                column[~known] = np.interp(time[~known], time[known], column[known])
-        return found
+                column[~is_known] = np.interp(time[~is_known], time[is_known], column[is_known])
+        return result
 
     def reported(self, torque: NDArray, rate: float) -> NDArray:
-        """Filter torque, or its columns (N, …), of uniform samples at a rate, Hz, as the driver does."""
+        """Return torques (N, …) of uniform samples at a rate, Hz, filtered as the driver filters them."""
         return torque if self.driver is None else self.driver.filter(torque, rate)
 
     def reported_at_samples(self, recording: Recording, torque: NDArray) -> NDArray:
-        """Filter the torque (N, n) at the recorded samples as the driver does."""
+        """Return the torques (N, n) at the recorded samples, filtered as the driver filters them."""
         if self.driver is None:
             return torque
-        found = np.array(torque)
+        result = np.array(torque)
         series = _uniform(recording, torque)
         time, _ = row_times(recording)
         for part in series.segments:
             rows = _rows_between(time, part, series.step)
-            _interpolate(part.time, self.driver.filter(part.values, series.rate), time[rows], found[rows])
-        return found
+            _interpolate(part.time, self.driver.filter(part.values, series.rate), time[rows], result[rows])
+        return result
 
     def settling(self, rate: float) -> int:
-        """Return the number of samples for which the driver's filter remembers earlier values."""
+        """Return the settling time of the driver's filter at a rate, Hz, as a number of samples."""
         return 0 if self.driver is None else self.driver.settling(rate)
 
     def _motion_filter(self, series: Resampled, source: str) -> LowPass:
+        """Return the low-pass of the positions at the rate of a recording."""
         if self.motion_cutoff >= series.rate / 2:
             raise IdentificationError(
                 f"{source}: {series.rate:.4g} samples per second are too few for the motion cut-off of "
@@ -289,7 +290,7 @@ class LinkSignals:
 
 
 def _rows_between(time: NDArray, part: Segment, step: float) -> slice:
-    """Return the rows, at increasing times (N,), s, of a segment with steps of `step` s."""
+    """Return the rows whose increasing times (N,), s, lie within a segment with steps of `step` s."""
     first = int(np.searchsorted(time, part.time[0] - step / 2))
     return slice(first, int(np.searchsorted(time, part.time[-1] + step, side="right")))
 
@@ -302,26 +303,27 @@ def _interpolate(known: NDArray, values: NDArray, time: NDArray, result: NDArray
 
 
 def require_torque(recording: Recording) -> None:
-    """Refuse a recording in which a moving joint has no torque, or a torque of practically zero.
+    """Check that a recording has a torque for each joint, and a nonzero torque for each joint that moves.
 
     Raises:
-        IdentificationError: the message names the joints; or the torque is by commands whose delay is unknown.
+        IdentificationError: joints lack a torque, and the message names them; or the torque was computed from commands
+            whose delay is unknown.
     """
     if recording.delay_is_unknown:
         raise IdentificationError(
             f"{recording.source}: its torque is computed from commands, and the delay with which they act is unknown; "
             "give it (--command-delay, EffortConvention(delay=...)), or estimate it by `with_estimated_delay`"
         )
-    known = np.isfinite(column_ranges(recording.torque)[0])
-    if not known.all():
-        lacking = [name for name, some in zip(recording.joint_names, known, strict=True) if not some]
+    has_torque = np.isfinite(column_ranges(recording.torque)[0])
+    if not has_torque.all():
+        lacking = [name for name, exists in zip(recording.joint_names, has_torque, strict=True) if not exists]
         raise IdentificationError(
             f"{recording.source}: no torque of joint(s) {', '.join(lacking)}; "
             "record effort, or name the topic of the torques"
         )
-    dead = practically_zero(recording.torque) & (np.subtract(*column_ranges(recording.position)[::-1]) > MOVED)
-    if dead.any():
-        names = [name for name, zero in zip(recording.joint_names, dead, strict=True) if zero]
+    is_zero = practically_zero(recording.torque) & (np.subtract(*column_ranges(recording.position)[::-1]) > MOVED)
+    if is_zero.any():
+        names = [name for name, zero in zip(recording.joint_names, is_zero, strict=True) if zero]
         raise IdentificationError(
             f"{recording.source}: the torque of joint(s) {', '.join(names)} is practically zero in all samples though "
             "they move; let the driver fill it, or leave these joints out of the model"
@@ -329,21 +331,22 @@ def require_torque(recording: Recording) -> None:
 
 
 def uniform_positions(recording: Recording) -> Resampled:
-    """Resample the positions of a recording to a uniform grid."""
+    """Return the positions of a recording at uniform times."""
     return _uniform(recording, recording.position)
 
 
 def _uniform(recording: Recording, values: NDArray) -> Resampled:
+    """Return values (N, c) of a recording at uniform times, after checking the magnitude of positions and torques."""
     if recording.n_samples < 10:
         raise IdentificationError(f"{recording.source}: only {recording.n_samples} samples; record longer")
-    for name, values_, largest, unit in (
+    for name, series, largest, unit in (
         ("position", recording.position, MAX_POSITION, "rad or m"),
         ("torque", recording.torque, MAX_TORQUE, "N m or N"),
     ):
-        if np.nanmax(np.abs(column_ranges(values_)), initial=0.0) > largest:
-            sample, joint = np.argwhere(np.abs(values_) > largest)[0]
+        if np.nanmax(np.abs(column_ranges(series)), initial=0.0) > largest:
+            sample, joint = np.argwhere(np.abs(series) > largest)[0]
             raise IdentificationError(
-                f"{recording.source}: {name} of {recording.joint_names[joint]} is {values_[sample, joint]:g} at "
+                f"{recording.source}: {name} of {recording.joint_names[joint]} is {series[sample, joint]:g} at "
                 f"t = {recording.time[sample]:g} s; expected {unit}: correct the unit, or leave such samples out"
             )
     try:
@@ -353,20 +356,20 @@ def _uniform(recording: Recording, values: NDArray) -> Resampled:
 
 
 def resample_channels(recording: Recording, values: NDArray) -> Resampled:
-    """Resample channels (N, c) of a recording to a uniform grid, without the rows that a logger repeated.
+    """Return channels (N, c) of a recording at uniform times, computed without the rows that a logger repeated.
 
     Raises:
-        RecordingError: too few samples follow each other without a gap, or noise of the stamps spoils the motion.
+        RecordingError: too few samples follow each other without a gap, or the time stamps are too noisy.
     """
     time, fresh = row_times(recording)
     return resample(time[fresh], take_rows(values, fresh))
 
 
 def row_times(recording: Recording) -> tuple[NDArray, NDArray]:
-    """Return the times (N,) of the rows, s, and a mask (N,) of the rows that are no repetitions of a logger.
+    """Return the times (N,) of the rows, s, and a mask (N,) of the rows that a logger did not merely repeat.
 
     Raises:
-        RecordingError: noise of the stamps spoils the motion.
+        RecordingError: the time stamps are too noisy.
     """
     return used_times(recording.time, *judged_sample_times(recording))
 
@@ -375,7 +378,7 @@ _judged: WeakKeyDictionary[Recording, tuple[SampleTimes, NDArray]] = WeakKeyDict
 
 
 def judged_sample_times(recording: Recording) -> tuple[SampleTimes, NDArray]:
-    """Return the times of the rows that are samples, and which rows (N,) are; see `judged_times`."""
+    """Return the times of the samples, and a mask (N,) of the rows that are samples; see `judged_times`."""
     if recording not in _judged:
         _judged[recording] = judged_times(recording.time, recording.position, recording.torque)
     return _judged[recording]
