@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
+
+from dynid_ros.signals.cubic_spline import CubicSpline
 
 MIN_VELOCITY = 1e-9
 """Largest velocity of a sticking joint due to rounding, rad/s or m/s."""
