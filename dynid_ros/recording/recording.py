@@ -26,6 +26,7 @@ MIN_TORQUE = 1e-9
 often denormal ones."""
 MIN_TORQUE_SHARE = 1e-7
 """Smallest torque that counts as measured, as a fraction of the arm's largest: the resolution of single precision."""
+KINDS_OF_FILES = "give a rosbag2 folder, or a .mcap, .db3, .csv, .tsv, .txt or .npz file"
 MIN_STEP_S = 1e-9
 """Smallest mean step between samples, s."""
 MAX_VALUE = 1e12
@@ -102,7 +103,7 @@ class Recording(Plotted):
         command_topic: str | None = None,
         receive_time: bool = False,
     ) -> Recording:
-        """Read a rosbag2 folder, a single .mcap or .db3 file, a .csv table or a .npz archive.
+        """Read a rosbag2 folder, a single .mcap or .db3 file, a table (.csv, .tsv, .txt) or a .npz archive.
 
         In a bag, positions, velocities and efforts come from one JointState topic; every WrenchStamped, PoseStamped,
         PoseArray and Imu topic is read too. Tables are described in `tables`.
@@ -140,11 +141,9 @@ class Recording(Plotted):
 
             recording = Recording(**read_bag(path, joint_names, convention, **bag_options))
             return with_impedance_torque(recording, convention) if convention.kind == IMPEDANCE else recording
-        readers = {".csv": tables.read_csv, ".npz": tables.read_npz}
+        readers = dict.fromkeys(tables.TABLE_SUFFIXES, tables.read_csv) | {".npz": tables.read_npz}
         if path.suffix not in readers:
-            raise RecordingError(
-                f"{path} is no known kind of recording; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file"
-            )
+            raise RecordingError(f"{path} is no known kind of recording; {KINDS_OF_FILES}")
         if any(bag_options.values()):
             raise RecordingError(f"{path}: {', '.join(bag_options)} are for bags, not for tables")
         recording = Recording(**readers[path.suffix](path, joint_names, convention))
@@ -379,7 +378,7 @@ def _require_readable(path: Path, joint_names: Sequence[str] | None, convention:
     except OSError as error:
         raise RecordingError(f"{path} cannot be read ({error.strerror}); give a folder or file that can") from error
     if not exists:
-        raise RecordingError(f"{path} does not exist; give a rosbag2 folder, or a .mcap, .db3, .csv or .npz file")
+        raise RecordingError(f"{path} does not exist; {KINDS_OF_FILES}")
     if not isinstance(convention, EffortConvention):
         raise RecordingError(
             f"effort_convention is {convention!r}; give EffortConvention({convention!r}) of dynid_ros.recording"

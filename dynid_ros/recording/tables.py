@@ -3,9 +3,11 @@
 CSV tables: the first line names the columns: `t` (s), then `<joint>_position`, `<joint>_velocity`, `<joint>_torque`
 (N m), `<joint>_link_position` of a second encoder, and the commanded position `<joint>_command`. Drives in MIT mode
 also receive `<joint>_command_velocity`, `<joint>_command_torque`, `<joint>_stiffness` and `<joint>_damping`. Other
-accepted spellings: `time`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A); `kp`; `kd`; and these words
-as prefixes, as in `q_<joint>` or `tau_<joint>`. If the joints are numbered (`q1`, `tau_1`), the caller names them.
-Other columns are skipped; an empty cell is a value that was not recorded.
+accepted spellings: `time`, `timestamp`, `__time`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A); `kp`;
+`kd`; these words as prefixes, as in `q_<joint>`, `tau_<joint>` or `actual_q_0` (RTDE of Universal Robots); and series
+of PlotJuggler, `/joint_states/<joint>/position`. If the joints are numbered (`q1`, `tau_1`), the caller names them.
+Other columns are skipped; an empty cell is a value that was not recorded. Commas, semicolons, tabs or spaces separate
+the columns, and the first line may begin with `#`.
 
 Archives: keys are `time` (N,) in s; `position`, `velocity`, `torque` (N m), `link_position`, `command`, each (N, n);
 and `joint_names` (n,); commands at other times are (K, n), with `command_time` (K,) in s. Of drives in MIT mode,
@@ -13,6 +15,8 @@ and `joint_names` (n,); commands at other times are (K, n), with `command_time` 
 `t`; `pos`, `q`; `vel`, `dq`, `qd`; `tau`, `effort`; `current` (A). Without `joint_names` the caller names the columns.
 Archives of this package also contain `start_time`, wrenches, poses and positions of other joints.
 """
+
+from __future__ import annotations
 
 import csv
 import re
@@ -22,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
 import numpy as np
 
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from dynid_ros.recording.recording import Recording
 
 
-TIME_NAMES = ("t", "time")
+TIME_NAMES = ("t", "time", "timestamp", "__time")
 MAX_START_S = 1e6
 """Largest time of the first nonzero sample, s; if it is larger, zeros before it are missing time stamps."""
 QUANTITIES = {
@@ -73,7 +77,11 @@ MAX_COLUMNS = 2_000
 QUANTITY_OF = {alias: quantity for quantity, aliases in QUANTITIES.items() for alias in aliases}
 _WORDS = "|".join(sorted(QUANTITY_OF, key=len, reverse=True))
 _SUFFIXED = re.compile(rf"(?P<joint>.+?)_(?P<word>{_WORDS})")
-_PREFIXED = re.compile(rf"(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
+_SERIES = re.compile(rf"(.*/)?(?P<joint>[^/]+)/(?P<word>{_WORDS})")
+_PREFIXED = re.compile(rf"(actual_)?(?P<word>{_WORDS})(_(?P<joint>.+)|(?P<number>\d+))")
+DELIMITERS = ",;\t "
+"""Characters between cells; the first one that the first line contains counts."""
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
@@ -171,14 +179,14 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
     try:
         require_file(path, MAX_FILE_BYTES)
         with path.open(encoding=ENCODING, newline="") as file:
-            header = [name.strip() for name in next(csv.reader(_lines(file, path)), [])]
-        clock, cells = _find_columns(header, str(path))
+            layout = _Layout.from_first_line(next(_lines(file, path), ""))
+        clock, cells = _find_columns(layout.header, str(path))
         used = sorted({clock, *cells.values()})
-        values = _read_values(path, header, used)
+        values = _read_values(path, layout, used)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise RecordingError(
-            f"cannot read {path} as a CSV table ({reason}); expected UTF-8 text with commas"
+            f"cannot read {path} as a CSV table ({reason}); expected UTF-8 text, a sample a line"
         ) from error
     joints = list(dict.fromkeys(joint for quantity, joint in cells if quantity == "position"))
     columns = {}
@@ -197,7 +205,7 @@ def read_csv(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
     return Table(str(path), tuple(joints), values[:, used.index(clock)].copy(), columns).fields(convention)
 
 
-def write_csv(recording: "Recording", path: Path) -> None:
+def write_csv(recording: Recording, path: Path) -> None:
     """Write time and joint data with 12 digits; the file appears complete or not at all.
 
     Commands at other times than the samples are omitted.
@@ -233,6 +241,21 @@ def write_columns(file: BinaryIO, names: Sequence[str], values: np.ndarray) -> N
         np.savetxt(file, values[rows], fmt="%.12g", delimiter=",", encoding="utf-8")
 
 
+class _Layout(NamedTuple):
+    """Names of the columns of a table, and the character between its cells."""
+
+    header: list[str]
+    delimiter: str
+
+    @classmethod
+    def from_first_line(cls, line: str) -> _Layout:
+        """Return the layout of a table, whose first line may begin with `#`."""
+        text = line.lstrip("# ").rstrip()
+        delimiter = next((delimiter for delimiter in DELIMITERS if delimiter in text), ",")
+        header = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True), [])
+        return cls([name.strip() for name in header], delimiter)
+
+
 def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, str], int]]:
     """Return the index of the time column, and the index of the column of each (quantity, joint)."""
     if len(header) > MAX_COLUMNS:
@@ -246,7 +269,7 @@ def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, 
         )
     cells: dict[tuple[str, str], int] = {}
     for i, name in enumerate(header):
-        match = _SUFFIXED.fullmatch(name) or _PREFIXED.fullmatch(name)
+        match = _SUFFIXED.fullmatch(name) or _SERIES.fullmatch(name) or _PREFIXED.fullmatch(name)
         if match is None:
             continue
         joint = match["joint"] or match["number"]
@@ -262,17 +285,17 @@ def _find_columns(header: list[str], source: str) -> tuple[int, dict[tuple[str, 
     return clocks[0], cells
 
 
-def _read_values(path: Path, header: list[str], used: list[int]) -> np.ndarray:
+def _read_values(path: Path, layout: _Layout, used: list[int]) -> np.ndarray:
     """Return the used columns (N, len(used))."""
     try:
-        return collect_rows(_plain_rows(path, header, used), len(used))
+        return collect_rows(_plain_rows(path, layout, used), len(used))
     except ValueError:
         pass
     # This reader is ten times slower, but accepts empty cells and columns of text, and finds a wrong cell.
-    return collect_rows(_parsed_rows(path, header, used), len(used))
+    return collect_rows(_parsed_rows(path, layout, used), len(used))
 
 
-def _plain_rows(path: Path, header: list[str], used: list[int]) -> Iterator[np.ndarray]:
+def _plain_rows(path: Path, layout: _Layout, used: list[int]) -> Iterator[np.ndarray]:
     """Yield blocks (M, len(used)) of a table that has nothing but numbers.
 
     Raises:
@@ -284,8 +307,8 @@ def _plain_rows(path: Path, header: list[str], used: list[int]) -> Iterator[np.n
         while block := list(islice(lines, ROWS_PER_BLOCK)):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*no data.*")
-                values = np.loadtxt(block, delimiter=",", comments=None, ndmin=2)
-            if values.size and values.shape[1] != len(header):
+                values = np.loadtxt(block, delimiter=layout.delimiter.strip() or None, comments=None, ndmin=2)
+            if values.size and values.shape[1] != len(layout.header):
                 raise ValueError(f"{values.shape[1]} cells")
             if values.size:
                 yield values[:, used]
@@ -302,24 +325,25 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-def _parsed_rows(path: Path, header: list[str], used: list[int]) -> Iterator[np.ndarray]:
+def _parsed_rows(path: Path, layout: _Layout, used: list[int]) -> Iterator[np.ndarray]:
     """Yield blocks (M, len(used)) of a table in which cells may be empty."""
-    rows = _parsed_cells(path, header, used)
+    rows = _parsed_cells(path, layout, used)
     while cells := packed_array("d", chain.from_iterable(islice(rows, ROWS_PER_BLOCK))):
         yield np.array(cells).reshape(-1, len(used))
 
 
-def _parsed_cells(path: Path, header: list[str], used: list[int]) -> Iterator[list[float]]:
+def _parsed_cells(path: Path, layout: _Layout, used: list[int]) -> Iterator[list[float]]:
     """Yield the used cells of each line."""
     with path.open(encoding=ENCODING, newline="") as file:
-        rows = csv.reader(_lines(file, path))
+        rows = csv.reader(_lines(file, path), delimiter=layout.delimiter, skipinitialspace=True)
         next(rows)
         for row in rows:
             if not row:
                 continue
-            if len(row) != len(header):
+            if len(row) != len(layout.header):
+                expected = len(layout.header)
                 raise RecordingError(
-                    f"{path}, line {rows.line_num}: {len(row)} cells; expected {len(header)} as in the first line"
+                    f"{path}, line {rows.line_num}: {len(row)} cells; expected {expected} as in the first line"
                 )
             values = []
             for column in used:
@@ -328,7 +352,7 @@ def _parsed_cells(path: Path, header: list[str], used: list[int]) -> Iterator[li
                     values.append(float(cell or "nan"))
                 except ValueError as error:
                     raise RecordingError(
-                        f"{path}, line {rows.line_num}, column '{header[column]}': '{cell}' is not a number; "
+                        f"{path}, line {rows.line_num}, column '{layout.header[column]}': '{cell}' is not a number; "
                         "correct or remove the line"
                     ) from error
             yield values
@@ -368,7 +392,7 @@ def read_npz(path: Path, joint_names: Sequence[str] | None, convention: EffortCo
     return values
 
 
-def write_npz(recording: "Recording", path: Path) -> None:
+def write_npz(recording: Recording, path: Path) -> None:
     """Write the whole recording; the file appears complete or not at all.
 
     Raises:

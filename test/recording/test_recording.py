@@ -103,10 +103,10 @@ def test_unrecorded_velocity_and_torque_are_nan_but_infinite_ones_are_refused():
         recording(torque=nothing)
 
 
-@pytest.mark.parametrize("name", ["none.csv", "none.npz", "none", "none.mcap", "run.txt"])
+@pytest.mark.parametrize("name", ["none.csv", "none.npz", "none", "none.mcap", "run.dat"])
 def test_read_of_a_missing_path_or_an_unknown_kind(tmp_path, name):
-    (tmp_path / "run.txt").touch()
-    said = "no known kind of recording" if name == "run.txt" else f"{name} does not exist; give a rosbag2 folder"
+    (tmp_path / "run.dat").touch()
+    said = "no known kind of recording" if name == "run.dat" else f"{name} does not exist; give a rosbag2 folder"
     with pytest.raises(RecordingError, match=said):
         Recording.read(tmp_path / name)
 

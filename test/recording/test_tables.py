@@ -210,7 +210,8 @@ def test_byte_order_mark_and_windows_lines(tmp_path):
         (["t,a_position", "0,1", "1,2,3"], r"line 3: 3 cells; expected 2"),
         (["t,a_position", "0,1", "1,"], "position of joint 'a' is nan at sample 1"),
         (["t,a_position", "0,1", "0,2"], "time repeats at sample 1"),
-        (["t;a_position", "0;1"], "must name one column 't'"),
+        (["t|a_position", "0|1"], "must name one column 't'"),
+        (["t;a_position", "0;1,5"], "'1,5' is not a number"),
     ],
 )
 def test_bad_tables(tmp_path, lines, match):
@@ -291,3 +292,25 @@ def test_first_samples_without_a_time_are_left_out(tmp_path):
     assert recording.duration < 1.0
     assert recording.start_time == pytest.approx(1.7e9 + 0.01)
     assert recording.clock_remark
+
+
+@pytest.mark.parametrize(
+    ("name", "first_line"),
+    [
+        ("rtde.csv", "timestamp actual_q_0 actual_q_1 actual_qd_0 actual_qd_1 target_q_0"),
+        ("plotjuggler.csv", "__time,/arm/a/position,/arm/b/position,/arm/a/velocity,/arm/b/velocity,/clock"),
+        ("savetxt.txt", "# t  q_a  q_b  qd_a  qd_b  note"),
+        ("table.tsv", "t;q1;q2;dq1;dq2;note"),
+        ("tabs.csv", "time\tq_a\tq_b\tqd_a\tqd_b\tnote"),
+    ],
+)
+def test_tables_of_other_programs_are_read(tmp_path, name, first_line):
+    delimiter = next(one for one in (",", ";", "\t", " ") if one in first_line)
+    values = np.arange(18.0).reshape(3, 6)
+    lines = [delimiter.join(map(str, row)) for row in values]
+    path = tmp_path / name
+    path.write_text("\n".join([first_line, *lines, ""]))
+    recording = Recording.read(path, ("a", "b"))
+    np.testing.assert_array_equal(recording.time, values[:, 0])
+    np.testing.assert_array_equal(recording.position, values[:, 1:3])
+    np.testing.assert_array_equal(recording.velocity, values[:, 3:5])
