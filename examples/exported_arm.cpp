@@ -1,4 +1,4 @@
-// An exported arm in C++: how much of the effort limits gravity takes in one pose, with and without a load.
+// Call exported C code from C++: gravity torque and effort limit of each joint at a pose, with and without a payload.
 //   dynid export --model identified.yaml --urdf arm.urdf --to c --output arm.h
 //   cc -std=c99 -O2 -c arm.c && c++ -std=c++17 exported_arm.cpp arm.o -o exported_arm && ./exported_arm 0.1 -0.5 ...
 #include <array>
@@ -11,7 +11,7 @@ int main(int count, char **arguments) {
   std::array<double, ARM_JOINTS> q{}, empty{}, loaded{};
   for (int i = 0; i < ARM_JOINTS && i + 1 < count; ++i) q[i] = std::atof(arguments[i + 1]);
 
-  const arm_load load{2.0, {0.0, 0.0, 0.1}, {}};  // 2 kg, its centre 10 cm along z of the tip link
+  const arm_load load{2.0, {0.0, 0.0, 0.1}, {}};  // 2 kg, center of mass 10 cm along z of the tip link
   arm_gravity_torque(q.data(), nullptr, empty.data());
   arm_gravity_torque(q.data(), &load, loaded.data());
   for (int i = 0; i < ARM_JOINTS; ++i)

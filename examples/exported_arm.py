@@ -1,6 +1,9 @@
-"""An exported arm from Python, without this package: python examples/exported_arm.py arm.c 0.1 -0.5 0.3 ...
+"""Call exported C code from Python, without this package.
 
-Compiles the source that `dynid export --to c --output arm.c` wrote, and prints the torque of gravity at a pose.
+    dynid export --model identified.yaml --urdf arm.urdf --to c --output arm.c
+    python examples/exported_arm.py arm.c 0.1 -0.5 0.3 ...
+
+compiles the exported source and prints the gravity torque of each joint (N m) at a pose (rad).
 """
 
 import ctypes
@@ -8,19 +11,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-source, pose = Path(sys.argv[1]).resolve(), [float(word) for word in sys.argv[2:]]
+source = Path(sys.argv[1]).resolve()
+pose = [float(argument) for argument in sys.argv[2:]]
 library = source.with_suffix(".so")
 subprocess.run(["cc", "-std=c99", "-O2", "-shared", "-fPIC", str(source), "-o", str(library), "-lm"], check=True)
-gravity = getattr(ctypes.CDLL(str(library)), f"{source.stem}_gravity_torque")
+c_gravity_torque = getattr(ctypes.CDLL(str(library)), f"{source.stem}_gravity_torque")
 
 
 def gravity_torque(q: list[float]) -> list[float]:
-    """Torque of each joint, N m, without a load."""
-    joints = ctypes.c_double * len(q)
-    torque = joints()
-    gravity(joints(*q), None, torque)
+    """Return the gravity torque of each joint without a payload, N m."""
+    joint_vector = ctypes.c_double * len(q)
+    torque = joint_vector()
+    c_gravity_torque(joint_vector(*q), None, torque)
     return list(torque)
 
 
-torque = gravity_torque(pose)
-print(*torque)
+print(*gravity_torque(pose))
