@@ -1,11 +1,11 @@
-"""A real servo with a weight: unseen motion predicted from its commands, beside ordinary least squares.
+"""Servo identification on a real servo: torque-free prediction of unseen motion, compared with ordinary least squares.
 
     git clone https://github.com/Rhoban/bam; git -C bam checkout d13c057
     python -m benchmarks.bam_servo bam/data_raw_feetech/2024-10-26_12h23m27.json bam/.../2024-10-26_12h27m27.json
 
-The recordings of Rhoban's BAM (Apache-2.0) are of an STS3250 of Feetech that swings 1.13 kg on a lever of 0.12 m: goals
-and positions at 48 Hz, 6 s each. The first file is fitted, all others are predicted, and then the reverse. The least
-squares are those of the equation of motion with the best delay of a grid, without simulation.
+The recordings of Rhoban's BAM (Apache-2.0) show a Feetech STS3250 that swings 1.13 kg on a lever of 0.12 m: set-points
+and positions at 48 Hz, 6 s each. Each file is fitted in turn and all others are predicted. Least squares solves the
+equation of motion with the best command delay of a grid, without simulating the servo.
 """
 
 import argparse
@@ -26,12 +26,12 @@ URDF = """<robot name="lever"><link name="base"/><link name="arm"><inertial><mas
 
 
 def read(path: Path) -> tuple[Recording, RobotModel]:
-    """Return the recording of a file while its servo was on, and its lever."""
+    """Return the recording of a file while the servo was on, and the model of its lever."""
     document = json.loads(path.read_text(encoding="utf-8"))
     entries = [entry for entry in document["entries"] if entry["torque_enable"]]
-    time, position, goal = (
-        np.array([entry[key] for entry in entries]) for key in ("timestamp", "position", "goal_position")
-    )
+    time = np.array([entry["timestamp"] for entry in entries])
+    position = np.array([entry["position"] for entry in entries])
+    goal = np.array([entry["goal_position"] for entry in entries])
     unknown = np.full((len(time), 1), np.nan)
     command = CommandSeries(time - time[0], goal[:, None])
     recording = Recording(
@@ -41,9 +41,9 @@ def read(path: Path) -> tuple[Recording, RobotModel]:
 
 
 def main() -> None:
-    """Print a row for each fitted and predicted file."""
+    """Print a row for each pair of fitted and predicted file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="+", help="two or more recordings")
+    parser.add_argument("files", type=Path, nargs="+", help="recordings, at least two")
     files = [read(path) for path in parser.parse_args().files]
     print("| fitted | predicted | following error, RMS | output error | least squares |\n|---|---|---|---|---|")
     for fitted, robot in files:

@@ -1,8 +1,8 @@
-"""Condition numbers of base regressors by columns that do not change from motion to motion.
+"""Condition numbers of base regressors with columns that are the same for every motion.
 
-The condition number depends on which of the dependent columns stand for the base parameters, and on their units; both
-must be the same wherever two motions are compared. So they are pinned here: the columns of the links, without friction,
-that FIGAROH's QR decomposition picks on its random motion of seed 0, by which `benchmarks/excitation_peer.py` designs.
+The condition number depends on the choice of the independent columns and on their units; both must be the same wherever
+two motions are compared. The columns here are those of the links, without friction, that FIGAROH's QR decomposition
+selects on its random motion of seed 0, and that `benchmarks/excitation_peer.py` designs with.
 """
 
 from collections.abc import Sequence
@@ -33,62 +33,65 @@ PINNED: dict[str, str] = {
         mcx6 mcy6 Ixx6 Ixy6 Ixz6 Iyz6
         mcx7 mcy7 Ixx7 Ixy7 Ixz7 Iyy7 Iyz7 Izz7""",
 }
-"""By the robots of `benchmarks.figaroh`, joints counted from 1. Joint frames of Pinocchio are link frames of a URDF, so
-that columns map one to one."""
+"""Base columns by robot of `benchmarks.figaroh`; joints are counted from 1. Joint frames of Pinocchio are link frames
+of a URDF, so the columns correspond one to one."""
 
-INDEPENDENT = 1e-8
-"""What a base leaves of other columns and its smallest singular value must exceed, of the largest."""
+MIN_RELATIVE_SINGULAR_VALUE = 1e-8
+"""Singular values of a base regressor exceed this share of the largest one; those of dependent columns do not."""
 
 
 class Condition(NamedTuple):
-    """Condition numbers of a base regressor with columns as they are (SI units) and with columns of unit norm."""
+    """Condition numbers of a base regressor with unscaled columns (SI units) and with columns of unit norm."""
 
     unscaled: float
     scaled: float
 
 
 def pinned(robot: RobotModel, name: str) -> np.ndarray:
-    """Indices (rank,) of the pinned columns among the parameters of the links.
+    """Return the indices (rank,) of the pinned columns among the parameters of the links.
 
     Raises:
-        ValueError: they are not a base of this robot.
+    ValueError: the pinned columns are not a base of this robot.
     """
     names = parameter_names(robot)
     columns = np.array([names.index(column) for column in PINNED[name].split()])
     factor = motion_factor(robot, random_motion(robot))
-    rank = np.linalg.matrix_rank(factor, tol=INDEPENDENT * np.linalg.norm(factor, 2))
-    if not len(columns) == rank == np.linalg.matrix_rank(factor[:, columns], tol=INDEPENDENT):
+    rank = np.linalg.matrix_rank(factor, tol=MIN_RELATIVE_SINGULAR_VALUE * np.linalg.norm(factor, 2))
+    if not len(columns) == rank == np.linalg.matrix_rank(factor[:, columns], tol=MIN_RELATIVE_SINGULAR_VALUE):
         raise ValueError(f"{name}: {len(columns)} pinned columns are not a base of rank {rank}")
     return columns
 
 
 def motion_factor(robot: RobotModel, motion: Sequence[ArrayLike]) -> np.ndarray:
-    """R (10 n, 10 n) of the regressor of q, qd and qdd, each (N, n): the same norms and condition numbers."""
+    """Return the triangular factor R (10 n, 10 n) of the regressor of q, qd and qdd, each (N, n).
+
+    R has the same column norms and condition numbers as the regressor.
+    """
     return triangular_factor(regressor_blocks(robot, None, motion))
 
 
 def condition(factor: np.ndarray, columns: np.ndarray) -> Condition:
-    """Condition numbers of some columns of a regressor or its triangular factor."""
+    """Return the condition numbers of columns of a regressor or of its triangular factor."""
     base = factor[:, columns]
     return Condition(float(np.linalg.cond(base)), float(np.linalg.cond(base / np.linalg.norm(base, axis=0))))
 
 
 def score(robot: RobotModel, name: str, motion: Sequence[ArrayLike]) -> Condition:
-    """Condition numbers with the pinned columns, of a motion q, qd and qdd, each (N, n)."""
+    """Return the condition numbers of the pinned columns on a motion q, qd and qdd, each (N, n)."""
     return condition(motion_factor(robot, motion), pinned(robot, name))
 
 
 def read_motion(path: Path, n_joints: int) -> list[np.ndarray]:
-    """q, qd and qdd, each (N, n)."""
+    """Return q, qd and qdd, each (N, n), of a CSV file."""
     table = np.loadtxt(path, delimiter=",", skiprows=1)
     if table.shape[1] != 1 + 3 * n_joints:
         raise ValueError(f"{path} has {table.shape[1]} columns; expected t and q, qd, qdd of {n_joints} joints")
     return np.split(table[:, 1:], 3, axis=1)
 
 
-def robot_of(name: str) -> RobotModel:
-    """The UR10 or Panda of package example-robot-data."""
-    from pinocchio_arm import example_urdf  # noqa: PLC0415  # benchmarks.figaroh puts the folder into the path
+def load_robot(name: str) -> RobotModel:
+    """Return the UR10 or Panda of package example-robot-data."""
+    from pinocchio_arm import example_urdf  # noqa: PLC0415  # benchmarks.figaroh appends the folder to sys.path
 
     path, tip = ROBOTS[name]
     return RobotModel.from_urdf(example_urdf(path), tip=tip)

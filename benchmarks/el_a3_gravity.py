@@ -1,12 +1,12 @@
-"""A real arm whose drives are in MIT mode: torques at rest in poses that were not fitted, beside least squares.
+"""Gravity identification of a real arm with MIT-mode drives: torques at rest in unseen poses, against least squares.
 
     git clone https://github.com/wing-kit/EDULITE_A3; git -C EDULITE_A3 checkout bbdf664
     python -m benchmarks.el_a3_gravity EDULITE_A3
 
-The recording (MIT licence) is of an EL-A3 of RobStride with six joints: 67 poses at rest, with commanded and measured
-positions and the torques that the drives report. It has no motion. Every second pose is fitted and the others are
-predicted, and then the reverse; the last row fits two thirds. Least squares have the regressor of gravity and an offset
-per joint. The mean is over the joints that the fit can predict.
+The recording (MIT licence) shows a RobStride EL-A3 with six joints: 67 static poses, with commanded and measured
+positions and the torques that the drives report. It contains no motion. Every second pose is fitted and the others are
+predicted, then vice versa; the last row fits two thirds. Least squares uses the gravity regressor and an offset per
+joint. The mean is taken over the joints that the fit can predict.
 """
 
 import argparse
@@ -27,9 +27,10 @@ HOME = "home"
 
 
 def read(path: Path) -> Samples:
-    """Return the poses of a file; friction opposes the last move of each joint."""
+    """Return the static poses of a file; friction opposes the last move of each joint."""
     header, *rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    position, torque = (np.array([row[name] for row in rows]) for name in ("position", "effort"))
+    position = np.array([row["position"] for row in rows])
+    torque = np.array([row["effort"] for row in rows])
     moves = np.diff(np.vstack([header[HOME], position]), axis=0)
     direction = np.where(np.abs(moves) > SampleRules.minimum_approach, np.sign(moves), 0.0)
     for k in range(1, len(direction)):
@@ -46,8 +47,8 @@ def read(path: Path) -> Samples:
     )
 
 
-def least_squares_errors(robot: RobotModel, fitted: Samples, unseen: Samples) -> NDArray:
-    """Return the torque errors (M, n), N m, of least squares without weights and without friction."""
+def least_squares_errors(robot: RobotModel, fitted: Samples, held_out: Samples) -> NDArray:
+    """Return the torque errors (M, n), N m, of unweighted least squares without friction."""
 
     def matrix(samples: Samples) -> NDArray:
         regressor = robot.gravity_regressor(samples.position)
@@ -55,7 +56,7 @@ def least_squares_errors(robot: RobotModel, fitted: Samples, unseen: Samples) ->
         return np.concatenate([regressor, offsets], axis=2).reshape(-1, regressor.shape[2] + robot.n_joints)
 
     solution = np.linalg.lstsq(matrix(fitted), fitted.torque.ravel(), rcond=1e-9)[0]
-    return (matrix(unseen) @ solution).reshape(unseen.torque.shape) - unseen.torque
+    return (matrix(held_out) @ solution).reshape(held_out.torque.shape) - held_out.torque
 
 
 def main() -> None:
@@ -69,17 +70,19 @@ def main() -> None:
     print("| fitted, unseen poses | joints | torque, N m RMS | URDF | least squares | identified |")
     print("|---|---|---|---|---|---|")
     for is_fitted in (index % 2 == 0, index % 2 == 1, index % 3 > 0):
-        fitted, unseen = (samples.take(np.flatnonzero(rows)) for rows in (is_fitted, ~is_fitted))
-        rms = GravityIdentification(robot).fit_samples(fitted).validate_samples(unseen, "unseen").rms
-        known = np.isfinite(rms)
+        fitted = samples.take(np.flatnonzero(is_fitted))
+        held_out = samples.take(np.flatnonzero(~is_fitted))
+        rms = GravityIdentification(robot).fit_samples(fitted).validate_samples(held_out, "held-out poses").rms
+        predictable = np.isfinite(rms)
         errors = (
-            unseen.torque,
-            robot.gravity_torque(unseen.position) - unseen.torque,
-            least_squares_errors(robot, fitted, unseen),
+            held_out.torque,
+            robot.gravity_torque(held_out.position) - held_out.torque,
+            least_squares_errors(robot, fitted, held_out),
         )
-        cells = [np.sqrt(np.mean(error[:, known] ** 2)) for error in errors]
-        cells.append(np.sqrt(np.mean(rms[known] ** 2)))
-        print(f"| {len(fitted)}, {len(unseen)} | {known.sum()} | {' | '.join(f'{cell:.3f}' for cell in cells)} |")
+        cells = [np.sqrt(np.mean(error[:, predictable] ** 2)) for error in errors]
+        cells.append(np.sqrt(np.mean(rms[predictable] ** 2)))
+        numbers = " | ".join(f"{cell:.3f}" for cell in cells)
+        print(f"| {len(fitted)}, {len(held_out)} | {predictable.sum()} | {numbers} |")
 
 
 if __name__ == "__main__":

@@ -1,23 +1,24 @@
-"""FIGAROH's design of exciting trajectories, in a process and, if need be, a Python environment of its own.
+"""FIGAROH's design of exciting trajectories, in its own process and, if necessary, its own Python environment.
 
     python benchmarks/excitation_peer.py --robot ur10|panda --seed 0 --seconds 240 --output motion.csv
 
-It needs nothing but figaroh 1.0.2, cyipopt (`pip install cyipopt-wheels`) and example-robot-data. FIGAROH minimises the
-condition number of the base regressor, unscaled, over the waypoints of rest-to-rest splines, by IPOPT, under limits of
-position, velocity and torque and with all bodies that are not neighbours 1 cm apart. Settings are those of its UR10
-example (soft limits of 10 %, waypoints 2 s apart, regressor at 20 Hz, 100 iterations, no friction), except for:
+It needs only figaroh 1.0.2, cyipopt (`pip install cyipopt-wheels`) and example-robot-data. FIGAROH minimizes the
+unscaled condition number of the base regressor over the waypoints of rest-to-rest splines, by IPOPT, under limits of
+position, velocity and torque, with a clearance of 1 cm between all bodies that are not neighbours. Settings are those
+of its UR10 example (soft limits of 10 %, waypoints 2 s apart, regressor at 20 Hz, 100 iterations, no friction), with
+these exceptions:
 
-- One motion of 10 s, of six waypoints; the example stacks two of seven, 24 s.
-- Starts are repeated until the processor time is over, and every iterate counts that FIGAROH's own checks pass; by
-  itself it stops after one start and keeps the last iterate or nothing.
-- The base columns are found once, at FIGAROH's random motion of seed 0, since they change from seed to seed.
-- Distances beyond 2 cm are not computed (`collision_screen`, its faster way).
-- Panda, for which it has no example: fingers locked, its SRDF says which bodies are never in contact, and soft limits
-  are the same.
+- One motion of 10 s with six waypoints; the example stacks two motions with seven, 24 s.
+- Starts are repeated until the processor time is used up, and every iterate counts that passes FIGAROH's own checks;
+  by default FIGAROH stops after one start and keeps the last iterate or nothing.
+- The base columns are determined once, on FIGAROH's random motion of seed 0, since they change from seed to seed.
+- Distances beyond 2 cm are not computed (FIGAROH's faster option `collision_screen`).
+- Panda, for which FIGAROH has no example: fingers locked, pairs of bodies that never touch from its SRDF, the same soft
+  limits.
 
-Prints a line of JSON: the condition number as FIGAROH counts it (null and no file if no motion passed), how it was
-found, and what the motion makes of limits on a grid of 1 ms, distances of 10 ms. The file has t, q, qd and qdd every
-10 ms.
+Prints a line of JSON: the condition number as FIGAROH computes it (null and no file if no motion passed), statistics of
+the search, and the motion's shares of the limits on a grid of 1 ms, distances on a grid of 10 ms. The file has t, q, qd
+and qdd every 10 ms.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")  # before numpy is imported
 FOLDER = Path(__file__).resolve().parent
-sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != FOLDER]  # it has another figaroh.py
+sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != FOLDER]  # this folder has another figaroh.py
 
 import numpy as np  # noqa: E402
 import pinocchio  # noqa: E402
@@ -54,13 +55,13 @@ ROBOTS = {
         ("panda_finger_joint1", "panda_finger_joint2"),
     ),
 }
-BASE_SEED = 0  # of the motion that chooses base columns
-DENSE = 1000.0  # Hz
-WRITTEN = 100.0  # Hz
+BASE_SEED = 0  # seed of the motion that determines the base columns
+CHECK_RATE_HZ = 1000.0
+OUTPUT_RATE_HZ = 100.0
 
 
 def load(name: str) -> tuple[Robot, str | None]:
-    """The robot with its geometry, and its SRDF."""
+    """Return the robot with its geometry, and the path of its SRDF."""
     urdf, srdf, locked = ROBOTS[name]
     share = next(path for folder in site.getsitepackages() if (path := Path(folder) / EXAMPLES).exists())
     robots = share / "example-robot-data/robots"
@@ -72,7 +73,7 @@ def load(name: str) -> tuple[Robot, str | None]:
 
 
 def configuration(arguments: argparse.Namespace, joints: list[str], srdf: str | None) -> dict:
-    """FIGAROH's configuration file, after its UR10 example."""
+    """Return FIGAROH's configuration, following its UR10 example."""
     components = dict.fromkeys(("friction", "joint_offset", "actuator_inertia"), False)
     problem = {
         "soft_lim": arguments.soft_limit,
@@ -106,27 +107,27 @@ def configuration(arguments: argparse.Namespace, joints: list[str], srdf: str | 
 
 
 class Problem(BaseTrajectoryIPOPTProblem):
-    """FIGAROH's problem, which remembers its iterates and ends with the time."""
+    """FIGAROH's problem; it records its iterates and stops when the time is used up."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.iterates: list[tuple[float, np.ndarray]] = []
 
     def gradient(self, X: np.ndarray) -> np.ndarray:
-        """IPOPT asks for it at every iterate."""
+        """Return the gradient, and record the iterate: IPOPT calls this function once per iterate."""
         self.iterates.append((self.objective(X), np.array(X)))
         return super().gradient(X)
 
     def intermediate(self, *state) -> bool:
-        """Whether to go on."""
+        """Return whether to continue."""
         return super().intermediate(*state) and self.opt_traj.time_left() > 0.0
 
     def solve_with_waypoints(self, wps):
-        """FIGAROH's solution, and the best iterate that passes FIGAROH's own checks."""
+        """Return FIGAROH's solution, and keep the best iterate that passes FIGAROH's own checks."""
         outcome = super().solve_with_waypoints(wps)
         self.opt_traj.starts += 1
         self.opt_traj.iterations += len(self.iterates)
-        for value, X in sorted(self.iterates, key=lambda found: found[0]):
+        for value, X in sorted(self.iterates, key=lambda iterate: iterate[0]):
             if value >= self.opt_traj.best_value:
                 break
             if self._is_feasible(X) and self._is_collision_free(X):
@@ -137,7 +138,7 @@ class Problem(BaseTrajectoryIPOPTProblem):
 
 
 class Design(BaseOptimalTrajectory):
-    """FIGAROH's design, repeated until the time is over."""
+    """FIGAROH's design, repeated until the time is used up."""
 
     def __init__(self, robot: Robot, joints: list[str], config_file: str, seconds: float):
         super().__init__(robot, joints, config_file)
@@ -149,34 +150,34 @@ class Design(BaseOptimalTrajectory):
         self.starts = self.iterations = 0
 
     def time_left(self) -> float:
-        """Processor time that is left, s."""
+        """Return the remaining processor time, s."""
         return self.seconds - (time.process_time() - self.begun)
 
     def create_ipopt_problem(self, *arguments) -> Problem:  # noqa: D102
         return Problem(self, *arguments)
 
     def run(self) -> None:
-        """Starts from random waypoints, one after the other."""
+        """Search from random waypoints until the time is used up."""
         self.begun = time.process_time()
         while self.time_left() > 0.0:
             self.solve(stack_reps=1)
 
     def sampled(self, frequency: float) -> tuple[np.ndarray, ...]:
-        """Times, positions, velocities and accelerations of the best motion."""
+        """Return times, positions, velocities and accelerations of the best motion."""
         problem, X = self.best
         waypoints = np.vstack((problem.wp_init, X.reshape(problem.n_wps - 1, problem.n_joints))).T
         arrays = self.CB.get_full_config(frequency, problem.tps, waypoints, problem.vel_wps, problem.acc_wps)
         return np.asarray(arrays[0]).ravel(), *(np.asarray(array) for array in arrays[1:])
 
     def base_columns(self) -> list[int]:
-        """Of the regressor, in Pinocchio's order of parameters."""
+        """Return the base columns of the regressor, in Pinocchio's order of parameters."""
         kept = np.delete(np.arange(10 * self.model.nv), self.idx_e)
         return kept[self.idx_b].tolist()
 
 
 def within_limits(design: Design) -> dict[str, object]:
-    """Shares of the whole limits, of which more than 1 is a violation, and the smallest distance of bodies, m."""
-    _, q, qd, qdd = design.sampled(DENSE)
+    """Return the motion's shares of the full limits (above 1: violated) and the smallest distance of bodies, m."""
+    _, q, qd, qdd = design.sampled(CHECK_RATE_HZ)
     model, data, geometry = design.model, design.model.createData(), design.robot.geom_model
     lower, upper = model.lowerPositionLimit, model.upperPositionLimit
     torques = np.array([pinocchio.rnea(model, data, *sample) for sample in zip(q, qd, qdd, strict=True)])
@@ -196,24 +197,26 @@ def within_limits(design: Design) -> dict[str, object]:
 
 
 def main() -> None:
-    """Design, write and tell."""
+    """Design a motion, write it and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", choices=ROBOTS, required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=240.0, help="processor time, after the base columns are known")
+    parser.add_argument(
+        "--seconds", type=float, default=240.0, help="processor time after the choice of base columns, s"
+    )
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--waypoints", type=int, default=6)
-    parser.add_argument("--interval", type=float, default=2.0, help="from waypoint to waypoint, s")
-    parser.add_argument("--frequency", type=int, default=20, help="of the regressor that is optimised, Hz")
+    parser.add_argument("--interval", type=float, default=2.0, help="time between waypoints, s")
+    parser.add_argument("--frequency", type=int, default=20, help="sample rate of the optimized regressor, Hz")
     parser.add_argument("--soft-limit", type=float, default=0.1)
     parser.add_argument("--iterations", type=int, default=100)
-    parser.add_argument("--screen", type=float, default=0.02, help="m; 0: all distances")
-    parser.add_argument("--checks", type=int, default=1, help="of distances, between two waypoints")
+    parser.add_argument("--screen", type=float, default=0.02, help="largest distance to compute, m (0: all)")
+    parser.add_argument("--checks", type=int, default=1, help="distance checks between two waypoints")
     arguments = parser.parse_args()
     robot, srdf = load(arguments.robot)
     joints = list(robot.model.names)[1:]
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # IPOPT prints
+    json_output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # IPOPT prints to the standard output
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump(configuration(arguments, joints, srdf), file)
         file.flush()
@@ -223,7 +226,7 @@ def main() -> None:
     np.random.seed(arguments.seed)  # noqa: NPY002
     wall = time.monotonic()
     design.run()
-    found = {
+    report = {
         "robot": arguments.robot,
         "seed": arguments.seed,
         "joints": joints,
@@ -235,11 +238,11 @@ def main() -> None:
         "base_columns": design.base_columns(),
     }
     if design.best is not None:
-        found["limits"] = within_limits(design)
+        report["limits"] = within_limits(design)
         names = ["t", *(f"{kind}_{joint}" for kind in ("q", "qd", "qdd") for joint in joints)]
-        t, *motion = design.sampled(WRITTEN)
+        t, *motion = design.sampled(OUTPUT_RATE_HZ)
         np.savetxt(arguments.output, np.column_stack([t, *motion]), delimiter=",", header=",".join(names), comments="")
-    print(json.dumps(found), file=answers, flush=True)
+    print(json.dumps(report), file=json_output, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""False contact alarms at the rate that was asked for, and how soon a push of 5 N m is found, in MuJoCo.
+"""Contact detection in MuJoCo: rate of false alarms against the set rate, and delay until a push of 5 N m is detected.
 
     python -m benchmarks.external_torque [--split judge] [--seeds 2] [--learn 1200] [--work 900] [--processes 2]
 
-Arms are identified by default settings from 48 s of motion, under friction that the model lacks, with torque gains off
-by 1 % (`test/contact_experiments.py`). Then they work: from one random pose to the next, with rests, every second one
-with a load. A recording without contact (`--learn` s) calibrates the thresholds; false alarms are counted on another
-one of the same kind (`--work` s), and with the thresholds of the model alone; "own" are those if the fit's residuals
-counted as the observer has them on the recordings that were fitted, not as the fit has. "needed": the level at which
-each joint of the untouched work would be at its share of 120 alarms an hour, over the one that the model alone has.
-Pushes are moments of 5 N m about one
-joint after the other, in a simulation of their own, in which the arm yields: "found" is the share that is contact
-within 50 ms, of all and of those at joints whose threshold, in the median, is below 3 N m (a push comes through a
-low-pass of 25 rad/s to 71 % in 50 ms). The arms of split "develop" are those that all this was developed on.
+Arms are identified with default settings from 48 s of motion, under friction outside the model and torque gains that
+err by 1 % (`test/contact_experiments.py`). They then work: from one random pose to the next, with rests, every second
+one with a load. A contact-free recording (`--learn` s) calibrates the thresholds. False alarms are counted on another
+recording of the same kind (`--work` s), with the calibrated thresholds, with the thresholds of the model alone, and
+("own") with the observer's residuals on the fitted recordings instead of the residuals of the fit. "needed" is, for
+each joint, the level at which contact-free work would cause its share of 120 alarms an hour, over the level of the
+model alone.
+Pushes are moments of 5 N m about one joint after the other, in a simulation of their own, in which the arm yields.
+"found" is the share of pushes that are detected within 50 ms, of all pushes and of those at joints whose median
+threshold is below 3 N m (a low-pass of 25 rad/s passes 71 % of a push in 50 ms). The arms of split "develop" were used
+in development.
 
 Needs `pip install mujoco pytest example-robot-data`.
 """
@@ -36,24 +37,29 @@ from dynid_ros.recording import Recording
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from contact_experiments import SPLITS, ContactExperiment, Push
 
-RATES = (120.0, 60.0, 12.0)
-"""False alarms asked for, an hour."""
-BANDWIDTH, GAIN_ERROR = 25.0, 0.01
-PUSH, PERIOD, SOON = 5.0, 1.5, 0.05
-SMALL = 3.0
-"""Threshold, N m, below which a push of 5 N m is found within 50 ms."""
+ALARM_RATES_PER_HOUR = (120.0, 60.0, 12.0)
+"""Nominal rates of false alarms."""
+OBSERVER_BANDWIDTH = 25.0
+"""Bandwidth of the momentum observer, rad/s."""
+TORQUE_GAIN_ERROR = 0.01
+PUSH_TORQUE_NM = 5.0
+PUSH_PERIOD_S = 1.5
+PROMPT_DELAY_S = 0.05
+PROMPT_THRESHOLD_NM = 3.0
+"""Threshold below which a push of 5 N m is detected within 50 ms."""
 
 
 @dataclass
-class Found:
-    """Of one arm at work: by rate, false alarms that were asked for, those by calibration and by the model alone.
+class ContactOutcome:
+    """Outcome of one arm at work, by nominal rate of false alarms.
 
     Attributes:
         arm: name and seed.
-        asked, calibrated, alone, own: by rate.
-        threshold: by rate, (n,) medians, N m.
-        delays: by rate, (pushes, 2): s until contact, infinite if there is none; threshold of the joint.
-        needed: (2, n) levels over those of the model alone, and over those of "own".
+        asked: expected number of false alarms.
+        calibrated, alone, own: numbers of false alarms with each kind of threshold.
+        threshold: medians (n,) of the thresholds, N m.
+        delays: (pushes, 2) time until detection in s (infinite: not detected), and threshold of the joint.
+        needed: (2, n) needed levels over those of the model alone, and over those of "own".
     """
 
     arm: str
@@ -67,59 +73,63 @@ class Found:
 
 
 def alarms(time: np.ndarray, ratios: np.ndarray, levels: np.ndarray | float) -> int:
-    """How often contact begins."""
+    """Return the number of separate contacts."""
     above = time[(ratios > levels).any(axis=1)]
     return 0 if not len(above) else 1 + int(np.sum(np.diff(above) > ALARM_HOLD_S))
 
 
-def measure(arm: str, seed: int, learn: float, work: float, pushed: float) -> Found:
-    """Identify, learn, work and be pushed."""
+def measure(arm: str, seed: int, learn: float, work: float, pushed: float) -> ContactOutcome:
+    """Identify an arm, calibrate its thresholds, let it work and push it."""
     experiment = ContactExperiment(arm, seed, loaded=bool(seed % 2))
     fitted = experiment.recordings()
-    result = LinkIdentification(experiment.robot, torque_gain_error=GAIN_ERROR).fit(*fitted)
-    known = result.known_arm
-    observer = MomentumObserver(known.model, BANDWIDTH)
-    left = [left_of(observer, each) for each in fitted]
+    result = LinkIdentification(experiment.robot, torque_gain_error=TORQUE_GAIN_ERROR).fit(*fitted)
+    known_arm = result.known_arm
+    observer = MomentumObserver(known_arm.model, OBSERVER_BANDWIDTH)
+    fit_residuals = np.concatenate([observer_residuals(observer, recording) for recording in fitted])
     observer.carry(experiment.load)
-    monitor = ContactMonitor(observer, TorqueUncertainty(known, result.residual_rms, GAIN_ERROR))
+    monitor = ContactMonitor(observer, TorqueUncertainty(known_arm, result.residual_rms, TORQUE_GAIN_ERROR))
     n = experiment.robot.n_joints
-    pushes = [Push(k % n, PUSH * (-1) ** k, PERIOD * (k + 1)) for k in range(int(pushed / PERIOD) - 1)]
-    learned, judged = experiment.work(learn), experiment.work(work)
+    pushes = [
+        Push(k % n, PUSH_TORQUE_NM * (-1) ** k, PUSH_PERIOD_S * (k + 1)) for k in range(int(pushed / PUSH_PERIOD_S) - 1)
+    ]
+    learned = experiment.work(learn)
+    judged = experiment.work(work)
     touched = experiment.pushed(pushed, pushes)
-    residuals = [monitor.residuals(*each) for each in (learned, judged, touched)]
+    residuals = [monitor.residuals(*run) for run in (learned, judged, touched)]
     ratios = [np.abs(residual) / std for residual, std in residuals]
     residual, std = residuals[1]
-    own = np.abs(residual) / np.sqrt(std**2 - result.residual_rms**2 + np.mean(np.square(np.concatenate(left)), axis=0))
-    share = RATES[0] / 3600.0 / n
-    needed = np.array([[tail_level(judged[0], each, share) for each in ratio.T] for ratio in (ratios[1], own)])
-    needed /= normal_level(share, BANDWIDTH)
-    found = Found(f"{arm} {seed}{', loaded' * (seed % 2)}", {}, {}, {}, {}, {}, {}, needed)
-    for rate in RATES:
+    own = np.abs(residual) / np.sqrt(std**2 - result.residual_rms**2 + np.mean(np.square(fit_residuals), axis=0))
+    share = ALARM_RATES_PER_HOUR[0] / 3600.0 / n
+    needed = np.array([[tail_level(judged[0], column, share) for column in ratio.T] for ratio in (ratios[1], own)])
+    needed /= normal_level(share, OBSERVER_BANDWIDTH)
+    outcome = ContactOutcome(f"{arm} {seed}{', loaded' * (seed % 2)}", {}, {}, {}, {}, {}, {}, needed)
+    for rate in ALARM_RATES_PER_HOUR:
         levels = tail_levels(learned[0], ratios[0], rate / 3600.0)
-        found.asked[rate] = rate / 3600.0 * (judged[0][-1] - judged[0][0])
-        found.calibrated[rate] = alarms(judged[0], ratios[1], levels)
-        found.alone[rate] = alarms(judged[0], ratios[1], normal_level(rate / 3600.0 / n, BANDWIDTH))
-        found.own[rate] = alarms(judged[0], own, normal_level(rate / 3600.0 / n, BANDWIDTH))
-        found.threshold[rate] = levels * np.median(residuals[1][1], axis=0)
-        found.delays[rate] = np.array(
-            [(delay(touched[0], ratios[2] / levels, push), found.threshold[rate][push.joint]) for push in pushes]
+        outcome.asked[rate] = rate / 3600.0 * (judged[0][-1] - judged[0][0])
+        outcome.calibrated[rate] = alarms(judged[0], ratios[1], levels)
+        outcome.alone[rate] = alarms(judged[0], ratios[1], normal_level(rate / 3600.0 / n, OBSERVER_BANDWIDTH))
+        outcome.own[rate] = alarms(judged[0], own, normal_level(rate / 3600.0 / n, OBSERVER_BANDWIDTH))
+        outcome.threshold[rate] = levels * np.median(residuals[1][1], axis=0)
+        outcome.delays[rate] = np.array(
+            [(delay(touched[0], ratios[2] / levels, push), outcome.threshold[rate][push.joint]) for push in pushes]
         )
-    return found
+    return outcome
 
 
-def left_of(observer: MomentumObserver, recording: Recording) -> np.ndarray:
-    """(N, n) residual of the arm alone, N m, once the observer has settled."""
+def observer_residuals(observer: MomentumObserver, recording: Recording) -> np.ndarray:
+    """Return the residuals (N, n) of the unloaded arm, N m, once the observer has settled."""
     observer.restart()
-    own, found = recording.select(observer.robot.joint_names), []
-    for now, *sample in zip(own.time, own.position, own.velocity, own.torque, strict=True):
-        residual = observer.update(now, *(part.tolist() for part in sample))
+    selected = recording.select(observer.robot.joint_names)
+    residuals = []
+    for time, *sample in zip(selected.time, selected.position, selected.velocity, selected.torque, strict=True):
+        residual = observer.update(time, *(part.tolist() for part in sample))
         if observer.settled:
-            found.append(residual)
-    return np.array(found)
+            residuals.append(residual)
+    return np.array(residuals)
 
 
 def delay(time: np.ndarray, ratios: np.ndarray, push: Push) -> float:
-    """Time until contact, s; NaN if there is some already, infinite if there is none while it lasts."""
+    """Return the time until detection, s; NaN if there was a contact before, infinite if the push is not detected."""
     above = time[(ratios > 1.0).any(axis=1)]
     if np.any((above > push.start - ALARM_HOLD_S) & (above <= push.start)):
         return np.nan
@@ -128,23 +138,23 @@ def delay(time: np.ndarray, ratios: np.ndarray, push: Push) -> float:
 
 
 def row(title: str, asked: float, counts: Sequence[int], delays: np.ndarray) -> str:
-    """One line of the table."""
-    known = delays[np.isfinite(delays[:, 0]) | np.isinf(delays[:, 0])]
-    small = known[known[:, 1] < SMALL]
-    shares = [np.mean(each[:, 0] <= SOON) if len(each) else np.nan for each in (known, small)]
+    """Return a row of the table."""
+    valid = delays[~np.isnan(delays[:, 0])]
+    small = valid[valid[:, 1] < PROMPT_THRESHOLD_NM]
+    shares = [np.mean(group[:, 0] <= PROMPT_DELAY_S) if len(group) else np.nan for group in (valid, small)]
     median = np.median(small[:, 0]) if len(small) else np.nan
     return (
         f"{title:<28}{asked:>8.1f}{counts[0]:>12}{counts[0] / asked:>8.2f}{counts[1]:>8}{counts[2]:>8}"
-        f"{len(known):>8}{shares[0]:>8.0%}{len(small):>8}{shares[1]:>8.0%}{1000 * median:>8.0f}"
+        f"{len(valid):>8}{shares[0]:>8.0%}{len(small):>8}{shares[1]:>8.0%}{1000 * median:>8.0f}"
     )
 
 
 def main() -> None:
-    """Print a row for each arm and rate, and for all arms."""
+    """Print a row for each arm and rate, and one for all arms."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=SPLITS, default="judge")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--first", type=int, default=0, help="seed")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--learn", type=float, default=1200.0)
     parser.add_argument("--work", type=float, default=900.0)
     parser.add_argument("--pushed", type=float, default=60.0)
@@ -159,24 +169,22 @@ def main() -> None:
         f"{'':<28}{'asked':>8}{'calibrated':>12}{'ratio':>8}{'model':>8}{'own':>8}{'pushes':>8}{'found':>8}{'small':>8}{'found':>8}"
         f"{'ms':>8}"
     )
-    everything = []
+    outcomes = []
     with ProcessPoolExecutor(options.processes) as pool:
-        for found in pool.map(measure, *zip(*cases, strict=True)):
-            everything.append(found)
-            for rate in RATES:
-                counts = found.calibrated[rate], found.alone[rate], found.own[rate]
-                print(row(f"{found.arm}, {rate:g}/h", found.asked[rate], counts, found.delays[rate]))
-            thresholds = np.round(found.threshold[RATES[-1]], 2).tolist()
-            print(f"  thresholds at {RATES[-1]:g}/h, N m: {thresholds}")
-            print(
-                f"  needed: {np.round(found.needed[0], 2).tolist()}; own: {np.round(found.needed[1], 2).tolist()}",
-                flush=True,
-            )
-    for rate in RATES:
-        counts = [sum(getattr(each, name)[rate] for each in everything) for name in ("calibrated", "alone", "own")]
-        delays = np.concatenate([each.delays[rate] for each in everything])
-        print(row(f"all, {rate:g}/h", sum(each.asked[rate] for each in everything), counts, delays))
-    scatter = np.std(np.log(np.hstack([each.needed for each in everything])), axis=1)
+        for outcome in pool.map(measure, *zip(*cases, strict=True)):
+            outcomes.append(outcome)
+            for rate in ALARM_RATES_PER_HOUR:
+                counts = (outcome.calibrated[rate], outcome.alone[rate], outcome.own[rate])
+                print(row(f"{outcome.arm}, {rate:g}/h", outcome.asked[rate], counts, outcome.delays[rate]))
+            thresholds = np.round(outcome.threshold[ALARM_RATES_PER_HOUR[-1]], 2).tolist()
+            print(f"  thresholds at {ALARM_RATES_PER_HOUR[-1]:g}/h, N m: {thresholds}")
+            needed, needed_own = np.round(outcome.needed, 2).tolist()
+            print(f"  needed: {needed}; own: {needed_own}", flush=True)
+    for rate in ALARM_RATES_PER_HOUR:
+        counts = [sum(getattr(outcome, name)[rate] for outcome in outcomes) for name in ("calibrated", "alone", "own")]
+        delays = np.concatenate([outcome.delays[rate] for outcome in outcomes])
+        print(row(f"all, {rate:g}/h", sum(outcome.asked[rate] for outcome in outcomes), counts, delays))
+    scatter = np.std(np.log(np.hstack([outcome.needed for outcome in outcomes])), axis=1)
     print(
         f"needed levels scatter, joint by joint, by a factor of {np.exp(scatter[0]):.2f}; own: {np.exp(scatter[1]):.2f}"
     )

@@ -1,6 +1,6 @@
-"""FIGAROH's side of `benchmarks.figaroh`, in a process and, if need be, a Python environment of its own.
+"""FIGAROH's side of `benchmarks.figaroh`, in its own process and, if necessary, its own Python environment.
 
-It reads a line of JSON per task and answers with one. It needs neither dynid_ros nor anything else but figaroh.
+It reads a line of JSON per task and answers with one. It depends on figaroh only.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ import pinocchio  # noqa: E402
 from figaroh.identification.base_identification import BaseIdentification  # noqa: E402
 from figaroh.identification.identification_tools import relative_stdev  # noqa: E402
 
-ZERO = 1e-3
-"""Default tolerance of `BaseIdentification.solve` for columns without effect."""
+ZERO_COLUMN_TOLERANCE = 1e-3
+"""Tolerance of `BaseIdentification.solve` for columns without effect, by default."""
 
 
 class SampleIdentification(BaseIdentification):
-    """FIGAROH's identification of samples that need neither a file nor a filter."""
+    """FIGAROH's identification, from samples in memory instead of files."""
 
     def __init__(self, robot: SimpleNamespace, friction: bool, samples: list[np.ndarray]):
         self.samples, self.friction = samples, friction
@@ -45,7 +45,7 @@ class SampleIdentification(BaseIdentification):
         }
 
     def load_trajectory_data(self, data_source=None):  # noqa: D102
-        raise NotImplementedError  # samples are given
+        raise NotImplementedError  # the samples are arguments
 
     def process_data(self, truncate=None):  # noqa: ARG002, D102
         names = ("positions", "velocities", "accelerations", "torques")
@@ -53,28 +53,28 @@ class SampleIdentification(BaseIdentification):
         self.num_samples = len(self.samples[0])
 
     def steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """From samples to estimates, without what `solve` adds: condition number, validation, summary.
+        """Compute the estimates without the additional work of `solve`: condition number, validation, summary.
 
         Returns:
-            Ordinary and weighted least squares, each as a vector of all columns that is zero but for the base columns,
-            and relative standard deviations in percent.
+        Ordinary and weighted least squares, each as a vector of all columns that is zero outside the base columns,
+        and relative standard deviations in percent.
         """
         self.process_data()
         self.calculate_full_regressor()
         self.initialize_standard_parameters()
-        reduced, active = self._eliminate_zero_columns(ZERO)
+        reduced, active = self._eliminate_zero_columns(ZERO_COLUMN_TOLERANCE)
         torque, reduced = self._prepare_undecimated_data(reduced)
         self._calculate_base_parameters(torque, reduced, active)
         errors = relative_stdev(self.dynamic_regressor_base, self.phi_base, self.tau_noised)
         weighted, _ = self._apply_weighted_least_squares()
         kept = np.delete(np.arange(self.dynamic_regressor.shape[1]), self._idx_eliminated)[self._base_indices]
-        found = np.zeros((2, self.dynamic_regressor.shape[1]))
-        found[:, kept] = self.phi_base, weighted
-        return (*found, errors)
+        solutions = np.zeros((2, self.dynamic_regressor.shape[1]))
+        solutions[:, kept] = self.phi_base, weighted
+        return (*solutions, errors)
 
 
 def read_robot(task: dict) -> SimpleNamespace:
-    """The arm in Pinocchio: joints that are not of the chain are locked."""
+    """Return the arm in Pinocchio; joints outside the chain are locked."""
     model = pinocchio.buildModelFromUrdf(task["urdf"])
     others = [model.getJointId(name) for name in model.names[1:] if name not in task["joints"]]
     model = pinocchio.buildReducedModel(model, others, pinocchio.neutral(model))
@@ -83,29 +83,29 @@ def read_robot(task: dict) -> SimpleNamespace:
 
 
 def seconds(function: Callable[[], object]) -> float:
-    """Processor time of one call, which other work on the machine changes little."""
+    """Return the processor time of one call, s, which hardly depends on other processes."""
     start = time.process_time()
     function()
     return time.process_time() - start
 
 
 def regressors(robot: SimpleNamespace, samples: list[np.ndarray], kept: np.ndarray | None) -> None:
-    """Pinocchio's regressor of each sample in a loop, each kept or dropped."""
-    compute, model, data = pinocchio.computeJointTorqueRegressor, robot.model, robot.data
+    """Compute Pinocchio's regressor of each sample in a loop, and keep or drop the results."""
+    compute = pinocchio.computeJointTorqueRegressor
     for k, (q, qd, qdd) in enumerate(zip(*samples[:3], strict=True)):
-        found = compute(model, data, q, qd, qdd)
+        regressor = compute(robot.model, robot.data, q, qd, qdd)
         if kept is not None:
-            kept[k] = found
+            kept[k] = regressor
 
 
 def resident(which: str) -> int:
-    """Resident set of this process in bytes, now ("VmRSS") or at most so far ("VmHWM")."""
+    """Return the resident set of this process in bytes, now ("VmRSS") or its maximum ("VmHWM")."""
     status = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in status if line.startswith(which))
 
 
 def answer(task: dict, robot: SimpleNamespace, samples: list[np.ndarray]) -> object:
-    """Result of one task."""
+    """Return the result of one task."""
     n = robot.model.nv
     if task["what"] == "dropped":
         return seconds(lambda: regressors(robot, samples, None))
@@ -132,10 +132,11 @@ def answer(task: dict, robot: SimpleNamespace, samples: list[np.ndarray]) -> obj
 
 
 def main() -> None:
-    """Answer until the input ends; what FIGAROH prints goes to the standard error."""
+    """Answer tasks until the input ends; FIGAROH's output goes to the standard error."""
     answers = sys.stdout
     first = json.loads(sys.stdin.readline())
-    robot, samples = read_robot(first), [np.load(path) for path in first["samples"]]
+    robot = read_robot(first)
+    samples = [np.load(path) for path in first["samples"]]
     print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
         with contextlib.redirect_stdout(sys.stderr):

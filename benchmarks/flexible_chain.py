@@ -1,16 +1,15 @@
-"""One fit of all flexible joints beside a composite for each, on a motion of all joints that neither has seen.
+"""All flexible joints in one fit, compared with one composite body per joint, on an unseen motion of all joints.
 
     python -m benchmarks.flexible_chain [--seed 0] [--duration 10] [--same-data]
 
-An arm like the PA10 in MuJoCo, motors and links apart, with table I's springs and friction of Lightcap and Banks
-(2007) and motors unlike their links. As the paper has it, each joint moves alone while the servo holds the motors of
-the others, whose springs give way; one joint with composite inertia is identified from its own signals. The chain is
-fitted to a motion of all joints, as long as one of them, and where asked for to the same recordings too. Noise is that
-of `benchmarks.flexible_joints`; links have encoders.
+The arm resembles the PA10, in MuJoCo with separate motors and links, with the springs and friction of table I of
+Lightcap and Banks (2007) and motors unlike their links. As in the paper, each joint moves alone while the servo holds
+the motors of the others, whose springs deform; one joint with composite inertia is identified from its own signals. The
+chain is fitted to a motion of all joints, as long as one of the single motions, and with `--same-data` also to the
+recordings of the single joints. Noise is that of `benchmarks.flexible_joints`; links have encoders.
 
-Errors are those on a motion of all joints, RMS: of the motors' torques in parts of the torques' RMS, of the links'
-angles in parts of the deflections' RMS; both predicted by Pinocchio from the motors' motion alone. "times" is the
-composite's error over the chain's.
+Errors are RMS errors on a motion of all joints: motor torques relative to the RMS torque, link angles relative to the
+RMS deflection. Pinocchio predicts both from the motor motion alone. "times" is the composite's error over the chain's.
 
 Needs `pip install mujoco pin pytest`.
 """
@@ -50,24 +49,26 @@ from dynid_ros.recording import Recording
 from dynid_ros.simulation import Drives, SimulatedArm, Springs, simulate
 from dynid_ros.trajectories.fourier import FourierSeries
 
-TIMESTEP, RATE = 5e-4, 250.0
-FITTED, UNSEEN = 0, 7
-"""Seeds of the motions of all joints."""
+TIMESTEP_S = 5e-4
+RATE_HZ = 250.0
+FITTED_SEED = 0
+HELD_OUT_SEED = 7
 
 
 @dataclass(frozen=True)
-class Found:
-    """What was identified: base parameters of the links, and the rest of each joint."""
+class ChainEstimate:
+    """Estimated base parameters of the links, and spring, motor and friction parameters of each joint."""
 
     links: np.ndarray
     springs: JointTerms
 
 
 class Chain:
-    """The arm and its recordings."""
+    """The simulated arm and its recordings."""
 
     def __init__(self, seed: int, duration: float) -> None:
-        true, springs = RobotModel.from_urdf(pa10.arm_urdf()), arm_springs()
+        true = RobotModel.from_urdf(pa10.arm_urdf())
+        springs = arm_springs()
         self.robot = pa10.arm_robot()
         self.periods = round(duration)
         self.rng = np.random.default_rng(seed)
@@ -75,29 +76,30 @@ class Chain:
             true,
             drives=Drives(springs.coulomb, springs.viscous, springs.motor_inertia),
             springs=Springs(springs.stiffness, motor_viscous=springs.motor_viscous),
-            timestep=TIMESTEP,
+            timestep=TIMESTEP_S,
             start=ARM_POSE,
         )
 
     def alone(self, joint: int) -> Recording:
-        """Joint 1 to 6 moves, the motors of the others are held."""
+        """Return a noisy recording of one joint in motion (1 to 6); the motors of the others are held."""
         harmonics, seed = MOTIONS[joint]
-        own = motor_series((f"joint_{joint}",), np.array([SPEED]), 1.0, harmonics, seed, ARM_POSE[joint - 1 : joint])
+        series = motor_series((f"joint_{joint}",), np.array([SPEED]), 1.0, harmonics, seed, ARM_POSE[joint - 1 : joint])
         sine, cosine = np.zeros((2, 6, harmonics))
-        sine[joint - 1], cosine[joint - 1] = own.sine[0], own.cosine[0]
-        motion = replace(own, joint_names=self.robot.joint_names, offset=ARM_POSE, sine=sine, cosine=cosine)
+        sine[joint - 1] = series.sine[0]
+        cosine[joint - 1] = series.cosine[0]
+        motion = replace(series, joint_names=self.robot.joint_names, offset=ARM_POSE, sine=sine, cosine=cosine)
         return self.measured(self.moved(motion))
 
     def together(self, seed: int) -> Recording:
-        """All joints move, without noise."""
+        """Return a noise-free recording of all joints in motion."""
         return self.moved(motor_series(self.robot.joint_names, ARM_SPEEDS, 1.0, 8, seed, ARM_POSE))
 
     def moved(self, motion: FourierSeries) -> Recording:
-        """Without noise."""
-        return simulate(self.arm, motion.trajectory(self.periods), RATE, link_encoders=True)
+        """Return the noise-free recording of a motion."""
+        return simulate(self.arm, motion.trajectory(self.periods), RATE_HZ, link_encoders=True)
 
     def measured(self, true: Recording) -> Recording:
-        """With noise."""
+        """Return the recording with noise."""
         assert true.link_position is not None
         draw = self.rng.standard_normal
         size = TORQUE_NOISE * np.sqrt(np.mean(true.torque**2, axis=0))
@@ -110,8 +112,8 @@ class Chain:
         )
 
 
-def identify(robot: RobotModel, recordings: Sequence[Recording]) -> Found:
-    """By the package, from motors, torques and link encoders."""
+def identify(robot: RobotModel, recordings: Sequence[Recording]) -> ChainEstimate:
+    """Return the estimate from motors, torques and link encoders."""
     result = FlexibleJointIdentification(robot).fit(*recordings)
     base = robot.base_parameters()
 
@@ -119,79 +121,83 @@ def identify(robot: RobotModel, recordings: Sequence[Recording]) -> Found:
         return result.parameters[[result.names.index(name) for name in names]]
 
     terms = {term: values([f"{term} {joint}" for joint in robot.joint_names]) for term in TERMS}
-    return Found(values([base.names[column] for column in base.columns]), JointTerms(**terms))
+    return ChainEstimate(values([base.names[column] for column in base.columns]), JointTerms(**terms))
 
 
 def predicted(
-    robot: RobotModel, found: Found, unseen: Recording, joints: Sequence[int]
+    robot: RobotModel, estimate: ChainEstimate, held_out: Recording, joints: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Torques and link angles (N, m) of these joints from the motors' motion, by Pinocchio with what was identified."""
+    """Predict torques and link angles (N, m) of these joints from the motor motion, by Pinocchio with an estimate."""
     model = pa10.pinocchio_model(str(robot.urdf))
-    nominal, base = robot.parameters, robot.base_parameters()
-    # Of all links with these base parameters those nearest to the nominal ones, whose masses are positive.
-    links = nominal + np.linalg.pinv(base.combinations) @ (found.links - base.project(nominal))
+    nominal = robot.parameters
+    base = robot.base_parameters()
+    # Among all link parameters with these base parameters, the ones nearest to the nominal have positive masses.
+    links = nominal + np.linalg.pinv(base.combinations) @ (estimate.links - base.project(nominal))
     for i, body in enumerate(links.reshape(-1, 10)):
         model.inertias[i + 1] = pin.Inertia.FromDynamicParameters(body[REGRESSOR_ORDER])
-    assert unseen.link_position is not None
-    motors, links_at_first = unseen.position[:, joints], unseen.link_position[0, joints]
-    spline = CubicSpline(unseen.time, motors)
-    steps = round(unseen.duration / ARM_STEP)
-    followed = spline(ARM_STEP / (2 * ARM_PARTS) * np.arange(2 * ARM_PARTS * steps + 1))
-    position, _ = march(model, found.springs, followed, ARM_STEP, links_at_first, np.zeros(len(joints)))
-    each = round(1 / (RATE * ARM_STEP))
-    link = np.concatenate([links_at_first[None], position[each - 1 :: each]])
-    springs = found.springs
+    assert held_out.link_position is not None
+    motors = held_out.position[:, joints]
+    initial_links = held_out.link_position[0, joints]
+    spline = CubicSpline(held_out.time, motors)
+    steps = round(held_out.duration / ARM_STEP)
+    motor_path = spline(ARM_STEP / (2 * ARM_PARTS) * np.arange(2 * ARM_PARTS * steps + 1))
+    position, _ = march(model, estimate.springs, motor_path, ARM_STEP, initial_links, np.zeros(len(joints)))
+    stride = round(1 / (RATE_HZ * ARM_STEP))
+    link = np.concatenate([initial_links[None], position[stride - 1 :: stride]])
+    springs = estimate.springs
     torque = springs.stiffness * (motors - link)
-    torque += springs.motor_inertia * spline(unseen.time, 2) + springs.motor_viscous * spline(unseen.time, 1)
+    torque += springs.motor_inertia * spline(held_out.time, 2) + springs.motor_viscous * spline(held_out.time, 1)
     return torque, link
 
 
-def errors(robot: RobotModel, found: Found, unseen: Recording, joints: Sequence[int]) -> np.ndarray:
-    """Relative RMS (2, m) of torques and link angles."""
-    assert unseen.link_position is not None
-    truth = unseen.torque[:, joints], unseen.link_position[:, joints]
-    size = truth[0], unseen.position[:, joints] - truth[1]
-    found_here = predicted(robot, found, unseen, joints)
+def errors(robot: RobotModel, estimate: ChainEstimate, held_out: Recording, joints: Sequence[int]) -> np.ndarray:
+    """Return the relative RMS errors (2, m) of torques and link angles."""
+    assert held_out.link_position is not None
+    torque, link = predicted(robot, estimate, held_out, joints)
+    true_torque = held_out.torque[:, joints]
+    true_link = held_out.link_position[:, joints]
+    deflection = held_out.position[:, joints] - true_link
     return np.array(
         [
-            np.sqrt(np.mean((one - other) ** 2, axis=0) / np.mean(whole**2, axis=0))
-            for one, other, whole in zip(found_here, truth, size, strict=True)
+            np.sqrt(np.mean((torque - true_torque) ** 2, axis=0) / np.mean(true_torque**2, axis=0)),
+            np.sqrt(np.mean((link - true_link) ** 2, axis=0) / np.mean(deflection**2, axis=0)),
         ]
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the errors."""
+    """Print the table of errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--duration", type=float, default=10.0, help="of each motion, whole seconds")
+    parser.add_argument("--duration", type=float, default=10.0, help="duration of each motion, whole seconds")
     parser.add_argument(
-        "--same-data", action="store_true", help="fit the chain to the motions of single joints too: slow"
+        "--same-data", action="store_true", help="fit the chain to the motions of single joints too (slow)"
     )
     options = parser.parse_args(arguments)
     chain = Chain(options.seed, options.duration)
     names = chain.robot.joint_names
-    unseen = chain.together(UNSEEN)
+    held_out = chain.together(HELD_OUT_SEED)
     alone = [chain.alone(joint) for joint in range(1, 7)]
     composite = []
     for joint, recording in enumerate(alone, start=1):
-        one = RobotModel.from_urdf(pa10.arm_urdf(pa10.LIGHTER, joint, ARM_POSE))
-        found = identify(one, [recording.select(one.joint_names)])
-        composite.append(errors(one, found, unseen, [joint - 1]))
+        composite_robot = RobotModel.from_urdf(pa10.arm_urdf(pa10.LIGHTER, joint, ARM_POSE))
+        estimate = identify(composite_robot, [recording.select(composite_robot.joint_names)])
+        composite.append(errors(composite_robot, estimate, held_out, [joint - 1]))
     kinds = {"composites": np.hstack(composite)}
-    every = range(len(names))
-    data = {"chain, all move": [chain.measured(chain.together(FITTED))]}
+    joints = range(len(names))
+    data = {"chain, all move": [chain.measured(chain.together(FITTED_SEED))]}
     if options.same_data:
         data["chain, the same data"] = alone
     for name, recordings in data.items():
-        kinds[name] = errors(chain.robot, identify(chain.robot, recordings), unseen, every)
-    for quantity, what in enumerate(("motor torque", "link angle")):
-        print(f"{what:<24}" + "".join(f"{name:>10}" for name in names))
-        for name, found in kinds.items():
-            print(f"{name:<24}" + "".join(f"{value:>10.2%}" for value in found[quantity]))
+        kinds[name] = errors(chain.robot, identify(chain.robot, recordings), held_out, joints)
+    for quantity, label in enumerate(("motor torque", "link angle")):
+        print(f"{label:<24}" + "".join(f"{name:>10}" for name in names))
+        for name, relative_errors in kinds.items():
+            print(f"{name:<24}" + "".join(f"{value:>10.2%}" for value in relative_errors[quantity]))
             if name != "composites":
                 print(
-                    f"{'times':<24}" + "".join(f"{x:>10.0f}" for x in kinds["composites"][quantity] / found[quantity])
+                    f"{'times':<24}"
+                    + "".join(f"{x:>10.0f}" for x in kinds["composites"][quantity] / relative_errors[quantity])
                 )
 
 

@@ -1,18 +1,18 @@
-"""Flexible joints from noisy motors, torques and cameras, beside the Cramér-Rao bound and the printed method.
+"""Flexible joints from noisy motors, torques and cameras, against the Cramér-Rao bound and the published method.
 
     python -m benchmarks.flexible_joints [--joints 1,2,3,4,5,6] [--six] [--repeats 10] [--base-frequency 1.0]
 
 Table I of Lightcap and Banks (2007) with a motor unlike its link (J = 0.35 I, b = 0.3 v), 20 s at 250 Hz, noise of
-0.011° (motors), 0.05° (links) and 0.5 % of the RMS torque. The links' motion is integrated independently
-(`test/flexible_experiments.py`); the cameras' clock is 5 ms behind, which is not told. `--six` moves all joints of an
-arm like the PA10 at once, with Pinocchio's dynamics.
+0.011° (motors), 0.05° (links) and 0.5 % of the RMS torque. The link motion is integrated independently
+(`test/flexible_experiments.py`). The camera clock lags by 5 ms, which the identification does not know. `--six` moves
+all joints of an arm like the PA10 at once, with Pinocchio's dynamics.
 
-error: mean over the repeats, % of the truth; RMS error: of single repeats; CV: their scatter, % of their mean
-bound: least scatter of an unbiased estimate (`test/cramer_rao.py`), zero of link angles and clock unknown
-RMS/bound: 1 is as good as can be; below only by chance
-covered: share of the repeats whose 95 % interval holds the truth
-printed: RMS error of least squares on eq. 6 and the stiffness from eq. 7, from the same recordings with the clock known
-times: that over the first
+error: mean over the repeats, % of the true value; RMS error: of single repeats; CV: their scatter, % of their mean
+bound: smallest scatter of an unbiased estimate (`test/cramer_rao.py`), zero of link angles and clock unknown
+RMS/bound: the best possible value is 1; smaller values occur by chance only
+covered: share of the repeats whose 95 % interval contains the true value
+printed: RMS error of the published method (least squares on eq. 6, stiffness from eq. 7) with the clock known
+times: RMS error of the published method over ours
 
 Needs `pip install pin pytest`.
 """
@@ -38,21 +38,20 @@ from printed_method import printed_method
 from dynid_ros.identification import FlexibleJointIdentification
 from dynid_ros.model import RobotModel
 
-CUTOFF = {1.0: 20.0, 0.2: 8.0}
-"""Of the printed method's low-pass by base frequency, Hz."""
-PROBABILITY = 0.95
+CUTOFF_HZ = {1.0: 20.0, 0.2: 8.0}
+"""Cutoff frequency of the published method's low-pass, by base frequency in Hz."""
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of one experiment: links' base parameters, then `TERMS` of all joints.
+    """Estimate of one experiment: base parameters of the links, then `TERMS` of all joints.
 
     Attributes:
-        values: (p,)
-        low: (p,) ends of the intervals.
-        high: (p,)
-        clock: error of the clock's offset, s.
-        seconds: that it took.
+        values: (p,) estimates.
+        low, high: (p,) limits of the confidence intervals.
+        clock: error of the clock offset, s.
+        seconds: duration of the identification, s.
     """
 
     values: np.ndarray
@@ -62,32 +61,32 @@ class Estimate:
     seconds: float
 
 
-def names_of(robot: RobotModel) -> list[str]:
-    """As the result has them, in the order of `Bound.names`."""
+def parameter_names(robot: RobotModel) -> list[str]:
+    """Return the parameter names of a result, in the order of `Bound.names`."""
     base = robot.base_parameters()
     links = [base.names[column] for column in base.columns]
     return [*links, *(f"{term} {joint}" for term in TERMS for joint in robot.joint_names)]
 
 
 def identify(experiment: Experiment) -> Estimate:
-    """By the package, from motors, torques and camera."""
+    """Return the package's estimate from motors, torques and camera."""
     began = time.perf_counter()
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
     seconds = time.perf_counter() - began
-    places = [result.names.index(name) for name in names_of(experiment.robot)]
-    low, high = result.confidence_intervals(PROBABILITY)[places].T
+    places = [result.names.index(name) for name in parameter_names(experiment.robot)]
+    low, high = result.confidence_intervals(CONFIDENCE)[places].T
     clock = result.runs[0].clock_offset - experiment.clock_offset
     return Estimate(result.parameters[places], low, high, clock, seconds)
 
 
-def printed(experiment: Experiment, cutoff: float) -> np.ndarray:
-    """(p,) by the printed method."""
-    found = printed_method(experiment, cutoff)
-    return np.concatenate([found.links, *(getattr(found, term) for term in TERMS)])
+def published_estimate(experiment: Experiment, cutoff: float) -> np.ndarray:
+    """Return the parameters (p,) of the published method."""
+    estimate = printed_method(experiment, cutoff)
+    return np.concatenate([estimate.links, *(getattr(estimate, term) for term in TERMS)])
 
 
 def resonance(robot: RobotModel, values: np.ndarray) -> float:
-    """Of one link on its spring, Hz; the last link parameter is its inertia."""
+    """Return the resonance frequency of one link on its spring, Hz; the last link parameter is its inertia."""
     links = robot.base_parameters().rank
     return float(np.sqrt(values[links + 2] / values[links - 1]) / (2 * np.pi))
 
@@ -97,11 +96,11 @@ class Case:
     """A kind of experiment, repeated.
 
     Attributes:
-        name: to print.
-        draw: experiment of a repeat.
-        truth: (p,)
-        bound: least standard deviations.
-        cutoff: of the printed method's low-pass, Hz.
+        name: title of the table.
+        draw: function that returns the experiment of a repeat.
+        truth: (p,) true values.
+        bound: Cramér-Rao bound.
+        cutoff: cutoff frequency of the published method's low-pass, Hz.
     """
 
     name: str
@@ -112,37 +111,39 @@ class Case:
 
 
 def single_case(joint: int, base_frequency: float) -> Case:
-    """One joint of table I."""
+    """Return the case of one joint of table I."""
     bound = single_joint_bound(joint, base_frequency=base_frequency)
     return Case(
         f"joint {joint}",
         lambda repeat: single_joint(joint, repeat, base_frequency=base_frequency),
         bound.truth,
         bound,
-        CUTOFF[base_frequency],
+        CUTOFF_HZ[base_frequency],
     )
 
 
 def six_case() -> Case:
-    """All joints at once."""
+    """Return the case of all joints at once."""
     robot = pa10.arm_robot()
     base = robot.base_parameters()
     bound = six_joint_bound(tuple(base.columns))
-    heavier = base.project(robot.parameters) / pa10.LIGHTER  # what the identification is given is too light
+    heavier = base.project(robot.parameters) / pa10.LIGHTER  # the model of the identification is too light
     truth = np.concatenate([heavier, bound.truth[base.rank :]])
-    return Case("six joints", six_joints, truth, bound, CUTOFF[1.0])
+    return Case("six joints", six_joints, truth, bound, CUTOFF_HZ[1.0])
 
 
 def run(case: Case, repeats: int) -> None:
-    """Identify all repeats of a case and print what they are worth."""
+    """Identify all repeats of a case and print the table."""
     experiments = [case.draw(repeat) for repeat in range(repeats)]
     estimates = [identify(experiment) for experiment in experiments]
-    by_print = np.array([printed(experiment, case.cutoff) for experiment in experiments])
+    published = np.array([published_estimate(experiment, case.cutoff) for experiment in experiments])
     robot = experiments[0].robot
     values = np.array([estimate.values for estimate in estimates])
-    low, high = (np.array([getattr(estimate, end) for estimate in estimates]) for end in ("low", "high"))
-    error, printed_error = values - case.truth, by_print - case.truth
-    rms, printed_rms = np.sqrt(np.mean(error**2, axis=0)), np.sqrt(np.mean(printed_error**2, axis=0))
+    low = np.array([estimate.low for estimate in estimates])
+    high = np.array([estimate.high for estimate in estimates])
+    error = values - case.truth
+    rms = np.sqrt(np.mean(error**2, axis=0))
+    published_rms = np.sqrt(np.mean((published - case.truth) ** 2, axis=0))
     covered = ((low <= case.truth) & (case.truth <= high)).mean(axis=0)
     size = np.where(case.truth == 0, np.nan, np.abs(case.truth))
     print(f"\n{case.name}, {repeats} repeats, {np.mean([estimate.seconds for estimate in estimates]):.1f} s each")
@@ -150,12 +151,12 @@ def run(case: Case, repeats: int) -> None:
     print(f"{'':<26}" + "".join(f"{head:>11}" for head in heads))
     cv = values.std(axis=0, ddof=1) / np.abs(values.mean(axis=0)) if repeats > 1 else np.full_like(size, np.nan)
     bound = case.bound.deviations
-    table = (error.mean(axis=0) / size, rms / size, cv, bound / size, rms / bound, covered, printed_rms / size)
+    table = (error.mean(axis=0) / size, rms / size, cv, bound / size, rms / bound, covered, published_rms / size)
     formats = (".2f", ".2f", ".2f", ".2f", ".2f", ".0%", ".1f")
     percent = (100, 100, 100, 100, 1, 1, 100)
-    for i, name in enumerate(names_of(robot)):
+    for i, name in enumerate(parameter_names(robot)):
         cells = [f"{n * row[i]:{form}}" for n, row, form in zip(percent, table, formats, strict=True)]
-        cells = [f"{case.truth[i]:.4g}", *cells, f"{printed_rms[i] / rms[i]:.1f}"]
+        cells = [f"{case.truth[i]:.4g}", *cells, f"{published_rms[i] / rms[i]:.1f}"]
         print(f"{name:<26}" + "".join(f"{cell:>11}" for cell in cells))
     clock = np.array([estimate.clock for estimate in estimates])
     print(
@@ -164,18 +165,18 @@ def run(case: Case, repeats: int) -> None:
     )
     if robot.n_joints == 1:
         true = resonance(robot, case.truth)
-        found = [abs(resonance(robot, value) / true - 1) for value in values]
-        print(f"resonance {true:.2f} Hz, off by at most {100 * max(found):.3f} %")
+        errors = [abs(resonance(robot, value) / true - 1) for value in values]
+        print(f"resonance {true:.2f} Hz, off by at most {100 * max(errors):.3f} %")
     sys.stdout.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--joints", default="1,2,3,4,5,6", help="by number, separated by commas; may be empty")
+    parser.add_argument("--joints", default="1,2,3,4,5,6", help="numbers of joints, separated by commas; may be empty")
     parser.add_argument("--six", action="store_true")
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--base-frequency", type=float, default=1.0, choices=sorted(CUTOFF))
+    parser.add_argument("--base-frequency", type=float, default=1.0, choices=sorted(CUTOFF_HZ))
     options = parser.parse_args(arguments)
     for joint in filter(None, options.joints.split(",")):
         run(single_case(int(joint), options.base_frequency), options.repeats)

@@ -1,11 +1,11 @@
-"""What a simulated arm does that floats on gravity compensation: through faults, loads and wrong models, step by step.
+"""Simulated arms on gravity compensation, step by step: faults, loads, wrong models, and guiding by hand.
 
     python -m benchmarks.floating_arm --arm xarm7 ur5 z1 --lockstep
     python -m benchmarks.floating_arm --arm xarm7 ur5 z1 --led 20
 
-Sensors have the simulator's default errors, efforts an offset of 2 % of the range. The arms are public ones that
-nothing was tuned on. A row is a situation: how far the farthest joint went, its speed, the largest step of a command as
-a part of the joint's effort limit, and what the compensation says. Needs `pip install mujoco pytest
+Sensors have the simulator's default errors, and efforts an offset of 2 % of the range. The arms are public ones that
+were not used in development. A row is a situation: motion of the joint that moved farthest, its speed, the largest step
+of a command relative to the joint's effort limit, and the state of the compensation. Needs `pip install mujoco pytest
 example-robot-data`.
 """
 
@@ -22,15 +22,15 @@ from helpers.floating_arm import RAMP_S, STRANGERS, FloatingArm, lead
 
 
 def lockstep(name: str) -> None:
-    """Print what an arm does in lockstep, with and without descent and watch."""
+    """Print the reactions of an arm in lockstep, with and without descent and motion watch."""
     stranger = STRANGERS[name]
     for new in (False, True):
         timing = Timing(ramp_time=RAMP_S, descent_time=2.0 if new else 0.0, watch_motion=new)
 
-        def row(what: str, arm: FloatingArm, since: float, how: str = "now" if new else "before") -> None:
+        def row(situation: str, arm: FloatingArm, since: float, how: str = "now" if new else "before") -> None:
             numbers = f"{arm.motion(since):.2f} | {arm.speed(since):.2f} | {arm.step(since):.3f}"
-            said = arm.compensator.fault_reason or arm.compensator.notice or arm.compensator.state.value
-            print(f"| {what} | {how} | {numbers} | {said} |", flush=True)
+            state = arm.compensator.fault_reason or arm.compensator.notice or arm.compensator.state.value
+            print(f"| {situation} | {how} | {numbers} | {state} |", flush=True)
 
         arm = FloatingArm(stranger, timing=timing).enable().let_go()
         since = arm.time
@@ -46,15 +46,15 @@ def lockstep(name: str) -> None:
             while arm.time < since + 8.0 and arm.compensator.state is State.ACTIVE:
                 arm.run(0.1)
             row(f"moments times {factor:g}, let go: until it is noticed, or 8 s", arm, since)
-        for what, load in (("model", False), ("load", True)):
+        for change, load in (("model", False), ("load", True)):
             arm = FloatingArm(stranger, timing=timing).enable().let_go()
             since = arm.time
             arm.compensator.replace(arm.gravity(1.25), arm.settings(), load=load)
-            row(f"{what} that adds a quarter of the weight: 4 s", arm.run(4.0), since)
+            row(f"{change} that adds a quarter of the weight: 4 s", arm.run(4.0), since)
 
 
-def led(name: str, minutes: float) -> None:
-    """Print what a hand feels that leads an arm, with and without the watch of the motion."""
+def guide_by_hand(name: str, minutes: float) -> None:
+    """Print the force on a hand that guides an arm, with and without the motion watch."""
     for watched in (True, False):
         guiding = lead(STRANGERS[name], minutes, watched=watched)
         root_mean_square = np.sqrt(np.mean(guiding.forces**2))
@@ -63,19 +63,19 @@ def led(name: str, minutes: float) -> None:
 
 
 def main() -> None:
-    """Print the table of each arm."""
+    """Print the tables of each arm."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arm", nargs="+", default=["xarm7", "ur5"], choices=STRANGERS, help="arms (default: two)")
-    parser.add_argument("--led", type=float, default=0.0, help="minutes of simulated time by hand (default: 0)")
-    parser.add_argument("--lockstep", action="store_true", help="play the faults")
+    parser.add_argument("--led", type=float, default=0.0, help="simulated minutes of guiding by hand (default: 0)")
+    parser.add_argument("--lockstep", action="store_true", help="simulate the faults")
     chosen = parser.parse_args()
     for arm in chosen.arm:
         if chosen.lockstep:
-            print(f"\n{arm}\n\n| situation | | motion, rad | speed, rad/s | largest step | the compensation says |")
+            print(f"\n{arm}\n\n| situation | | motion, rad | speed, rad/s | largest step | state of the compensation |")
             print("|---|---|---|---|---|---|")
             lockstep(arm)
         if chosen.led:
-            led(arm, chosen.led)
+            guide_by_hand(arm, chosen.led)
 
 
 if __name__ == "__main__":

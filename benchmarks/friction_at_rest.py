@@ -1,7 +1,7 @@
-"""Friction at rest on three simulated arms: motion that nobody asked for, and what a push starts.
+"""Friction at rest on three simulated arms: unintended motion, and motion after a push.
 
-`python -m benchmarks.friction_at_rest --minutes 1000` takes some 40 minutes of processor time; it prints each part when
-it is done.
+`python -m benchmarks.friction_at_rest --minutes 1000` takes about 40 minutes of processor time; it prints each part
+when it is finished.
 """
 
 import argparse
@@ -19,28 +19,28 @@ from helpers.guided_arm import SCENARIOS, starting_motion, unasked_motion
 
 from dynid_ros.control.rest_friction import MAX_REST_SCALE
 
-MOVED_RAD = 1e-3
-"""Motion that counts as moving unasked, rad."""
+MIN_MOTION_RAD = 1e-3
+"""Motion that counts as unintended motion."""
 PUSHES = (0.3, 0.5)
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=int, default=24, help="Simulated minutes without a hand, over all arms")
     parser.add_argument("--arms", nargs="+", default=list(STRANGERS), choices=STRANGERS, help="Arms")
     parser.add_argument("--processes", type=int, default=2, help="Processes that simulate minutes without a hand")
     parser.add_argument("--seed", type=int, default=0, help="Seed of the first minute")
     arguments = parser.parse_args()
-    each = -(-arguments.minutes // (len(arguments.arms) * len(SCENARIOS)))
+    minutes = -(-arguments.minutes // (len(arguments.arms) * len(SCENARIOS)))
     print("| arm | scenario | minutes | moved | largest motion, rad |\n|---|---|---|---|---|")
     with ProcessPoolExecutor(arguments.processes) as pool:
         for arm in arguments.arms:
             for scenario in SCENARIOS:
-                seeds = range(arguments.seed, arguments.seed + each)
+                seeds = range(arguments.seed, arguments.seed + minutes)
                 motion = np.fromiter(pool.map(_minute, repeat(arm), repeat(scenario), seeds), float)
-                moved = np.count_nonzero(motion > MOVED_RAD)
-                print(f"| {arm} | {scenario} | {each} | {moved} | {motion.max():.2g} |", flush=True)
+                moved = np.count_nonzero(motion > MIN_MOTION_RAD)
+                print(f"| {arm} | {scenario} | {minutes} | {moved} | {motion.max():.2g} |", flush=True)
     print("\n| arm | joint | motion by a push of 30 % and 50 % of its dry friction for 2 s, without and with, mrad |")
     print("|---|---|---|")
     for arm in arguments.arms:

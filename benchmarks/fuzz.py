@@ -2,13 +2,14 @@
 
     python -m benchmarks.fuzz [--inputs 100000] [--seed 0] [--targets URDF CSV ...] [--keep FOLDER]
 
-Every input must end in a right result or in one clear line of a `DynidError`: no other exception, at most 2 s of the
-processor, at most 300 MB more memory than before, and nothing accepted that cannot be (see test/fuzzing). Inputs are
+Every input must end in a correct result or in a `DynidError` of one clear line: no other exception, at most 2 s of
+processor time, at most 300 MB of additional memory, and no invalid input accepted (see test/fuzzing). Inputs are
 mutated valid documents: flipped bits, removed, repeated or moved tags, wrong types, NaN, infinite, huge and denormal
-numbers, odd names, deep nesting, long lines, cuts; parameters of each node; messages. Hypothesis chooses the mutations.
+numbers, odd names, deep nesting, long lines, truncation; parameters of each node; messages. Hypothesis chooses the
+mutations.
 
 Set TMPDIR to a file system in memory, because disks are slow. The column "slowest" is processor time, s. The exit code
-is 1 if an input failed; failures are printed, and kept in `--keep`.
+is 1 if an input failed; failures are printed, and their inputs are written to `--keep`.
 
 Needs `pip install hypothesis`; targets of nodes need ROS 2. Missing packages are named and their targets skipped.
 """
@@ -39,7 +40,7 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", help="default: all")
     parser.add_argument("--keep", type=Path, help="folder for inputs that failed")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # of NumPy, on numbers beyond all bounds
+    warnings.simplefilter("ignore")  # overflow warnings of NumPy
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         chosen, left_out = every.targets(folder)
@@ -52,9 +53,11 @@ def main() -> int:
 
 def _all(targets: list[Target], inputs: int, seed: int, folder: Path, keep: Path | None) -> bool:
     total = sum(target.share for target in targets)
-    whole, start = Tally(), time.monotonic()
+    whole = Tally()
+    start = time.monotonic()
     for target in targets:
-        tally, began = Tally(), time.monotonic()
+        tally = Tally()
+        began = time.monotonic()
         work = _fresh(folder)
         count = round(inputs * target.share / total)
         for done in tqdm(range(0, count, BATCH), target.name, leave=False, disable=None):

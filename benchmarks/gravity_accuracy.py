@@ -1,9 +1,9 @@
-"""Accuracy and honesty of gravity identification on the simulated demo arm, in MuJoCo's dynamics.
+"""Accuracy and coverage of gravity identification on the simulated demo arm, with MuJoCo's dynamics.
 
     python benchmarks/gravity_accuracy.py [--repetitions 300] [--motions 6] [--gain-error 0.01]
 
-Each repetition has its own sensor offsets, noise and, if asked for, gains of its torque sensors, of which intervals
-know the standard deviation; each motion has its own friction and its own plan.
+Each repetition has its own sensor offsets, noise and, with `--gain-error`, torque sensor gains, whose standard
+deviation the identification knows. Each motion has its own friction and its own plan.
 """
 
 import argparse
@@ -19,17 +19,17 @@ from dynid_ros.simulation import Drives, Sensors, SimulatedArm, demo_arm_urdf
 from dynid_ros.simulation.replay import measure, simulate
 from dynid_ros.trajectories import MotionLimits
 
-ROTORS = (0.8, 0.8, 0.4, 0.04, 0.04, 0.02)
-FRICTION = 0.05
-"""Coulomb friction as a part of each joint's largest gravity torque."""
+ROTOR_INERTIAS = (0.8, 0.8, 0.4, 0.04, 0.04, 0.02)
+COULOMB_FRACTION = 0.05
+"""Coulomb friction as a fraction of each joint's largest gravity torque."""
 
 
 def main() -> None:
-    """Print held-out error per joint and the coverage of 95 % intervals."""
+    """Print the held-out error of each joint and the coverage of the 95 % intervals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=300)
     parser.add_argument("--motions", type=int, default=6)
-    parser.add_argument("--gain-error", type=float, default=0.0, help="standard deviation, relative")
+    parser.add_argument("--gain-error", type=float, default=0.0, help="relative standard deviation of the torque gains")
     options = parser.parse_args()
     error, covered = run(options.repetitions, options.motions, options.gain_error)
     percent = "  ".join(f"{100 * e:.3f}" for e in error)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def run(repetitions: int, motions: int, gain_error: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """(5,) error of joints 2 to 6, and (repetitions, 10) whether each interval holds the truth."""
+    """Return the errors (5,) of joints 2 to 6, and a mask (repetitions, 10) of the intervals with the true value."""
     rng = np.random.default_rng(seed)
     robot = RobotModel.from_urdf(demo_arm_urdf())
     arm_truth = SimulatedArm(robot).truth
@@ -52,8 +52,8 @@ def run(repetitions: int, motions: int, gain_error: float = 0.0, seed: int = 0) 
     runs = tqdm(total=repetitions, disable=None)
     for motion in range(motions):
         # joint 1 carries no gravity; its friction is that of a joint of its size
-        coulomb = FRICTION * np.maximum(largest, 20.0) * rng.uniform(0.7, 1.3, 6)
-        arm = SimulatedArm(robot, drives=Drives(coulomb=coulomb, rotor_inertia=ROTORS), seed=motion)
+        coulomb = COULOMB_FRACTION * np.maximum(largest, 20.0) * rng.uniform(0.7, 1.3, 6)
+        arm = SimulatedArm(robot, drives=Drives(coulomb=coulomb, rotor_inertia=ROTOR_INERTIAS), seed=motion)
         limits = MotionLimits.of(robot, 6.0)
         plan = StaticRotation(robot, limits, steps=7 + motion % 3, dwell=0.4).plan()
         true = simulate(arm, plan.trajectory)

@@ -1,13 +1,14 @@
-"""How far off the direction of gravity is that was found along with parameters, and whether its interval holds.
+"""Accuracy and coverage of the estimated direction of gravity.
 
     python -m benchmarks.gravity_direction [--gravity 200] [--links 40] [--chosen] [--first 0] [--processes 2]
 
-Level bases, bases tilted by up to 10 degrees, and walls (90 degrees, to any side, and up to 3 more); a level base is
-configured. Gravity: arms by Pinocchio whose joints stick (see benchmarks/gravity_coverage.py), 30 poses, each from both
-sides. Links: MuJoCo's torques with friction that the model lacks and coloured noise (see benchmarks/link_coverage.py).
-Torque gains are off by 1 %. "held" counts both angles of each direction; "moments" the intervals of moments, or of base
-parameters, that count the direction as unknown. "bound": the Cramér-Rao bound of links, RMS: what the sensors' noise
-and gains alone leave of the angle, were friction just Coulomb's, viscous and an offset.
+Bases are level, tilted by up to 10 degrees, or mounted on a wall (90 degrees to any side, and up to 3 more); the
+identification starts from a level base. Gravity: arms by Pinocchio whose joints stick (see
+benchmarks/gravity_coverage.py), 30 poses, each from both sides. Links: MuJoCo's torques with friction outside the model
+and coloured noise (see benchmarks/link_coverage.py). Torque gains err by 1 %. "held" is the coverage of both angles of
+the direction; "moments" is the coverage of moments, or of base parameters, whose intervals include the uncertainty of
+the direction. "bound" is the RMS Cramér-Rao bound of the angle for links: the uncertainty due to noise and gains alone,
+with Coulomb and viscous friction and an offset.
 
 Needs `pip install mujoco pin pytest example-robot-data`.
 """
@@ -39,21 +40,22 @@ from benchmarks.gravity_coverage import sticking_arm
 MOUNTS = ("level", "tilted", "wall")
 ARMS = {"gravity": ("humanoid", "human"), "links": ("ur10", "panda")}
 GAIN_ERROR = 0.01
-POSES = 30
-TURN, STILL = 1e-4, 0.01
-"""rad by which gravity is turned to differentiate; rad/s within which Coulomb friction turns round."""
+N_POSES = 30
+DERIVATIVE_STEP_RAD = 1e-4
+SMOOTHING_VELOCITY = 0.01
+"""Velocity, rad/s, within which Coulomb friction changes its sign."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Of one experiment.
+    """Outcome of one experiment.
 
     Attributes:
-        miss: angle between found and true gravity, degrees.
-        held: (2,) whether each interval of an angle holds.
-        half: (2,) half intervals, degrees.
-        moments: (k,) whether each interval of a parameter holds, those that are known.
-        bound: Cramér-Rao bound of the angle, degrees; NaN where there is none.
+        miss: angle between estimated and true gravity, degrees.
+        half: (2,) half widths of the angles' intervals, degrees.
+        held: (2,) whether each interval contains the true angle.
+        moments: (k,) whether each determined parameter's interval contains the true value.
+        bound: Cramér-Rao bound of the angle, degrees; NaN where it is not computed.
     """
 
     miss: float
@@ -64,45 +66,49 @@ class Sample:
 
 
 def mounted(mount: str, rng: np.random.Generator) -> np.ndarray:
-    """Gravity (3,) in the frame of a base that is mounted so."""
+    """Return gravity (3,) in the frame of a base with this mounting."""
     side = rng.uniform(0, 2 * np.pi)
     angle = {"level": 0.0, "tilted": rng.uniform(0, 10), "wall": 90 + rng.uniform(-3, 3)}[mount]
     return turned(STANDARD_GRAVITY, np.radians(angle) * np.array([np.cos(side), np.sin(side), 0.0]))
 
 
 def gravity(arm: str, mount: str, seed: int) -> Sample:
-    """One identification of gravity."""
+    """Return the outcome of one gravity identification."""
     rng = np.random.default_rng([seed, MOUNTS.index(mount), ARMS["gravity"].index(arm)])
-    robot, truth = sticking_arm(arm).robot, mounted(mount, rng)
+    robot = sticking_arm(arm).robot
+    truth = mounted(mount, rng)
     true = StickingArm(robot.with_gravity(truth))
-    samples = true.samples(true.both_sides(true.holds(POSES, rng)), true.friction(rng), rng)
+    samples = true.samples(true.both_sides(true.holds(N_POSES, rng)), true.friction(rng), rng)
     samples = replace(samples, torque=samples.torque * (1 + GAIN_ERROR * rng.standard_normal(robot.n_joints)))
-    found = GravityIdentification(robot, torque_gain_error=GAIN_ERROR, gravity_direction=ESTIMATED).fit_samples(samples)
-    low, high = found.confidence_intervals().T
+    result = GravityIdentification(robot, torque_gain_error=GAIN_ERROR, gravity_direction=ESTIMATED).fit_samples(
+        samples
+    )
+    low, high = result.confidence_intervals().T
     known = np.isfinite(low + true.truth)
-    return judged(found.direction, truth, ((low <= true.truth) & (true.truth <= high))[known])
+    return judged(result.direction, truth, ((low <= true.truth) & (true.truth <= high))[known])
 
 
 def links(arm: str, mount: str, seed: int, *, chosen: bool = False) -> Sample:
-    """One identification of links, by default settings where friction is `chosen`."""
+    """Return the outcome of one link identification; with `chosen`, friction is selected automatically."""
     rng = np.random.default_rng([seed, MOUNTS.index(mount), ARMS["links"].index(arm)])
     truth, conditions = mounted(mount, rng), Conditions(arm)
     experiment = draw(conditions, rng, truth)
     settings = {} if chosen else {"friction": conditions.friction, "estimator": "weighted"}
-    found = LinkIdentification(
+    result = LinkIdentification(
         experiment.robot, torque_gain_error=GAIN_ERROR, gravity_direction=ESTIMATED, **settings
     ).fit(experiment.recording)
-    low, high = found.base_parameters.confidence_intervals(0.95).T
-    values = experiment.truth(found.base)
+    low, high = result.base_parameters.confidence_intervals(0.95).T
+    values = experiment.truth(result.base)
     known = np.isfinite(low + values)
-    sample = judged(found.direction, truth, ((low <= values) & (values <= high))[known])
+    sample = judged(result.direction, truth, ((low <= values) & (values <= high))[known])
     return replace(sample, bound=bound(experiment, conditions, truth))
 
 
 def bound(experiment: Experiment, conditions: Conditions, truth: np.ndarray) -> float:
-    """Smallest standard deviation of the angle between found and true gravity (3,), degrees.
+    """Return the Cramér-Rao bound of the angle between estimated and true gravity (3,), degrees.
 
-    Noise is whitened by its own recursion; links, gains (1 %), Coulomb and viscous friction and offsets are nuisances.
+    Noise is whitened by its own recursion. Links, gains (1 %), Coulomb and viscous friction, and offsets are nuisance
+    parameters.
     """
     (q, qd, qdd), recording = experiment.motion, experiment.recording
     robot = experiment.robot.with_gravity(truth)
@@ -110,14 +116,20 @@ def bound(experiment: Experiment, conditions: Conditions, truth: np.ndarray) -> 
     axes = np.linalg.svd(truth[None])[2][1:]
     down, up = (
         np.array([robot.with_gravity(turned(truth, turn * axis)).gravity_torque(q, experiment.links) for axis in axes])
-        for turn in (-TURN, TURN)
+        for turn in (-DERIVATIVE_STEP_RAD, DERIVATIVE_STEP_RAD)
     )
     regressor = robot.torque_regressor(q, qd, qdd)
     whitened = []
-    for j, each in enumerate(np.eye(robot.n_joints)):
-        own = np.stack([np.tanh(qd[:, j] / STILL), qd[:, j], np.ones(len(q)), GAIN_ERROR * experiment.torque[:, j]])
-        tilt = (up - down)[:, :, j].T / (2 * TURN)
-        columns = np.hstack([tilt, regressor[:, j], np.einsum("kt,i->tik", own, each).reshape(len(q), -1)])
+    for j, unit in enumerate(np.eye(robot.n_joints)):
+        terms = [
+            np.tanh(qd[:, j] / SMOOTHING_VELOCITY),
+            qd[:, j],
+            np.ones(len(q)),
+            GAIN_ERROR * experiment.torque[:, j],
+        ]
+        tilt = (up - down)[:, :, j].T / (2 * DERIVATIVE_STEP_RAD)
+        drive = np.einsum("kt,i->tik", np.stack(terms), unit).reshape(len(q), -1)
+        columns = np.hstack([tilt, regressor[:, j], drive])
         whitened.append((columns[1:] - keep * columns[:-1]) / (experiment.noise[j] * np.sqrt(1 - keep**2)))
     gains = np.zeros((robot.n_joints, whitened[0].shape[1]))
     gains[:, -4 * robot.n_joints + 3 :: 4] = np.eye(robot.n_joints)
@@ -130,7 +142,7 @@ def bound(experiment: Experiment, conditions: Conditions, truth: np.ndarray) -> 
 
 
 def judged(direction: GravityDirection | None, truth: np.ndarray, moments: np.ndarray) -> Sample:
-    """Compare a direction with the true gravity (3,)."""
+    """Compare an estimated direction with the true gravity (3,)."""
     assert direction is not None
     turn = direction.axes @ np.cross(direction.gravity, truth) / (truth @ truth)
     miss = np.degrees(angle_between(direction.gravity, truth))
@@ -138,8 +150,8 @@ def judged(direction: GravityDirection | None, truth: np.ndarray, moments: np.nd
     return Sample(float(miss), np.degrees(half), np.abs(turn) <= half, moments)
 
 
-def one(kind: str, chosen: bool, arm: str, mount: str, seed: int) -> Sample | None:
-    """One experiment; None if it was refused."""
+def measure(kind: str, chosen: bool, arm: str, mount: str, seed: int) -> Sample | None:
+    """Return the outcome of one experiment, or None if it was refused."""
     try:
         return gravity(arm, mount, seed) if kind == "gravity" else links(arm, mount, seed, chosen=chosen)
     except IdentificationError as error:
@@ -148,7 +160,7 @@ def one(kind: str, chosen: bool, arm: str, mount: str, seed: int) -> Sample | No
 
 
 def row(title: str, samples: list[Sample]) -> str:
-    """One line of the table."""
+    """Return a row of the table."""
     miss = np.array([sample.miss for sample in samples])
     held, moments = (np.concatenate([getattr(sample, name) for sample in samples]) for name in ("held", "moments"))
     return (
@@ -159,17 +171,19 @@ def row(title: str, samples: list[Sample]) -> str:
 
 
 def rms(values: np.ndarray) -> float:
-    """Root of the mean square."""
+    """Return the root mean square."""
     return float(np.sqrt(np.mean(values**2)))
 
 
 def main() -> None:
-    """Print a line for each kind, arm and mount, and for each kind."""
+    """Print a row for each kind, arm and mounting, and one for each kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gravity", type=int, default=200, help="runs of each arm and mount")
-    parser.add_argument("--links", type=int, default=40, help="likewise")
-    parser.add_argument("--chosen", action="store_true", help="links by default settings: friction is chosen")
-    parser.add_argument("--first", type=int, default=0, help="seed")
+    parser.add_argument("--gravity", type=int, default=200, help="gravity identifications per arm and mounting")
+    parser.add_argument("--links", type=int, default=40, help="link identifications per arm and mounting")
+    parser.add_argument(
+        "--chosen", action="store_true", help="identify links with default settings (friction is selected)"
+    )
+    parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     titles = ("runs", "median", "95 %", "most", "RMS", "bound", "half", "held", "moments")
@@ -180,13 +194,11 @@ def main() -> None:
             for arm in ARMS[kind] if count else ():
                 for mount in MOUNTS:
                     seeds = range(options.first, options.first + count)
-                    found = [
-                        s for s in pool.map(partial(one, kind, options.chosen, arm, mount), seeds) if s is not None
-                    ]
-                    everything += found
-                    print(
-                        row(f"{kind}: {arm}, {mount}", found) if found else f"{kind}: {arm}, {mount}: none", flush=True
-                    )
+                    outcomes = pool.map(partial(measure, kind, options.chosen, arm, mount), seeds)
+                    samples = [outcome for outcome in outcomes if outcome is not None]
+                    everything += samples
+                    title = f"{kind}: {arm}, {mount}"
+                    print(row(title, samples) if samples else f"{title}: none", flush=True)
             if everything:
                 print(row(f"{kind}: all", everything), flush=True)
 

@@ -1,11 +1,11 @@
-"""Latency of the gravity torque of one sample, array in and array out, beside Pinocchio's from Python.
+"""Latency of the gravity torque of one sample, from array to array, compared with Pinocchio from Python.
 
-And from list to list, as the control loop has it: on a base that stands, and on one that tilts.
+The latency from list to list, as in the control loop, is measured on a fixed and on a tilting base.
 
     python benchmarks/gravity_latency.py [--urdf panda.urdf --tip panda_hand] [--rounds 200] [--calls 500]
 
-Rounds of the two alternate, so that both meet the same load of the machine; medians over the rounds are compared.
-Without a URDF it takes the Panda of package example-robot-data. Needs `pip install pin pytest example-robot-data`.
+The two alternate in rounds, so that both see the same load of the machine; medians over the rounds are compared. The
+default URDF is the Panda of package example-robot-data. Needs `pip install pin pytest example-robot-data`.
 """
 
 import argparse
@@ -24,11 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 from pinocchio_arm import PinocchioArm
 
 PANDA = "cmeel.prefix/share/example-robot-data/robots/panda_description/urdf/panda.urdf"
-TARGET, EQUAL = 1.5, 1e-10
+MAX_RATIO = 1.5
+MAX_DIFFERENCE_NM = 1e-10
 
 
 def pinocchio_gravity(robot: RobotModel) -> Callable[[np.ndarray], np.ndarray]:
-    """The same arm in Pinocchio: other joints are held at zero, and the last link carries what they move."""
+    """Return Pinocchio's gravity torque of the arm; other joints are locked at zero."""
     arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
     if arm.model.nq != arm.model.nv:
         raise SystemExit("This arm has a continuous joint, which is two numbers in Pinocchio; choose another")
@@ -36,7 +37,7 @@ def pinocchio_gravity(robot: RobotModel) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def seconds_per_call(function: Callable[..., object], samples: Sequence[object]) -> float:
-    """Mean time of one call over the samples."""
+    """Return the mean time of one call over the samples, s."""
     start = time.perf_counter()
     for sample in samples:
         function(sample)
@@ -55,32 +56,31 @@ def main() -> None:
 
     robot = RobotModel.from_urdf(arguments.urdf, tip=arguments.tip)
     gravity = GravityModel(robot)
-    ours, theirs = gravity.compile(gravity.project(robot.parameters)), pinocchio_gravity(robot)
+    ours = gravity.compile(gravity.project(robot.parameters))
+    theirs = pinocchio_gravity(robot)
     samples = list(np.random.default_rng(0).uniform(-2.0, 2.0, (arguments.calls, robot.n_joints)))
     difference = max(np.abs(ours(q) - theirs(q)).max() for q in samples)
-    if difference > EQUAL:
+    if difference > MAX_DIFFERENCE_NM:
         raise SystemExit(f"{robot.name}: torques differ by {difference:.1e} N m; these are not the same arm")
 
-    moments, down, lists = (
-        gravity.project(robot.parameters),
-        tuple(robot.gravity.tolist()),
-        [q.tolist() for q in samples],
-    )
+    moments = gravity.project(robot.parameters)
+    down = tuple(robot.gravity.tolist())
+    lists = [q.tolist() for q in samples]
     functions = [
         (ours, samples),
         (theirs, samples),
         (gravity.bind(moments), lists),
         (gravity.bind(moments, lambda: down), lists),
     ]
-    times = np.array([[seconds_per_call(*each) for each in functions] for _ in range(arguments.rounds)])
-    our_time, their_time, standing, tilting = np.median(times, axis=0)
+    times = np.array([[seconds_per_call(*call) for call in functions] for _ in range(arguments.rounds)])
+    our_time, their_time, fixed, tilting = np.median(times, axis=0)
     ratio = np.median(times[:, 0] / times[:, 1])
     print(f"{robot.name}, {robot.n_joints} joints, largest difference {difference:.1e} N m")
     print(f"dynid_ros  compiled gravity torque     {our_time * 1e6:6.2f} us")
     print(f"pinocchio  computeGeneralizedGravity   {their_time * 1e6:6.2f} us")
-    print(f"dynid_ros  lists, a base that stands   {standing * 1e6:6.2f} us")
-    print(f"dynid_ros  lists, a base that tilts    {tilting * 1e6:6.2f} us")
-    print(f"ratio {ratio:.2f} (at most {TARGET:g}): {'met' if ratio <= TARGET else 'NOT MET'}")
+    print(f"dynid_ros  lists, fixed base           {fixed * 1e6:6.2f} us")
+    print(f"dynid_ros  lists, tilting base         {tilting * 1e6:6.2f} us")
+    print(f"ratio {ratio:.2f} (at most {MAX_RATIO:g}): {'met' if ratio <= MAX_RATIO else 'NOT MET'}")
 
 
 if __name__ == "__main__":

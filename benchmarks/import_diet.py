@@ -1,4 +1,4 @@
-"""What programs load and cost: our modules, CPU time, peak memory; what `dynid identify links` runs through.
+"""Imports and cost of programs: modules, CPU time and peak memory, and the functions that `dynid identify links` calls.
 
 `python -m benchmarks.import_diet [--repeats 5]`
 """
@@ -20,7 +20,8 @@ from dynid_ros.recording import Recording
 from dynid_ros.simulation.descriptions import demo_arm_urdf
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS, RATE = 27.0, 125.0
+DURATION_S = 27.0
+RATE_HZ = 125.0
 HARMONICS = 5
 FIGURES = ("modules", "faces", "CPU s", "MB", "files run", "functions run")
 COMMAND = "from dynid_ros.cli import main; main()"
@@ -34,7 +35,7 @@ def profile(frame, event, argument):
 def measure(folder=os.path.join(os.getcwd(), "dynid_ros") + os.sep):
     sys.setprofile(None)
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    with open("/proc/self/status") as status:  # ru_maxrss is never less than that of the process that started this one
+    with open("/proc/self/status") as status:  # ru_maxrss includes the peak memory of the parent process
         peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
     ours = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "dynid_ros"]
     ran = [code for code in tuple(seen) if code.co_filename.startswith(folder) and code.co_filename.endswith(".py")]
@@ -50,30 +51,30 @@ def measure(folder=os.path.join(os.getcwd(), "dynid_ros") + os.sep):
         print(repr(measured), file=file)
 atexit.register(measure)
 """
-"""Run before each program, in the root of the state that is measured; it writes the file WRITTEN."""
+"""Code that runs before each program, in the root of the measured version; it writes the file WRITTEN."""
 PROFILE = "import threading; threading.setprofile(profile); sys.setprofile(profile)\n"
 
 
 def programs(folder: Path) -> dict[str, tuple[str, list[str]]]:
-    """Return source and arguments by name, on an arm and a recording that are written into a folder."""
+    """Return source and arguments by name, for an arm and a recording that are written to a folder."""
     urdf, recording = folder / "arm.urdf", folder / "run.npz"
     urdf.write_text(demo_arm_urdf(), encoding="utf-8")
     write_motion(RobotModel.from_urdf(urdf), recording)
     data = ["--urdf", str(urdf), "--recording", str(recording)]
-    found = {
+    sources = {
         "dynid --help": (COMMAND, ["--help"]),
         "dynid check": (COMMAND, ["check", *data]),
         "dynid identify links": (COMMAND, ["identify", "links", *data, "--output", str(folder / "out")]),
     }
     for node in ("gravity_compensation", "recorder"):
-        found[f"import {node}"] = (f"import dynid_ros.nodes.{node}", [])
-    return found
+        sources[f"import {node}"] = (f"import dynid_ros.nodes.{node}", [])
+    return sources
 
 
 def write_motion(robot: RobotModel, path: Path) -> None:
-    """Write a recording of all joints on sums of sines, with friction and noise in the torque."""
+    """Write a recording of all joints in sums of sines, with friction and noise in the torque."""
     rng = np.random.default_rng(0)
-    time = np.arange(0, SECONDS, 1 / RATE)
+    time = np.arange(0, DURATION_S, 1 / RATE_HZ)
     shape = (HARMONICS, robot.n_joints)
     rates = 2 * np.pi * 0.1 * np.arange(1, HARMONICS + 1)[:, None]
     sizes, phases = rng.uniform(0.1, 0.3, shape), rng.uniform(0, 2 * np.pi, shape)
@@ -84,31 +85,32 @@ def write_motion(robot: RobotModel, path: Path) -> None:
 
 
 def run(root: Path, program: str, arguments: Sequence[str], folder: Path, profiled: bool = False) -> dict[str, float]:
-    """Return what a program of the state in `root` loads and costs."""
+    """Return the imports and the cost of a program of the version in `root`."""
     written = folder / "measured.json"
     settings = f"import sys; WRITTEN = {str(written)!r}; sys.argv = {['dynid', *arguments]!r}"
     source = f"{settings}{HARNESS}{PROFILE if profiled else ''}{program}"
     written.unlink(missing_ok=True)
-    done = subprocess.run([sys.executable, "-c", source], cwd=root, capture_output=True, text=True, check=False)
+    process = subprocess.run([sys.executable, "-c", source], cwd=root, capture_output=True, text=True, check=False)
     if not written.exists():
-        raise RuntimeError(f"{program} {' '.join(arguments)}:\n{done.stderr}")
+        raise RuntimeError(f"{program} {' '.join(arguments)}:\n{process.stderr}")
     return literal_eval(written.read_text())
 
 
 def measure(root: Path, repeats: int) -> dict[str, dict[str, float]]:
-    """Return figures by program: the lowest CPU time and memory of all repeats; functions from a run of their own."""
+    """Return figures by program: minimum CPU time and memory over the repeats; functions from a separate run."""
+    figures = {}
     with tempfile.TemporaryDirectory() as name:
-        folder, found = Path(name), {}
+        folder = Path(name)
         for title, (program, arguments) in programs(folder).items():
             runs = [run(root, program, arguments, folder) for _ in range(repeats)]
-            found[title] = {key: min(one[key] for one in runs) for key in runs[0]}
+            figures[title] = {key: min(values[key] for values in runs) for key in runs[0]}
             profiled = run(root, program, arguments, folder, profiled=True)
-            found[title] |= {key: profiled[key] for key in ("files run", "functions run")}
-    return found
+            figures[title] |= {key: profiled[key] for key in ("files run", "functions run")}
+    return figures
 
 
 def main() -> None:
-    """Print a line for each program."""
+    """Print a row for each program."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5, help="runs of each program (%(default)s)")
     options = parser.parse_args()

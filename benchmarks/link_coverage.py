@@ -1,11 +1,11 @@
-"""How often 95 % intervals of base parameters hold the truth, in simulations with all that models lack.
+"""Coverage of the 95 % intervals of base parameters, in simulations with effects outside the model.
 
     python -m benchmarks.link_coverage [--repetitions 64] [--seed 0] [--friction auto]
 
-Two arms, two colours of noise, two lengths; friction is fitted with Coulomb, viscous and offset terms, which it is more
-than, and torque gains are wrong by 1 %. Then the same with white noise and friction as it is fitted. "naively" is with
-the standard errors of white noise. "width" is half an interval, in parts of the true value, of parameters above 1 % of
-the arm's largest; and in parts of the RMS error, where 1.96 is what one needs who knows it.
+Two arms, two noise correlations, two durations. Friction is fitted with Coulomb, viscous and offset terms but contains
+more, and torque gains err by 1 %. A second table has white noise and friction as it is fitted. "naively" is the
+coverage with the standard errors of white noise. "width" is the half width of an interval, relative to the true value
+of parameters above 1 % of the arm's largest, and relative to the RMS error, where the ideal value is 1.96.
 
 Needs `pip install mujoco pytest example-robot-data`.
 """
@@ -33,22 +33,22 @@ MISMATCHED = [
 CLEAN = [Conditions(arm, 25.0, correlation=0.0, mismatch=0.0, gain_error=0.0) for arm in ("ur10", "panda")]
 
 
-NAIVE = 4
-"""Every so many experiments are solved again for their naive standard errors."""
-SMALL = 0.01
-"""Of an arm's largest parameter, in SI units; smaller ones are often zero: their relative width says nothing."""
+NAIVE_INTERVAL = 4
+"""Number of experiments of which one is solved again with the standard errors of white noise."""
+SMALL_PARAMETER = 0.01
+"""Fraction of an arm's largest parameter, in SI units; smaller ones are often zero, without a useful relative width."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Of one experiment, (b,) each.
+    """Estimates of one experiment, (b,) each.
 
     Attributes:
-        names: of base parameters.
+        names: base parameters.
         truth: true values.
-        error: of the estimates.
-        half: half intervals.
-        naive: standard errors if residuals were white noise; NaN if they were not asked for.
+        error: errors of the estimates.
+        half: half widths of the intervals.
+        naive: standard errors under white noise; NaN if they were not computed.
     """
 
     names: np.ndarray
@@ -59,13 +59,13 @@ class Sample:
 
 
 class Coverage:
-    """Of samples, all parameters in one row (R b,).
+    """Coverage of samples, with the parameters of all samples in one row (R b,).
 
     Attributes:
         count: number R of samples.
-        names, truth, error, half, naive: as those of `Sample`.
-        covered: bool.
-        largest: absolute true value in its sample.
+        names, truth, error, half, naive: the attributes of `Sample`.
+        covered: whether each interval contains the true value.
+        largest: largest absolute true value of the sample.
     """
 
     def __init__(self, samples: Sequence[Sample]):
@@ -78,30 +78,31 @@ class Coverage:
 
     @property
     def naively(self) -> float:
-        """Share covered with standard errors of white noise."""
+        """Coverage with the standard errors of white noise."""
         known = np.isfinite(self.naive)
         return float(np.mean(np.abs(self.error[known]) <= 1.96 * self.naive[known]))
 
     @property
     def by_name(self) -> dict[str, float]:
-        """Share covered of each parameter."""
+        """Coverage by parameter."""
         return {name: float(self.covered[self.names == name].mean()) for name in dict.fromkeys(self.names)}
 
     @property
     def relative_width(self) -> float:
-        """Median of half the width over the true value, of parameters that are not small."""
-        known = np.abs(self.truth) > self.largest * SMALL
-        return float(np.median(self.half[known] / np.abs(self.truth[known])))
+        """Median ratio of half width to true value, over parameters that are not small."""
+        is_large = np.abs(self.truth) > self.largest * SMALL_PARAMETER
+        return float(np.median(self.half[is_large] / np.abs(self.truth[is_large])))
 
     @property
     def useful_width(self) -> float:
-        """Median over parameters of half the width over the RMS error."""
-        each = [self.names == name for name in dict.fromkeys(self.names)]
-        return float(np.median([np.median(self.half[one]) / np.sqrt(np.mean(self.error[one] ** 2)) for one in each]))
+        """Median over the parameters of the ratio of half width to RMS error."""
+        masks = [self.names == name for name in dict.fromkeys(self.names)]
+        ratios = [np.median(self.half[mask]) / np.sqrt(np.mean(self.error[mask] ** 2)) for mask in masks]
+        return float(np.median(ratios))
 
 
 def sample(conditions: Conditions, rng: np.random.Generator, *, auto: bool = False, with_naive: bool = False) -> Sample:
-    """Draw an experiment and identify from it."""
+    """Draw an experiment and return the estimates."""
     experiment = draw(conditions, rng)
     identification = LinkIdentification(
         experiment.robot,
@@ -122,35 +123,35 @@ def sample(conditions: Conditions, rng: np.random.Generator, *, auto: bool = Fal
 
 
 def run(conditions: Sequence[Conditions], repetitions: int, seed: int, auto: bool = False) -> Iterator[list[Sample]]:
-    """Samples of each of the conditions."""
+    """Yield the samples of each of the conditions."""
     with tqdm(total=len(conditions) * repetitions, disable=None) as progress:
         for number, one in enumerate(conditions):
             rng, samples = np.random.default_rng([seed, number]), []
             for repetition in range(repetitions):
-                samples.append(sample(one, rng, auto=auto, with_naive=repetition % NAIVE == 0))
+                samples.append(sample(one, rng, auto=auto, with_naive=repetition % NAIVE_INTERVAL == 0))
                 progress.update()
             yield samples
 
 
-def report(conditions: Sequence[Conditions], found: Iterable[list[Sample]]) -> None:
-    """Print a row per condition, per arm, and for all together."""
+def report(conditions: Sequence[Conditions], samples_by_condition: Iterable[list[Sample]]) -> None:
+    """Print a row for each of the conditions, each arm, and all."""
     print(f"{'':<34}{'simulations':>12}{'covered':>9}{'naively':>9}{'width/value':>13}{'width/RMS error':>17}")
-    of_arm: dict[str, list[Sample]] = {}
-    for one, samples in zip(conditions, found, strict=True):
+    samples_by_arm: dict[str, list[Sample]] = {}
+    for one, samples in zip(conditions, samples_by_condition, strict=True):
         rotors = ", rotors" if one.rotors else ""
         row(f"{one.arm}, {one.duration:g} s, {1000 * one.correlation:g} ms{rotors}", Coverage(samples))
-        of_arm.setdefault(one.arm, []).extend(samples)
-    for arm, samples in of_arm.items():
+        samples_by_arm.setdefault(one.arm, []).extend(samples)
+    for arm, samples in samples_by_arm.items():
         row(arm, Coverage(samples))
-    row("all", Coverage([one for samples in of_arm.values() for one in samples]))
-    for arm, samples in of_arm.items():
+    row("all", Coverage([one for samples in samples_by_arm.values() for one in samples]))
+    for arm, samples in samples_by_arm.items():
         shares = Coverage(samples).by_name
         low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
         print(f"{arm}: each of {len(shares)} parameters {shares[low]:.1%} ({low}) to {shares[high]:.1%} ({high})")
 
 
 def row(name: str, coverage: Coverage) -> None:
-    """Print one."""
+    """Print a row."""
     print(
         f"{name:<34}{coverage.count:>12}{coverage.covered.mean():>9.1%}{coverage.naively:>9.1%}"
         f"{coverage.relative_width:>13.1%}{coverage.useful_width:>17.2f}",
@@ -159,13 +160,16 @@ def row(name: str, coverage: Coverage) -> None:
 
 
 def main() -> None:
-    """Print the coverage with everything, and without mismatch."""
+    """Print the coverage with all disturbances, and without model errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=64)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--friction", choices=("simple", "auto"), default="simple")
     options = parser.parse_args()
-    for title, conditions in (("Friction and noise as they are", MISMATCHED), ("White noise alone", CLEAN)):
+    for title, conditions in (
+        ("Friction outside the model and coloured noise", MISMATCHED),
+        ("White noise alone", CLEAN),
+    ):
         print(title)
         report(conditions, run(conditions, options.repetitions, options.seed, options.friction == "auto"))
 

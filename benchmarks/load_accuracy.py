@@ -1,11 +1,11 @@
-"""How well loads are found from joint torques, and how often 95 % intervals hold the truth, in simulations.
+"""Accuracy and coverage of loads identified from joint torques, in simulations.
 
     python -m benchmarks.load_accuracy [--repetitions 300] [--seed 0] [--processes 2]
 
-MuJoCo's dynamics of two arms without a load (40 s) and with one of 1 to 3 kg; the arm is identified from the first
-recording, the load from the second, of 5 and of 20 s, on motions designed for each. Torque sensors behind the gears
-have white noise of 0.1 N m a sample at 250 Hz; then gains that are wrong by 0.3 %, and friction of 2 % of the largest
-torque, a part of which Coulomb, viscous and offset terms do not describe.
+MuJoCo computes the dynamics of two arms without a load (40 s) and with one of 1 to 3 kg. The arm is identified from the
+first recording, the load from the second, of 5 and of 20 s, on motions designed for each. Torque sensors at the gear
+output have white noise of 0.1 N m per sample at 250 Hz; in the second half, their gains err by 0.3 %, and friction is
+2 % of the largest torque, partly outside the model of Coulomb, viscous and offset terms.
 
 Needs `pip install mujoco pytest example-robot-data`.
 """
@@ -40,13 +40,13 @@ FRICTION = JointFriction(offset=True, smoothing=0.02)
 
 @dataclass(frozen=True)
 class Sample:
-    """Of one experiment.
+    """Outcome of one experiment.
 
     Attributes:
         mass: relative error.
-        center: distance from the true one, m.
-        inertia: relative error of the tensor about the centre, Frobenius norm.
-        held: (13,) whether the intervals hold the ten true parameters, and the centre.
+        center: distance from the true center of mass, m.
+        inertia: relative error of the tensor about the center of mass, Frobenius norm.
+        held: (13,) whether the intervals contain the ten true parameters, and the center of mass.
     """
 
     mass: float
@@ -56,26 +56,26 @@ class Sample:
 
 
 def measure(conditions: LoadConditions, seed: int) -> Sample | None:
-    """One experiment; None if the identification refused it."""
+    """Return the outcome of one experiment, or None if the identification refused it."""
     experiment = draw(conditions, np.random.default_rng(seed))
     links = LinkIdentification(
         experiment.robot, friction=FRICTION, prior_weight=1.0, torque_gain_error=conditions.gain_error
     )
     try:
         arm = links.fit(experiment.unloaded)
-        found = LoadIdentification(experiment.robot, arm, torque_gain_error=conditions.gain_error).fit(
+        result = LoadIdentification(experiment.robot, arm, torque_gain_error=conditions.gain_error).fit(
             experiment.loaded
         )
     except IdentificationError as error:
         print(f"seed {seed}: {error}", file=sys.stderr)
         return None
     truth = LoadBody(experiment.load, np.zeros((10, 10)))
-    low, high = found.confidence_intervals().T
-    center_low, center_high = found.center_intervals().T
+    low, high = result.confidence_intervals().T
+    center_low, center_high = result.center_intervals().T
     return Sample(
-        mass=abs(found.mass / truth.mass - 1),
-        center=float(np.linalg.norm(found.center - truth.center)),
-        inertia=float(np.linalg.norm(found.possible.inertia - truth.inertia) / np.linalg.norm(truth.inertia)),
+        mass=abs(result.mass / truth.mass - 1),
+        center=float(np.linalg.norm(result.center - truth.center)),
+        inertia=float(np.linalg.norm(result.possible.inertia - truth.inertia) / np.linalg.norm(truth.inertia)),
         held=np.concatenate(
             [
                 (low <= experiment.load) & (experiment.load <= high),
@@ -86,7 +86,7 @@ def measure(conditions: LoadConditions, seed: int) -> Sample | None:
 
 
 def table(samples: Iterable[Sample | None]) -> str:
-    """One line."""
+    """Return a row of the table."""
     known = [sample for sample in samples if sample is not None]
     mass, center, inertia = (
         np.array([getattr(sample, name) for sample in known]) for name in ("mass", "center", "inertia")
@@ -103,12 +103,12 @@ def table(samples: Iterable[Sample | None]) -> str:
 
 
 def main() -> None:
-    """Print a line for each set of conditions."""
+    """Print a row for each of the conditions."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--arm", action="append", help="panda, ur10; default: both")
+    parser.add_argument("--arm", action="append", help="arm: panda or ur10, may be repeated (default: both)")
     options = parser.parse_args()
     seeds = [1000 * options.seed + i for i in range(options.repetitions)]
     print(

@@ -1,10 +1,10 @@
-"""How fast pick-ups and drops are noticed, and how often none is taken for one.
+"""Detection of pick-ups and drops: delay, and rate of false alarms.
 
     python -m benchmarks.load_change [--robot demo|panda|ur10] [--rate 125] [--changes 24] [--quiet 600]
 
-Torques are MuJoCo's, of blocks of 1 to 2 kg picked up and dropped at any moment of motion and rest, with noise of 0.5 %
-of the effort limits on each sample, encoder noise of 2e-5 rad, and Coulomb and viscous friction off by up to 15 % each.
-The first change comes after a minute. Then a run without any change.
+Blocks of 1 to 2 kg are picked up and dropped at random times during motion and rest. MuJoCo computes the torques; each
+sample has noise of 0.5 % of the effort limits, encoder noise of 2e-5 rad, and errors of Coulomb and viscous friction of
+up to 15 %. The first change comes after a minute. A second run has no change.
 """
 
 import argparse
@@ -30,11 +30,14 @@ ROBOTS = {
     "panda": ("panda_description/urdf/panda.urdf", "panda_link8"),
     "ur10": ("ur_description/urdf/ur10_robot.urdf", "tool0"),
 }
-FIRST, SPACING, LATEST, TARGET = 60.0, 10.0, 5.0, 0.5
+FIRST_CHANGE_S = 60.0
+CHANGE_PERIOD_S = 10.0
+MAX_DELAY_S = 5.0
+GOAL_S = 0.5
 
 
 def run(robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed: int) -> list[LoadChange]:
-    """Return the changes that are noticed in a run in which a load comes and goes at `times`."""
+    """Return the changes that are detected in a run in which a load comes and goes at `times`."""
     rng = np.random.default_rng(seed)
     motion = moves(robot, duration, rate, rng)
     loads = [(time, None if k % 2 else block(rng.uniform(1, 2))) for k, time in enumerate(times)]
@@ -46,7 +49,7 @@ def run(robot: RobotModel, duration: float, rate: float, times: np.ndarray, seed
 
 
 def main() -> None:
-    """Print delays and false alarms."""
+    """Print the delays and the number of false alarms."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", choices=("demo", *ROBOTS), default="demo")
     parser.add_argument("--rate", type=float, default=125.0)
@@ -60,18 +63,19 @@ def main() -> None:
         path, tip = ROBOTS[arguments.robot]
         robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
     rng = np.random.default_rng(arguments.seed)
-    times = FIRST + np.cumsum(SPACING * rng.uniform(0.8, 1.2, arguments.changes))
-    noticed = run(robot, times[-1] + SPACING, arguments.rate, times, arguments.seed)
-    delays, errors = [], []
+    times = FIRST_CHANGE_S + np.cumsum(CHANGE_PERIOD_S * rng.uniform(0.8, 1.2, arguments.changes))
+    noticed = run(robot, times[-1] + CHANGE_PERIOD_S, arguments.rate, times, arguments.seed)
+    delays = []
+    errors = []
     for time in times:
-        found = [change for change in noticed if time < change.noticed < time + LATEST]
-        delays.append(found[0].noticed - time if found else np.inf)
-        errors.append(found[0].time - time if found else np.nan)
-        noticed = [change for change in noticed if change not in found[:1]]
+        detections = [change for change in noticed if time < change.noticed < time + MAX_DELAY_S]
+        delays.append(detections[0].noticed - time if detections else np.inf)
+        errors.append(detections[0].time - time if detections else np.nan)
+        noticed = [change for change in noticed if change not in detections[:1]]
     delay = np.array(delays)
     print(
-        f"{robot.name}: {len(delay)} changes, {np.sum(np.isinf(delay))} missed, {np.sum(delay <= TARGET)} within "
-        f"{TARGET} s; delay median {np.median(delay):.2f} s, largest {delay.max():.2f} s; error of the time, median "
+        f"{robot.name}: {len(delay)} changes, {np.sum(np.isinf(delay))} missed, {np.sum(delay <= GOAL_S)} within "
+        f"{GOAL_S} s; delay median {np.median(delay):.2f} s, largest {delay.max():.2f} s; error of the time, median "
         f"{np.nanmedian(np.abs(errors)):.2f} s; {len(noticed)} false alarms"
     )
     if arguments.quiet:

@@ -1,9 +1,9 @@
-"""Memory and processor time of commands on long recordings: 1 kHz, seven joints, of 5, 20 and 60 minutes.
+"""Memory and processor time of commands on long recordings: 1 kHz, seven joints, 5, 20 and 60 minutes.
 
     python -m benchmarks.long_recordings [--minutes 5 20 60] [--rate 1000] [--commands check links validate gravity …]
 
-Every command runs in a process of its own on the archive that this program writes; `validate`, `load` and `export`
-need the result of `links` before them. Memory is the largest resident set, with the pages of mapped files.
+Every command runs in its own process on an archive that this program writes; `validate`, `load` and `export` need the
+result of `links` before them. Memory is the largest resident set, including the pages of mapped files.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(done.returncode, usage.ru_maxrss / 1000, usage.ru_utime + usage.ru_stime)
 """
-"""Program that measures a command. A process inherits the peak memory of the one that starts it, so that a small
-one stands between this program and the command."""
+"""Program that measures a command. A process inherits the peak memory of its parent, so this small program starts
+the command."""
 SHARED_OPTIONS = ("--urdf", "arm.urdf", "--recording", "run.npz")
 MODEL_OPTIONS = (*SHARED_OPTIONS, "--model", "out/identified.yaml")
 COMMANDS = {
@@ -75,7 +75,7 @@ def urdf() -> str:
 
 
 def write_recording(robot: RobotModel, seconds: float, rate: float, path: Path, *, of_servos: bool = False) -> None:
-    """Write a recording of all joints on sums of sines, with friction and noise; of servos with their commands."""
+    """Write a recording of all joints in sums of sines, with friction and noise; of servos with their commands."""
     rng = np.random.default_rng(0)
     time = np.arange(round(seconds * rate)) / rate
     shape = (SINES, 1, robot.n_joints)
@@ -110,7 +110,7 @@ def measure(command: Sequence[str], folder: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a line for each duration and command."""
+    """Print a row for each duration and command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, nargs="+", default=[5, 20, 60])
     parser.add_argument("--rate", type=float, default=1000.0, help="samples per second (%(default)g)")

@@ -1,11 +1,11 @@
-"""Torques and distances of robots by Pinocchio and Coal, from the meshes themselves."""
+"""Torques and link distances of robots by Pinocchio and Coal, computed from the original meshes."""
 
 import site
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.base_columns import robot_of
+from benchmarks.base_columns import load_robot
 from benchmarks.figaroh import ROBOTS
 
 LOCKED = {"panda": ("panda_finger_joint1", "panda_finger_joint2")}
@@ -14,8 +14,8 @@ LOCKED = {"panda": ("panda_finger_joint1", "panda_finger_joint2")}
 class MeshDistances:
     """The UR10 or Panda of package example-robot-data.
 
-    Pairs of links that are not neighbours in the chain are looked at. Pairs that touch in every one of many random
-    poses, as the hand touches the link before it, are left out.
+    Distances are computed between links that are not neighbours in the chain. Pairs that touch in every one of many
+    random poses, such as the hand and the link before it, are left out.
 
     Attributes:
         share: folder of the package, for its meshes.
@@ -40,18 +40,18 @@ class MeshDistances:
                 if abs(joints[a] - joints[b]) > 1:
                     self.geometry.addCollisionPair(pinocchio.CollisionPair(b, a))
         self._data, self._geometry_data = self.model.createData(), self.geometry.createData()
-        robot = robot_of(name)
+        robot = load_robot(name)
         assert tuple(self.model.names)[1:] == robot.joint_names
         poses = np.random.default_rng(0).uniform(robot.limits.lower, robot.limits.upper, (200, robot.n_joints))
         self._kept = np.max([self._all(pose) for pose in poses], axis=0) > 0
 
     def torques(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        """Torques (N, n)."""
+        """Return the torques (N, n)."""
         rnea = self._pinocchio.rnea
         return np.array([rnea(self.model, self._data, *sample).copy() for sample in zip(q, qd, qdd, strict=True)])
 
     def distances(self, q: np.ndarray) -> np.ndarray:
-        """Smallest distance (N,) of two links that are no neighbours, m."""
+        """Return the smallest distance (N,) between two links that are not neighbours, m."""
         return np.array([self._all(pose)[self._kept].min() for pose in q])
 
     def _all(self, pose: np.ndarray) -> np.ndarray:

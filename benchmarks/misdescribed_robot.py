@@ -1,4 +1,4 @@
-"""A robot that its URDF describes badly, in MuJoCo, with its sensors; and how Pinocchio reads a URDF."""
+"""Simulated robots whose URDF is inaccurate, in MuJoCo with sensors; and torques of a URDF by Pinocchio."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,20 +19,27 @@ from dynid_ros.simulation.mujoco_model import strip
 from dynid_ros.trajectories import Trajectory
 
 RATE = 125.0
-WRONG, GAIN_ERROR = 0.3, 0.01
-NOISE, CORRELATION = 0.005, 0.02
-"""Of a joint's largest torque, and s after which 1/e of it is left."""
-ENCODER_STEP, TORQUE_STEP = 2 * np.pi / 2**17, 1 / 2**11
-"""rad or m; of the largest torque."""
-JITTER, DROPPED, ROTORS = 2e-4, 0.01, (0.1, 0.4)
-"""s; of the samples; of a joint's inertia."""
-LOADED = 0.05
-"""Largest gravity torque, relative to that of all joints, from which a joint counts."""
-POSES = 200
+INERTIA_ERROR = 0.3
+GAIN_ERROR = 0.01
+RELATIVE_NOISE = 0.005
+"""Torque noise relative to a joint's largest torque."""
+NOISE_CORRELATION_S = 0.02
+"""Time after which the autocorrelation of the noise is 1/e."""
+ENCODER_STEP = 2 * np.pi / 2**17
+"""Resolution of the encoders, rad or m."""
+RELATIVE_TORQUE_STEP = 1 / 2**11
+"""Resolution of the torques, relative to a joint's largest torque."""
+STAMP_JITTER_S = 2e-4
+LOST_FRACTION = 0.01
+RELATIVE_ROTOR_RANGE = (0.1, 0.4)
+"""Rotor inertia relative to a joint's inertia."""
+MIN_RELATIVE_GRAVITY = 0.05
+"""Smallest gravity torque, relative to the largest of all joints, of a joint that counts as loaded by gravity."""
+N_POSES = 200
 
 
-class Reduced:
-    """A URDF with all joints free, and its torque at the joints of an arm: others follow these, or stand."""
+class TreeDynamics:
+    """Dynamics of a URDF with all joints free, projected on the joints of an arm; others follow or are held."""
 
     def __init__(self, robot: RobotModel, columns: Mapping[str, int], size: int) -> None:
         chain = robot.chain
@@ -40,14 +47,14 @@ class Reduced:
         for i, name in enumerate(chain.mover_names):
             self.lead[columns[name], chain.drivers[i]] = chain.ratios[i]
             self.offset[columns[name]] = chain.offsets[i]
-        for name, at in robot.held.items():
-            self.offset[columns[name]] = at
+        for name, position in robot.held.items():
+            self.offset[columns[name]] = position
 
     def torque(self, q: np.ndarray, qd: np.ndarray | None = None, qdd: np.ndarray | None = None) -> np.ndarray:
-        """Torque (N, n) of a motion, (N, n) each; at rest without qd and qdd."""
+        """Return the torque (N, n) of a motion, (N, n) each; at rest without qd and qdd."""
         still = np.zeros_like(q)
         motion = (q, still if qd is None else qd, still if qdd is None else qdd)
-        free = [each @ self.lead.T for each in motion]
+        free = [signal @ self.lead.T for signal in motion]
         free[0] = free[0] + self.offset
         return np.array([self._torque(*sample) for sample in zip(*free, strict=True)]) @ self.lead
 
@@ -55,8 +62,8 @@ class Reduced:
         raise NotImplementedError
 
 
-class InMujoco(Reduced):
-    """As MuJoCo reads the URDF."""
+class InMujoco(TreeDynamics):
+    """Dynamics of a URDF in MuJoCo."""
 
     def __init__(self, robot: RobotModel, urdf: str) -> None:
         root = ET.fromstring(urdf)
@@ -77,14 +84,14 @@ class InMujoco(Reduced):
         return torque + self.data.qfrc_bias
 
 
-class InPinocchio(Reduced):
-    """As Pinocchio reads it."""
+class InPinocchio(TreeDynamics):
+    """Dynamics of a URDF in Pinocchio."""
 
     def __init__(self, robot: RobotModel, urdf: str) -> None:
         self.model = pinocchio.buildModelFromXML(urdf)
         self.data = self.model.createData()
-        at = pinocchio.neutral(self.model)
-        pinocchio.framesForwardKinematics(self.model, self.data, at)
+        neutral = pinocchio.neutral(self.model)
+        pinocchio.framesForwardKinematics(self.model, self.data, neutral)
         base = self.data.oMf[self.model.getFrameId(robot.base)].rotation
         self.model.gravity.linear = base @ robot.gravity
         self.joints = list(self.model.joints)[1:]
@@ -92,71 +99,77 @@ class InPinocchio(Reduced):
         super().__init__(robot, columns, self.model.nv)
 
     def _torque(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        placed = np.zeros(self.model.nq)
+        configuration = np.zeros(self.model.nq)
         for joint in self.joints:
             angle = q[joint.idx_v]
-            own = [angle] if joint.nq == 1 else [np.cos(angle), np.sin(angle)]
-            placed[joint.idx_q : joint.idx_q + joint.nq] = own
-        return pinocchio.rnea(self.model, self.data, placed, qd, qdd)
+            coordinates = [angle] if joint.nq == 1 else [np.cos(angle), np.sin(angle)]
+            configuration[joint.idx_q : joint.idx_q + joint.nq] = coordinates
+        return pinocchio.rnea(self.model, self.data, configuration, qd, qdd)
 
 
 class Truth:
-    """A robot that its URDF describes badly, and its sensors."""
+    """A simulated robot whose URDF is inaccurate, and its sensors."""
 
     def __init__(self, nominal: RobotModel, rng: np.random.Generator, gain_error: float = GAIN_ERROR) -> None:
         prior, _ = possible_prior(nominal.parameters, nominal.link_names)
         coordinates = log_cholesky(prior.reshape(-1, 10))
-        coordinates[:, 0] += 0.5 * np.log(rng.uniform(1 - WRONG, 1 + WRONG, len(coordinates)))
-        coordinates[:, 1:4] += 0.5 * np.log(rng.uniform(1 - WRONG, 1 + WRONG, (len(coordinates), 3)))
-        self.links, self.nominal, n = from_log_cholesky(coordinates).ravel(), nominal, nominal.n_joints
+        coordinates[:, 0] += 0.5 * np.log(rng.uniform(1 - INERTIA_ERROR, 1 + INERTIA_ERROR, len(coordinates)))
+        coordinates[:, 1:4] += 0.5 * np.log(rng.uniform(1 - INERTIA_ERROR, 1 + INERTIA_ERROR, (len(coordinates), 3)))
+        self.links = from_log_cholesky(coordinates).ravel()
+        self.nominal = nominal
+        n = nominal.n_joints
         self.arm = self.carrying(np.zeros(10))
-        self.gains, self.offsets = 1 + gain_error * rng.standard_normal(n), rng.uniform(-0.02, 0.02, n)
-        self.own = int(rng.integers(2**31))
+        self.gains = 1 + gain_error * rng.standard_normal(n)
+        self.offsets = rng.uniform(-0.02, 0.02, n)
+        self.friction_seed = int(rng.integers(2**31))
         limits = nominal.limits
-        lower, upper = np.maximum(limits.lower, -np.pi), np.minimum(limits.upper, np.pi)
-        self.poses = rng.uniform(lower, upper, (POSES, n))
+        lower = np.maximum(limits.lower, -np.pi)
+        upper = np.minimum(limits.upper, np.pi)
+        self.poses = rng.uniform(lower, upper, (N_POSES, n))
         self.gravity = self.arm.torque(self.poses)
         self.largest = np.abs(self.gravity).max(axis=0)
-        self.loaded = self.largest > LOADED * self.largest.max()
+        self.loaded = self.largest > MIN_RELATIVE_GRAVITY * self.largest.max()
         few = self.poses[:10]
         inertia = [
             np.mean(self.arm.torque(few, qdd=np.tile(axis, (10, 1))) - self.gravity[:10], axis=0) @ axis
             for axis in np.eye(n)
         ]
-        self.rotors = rng.uniform(*ROTORS, n) * np.array(inertia)
+        self.rotors = rng.uniform(*RELATIVE_ROTOR_RANGE, n) * np.array(inertia)
         self.size = np.maximum(self.largest, 0.05 * self.largest.max())
         self.size = np.where(limits.effort > 0, np.minimum(self.size, limits.effort), self.size)
 
     @property
     def values(self) -> dict[str, float]:
-        """Parameters by name."""
+        """True parameters by name."""
         names = [*parameter_names(self.nominal), *(f"rotor_inertia {joint}" for joint in self.nominal.joint_names)]
         return dict(zip(names, (*self.links, *self.rotors), strict=True))
 
     def carrying(self, load: np.ndarray) -> InMujoco:
-        """The robot with a load (10,) about the tip."""
-        robot, links = self.nominal, self.links.copy()
+        """Return the dynamics of the robot with a load (10,) about the tip."""
+        robot = self.nominal
+        links = self.links.copy()
         links[robot.tip_columns] += transformed(load, robot.tip_offset)
         return InMujoco(robot, urdf_with_inertias(robot, links))
 
     def drive(self, arm: InMujoco, trajectory: Trajectory, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-        """Times (N,), and position, velocity and torque (N, n) at the joints."""
+        """Return times (N,), and position, velocity and torque (N, n) at the joints."""
         time = np.arange(0.0, trajectory.duration, 1 / RATE)
         q, qd, qdd = trajectory.select(self.nominal.joint_names).at(
-            np.maximum(time + JITTER * rng.normal(size=len(time)), 0)
+            np.maximum(time + STAMP_JITTER_S * rng.normal(size=len(time)), 0)
         )
         torque = arm.torque(q, qd, qdd) + self.rotors * qdd
-        return time, q, qd, torque + friction(q, qd, torque, self.size, np.random.default_rng(self.own))
+        return time, q, qd, torque + friction(q, qd, torque, self.size, np.random.default_rng(self.friction_seed))
 
     def record(self, driven: tuple[np.ndarray, ...], path: Path, rng: np.random.Generator) -> Path:
-        """What the sensors make of it."""
+        """Write the sensors' recording of a motion and return its path."""
         time, q, qd, torque = driven
         torque = self.gains * torque + self.size * self.offsets
-        torque = torque + NOISE * self.size * coloured_noise(q.shape, CORRELATION * RATE, rng)
+        torque = torque + RELATIVE_NOISE * self.size * coloured_noise(q.shape, NOISE_CORRELATION_S * RATE, rng)
         q = q + ENCODER * rng.normal(size=q.shape)
-        kept = rng.random(len(time)) >= DROPPED
-        steps = TORQUE_STEP * self.size
-        q, torque = np.round(q / ENCODER_STEP) * ENCODER_STEP, np.round(torque / steps) * steps
+        kept = rng.random(len(time)) >= LOST_FRACTION
+        steps = RELATIVE_TORQUE_STEP * self.size
+        q = np.round(q / ENCODER_STEP) * ENCODER_STEP
+        torque = np.round(torque / steps) * steps
         qd = qd + 0.01 * rng.normal(size=q.shape)
-        Recording(self.nominal.joint_names, *(each[kept] for each in (time, q, qd, torque))).write_npz(path)
+        Recording(self.nominal.joint_names, *(signal[kept] for signal in (time, q, qd, torque))).write_npz(path)
         return path

@@ -1,14 +1,14 @@
-"""How well markers determine the axis, the centre and the angle of one joint.
+"""Accuracy of the axis, the centre and the angle of one joint from markers.
 
     python -m benchmarks.mocap_tables [--repetitions 200] [--seed 0]
 
 Three markers 0.15 m off the axis, within 16° about it, 0.3 mm of noise in each coordinate, 2500 frames, four periods of
-a sine; then three at 0.15 m and four at 0.25 m for the angle. Root mean squares over the repetitions: of the angle
-between true and found axis, and of the distance of the found centre from the true axis.
+a sine; then three at 0.15 m and four at 0.25 m for the angle. The tables have root mean squares over the repetitions:
+the angle between true and estimated axis, and the distance of the estimated centre from the true axis.
 
-"axis" is the direction in which markers vary least (Gamage and Lasenby 2002), "centre" that by least squares of squared
-distances with its bias ("biased"), and without it (Halvorsen 2003). "asked" is what a correct implementation reaches;
-"said" are the reported standard errors.
+"axis" is the direction in which markers vary least (Gamage and Lasenby 2002). "biased" is the centre by least squares
+of squared distances, "centre" its bias-compensated version (Halvorsen 2003). "asked" is the accuracy of a correct
+implementation; "said" are the reported standard errors.
 
 Needs `pip install pytest`.
 """
@@ -46,13 +46,13 @@ def main() -> None:
         ("3 markers at 0.15 m", 0.15, (-8, 0, 8)),
         ("4 markers at 0.25 m", 0.25, (0, 80, 190, 280)),
     ):
-        off, said = link_angle(radius, angles, max(1, options.repetitions // 10), options.seed)
-        print(f"{name}: {off:.4f}°, said {said:.4f}°")
+        error, reported = link_angle(radius, angles, max(1, options.repetitions // 10), options.seed)
+        print(f"{name}: {error:.4f}°, reported standard error {reported:.4f}°")
 
 
-def columns(row: Errors, asked: tuple[float, float, float]) -> tuple[float, ...]:
-    """Errors with what is asked beside them."""
-    axis, biased, compensated = asked
+def columns(row: Errors, goal: tuple[float, float, float]) -> tuple[float, ...]:
+    """Return the errors with their goals."""
+    axis, biased, compensated = goal
     return (
         *(row.direction, axis, row.direction_said),
         *(row.biased, biased, row.compensated, compensated, row.compensated_said),
@@ -61,14 +61,15 @@ def columns(row: Errors, asked: tuple[float, float, float]) -> tuple[float, ...]
 
 
 def link_angle(radius: float, angles: tuple[float, ...], repetitions: int, seed: int) -> tuple[float, float]:
-    """RMS of the angle over 60°, and the standard error reported, degrees."""
-    rng, found = np.random.default_rng(seed), []
+    """Return the RMS error of the angle over 60°, and the reported standard error, degrees."""
+    rng = np.random.default_rng(seed)
+    squares = []
     for _ in range(repetitions):
         record = turning(swing(60.0), places(radius, angles), rng)
         result = SingleJoint(towards=AXIS).fit(record.time, record.markers)
-        found.append((np.var(result.angle - record.angle), np.mean(result.standard_errors**2)))
-    off, said = np.rad2deg(np.sqrt(np.mean(found, axis=0)))
-    return float(off), float(said)
+        squares.append((np.var(result.angle - record.angle), np.mean(result.standard_errors**2)))
+    error, reported = np.rad2deg(np.sqrt(np.mean(squares, axis=0)))
+    return float(error), float(reported)
 
 
 if __name__ == "__main__":

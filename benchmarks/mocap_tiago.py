@@ -1,9 +1,9 @@
-"""Markers on TIAGo's hand, 22 poses at rest: where the camera and the markers are, and poses that were left out.
+"""Registration of markers on TIAGo's hand in 22 static poses: fit, leave-one-out and held-out residuals.
 
 python -m benchmarks.mocap_tiago [CSV URDF] [--unseen OTHER_CSV] [--tip arm_7_link]
 
-A table has columns x1, y1, z1 … of the markers in m and one per joint in rad or m, with a header. Residuals are
-distances between measured and predicted markers, RMS over poses and markers. Default files are in DYNID_DATA.
+A table has a header, columns x1, y1, z1 … of the markers in m, and one column per joint in rad or m. Residuals are
+distances between measured and predicted markers, RMS over poses and markers. The default files are in DYNID_DATA.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from dynid_ros.model import RobotModel
 
 
 def main() -> None:
-    """Print fit, leave-one-out and unseen residuals."""
+    """Print fit, leave-one-out and held-out residuals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("csv", type=Path, nargs="?", default=TIAGO_CSV)
     parser.add_argument("urdf", type=Path, nargs="?", default=TIAGO_URDF)
-    parser.add_argument("--unseen", type=Path, help="poses that are predicted by the fit of all of CSV")
+    parser.add_argument("--unseen", type=Path, help="table of poses to predict with the fit to all poses of CSV")
     parser.add_argument("--tip", default="arm_7_link", help="link that carries the markers")
     options = parser.parse_args()
     if not options.csv.is_file():
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def left_out(robot: RobotModel, markers: MarkerSet, motor: NDArray, positions: NDArray) -> NDArray:
-    """(K, P) m, of each pose by a fit of the others."""
+    """Return the distances (K, P), m, of each pose by a fit to the others."""
     rows = np.arange(len(motor))
 
     def without(row: int) -> Registration:
@@ -56,7 +56,7 @@ def left_out(robot: RobotModel, markers: MarkerSet, motor: NDArray, positions: N
 
 
 def show(label: str, distance: NDArray) -> None:
-    """One line."""
+    """Print a row."""
     rms, median, largest = np.sqrt(np.mean(distance**2)), np.median(distance), distance.max()
     print(
         f"{label}, {len(distance)} poses: {1000 * rms:.2f} mm RMS, median {1000 * median:.2f}, largest "

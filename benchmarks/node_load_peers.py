@@ -1,9 +1,9 @@
-"""The processes around the nodes that `node_load` loads: a robot, its sensors, a relay to compare with, a listener.
+"""Processes around the nodes under test of `node_load`: a robot, its sensors, a relay for comparison, a listener.
 
     python -m benchmarks.node_load_peers joints|sensors|relay|listener|busy …
 
-All but the relay and the busy one print a line when they are ready, run until SIGTERM, and then write what they know.
-Messages carry their number in their stamp, as whole milliseconds, so that a recording shows every gap.
+All except the relay and the busy process print a line when they are ready, run until SIGTERM, and then write their
+data. The stamp of a message is its number in whole milliseconds, so that a recording shows every gap.
 """
 
 import argparse
@@ -17,35 +17,35 @@ from contextlib import suppress
 import numpy as np
 
 RATES = {"joint_states": 1000, "wrench": 1000, "pose": 250, "markers": 250}
-"""Hz, by topic."""
+"""Publication rates by topic, Hz."""
 MARKERS = 20
 QUEUE = 1000
 COMMANDS = {"node": "/forward_effort_controller/commands", "relay": "/relay/commands"}
 STAMP = slice(4, 12)
-"""Where a serialised message with a header has its stamp: behind the four bytes that tell the encoding."""
+"""Bytes of the stamp in a serialized message with a header: after the four bytes of the encoding."""
 FIRST_VALUE = 20
-"""Where a serialised Float64MultiArray without dimensions has its values."""
+"""Offset of the values in a serialized Float64MultiArray without dimensions."""
 BACKLOG = 10_000
 MILLION = 10**6
 
 
 class Ending:
-    """True once SIGINT or SIGTERM has come."""
+    """Flag that becomes true on SIGINT or SIGTERM."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._received = False
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._take)
 
     def _take(self, *_: object) -> None:
-        self._told = True
+        self._received = True
 
     def __bool__(self) -> bool:
-        return self._told
+        return self._received
 
 
 def joints(poses_file: str, times_file: str) -> None:
-    """Joint states of the poses (N, n), over and over; writes when each was published, ns since the epoch."""
+    """Publish the joint states of poses (N, n) periodically, and write the publication times, ns since the epoch."""
     from sensor_msgs.msg import JointState  # noqa: PLC0415
 
     poses = np.load(poses_file, allow_pickle=False)
@@ -57,7 +57,7 @@ def joints(poses_file: str, times_file: str) -> None:
 
 
 def sensors(times_file: str) -> None:
-    """A wrench, the pose of a body and markers; writes when each was published, ns since the epoch."""
+    """Publish a wrench, the pose of a body and markers, and write the publication times, ns since the epoch."""
     from geometry_msgs.msg import Pose, PoseArray, PoseStamped, WrenchStamped  # noqa: PLC0415
 
     times = _publish(
@@ -71,7 +71,7 @@ def sensors(times_file: str) -> None:
 
 
 def _publish(topics: dict[str, tuple[type, Sequence]]) -> dict[str, array]:
-    """Publish the messages of each topic at its rate, in turn, until the process is told to end."""
+    """Publish the messages of each topic at its rate, in turn, until the process is terminated."""
     import rclpy  # noqa: PLC0415
     from rclpy.qos import QoSProfile  # noqa: PLC0415
     from rclpy.serialization import serialize_message  # noqa: PLC0415
@@ -108,7 +108,7 @@ def _publish(topics: dict[str, tuple[type, Sequence]]) -> dict[str, array]:
 
 
 def relay() -> None:
-    """The least that a Python node from joint states to commands can do: positions in, the same values out."""
+    """Publish the positions of joint states as commands: the simplest Python node between these topics."""
     import rclpy  # noqa: PLC0415
     from rclpy.executors import ExternalShutdownException  # noqa: PLC0415
     from rclpy.qos import QoSProfile, ReliabilityPolicy  # noqa: PLC0415
@@ -130,7 +130,7 @@ def relay() -> None:
 
 
 def listener(joint: int, commands_file: str) -> None:
-    """Both streams of commands; writes when each was published and received, ns, and its value for `joint`."""
+    """Record both streams of commands: times of publication and reception, ns, and the value of `joint`."""
     import rclpy  # noqa: PLC0415
     from rclpy.qos import QoSProfile  # noqa: PLC0415
     from std_msgs.msg import Float64MultiArray  # noqa: PLC0415
@@ -139,7 +139,7 @@ def listener(joint: int, commands_file: str) -> None:
     rclpy.init(signal_handler_options=rclpy.SignalHandlerOptions.NO)
     node = rclpy.create_node("listener")
     at = slice(FIRST_VALUE + 8 * joint, FIRST_VALUE + 8 * joint + 8)
-    found = {name: (array("q"), array("q"), bytearray()) for name in COMMANDS}
+    streams = {name: (array("q"), array("q"), bytearray()) for name in COMMANDS}
     subscriptions = {
         name: node.create_subscription(Float64MultiArray, topic, lambda _: None, QoSProfile(depth=BACKLOG), raw=True)
         for name, topic in COMMANDS.items()
@@ -148,14 +148,14 @@ def listener(joint: int, commands_file: str) -> None:
     while not ending:
         time.sleep(0.02)
         for name, subscription in subscriptions.items():
-            published, received, values = found[name]
+            published, received, values = streams[name]
             with subscription.handle:
                 while (taken := subscription.handle.take_message(Float64MultiArray, True)) is not None:
                     published.append(taken[1]["source_timestamp"])
                     received.append(taken[1]["received_timestamp"])
                     values += taken[0][at]
     arrays = {}
-    for name, (published, received, values) in found.items():
+    for name, (published, received, values) in streams.items():
         arrays |= {f"{name}_published": np.array(published), f"{name}_received": np.array(received)}
         arrays[f"{name}_value"] = np.frombuffer(bytes(values))
     np.savez(commands_file, **arrays)
@@ -163,13 +163,13 @@ def listener(joint: int, commands_file: str) -> None:
 
 
 def busy() -> None:
-    """Take all of one core."""
+    """Keep one core busy."""
     while True:
         pass
 
 
 def main() -> int:
-    """Command line."""
+    """Run one of the processes."""
     peers: dict[str, tuple[Callable[..., None], dict[str, type]]] = {
         "joints": (joints, {"poses_file": str, "times_file": str}),
         "sensors": (sensors, {"times_file": str}),

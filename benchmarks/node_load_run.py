@@ -1,4 +1,4 @@
-"""The processes of one run of `node_load`: sensors, a busy core, the nodes, and what they leave in a folder."""
+"""Processes of one run of `node_load`: sensors, a busy core and the nodes; their results are in a folder."""
 
 import sys
 import time
@@ -19,8 +19,8 @@ from dynid_ros.identified.identified_file import new_document, save_identified
 from dynid_ros.model import RobotModel
 from dynid_ros.model.gravity import GravityModel
 
-HALF_PERIOD = 2000
-"""Joint states from one end of the motion to the other."""
+HALF_PERIOD_SAMPLES = 2000
+"""Number of joint states from one end of the motion to the other."""
 MOVING = 1
 AMPLITUDE = 0.25
 MIDDLE = (0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8)
@@ -34,7 +34,7 @@ FLOATING = {
     "unchecked_controller": "true",
     "assume_no_effort": "true",
     "scale": "[1.0]",
-    "watch_motion": "false",  # the arm moves whatever is commanded
+    "watch_motion": "false",  # the simulated arm ignores the commands
 }
 START_TIME = 60.0
 OTHERS: dict[str, dict[str, object]] = {
@@ -48,7 +48,7 @@ OTHERS: dict[str, dict[str, object]] = {
 
 
 def panda() -> tuple[Path, RobotModel]:
-    """URDF and model of the arm."""
+    """Return URDF and model of the arm."""
     path = next((path for path in (Path(folder) / PANDA for folder in sys.path) if path.exists()), None)
     if path is None:
         raise SystemExit("the Panda is missing: pip install example-robot-data")
@@ -56,10 +56,10 @@ def panda() -> tuple[Path, RobotModel]:
 
 
 def motion(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
-    """Poses (2 N, n) of one joint that goes to and fro, and its gravity torques (2 N,), no two of them equal."""
-    steps = np.arange(HALF_PERIOD)
-    angles = AMPLITUDE * (np.concatenate([2 * steps, 2 * steps[::-1] + 1]) / HALF_PERIOD - 1.0)
-    poses = np.tile(MIDDLE, (2 * HALF_PERIOD, 1))
+    """Return poses (2 N, n) of one joint in periodic motion, and its gravity torques (2 N,), all of them different."""
+    steps = np.arange(HALF_PERIOD_SAMPLES)
+    angles = AMPLITUDE * (np.concatenate([2 * steps, 2 * steps[::-1] + 1]) / HALF_PERIOD_SAMPLES - 1.0)
+    poses = np.tile(MIDDLE, (2 * HALF_PERIOD_SAMPLES, 1))
     poses[:, MOVING] += angles
     gravity = GravityModel(robot)
     torque = gravity.bind(gravity.project(robot.parameters))
@@ -69,7 +69,7 @@ def motion(robot: RobotModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_model(robot: RobotModel, path: Path) -> Path:
-    """`identified.yaml` that says of the arm's gravity what its URDF says."""
+    """Write an `identified.yaml` with the gravity of the URDF, and return its path."""
     gravity = GravityModel(robot)
     moments = gravity.project(robot.parameters)
     document = new_document(robot, [], {})
@@ -82,7 +82,7 @@ def write_model(robot: RobotModel, path: Path) -> Path:
 
 
 class Run:
-    """The processes of one run, and what they left in `folder`."""
+    """Processes of one run; their results are in `folder`."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
@@ -92,7 +92,7 @@ class Run:
         self.processes: dict[str, int] = {}
         self.faults: list[str] = []
         self.state = ""
-        self._asked = 0.0
+        self._request_time = 0.0
         self._stack = stack
         np.save(folder / "poses.npy", self.poses)
         rclpy.init()
@@ -103,7 +103,7 @@ class Run:
         self._enable = self.node.create_client(SetBool, "/gravity_compensation/enable")
 
     def start(self, name: str, *arguments: str, ready: bool = False) -> None:
-        """Start a process; `ready`: wait until it says so."""
+        """Start a process; with `ready`, wait until it prints a line."""
         child = self._stack.enter_context(process(*arguments))
         self.processes[name] = child.pid
         if ready:
@@ -112,7 +112,7 @@ class Run:
                 raise SystemExit(f"{name} ended before it began")
 
     def start_peer(self, name: str, *arguments: str, ready: bool = True) -> None:
-        """Start one of `node_load_peers`."""
+        """Start a process of `node_load_peers`."""
         self.start(name, "-m", "benchmarks.node_load_peers", name, *arguments, ready=ready)
 
     def start_node(self, name: str, parameters: dict[str, object], *arguments: str) -> None:
@@ -121,7 +121,7 @@ class Run:
         self.start(name, "-m", "dynid_ros", "node", name, "--ros-args", "--log-level", "fatal", *words, *arguments)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait for something that callbacks or other processes bring about."""
+        """Wait for a condition that callbacks or other processes fulfil."""
         deadline = time.monotonic() + START_TIME
         while not condition():
             if time.monotonic() > deadline:
@@ -129,7 +129,7 @@ class Run:
             rclpy.spin_once(self.node, timeout_sec=0.1)
 
     def start_guide(self) -> None:
-        """Start the page of `dynid guide`, which nobody opens."""
+        """Start the page of `dynid guide` without a client."""
         output = ["--port", "0", "--no-browser", "--output", str(self.folder / "guide")]
         self.start("guide", "-m", "dynid_ros", "guide", "--urdf", str(self.urdf), "--tip", "panda_hand", *output)
         self.until(lambda: "guide" in self.node.get_node_names(), "the guide")
@@ -137,10 +137,10 @@ class Run:
     def load(
         self, seconds: float, *, busy: bool, relay: bool, guide: bool, period: float
     ) -> tuple[dict[str, Usage], str]:
-        """Start all, record for `seconds`; returns usage of all processes and the recorder's answer."""
+        """Start all processes and record for `seconds`; return the usage of all processes and the recorder's answer."""
         self.start_node("recorder", RECORDED | {"output_folder": self.folder / "bags"})
-        held = {"robot_description": self.urdf, "tip_link": "panda_hand", "model_file": self.model}
-        self.start_node("gravity_compensation", held | FLOATING)
+        arm = {"robot_description": self.urdf, "tip_link": "panda_hand", "model_file": self.model}
+        self.start_node("gravity_compensation", arm | FLOATING)
         if relay:
             self.start_peer("relay", ready=False)
         self.start_peer("listener", str(MOVING), str(self.folder / "commands.npz"))
@@ -165,7 +165,7 @@ class Run:
         return sampler.usage, call(self.node, "/recorder/stop")
 
     def idle(self, seconds: float) -> dict[str, Usage]:
-        """Usage of the other nodes, which have nothing to do."""
+        """Return the usage of the other nodes while they are idle."""
         self.start_peer("joints", str(self.folder / "poses.npy"), str(self.folder / "idle.npy"))
         arm = {"robot_description": self.urdf, "tip_link": "panda_hand"}
         for name, parameters in OTHERS.items():
@@ -174,16 +174,16 @@ class Run:
         self.start_node("simulator", topics, "-r", "__ns:=/simulated")
         names = [*OTHERS, "simulator"]
         self.until(lambda: set(names) <= set(self.node.get_node_names()), "one of the idle nodes")
-        time.sleep(3.0)  # after its name is there, a node is still being made
+        time.sleep(3.0)  # a node is visible before its construction ends
         with UsageSampler({name: self.processes[name] for name in names}, 1.0) as sampler:
             time.sleep(seconds)
         return sampler.usage
 
     def _enabled(self) -> bool:
-        """Whether the torque is all there; asks for it where nothing comes, as while all the processes start."""
-        rests = self.state == "disabled" or self.state.startswith("fault")
-        if rests and time.monotonic() > self._asked + 1.0 and self._enable.service_is_ready():
-            self._asked = time.monotonic()
+        """Return whether compensation is active; request it once per second while it is disabled."""
+        is_disabled = self.state == "disabled" or self.state.startswith("fault")
+        if is_disabled and time.monotonic() > self._request_time + 1.0 and self._enable.service_is_ready():
+            self._request_time = time.monotonic()
             self._enable.call_async(SetBool.Request(data=True))
         return self.state == "active"
 
@@ -195,6 +195,6 @@ class Run:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Run]:
-    """A run whose processes end, and write what they know, with the block."""
+    """Yield a run whose processes end, and write their data, at the end of the block."""
     with ExitStack() as stack:
         yield Run(folder, stack)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-WARM_UP = 0.25
-"""Part of the run before memory is looked at: buffers fill, code is compiled and cached."""
+WARM_UP_FRACTION = 0.25
+"""Initial fraction of the run that is excluded from memory growth: buffers fill, code is compiled and cached."""
 
 
 @dataclass
@@ -29,13 +29,13 @@ class Usage:
         return (self.processor[-1] - self.processor[0]) / (self.time[-1] - self.time[0])
 
     def growth(self) -> tuple[float, float, float]:
-        """Slope of the private memory after the warm-up, KiB/min, its standard error, and its last less first value.
+        """Return slope, standard error and total of the growth of private memory: KiB/min, KiB/min and KiB.
 
-        The standard error is that of differences between quarters of the rest: samples next to each other are no
-        independent ones, since memory grows in steps.
+        The standard error is that of differences between quarters of the run after the warm-up, since memory grows in
+        steps and neighbouring samples are not independent.
         """
         time = np.array(self.time) / 60.0
-        late = time >= time[0] + WARM_UP * (time[-1] - time[0])
+        late = time >= time[0] + WARM_UP_FRACTION * (time[-1] - time[0])
         time, private = time[late], np.array(self.private)[late]
         if len(time) < 8:
             return np.nan, np.nan, np.nan
@@ -46,7 +46,7 @@ class Usage:
 
 
 class UsageSampler:
-    """Looks at processes in a thread, every `period` s, while its block lasts."""
+    """Samples the usage of processes in a thread, every `period` s, during its block."""
 
     def __init__(self, processes: Mapping[str, int], period: float) -> None:
         self.usage = {name: Usage() for name in processes}
@@ -56,20 +56,20 @@ class UsageSampler:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> "UsageSampler":
-        self._look()
+        self._take_sample()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._end.set()
         self._thread.join()
-        self._look()
+        self._take_sample()
 
     def _run(self) -> None:
         while not self._end.wait(self._period):
-            self._look()
+            self._take_sample()
 
-    def _look(self) -> None:
+    def _take_sample(self) -> None:
         for name, number in self._processes.items():
             usage = self.usage[name]
             memory = _memory(number)

@@ -1,18 +1,18 @@
-"""Gravity that is identified from noisy time stamps and lost samples: within 1 %, or refused by naming the clock.
+"""Gravity from noisy time stamps and lost samples: accurate within 1 %, or refused with a message about the clock.
 
     python -m benchmarks.noisy_stamps [--arms panda ur5 kinova xarm7] [--rates 100 250 500 1000]
         [--seed 0] [--all] [--processes 2] [--file cells.txt]
 
-MuJoCo's torques of random motion for 20 s, with friction of the model, noise of 0.1 to 0.2 % of the largest torque and
-encoders of 19 bits; the URDF is off by 20 %. Motions are drawn until exact stamps give gravity within 0.3 %, so that
-the clock alone is wrong. Each is given jitter (0.2, 1, 3 ms) and losses (0, 1, 3 %) by `coverage_experiments.stamped`.
-"gravity" is the error in 200 poses within the limits, of the worst joint, in parts of the joint's largest gravity.
-Joints count whose gravity exceeds 5 % of the measured torque, with a standard error below 0.5 % by exact stamps.
-"inside" is the share of base parameters in their 95 % intervals, "beyond" the largest error in
-half intervals among those above 1 % of the arm's largest. A cell is wrong, "!", where gravity is wrong by more than
-1 %, where an error exceeds three half intervals, or where a refusal does not name the clock.
+MuJoCo computes the torques of random motion for 20 s, with friction of the model, noise of 0.1 to 0.2 % of the largest
+torque and encoders of 19 bits; the URDF errs by 20 %. Motions are drawn until exact stamps determine gravity within
+0.3 %, so that only the clock causes errors. `coverage_experiments.stamped` adds jitter (0.2, 1, 3 ms) and losses (0, 1,
+3 %). "gravity" is the largest error in 200 poses within the limits, of the worst joint, relative to the joint's largest
+gravity. Joints count whose gravity exceeds 5 % of the measured torque, with a standard error below 0.5 % for exact
+stamps. "inside" is the share of base parameters in their 95 % intervals, "beyond" the largest error over the half width
+among parameters above 1 % of the arm's largest. A cell is wrong, "!", where gravity errs by more than 1 %, where an
+error exceeds three half widths, or where a refusal does not name the clock.
 
-A file keeps the finished cells by arm and rate, so that a run that was stopped continues.
+A file keeps the finished cells by arm and rate, so that a stopped run can continue.
 
 Needs `pip install mujoco pytest example-robot-data`.
 """
@@ -52,12 +52,12 @@ WRONG = " !"
 
 
 class GravityTruth:
-    """Gravity in poses within the limits of an experiment's arm.
+    """True gravity in poses within the limits of an experiment's arm.
 
     Attributes:
-        poses: (M, n).
-        torque: (M, n) of the true links.
-        largest: (n,) of each joint.
+        poses: (M, n) joint positions.
+        torque: (M, n) gravity torques of the true links.
+        largest: (n,) largest gravity torque of each joint.
         judged: (n,) mask of the joints that gravity loads and whose gravity exact stamps determine.
     """
 
@@ -73,13 +73,13 @@ class GravityTruth:
         self.judged = loaded & (2 * standard_error < MAX_GRAVITY_ERROR * self.largest)
 
     def error(self, parameters: np.ndarray) -> float:
-        """Return the largest error in the poses, of the worst judged joint, in parts of its largest gravity."""
+        """Return the largest error of the worst judged joint in the poses, relative to its largest gravity."""
         error = np.abs(self._robot.gravity_torque(self.poses, parameters) - self.torque).max(axis=0)
         return float(np.max(error[self.judged] / self.largest[self.judged], initial=0.0))
 
 
 def beyond(experiment: Experiment, result: LinkResult) -> tuple[float, float]:
-    """Return the share of base parameters in their intervals, and the largest error in half intervals."""
+    """Return the share of base parameters in their intervals, and the largest error over the half width."""
     truth = experiment.truth(result.base)
     estimate = result.base_parameters
     half = np.ptp(estimate.confidence_intervals(0.95), axis=1) / 2
@@ -106,7 +106,7 @@ def determined_experiment(arm: str, rate: float, seed: int) -> tuple[Experiment,
 
 
 def judge_cells(seed: int, case: tuple[str, float]) -> list[str]:
-    """Return a line for each cell of one arm and rate, Hz; those of wrong cells end with `WRONG`."""
+    """Return a text for each cell of one arm and rate, Hz; those of wrong cells end with `WRONG`."""
     arm, rate = case
     experiment, identification, truth = determined_experiment(arm, rate, seed)
     lines = []
@@ -128,7 +128,7 @@ def judge_cells(seed: int, case: tuple[str, float]) -> list[str]:
 
 
 def main() -> None:
-    """Print what noisy stamps do to the gravity of each arm, at each rate."""
+    """Print the effect of noisy stamps on the gravity of each arm, at each rate."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=("panda", "ur5", "kinova", "xarm7"))
     parser.add_argument("--rates", nargs="+", type=float, default=(100.0, 250.0, 500.0, 1000.0), help="Hz")
@@ -139,22 +139,22 @@ def main() -> None:
     options = parser.parse_args()
     file = options.file
     finished = file.read_text().splitlines() if file and file.exists() else []
-    known = {
+    finished_by_case = {
         case: [line for line in finished if line.startswith(f"{case[0]} {case[1]:g} Hz")]
         for case in product(options.arms, options.rates)
     }
-    missing = [case for case, lines in known.items() if not lines]
+    missing = [case for case, lines in finished_by_case.items() if not lines]
     cells: list[str] = []
     with ProcessPoolExecutor(options.processes) as pool:
         judged = pool.map(partial(judge_cells, options.seed), missing)
-        for case, finished_lines in known.items():
+        for case, finished_lines in finished_by_case.items():
             lines = finished_lines or next(judged)
             if file and not finished_lines:
                 with file.open("a") as end:
                     print(*lines, sep="\n", file=end)
             cells += lines
-            shown = [line for line in lines if options.all or line.endswith(WRONG)]
-            print(*shown, f"{case[0]} {case[1]:g} Hz is done", sep="\n", flush=True)
+            printed = [line for line in lines if options.all or line.endswith(WRONG)]
+            print(*printed, f"{case[0]} {case[1]:g} Hz is done", sep="\n", flush=True)
     right = sum(not line.endswith(WRONG) for line in cells)
     print(f"{right} of {len(cells)} within {MAX_GRAVITY_ERROR:.0%}, or refused by the clock")
 

@@ -1,13 +1,14 @@
-"""Processor time of one sample of on-line identification, beside Pinocchio's regressor and numpy's QR decomposition.
+"""Processor time of one sample of online identification, compared with Pinocchio's regressor and numpy's QR.
 
     python -m benchmarks.online_latency [--samples 4000] [--rounds 5] [--rate 250]
 
-The Panda of package example-robot-data. Ours: derivatives of position, regressor, low-pass of all columns and
-recursive least squares with forgetting, for the load with what may change in the joints, and for all base parameters
-with friction; where the load is looked for, changes of it are watched for as well. Theirs is the least that does the
-same: `computeJointTorqueRegressor` for given motion, its base columns, and `numpy.linalg.qr` of R and the new rows, at
-each sample. The smallest time over the rounds counts for each sample; then median, 99th percentile and mean are taken.
-Ours does most of the work on the samples with which an equation is due, every 41 ms, so the mean is what to compare.
+The arm is the Panda of package example-robot-data. Ours computes derivatives of the position, the regressor, a low-pass
+of all columns and recursive least squares with forgetting, once for the load with the joint parameters that may change
+(including the detection of load changes), and once for all base parameters with friction. The reference is the minimum
+that solves the same task: `computeJointTorqueRegressor` for a known motion, its base columns, and `numpy.linalg.qr` of
+R and the new rows, at each sample. Each sample counts with its smallest time over the rounds; then median, 99th
+percentile and mean are taken. Ours does most of its work on the samples that complete an equation, every 41 ms, so the
+mean is the figure to compare.
 Needs `pip install pin example-robot-data pytest`.
 """
 
@@ -32,12 +33,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test"))
 from pinocchio_arm import PinocchioArm, example_urdf  # noqa: E402
 
-TARGET = 100.0
-MICRO = 1e6
+MAX_TIME_US = 100.0
+US_PER_S = 1e6
 
 
 def times(start: Callable[[], Callable[[int], object]], samples: int, rounds: int) -> np.ndarray:
-    """(samples,) smallest processor time of each over the rounds, s; `start` makes a new function of the sample."""
+    """Return the smallest processor time (samples,) of each sample, s; `start` returns a new function of the sample."""
     best = np.full(samples, np.inf)
     for _ in range(rounds):
         function = start()
@@ -49,7 +50,7 @@ def times(start: Callable[[], Callable[[int], object]], samples: int, rounds: in
 
 
 def motion(robot: RobotModel, samples: int, rate: float) -> tuple[np.ndarray, ...]:
-    """Time (N,), positions, velocities and accelerations (N, n) of sinusoids."""
+    """Return times (N,), and positions, velocities and accelerations (N, n) of sinusoids."""
     rng = np.random.default_rng(0)
     t = np.arange(samples) / rate
     speed = 2 * np.pi * rng.uniform(0.1, 0.5, robot.n_joints)
@@ -60,7 +61,7 @@ def motion(robot: RobotModel, samples: int, rate: float) -> tuple[np.ndarray, ..
 
 
 def main() -> None:
-    """Print the times."""
+    """Print the processor times."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=4000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -93,23 +94,23 @@ def main() -> None:
 
         return sample
 
-    found = {
+    times_by_method = {
         "load, 10 + 21 columns": times(load, arguments.samples, arguments.rounds),
         f"links, {len(OnlineIdentification(robot, 'links').names)} columns": times(
             links, arguments.samples, arguments.rounds
         ),
         f"pinocchio + numpy QR, {base.rank} columns": times(pinocchio, arguments.samples, arguments.rounds),
     }
-    reference = found[list(found)[-1]].mean()
-    for name, seconds in found.items():
+    reference = times_by_method[list(times_by_method)[-1]].mean()
+    for name, seconds in times_by_method.items():
         median, slow = np.percentile(seconds, [50, 99])
         print(
-            f"{name:38} median {median * MICRO:6.1f} us, 99 % {slow * MICRO:6.1f} us, mean "
-            f"{seconds.mean() * MICRO:6.1f} us, ratio of means {seconds.mean() / reference:.2f}"
+            f"{name:38} median {median * US_PER_S:6.1f} us, 99 % {slow * US_PER_S:6.1f} us, mean "
+            f"{seconds.mean() * US_PER_S:6.1f} us, ratio of means {seconds.mean() / reference:.2f}"
         )
-    for name in list(found)[:-1]:
-        largest = max(np.median(found[name]), found[name].mean()) * MICRO
-        print(f"{name}: median and mean at most {TARGET:g} us: {'met' if largest <= TARGET else 'NOT MET'}")
+    for name in list(times_by_method)[:-1]:
+        largest = max(np.median(times_by_method[name]), times_by_method[name].mean()) * US_PER_S
+        print(f"{name}: median and mean at most {MAX_TIME_US:g} us: {'met' if largest <= MAX_TIME_US else 'NOT MET'}")
 
 
 if __name__ == "__main__":

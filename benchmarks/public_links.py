@@ -1,9 +1,9 @@
-"""Links of public robots whose recordings are on GitHub, against ordinary least squares on motion that was not fitted.
+"""Links of public robots with recordings on GitHub, compared with ordinary least squares on held-out motion.
 
 python -m benchmarks.public_links FOLDER [--robot ar5] [--torque-filter cutoff=1.8,order=4,zero_phase]
 
 FOLDER holds clones of liuyurong129/figaroh_kinova, FrankJIE09/Dynamics_identification_Frank,
-unisa-acg/inverse-dynamics-solver and thanhndv212/figaroh-examples. Each recording is divided by its time alone: its
+unisa-acg/inverse-dynamics-solver and thanhndv212/figaroh-examples. Each recording is divided by time: its
 last 40 % are predicted from the first 60 %, and its first 40 % from the last 60 %. AIRBOT's motions predict each other.
 """
 
@@ -25,20 +25,20 @@ from dynid_ros.recording import Recording
 from dynid_ros.signals.driver_filter import driver_filter
 
 Loaded = tuple[RobotModel, dict[str, Recording], dict]
-"""Arm, recordings by motion, settings of the identification."""
+"""Arm, recordings by motion, and settings of the identification."""
 FITTED_FRACTION = 0.6
 TIAGO_GAINS = np.array([1, 13.6, 13.6, -8.7, -8.7, -20.6, -20.6, -20.6])
 """Torque per current, N m/A: gear ratios times torque constants of the authors' identification.py."""
 
 
 def recording_of(robot: RobotModel, time: np.ndarray, position: np.ndarray, torque: np.ndarray) -> Recording:
-    """Make a recording of the robot's joints without velocities; of repeated stamps (N,) the first sample is kept."""
+    """Return a recording of the robot's joints without velocities; of equal stamps (N,), the first sample is kept."""
     time, samples = np.unique(time, return_index=True)
     return Recording(robot.joint_names, time, position[samples], np.full_like(torque[samples], np.nan), torque[samples])
 
 
 def load_airbot(folder: Path) -> Loaded:
-    """Return the arm, its chirp and its trapezoidal motion, at 100 Hz by its configuration."""
+    """Return the arm with its chirp and its trapezoidal motion, at 100 Hz according to its configuration."""
     data = folder / "figaroh_kinova" / "examples" / "airbot_play" / "data"
     robot = RobotModel.from_urdf(data / "urdf" / "airbot_play_v3_0_gripper.urdf", base="base_link", tip="link6")
     runs = {}
@@ -52,7 +52,7 @@ def load_airbot(folder: Path) -> Loaded:
 
 
 def load_ar5(folder: Path) -> Loaded:
-    """Return the arm, whose base is mounted on its side, which the URDF does not say."""
+    """Return the arm; its base is mounted on its side, which the URDF does not describe."""
     data = folder / "Dynamics_identification_Frank"
     robot = RobotModel.from_urdf(data / "urdf" / "AR5-5_07R-W4C4A2.urdf")
     rows = np.loadtxt(data / "src" / "config" / "dynamics_identification_data_real.csv", delimiter=",", skiprows=1)
@@ -61,7 +61,7 @@ def load_ar5(folder: Path) -> Loaded:
 
 
 def load_tiago(folder: Path) -> Loaded:
-    """Return torso and arm; currents times the authors' gains are torques."""
+    """Return torso and arm; torques are currents times the authors' gains."""
     example = folder / "figaroh-examples" / "examples" / "tiago"
     robot = RobotModel.from_urdf(example / "urdf" / "tiago.urdf", base="torso_fixed_link", tip="arm_7_link")
     position, current = (
@@ -72,7 +72,7 @@ def load_tiago(folder: Path) -> Loaded:
 
 
 def load_ur10(folder: Path) -> Loaded:
-    """Return the arm, whose torques the authors low-passed."""
+    """Return the arm; its torques are low-pass filtered by the authors."""
     robot = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="tool0")
     bag = (
         folder
@@ -88,32 +88,33 @@ LOADERS = {"airbot": load_airbot, "ar5": load_ar5, "tiago": load_tiago, "ur10": 
 
 
 def divisions(runs: dict[str, Recording]) -> dict[str, tuple[Recording, Recording]]:
-    """Return pairs of fitted and unseen motion by name."""
+    """Return pairs of fitted and held-out motion by name."""
     pairs = {}
     for name, run in runs.items():
         fraction = (run.time - run.time[0]) / run.duration
-        is_end, is_beginning = fraction >= FITTED_FRACTION, fraction < 1 - FITTED_FRACTION
+        is_end = fraction >= FITTED_FRACTION
+        is_beginning = fraction < 1 - FITTED_FRACTION
         pairs[f"{name}, end from beginning"] = run.slice(~is_end), run.slice(is_end)
         pairs[f"{name}, beginning from end"] = run.slice(~is_beginning), run.slice(is_beginning)
-    for fitted, unseen in permutations(runs, 2):
-        pairs[f"{unseen} from {fitted}"] = runs[fitted], runs[unseen]
+    for fitted, held_out in permutations(runs, 2):
+        pairs[f"{held_out} from {fitted}"] = runs[fitted], runs[held_out]
     return pairs
 
 
 def main() -> None:
-    """Print errors of unseen motion, and their ratios to those of ordinary least squares."""
+    """Print errors on held-out motion, and their ratios to those of ordinary least squares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--robot", choices=LOADERS, action="append")
-    parser.add_argument("--torque-filter", type=driver_filter, default="auto", help="as of dynid identify links")
+    parser.add_argument("--torque-filter", type=driver_filter, default="auto", help="as in dynid identify links")
     options = parser.parse_args()
     for name in options.robot or LOADERS:
         robot, runs, settings = LOADERS[name](options.folder)
         plain_settings = {"friction": ORDINARY_FRICTION, "estimator": "ordinary", "torque_filter": None, **settings}
-        for division, (fitted, unseen) in divisions(runs).items():
+        for division, (fitted, held_out) in divisions(runs).items():
             rows = []
             for chosen in ({"torque_filter": options.torque_filter, **settings}, plain_settings):
-                rms, torque, moves = unseen_errors(LinkIdentification(robot, **chosen).fit(fitted), [unseen])
+                rms, torque, moves = unseen_errors(LinkIdentification(robot, **chosen).fit(fitted), [held_out])
                 rows.append([(rms / torque)[moves].mean(), np.linalg.norm(rms[moves])])
             (share, pooled), (plain_share, plain_pooled) = rows
             print(

@@ -1,11 +1,13 @@
-"""Whether recordings of one real robot agree, and whether sound ones pass. Needs the recordings in DYNID_DATA.
+"""Agreement between recordings of the same real robot, and false alarms on sound recordings.
 
 python -m benchmarks.real_agreement [--robot ur10e]
 
-Base parameters of two recordings, or of two halves of one, each with friction that is chosen from it alone: how many
-differ by no more than their 95 % intervals say, with the default error of the torque's gain and with none, since it is
-the same in both. Coefficients of friction are left out where the two have other terms: there they mean something else.
-Then every recording is checked as `dynid check` does, and weighed as a load of the arm that others of the robot gave,
+Base parameters are identified from two recordings, or from two halves of one, each with its own friction model. The
+table counts the parameters whose difference is covered by their 95 % intervals, with the default error of the torque
+gain and without one, since the gain is the same in both. Friction coefficients are left out where the two friction
+models have different terms, because the coefficients then differ in meaning. Then every recording is checked as in
+`dynid check`, and its load is identified with the arm from another recording, as in `dynid identify load`: there must
+be no finding, and the load must be zero. Needs the recordings in DYNID_DATA.
 as `dynid identify load` does: nothing is wrong with them, and nothing was carried.
 """
 
@@ -27,23 +29,23 @@ LOADED = "Load"
 
 
 def halves(run: Recording) -> list[Recording]:
-    """A recording's two halves."""
+    """Return the two halves of a recording."""
     first = run.time < np.mean(run.time[[0, -1]])
     return [run.slice(first), run.slice(~first)]
 
 
 def names(robot: str) -> list[str]:
-    """Recordings of a robot that move all joints."""
+    """Return the names of a robot's recordings that move all joints."""
     rows = (row for division in yaml.safe_load(DIVISIONS.read_text())[robot].values() for row in division["fit"])
     return sorted({row[0] for row in rows})
 
 
 def agreement(one: LinkResult, other: LinkResult) -> dict[str, list[bool]]:
-    """Whether each base parameter that both determine agrees, by "links" and "friction"."""
-    own, again = (
+    """Return whether each base parameter that both determine agrees, by "links" and "friction"."""
+    friction, other_friction = (
         dict(zip(r.robot.joint_names, r.friction.per_joint(r.robot.n_joints), strict=True)) for r in (one, other)
     )
-    found: dict[str, list[bool]] = {"links": [], "friction": []}
+    agreements: dict[str, list[bool]] = {"links": [], "friction": []}
     ends = [
         dict(zip(r.base_parameters.expressions, r.base_parameters.confidence_intervals(0.95), strict=True))
         for r in (one, other)
@@ -53,17 +55,18 @@ def agreement(one: LinkResult, other: LinkResult) -> dict[str, list[bool]]:
         if not np.isfinite([low, high, least, most]).all():
             continue
         term, *words = expression.split()
-        joints = [joint for joint in own if joint in words]
-        of_friction = term != "rotor_inertia" and any(term in own[joint].terms + again[joint].terms for joint in joints)
-        if of_friction and any(own[joint] != again[joint] for joint in joints):
+        joints = [joint for joint in friction if joint in words]
+        joint_terms = [friction[joint].terms + other_friction[joint].terms for joint in joints]
+        is_friction = term != "rotor_inertia" and any(term in terms for terms in joint_terms)
+        if is_friction and any(friction[joint] != other_friction[joint] for joint in joints):
             continue
         agree = abs(low + high - least - most) <= np.hypot(high - low, most - least)
-        found["friction" if of_friction else "links"].append(bool(agree))
-    return found
+        agreements["friction" if is_friction else "links"].append(bool(agree))
+    return agreements
 
 
 def compare_recordings(robot: str) -> dict[str, list[bool]]:
-    """All pairs of a robot; prints a line for each error of the gain."""
+    """Return the agreement of all pairs of recordings of a robot; print a row for each error of the gain."""
     runs = [real_recording(robot, name) for name in names(robot)]
     pairs = list(combinations(runs, 2)) if len(runs) > 1 else [tuple(halves(runs[0]))]
     total: dict[str, list[bool]] = {"links": [], "friction": []}
@@ -72,18 +75,18 @@ def compare_recordings(robot: str) -> dict[str, list[bool]]:
         for run in {id(run): run for pair in pairs for run in pair}.values():
             settings = {"coupled": COUPLED.get(robot, ()), "torque_gain_error": gain_error}
             fits[id(run)] = LinkIdentification(real_robot(robot), **settings).fit(run)
-        found: dict[str, list[bool]] = {"links": [], "friction": []}
+        agreements: dict[str, list[bool]] = {"links": [], "friction": []}
         for one, other in pairs:
             for kind, agree in agreement(fits[id(one)], fits[id(other)]).items():
-                found[kind] += agree
-        shares = ", ".join(f"{kind} {np.mean(a or [np.nan]):6.1%} of {len(a)}" for kind, a in found.items())
+                agreements[kind] += agree
+        shares = ", ".join(f"{kind} {np.mean(a or [np.nan]):6.1%} of {len(a)}" for kind, a in agreements.items())
         print(f"{robot:13} gain known to {gain_error:.0%}, {len(pairs)} pairs: {shares}", flush=True)
-        total = found if gain_error else total
+        total = agreements if gain_error else total
     return total
 
 
 def check_recordings(robot: str) -> tuple[int, int]:
-    """Number of recordings, and of those that draw a finding."""
+    """Return the number of recordings, and the number of those with a finding."""
     stems = sorted(path.stem for path in (DATA / robot / "develop").glob("*.npz"))
     faulty = 0
     for stem in stems:
@@ -95,36 +98,36 @@ def check_recordings(robot: str) -> tuple[int, int]:
 
 
 def weigh_nothing(robot: str) -> tuple[int, int, int]:
-    """Number of unloaded recordings, of those whose interval holds 0, and of those in which the load changed."""
+    """Return the numbers of unloaded recordings, of intervals that contain zero, and of refusals."""
     runs = [real_recording(robot, name) for name in names(robot)]
     runs = runs if len(runs) > 1 else halves(runs[0])
     held = changed = 0
     for one, other in pairwise([*runs, runs[0]]):
         arm = LinkIdentification(real_robot(robot), coupled=COUPLED.get(robot, ())).fit(one)
         try:
-            found = LoadIdentification(real_robot(robot), arm).fit(other)
+            result = LoadIdentification(real_robot(robot), arm).fit(other)
         except DynidError as error:
             changed += 1
             print(f"{robot:13} {other.source}: {error}", flush=True)
             continue
-        low, high = found.confidence_intervals()[0]
+        low, high = result.confidence_intervals()[0]
         held += bool(low <= 0.0 <= high)
-        print(f"{robot:13} {other.source}: {low:.3f} to {high:.3f} kg", *found.remarks, sep="; ", flush=True)
+        print(f"{robot:13} {other.source}: {low:.3f} to {high:.3f} kg", *result.remarks, sep="; ", flush=True)
     return len(runs), held, changed
 
 
 def main() -> None:
-    """Print the three tables."""
+    """Print the three results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     robots = list(yaml.safe_load(DIVISIONS.read_text()))
     parser.add_argument("--robot", choices=robots, action="append")
     chosen = parser.parse_args().robot or robots
     if not DATA.is_dir():
         sys.exit(MISSING)
-    found = [compare_recordings(robot) for robot in chosen]
+    results = [compare_recordings(robot) for robot in chosen]
     for kind in ("links", "friction"):
-        every = [agree for each in found for agree in each[kind]]
-        print(f"{kind}: {np.mean(every or [np.nan]):.1%} of {len(every)} base parameters agree")
+        agreements = [agree for result in results for agree in result[kind]]
+        print(f"{kind}: {np.mean(agreements or [np.nan]):.1%} of {len(agreements)} base parameters agree")
     counts = np.sum([check_recordings(robot) for robot in chosen], axis=0)
     print(f"checks: {counts[1]} of {counts[0]} sound recordings draw a finding")
     counts = np.sum([weigh_nothing(robot) for robot in chosen], axis=0)

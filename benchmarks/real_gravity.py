@@ -1,4 +1,4 @@
-"""Gravity parameters of two real robots, judged on motion that was not fitted. Needs the recordings in DYNID_DATA.
+"""Gravity parameters of two real robots, validated on held-out motion. Needs the recordings in DYNID_DATA.
 
 python benchmarks/real_gravity.py
 """
@@ -16,20 +16,20 @@ from dynid_ros.recording import Recording
 from dynid_ros.recording.effort import EffortConvention
 
 UR10E_GAINS = (11.976, 11.976, 9.839, 10.763, 10.763, 10.763)
-"""N m / A, from the data's README; the last one is assumed there."""
+"""Torque per current, N m/A, from the README of the data; the last one is assumed there."""
 
 
 def main() -> None:
-    """Print the RMS per joint of both robots."""
+    """Print the RMS error per joint of both robots."""
     if "DYNID_DATA" not in os.environ:
-        sys.exit("DYNID_DATA is not set: it names the folder with the real recordings")
+        sys.exit("DYNID_DATA is not set: set it to the folder with the real recordings")
     data = Path(os.environ["DYNID_DATA"])
     ur10e(data / "ur10e")
     kuka_lwr4(data / "kuka_lwr4")
 
 
 def ur10e(folder: Path) -> None:
-    """Motor current; four static poses and the rotation of joint 1 in, a fifth pose and joint 3's slow motion out."""
+    """Fit four static poses and the rotation of joint 1; validate on a fifth pose and on slow motion of joint 3."""
     robot = RobotModel.from_urdf(folder / "ur10e.urdf", base="base_link", tip="wrist_3_link")
     convention = EffortConvention("motor_current", UR10E_GAINS)
 
@@ -42,14 +42,14 @@ def ur10e(folder: Path) -> None:
         rules = SampleRules(slow_velocity=1.0)
         identification = GravityIdentification(robot, samples="both", torque_offset=offset, rules=rules)
         result = identification.fit(*fitted)
-        print(f"\nUR10e, motor current, torque offsets {'estimated' if offset else 'taken as zero'}")
+        print(f"\nUR10e, motor current, torque offsets {'estimated' if offset else 'assumed to be zero'}")
         print(result.summary())
         for name in ("20_01_17-p5", "20_01_22-joint_3"):
             report(name, result, identification.extract(read(name)), robot)
 
 
 def kuka_lwr4(folder: Path) -> None:
-    """Joint torque sensors; the slow stretches of one run in, those of the other out."""
+    """Fit the slow segments of one run with joint torque sensors; validate on those of the other run."""
     robot = RobotModel.from_urdf(folder / "kuka_lwr4.urdf", base="lwr_base_link", tip="lwr_7_link")
 
     def read(run: int) -> Recording:
@@ -64,7 +64,7 @@ def kuka_lwr4(folder: Path) -> None:
 
 
 def report(name: str, result: GravityResult, samples: Samples, robot: RobotModel) -> None:
-    """One line of RMS per joint, with that of the URDF's own inertias beside it."""
+    """Print the RMS error per joint, of the identified model and of the URDF."""
     rms = result.validate_samples(samples, name).rms
     nominal = np.sqrt(np.mean((samples.torque - robot.gravity_torque(samples.position)) ** 2, axis=0))
     span = np.sqrt(np.mean(samples.torque**2, axis=0))

@@ -1,13 +1,13 @@
-"""Links of real robots, judged on kinds of motion that were not fitted. Needs the recordings in DYNID_DATA.
+"""Links of real robots, validated on kinds of motion that were not fitted. Needs the recordings in DYNID_DATA.
 
 python -m benchmarks.real_links [--robot kuka_lwr4]
 
-How recordings are divided stands in benchmarks/divisions.yaml. Everything is chosen by the identification itself from
-what it is fitted to, unless an option gives it. Torque and prediction pass the same low-pass; all samples from the
-first to the last motion count. Each joint: RMS of the error in N m, and as a share of the torque's RMS; the mean share
-is over joints that move in what is predicted: of one that stands, friction is not known. Last come the ratios of the
-mean share, and of the RMS error of these joints pooled, to those of ordinary least squares with Coulomb friction,
-viscous friction and an offset: below one, this package predicts better.
+benchmarks/divisions.yaml has the division of the recordings. The identification selects all settings from the fitted
+recordings, unless an option sets them. Torque and prediction pass the same low-pass; all samples from the first to the
+last motion count. Each joint has the RMS error in N m, and its share of the RMS torque; the mean share is over the
+joints that move in the predicted motion, since the friction of a joint at rest is undetermined. The last columns are
+the ratios of the mean share, and of the pooled RMS error of these joints, to those of ordinary least squares with
+Coulomb friction, viscous friction and an offset: below one, this package predicts better.
 """
 
 import argparse
@@ -32,32 +32,31 @@ from dynid_ros.recording import Recording
 
 DIVISIONS = Path(__file__).parent / "divisions.yaml"
 COUPLED = {"staubli_tx40": [("joint_5", "joint_6")]}
-"""Given where friction is; a fit that chooses friction finds them."""
+"""Coupled joints for fits with a fixed friction model; a fit that selects friction detects them."""
 ORDINARY_FRICTION = JointFriction(offset=True)
-MOVES = 0.01
-"""rad."""
+MIN_MOTION_RAD = 0.01
 
 
 def stretches(robot: str, rows: list[list]) -> list[Recording]:
-    """Stretches of recordings: name, first and last second, None for the end."""
-    found = []
+    """Return segments of recordings; a row has name, first and last second (None: the end)."""
+    segments = []
     for name, first, last in rows:
         run = real_recording(robot, name)
-        time_ = run.time - run.time[0]
-        found.append(run.slice((time_ >= first) & (time_ < (np.inf if last is None else last))))
-    return found
+        elapsed = run.time - run.time[0]
+        segments.append(run.slice((elapsed >= first) & (elapsed < (np.inf if last is None else last))))
+    return segments
 
 
-def unseen_errors(result: LinkResult, unseen: Sequence[Recording]) -> tuple[NDArray, NDArray, NDArray]:
-    """Return RMS error and RMS torque (n,) of unseen motion, and a mask (n,) of the joints that move in it."""
-    parts = [compare(result.model, run)[1:] for run in unseen]
+def unseen_errors(result: LinkResult, held_out: Sequence[Recording]) -> tuple[NDArray, NDArray, NDArray]:
+    """Return RMS error and RMS torque (n,) of held-out motion, and a mask (n,) of the joints that move in it."""
+    parts = [compare(result.model, run)[1:] for run in held_out]
     measured, predicted = (np.concatenate(values) for values in zip(*parts, strict=True))
-    moves = np.max([np.ptp(run.position, axis=0) for run in unseen], axis=0) > MOVES
+    moves = np.max([np.ptp(run.position, axis=0) for run in held_out], axis=0) > MIN_MOTION_RAD
     return np.sqrt(np.mean((measured - predicted) ** 2, axis=0)), np.sqrt(np.mean(measured**2, axis=0)), moves
 
 
 def main() -> None:
-    """Print a table for each robot."""
+    """Print the results of each robot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     divisions = yaml.safe_load(DIVISIONS.read_text())
     parser.add_argument("--robot", choices=divisions, action="append")
@@ -66,7 +65,10 @@ def main() -> None:
         sys.exit(MISSING)
     means = {}
     for robot in options.robot or divisions:
-        shares, sums, against, seconds = [], [], [], 0.0
+        shares = []
+        sums = []
+        against = []
+        seconds = 0.0
         for kind, division in divisions[robot].items():
             model = real_robot(robot)
             start = time.perf_counter()

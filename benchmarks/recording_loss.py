@@ -1,4 +1,4 @@
-"""Is a message lost at 1 kHz? Publisher, recorder and a process that burns one core; sent against recorded.
+"""Loss of messages at 1 kHz: a publisher, the recorder, and a process that keeps one core busy.
 
 The publisher, which is this file as a program, sends joint states of 7 joints with the number of the message in its
 stamp (1 ms each), so the recording shows every gap. `benchmarks.node_load` measures for longer.
@@ -25,14 +25,14 @@ from dynid_ros.recording import Recording
 RATE = 1000
 JOINTS = [f"joint_{i}" for i in range(1, 8)]
 STAMP = slice(4, 12)
-"""Where a serialised message with a header has its stamp: behind the four bytes that tell the encoding."""
+"""Bytes of the stamp in a serialized message with a header: after the four bytes of the encoding."""
 TOPIC = "recording_loss/joint_states"
 BURN = "while True: pass"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was sent (`late` of it behind schedule) and what was recorded, with how many gaps in the numbers."""
+    """Numbers of messages that were sent, sent late and recorded, and of gaps in the recorded numbers."""
 
     sent: int
     late: int
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def measure(seconds: float, folder: str | Path) -> Outcome:
-    """Record `seconds` of joint states at 1 kHz into `folder`."""
+    """Record `seconds` of joint states at 1 kHz into `folder`, and return the numbers of messages."""
     recorder = ["-m", "dynid_ros", "node", "recorder", "--ros-args", "-p", f"output_folder:={folder}"]
     with ExitStack() as stack:
         stack.enter_context(process("-c", BURN))
@@ -94,7 +94,7 @@ def publish(count: int) -> None:
 
 @contextmanager
 def process(*arguments: str) -> Iterator[subprocess.Popen]:
-    """Python in a process of its own, told to end where the block ends."""
+    """Run Python in a separate process that is terminated at the end of the block."""
     child = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield child
@@ -104,7 +104,7 @@ def process(*arguments: str) -> Iterator[subprocess.Popen]:
 
 
 def call(node: Node, service: str) -> str:
-    """What the service answers; one that refuses or does not answer ends this program."""
+    """Return the answer of a service; exit if it refuses or does not answer."""
     client = node.create_client(Trigger, service)
     if not client.wait_for_service(10.0):
         raise SystemExit(f"no service {service}")

@@ -1,4 +1,4 @@
-"""Rehearsals of ten public arms that no test uses: what `dynid rehearse` says of each.
+"""Rehearsals of ten public arms that no test uses: results of `dynid rehearse`.
 
     python -m benchmarks.rehearsals [--only cr5 rm_75] [--robots FOLDER] [--seed 0] [--keep FOLDER]
 
@@ -9,9 +9,9 @@
     git clone https://github.com/RealManRobot/ros2_rm_robot
 
 The other URDFs come with `pip install example-robot-data`. AUBO's and Dobot's URDFs have no velocity limits: 2 rad/s.
-Columns: exit code of the command; gravity error of the worst joint, relative to its largest torque; error of unseen
-torque, relative to its RMS, by the identified model and by the URDF; error of the load's mass; 95 % intervals that
-contain the truth; base parameters known to no better than 25 %; seconds.
+Columns: exit code of the command; gravity error of the worst joint, relative to its largest torque; error of held-out
+torque, relative to its RMS, of the identified model and of the URDF; error of the load's mass; 95 % intervals that
+contain the true value; number of base parameters with more than 25 % uncertainty; seconds.
 """
 
 import argparse
@@ -62,7 +62,7 @@ ARMS = {
 
 
 def find(path: str, robots: Path) -> Path | None:
-    """Return a file of a clone or of an installed package."""
+    """Return a file of a clone or of an installed package, or None."""
     places = [robots / path, *(Path(folder) / path for folder in sys.path)]
     return next((place for place in places if place.is_file()), None)
 
@@ -83,14 +83,13 @@ def rehearse(arm: Arm, urdf: Path, robots: Path, output: Path, options: list[str
 
 
 def row(document: dict) -> list[str]:
-    """Return the cells of an arm."""
+    """Return the cells of an arm's row."""
     if "error" in document:
         return [str(document["exit_code"]), document["error"]]
 
     goals = {goal["label"].partition(" of ")[0]: goal for goal in document["goals"]}
-    urdf = [
-        error for error in document["joints"].get("unseen_torque", {}).get("urdf", {}).values() if error is not None
-    ]
+    urdf_errors = document["joints"].get("unseen_torque", {}).get("urdf", {}).values()
+    urdf = [error for error in urdf_errors if error is not None]
 
     def reached(quantity: str) -> str:
         return f"{goals[quantity]['value']:.2g} %" if quantity in goals else "–"
@@ -112,7 +111,7 @@ def row(document: dict) -> list[str]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[""], help="parts of arms' names")
+    parser.add_argument("--only", nargs="+", default=[""], help="arms whose names contain one of these texts")
     parser.add_argument("--robots", type=Path, default=Path(), help="folder of the clones")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="folder for all files")

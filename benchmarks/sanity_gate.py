@@ -1,43 +1,40 @@
-"""What the sanity check of recordings finds, and what it reports without reason.
+"""Sanity checks of recordings: detection rate of faults, and rate of false alarms.
 
     python -m benchmarks.sanity_gate [--good 500] [--each 100] [--splits develop public …] [--kinds …]
 
-Good recordings: Fourier motions, slow and fast ones, joints turned one by one with dwells while the others are held,
-moves with stops; of arms of package example-robot-data, industrial arms and random chains; with friction of six laws,
-noise, quantisation, jitter and latencies of up to 8 ms, some in MuJoCo's dynamics; the URDF's masses, mass moments and
-inertias that the check is given are wrong by up to 30 %. Arms, laws and seeds are split (test/gate_arms.py): thresholds
-are chosen on `develop`; the others are for judging, by other seeds than 0. The recordings of real arms in the folder
-that DYNID_DATA names are good too, but for what their README says of them. A false alarm is a good recording with any
-other finding.
-
-Each kind of fault is put `--each` times into good recordings of each side, and once into each recording of a real arm
-in motion. Sizes from which a fault matters:
-
+Sound recordings are Fourier motions, slow and fast ones, joints turned one by one with dwells while the others are
+held, and moves with stops, of arms of package example-robot-data, industrial arms and random chains. They have six
+friction laws, noise, quantization, jitter and latencies of up to 8 ms; some use MuJoCo's dynamics. The masses, mass
+moments and inertias of the URDF err by up to 30 %. Arms, laws and seeds are split (test/gate_arms.py): thresholds are
+chosen on `develop`; the other splits are for judging, with seeds other than 0. The recordings of real arms in the
+folder DYNID_DATA are sound too, except for the faults that their README reports. A false alarm is any other finding in
+a sound recording. Each kind of fault is put `--each` times into sound recordings of each split, and once into each
+recording of a real arm in motion. Smallest sizes of the faults:
 - motor current: in A or mA at 5 to 60 N m / A, different per joint, or torque before a gear of 30 to 160
-- gravity compensated: by a driver whose model is up to 10 % wrong
-- signs and swaps: of one joint's torque or position, of two joints', of joints whose torque varies by at least 2 % of
-  the arm's largest; not where positions leave the limits by more than pi, which is found by itself
+- gravity compensated: by a driver whose model errs by up to 10 %
+- signs and swaps: of one joint's torque or position, of two joints, of joints whose torque varies by at least 2 % of
+  the arm's largest; not where positions exceed the limits by more than pi, which is detected separately
 - gravity direction: wall, ceiling, or a tilt of 20 to 60 degrees; a base tilted by 5 degrees where it matters
 - a position's ratio: half or twice where it matters, or before a gear of 30 to 160
 - a link's origin: 10 cm off in any direction, in fast motion, where it matters
-- it matters: the best parameters and friction leave 5 % of a joint's torque, a third more than with the right model
+- "where it matters": the best parameters and friction leave 5 % of a joint's torque, a third more than the right model
 - time lag: 20 to 100 ms either way; all torques 20 ms late
-- an encoder's zero 5 to 20 degrees off, where it matters
+- encoder zero: 5 to 20 degrees off, where it matters
 - one torque in raw counts, 100 to 2000 for 1 N m, or in percent of 5 to 50 N m; all in percent of the effort limits
-- clipped: what 5 to 20 % of the samples exceed; constant: all samples
-- an encoder that steps by 3 to 50 mrad (mm) and stays
+- clipped: values that 5 to 20 % of the samples exceed; constant: all samples
+- encoder step: 3 to 50 mrad (mm), permanent
 - torque frozen for 0.2 to 2 s in which it would change by a tenth of its size; exactly 0 in 5 to 35 % of the samples,
   in stretches of 1 to 50
 - gaps: 2 to 20 of 25 ms and more; repeated rows: 5 to 50 %
 - too little motion: 0.1 to 1.1 degrees to either side; a joint at rest; 0.5 to 2.5 s; all joints at rest
 - low-passed: torques at 0.3 to 0.7, or everything at 0.5 to 1 of the highest frequency of the motion
-- drift: friction that falls by 20 to 50 %, offsets that change by as much of the friction, in arms in which friction is
-  at least a fifth of the torque of a joint
+- drift: friction that falls by 20 to 50 %, offsets that change by as much of the friction, in arms with friction of at
+  least a fifth of the torque of a joint
 - absurd values: degrees, a torque of 1e6 in one to four samples, an encoder that wraps or jumps by 1 rad and more
-- other robot: a URDF with as many joints, arranged otherwise
+- other robot: a URDF with as many joints in another arrangement
 
-A fault is found if a finding of its kind names it; that any error stops the fit is counted too. Faults of channels are
-looked for without a robot. Needs `pip install pytest pin example-robot-data mujoco`.
+A fault is detected if a finding of its kind names it; findings with any error, which stop the fit, are counted too.
+Faults of channels are checked without a robot. Needs `pip install pytest pin example-robot-data mujoco`.
 """
 
 import dynid_ros.one_thread  # noqa: F401, I001
@@ -66,20 +63,20 @@ from gate_recordings import sound_case  # noqa: E402
 from recording_faults import FAULTS  # noqa: E402
 
 UR10E_GAINS = (11.976, 11.976, 9.839, 10.763, 10.763, 10.763)
-"""N m / A, from the data's README; the last one is assumed there."""
+"""Torque per current, N m/A, from the README of the data; the last one is assumed there."""
 FRICTION = {
     "ur10e": ((12.5, 13.3, 5.0, 2.0, 2.7, 2.3), (21.3, 20.2, 10.4, 3.6, 2.5, 3.0)),
     "staubli_tx40": ((7.1, 8.3, 6.3, 2.5, 3.0, 0.3), (8.05, 5.53, 1.97, 1.11, 1.86, 0.65)),
 }
 """Published Coulomb friction, N m, and viscous friction, N m s/rad; the torque sensors of the others see little."""
-TRIES = 60
-"""Recordings in which a fault may not matter, for each in which it does."""
-TRUE_OF_THEM = {"franka_panda": {"repeated rows"}}
-"""What the README of the recordings says itself."""
+MAX_DRAWS_PER_FAULT = 60
+"""Recordings drawn for each fault that is put, since a fault does not matter in every recording."""
+TRUE_FINDINGS = {"franka_panda": {"repeated rows"}}
+"""Findings that the README of the recordings confirms."""
 
 
 def real_cases(data: Path) -> Iterator[tuple[Case, bool]]:
-    """Recordings of real arms, and whether all joints move in them."""
+    """Yield recordings of real arms, and whether all joints move in them."""
     for arm, tip, urdf in (
         ("ur10e", "tool0", "ur10e.urdf"),
         ("kuka_lwr4", None, "kuka_lwr4.urdf"),
@@ -103,20 +100,20 @@ def real_cases(data: Path) -> Iterator[tuple[Case, bool]]:
 
 
 def read(path: Path, robot: RobotModel, arm: str) -> Recording:
-    """Recording of an arm whose file has joint positions."""
+    """Return the recording of an arm whose file has joint positions."""
     convention = EffortConvention("motor_current", UR10E_GAINS) if arm == "ur10e" else None
     return Recording.read(path, robot.joint_names, effort_convention=convention)
 
 
 def bandwidth(recording: Recording) -> float:
-    """Frequency below which each joint has 99 % of its acceleration, Hz; with noise above it cut off at 10 Hz."""
+    """Return the frequency below which each joint has 99 % of its acceleration, at most 10 Hz because of noise."""
     uniform = resample(recording.time, recording.position)
     longest = max((segment.values for segment in uniform.segments), key=len)
     return float(min(10.0, np.nanmax(choose_cutoff(longest, uniform.rate, 0.99).bands)))
 
 
 def gravity_torque(robot: RobotModel, recording: Recording) -> np.ndarray:
-    """Gravity torque (N, n) of the arm with its tool: the part of the torques that moments of gravity explain."""
+    """Return the gravity torque (N, n) of the arm with its tool: the part that gravity moments explain."""
     rows = slice(None, None, max(1, recording.n_samples // 2000))
     velocity, acceleration = differentiate(recording.time, recording.position, 0.1)
     q, qd, qdd = (array[rows] for array in (recording.position, velocity, acceleration))
@@ -127,30 +124,31 @@ def gravity_torque(robot: RobotModel, recording: Recording) -> np.ndarray:
     for k, values in enumerate((np.ones_like(q), np.tanh(qd / 0.01), qd, inertial)):
         others[:, range(n), range(k * n, k * n + n)] = values
     columns = np.concatenate([gravity, others], axis=2)
-    found = np.linalg.lstsq(columns.reshape(-1, columns.shape[2]), recording.torque[rows].ravel(), rcond=1e-6)[0]
-    return robot.gravity_torque(recording.position, found[: gravity.shape[2]])
+    solution = np.linalg.lstsq(columns.reshape(-1, columns.shape[2]), recording.torque[rows].ravel(), rcond=1e-6)[0]
+    return robot.gravity_torque(recording.position, solution[: gravity.shape[2]])
 
 
 def staubli(path: Path, robot: RobotModel) -> Recording:
-    """From the motors to the joints, as the README says: the wrist is coupled."""
+    """Return the recording at the joints, from motor signals, according to the README: the wrist is coupled."""
     arrays = np.load(path)
     gears = np.diag([32.0, 32.0, 45.0, -48.0, 45.0, 32.0])
-    of_position, of_torque = gears.copy(), gears.copy()
-    of_position[5, 4] = of_torque[4, 5] = 32.0
-    position = arrays["q_motor"] @ np.linalg.inv(of_position).T + [0, -np.pi / 2, np.pi / 2, 0, 0, 0]
+    position_gears = gears.copy()
+    torque_gears = gears.copy()
+    position_gears[5, 4] = torque_gears[4, 5] = 32.0
+    position = arrays["q_motor"] @ np.linalg.inv(position_gears).T + [0, -np.pi / 2, np.pi / 2, 0, 0, 0]
     time = np.arange(len(position)) / 5000.0
-    torque = arrays["torque_motor"] @ of_torque.T
+    torque = arrays["torque_motor"] @ torque_gears.T
     return Recording(robot.joint_names, time, position, np.full_like(position, np.nan), torque)
 
 
 class Tally:
-    """Faults put, found by name and stopped by any error; per kind and per origin."""
+    """Numbers of faults that were put, detected by name, and stopped by any error, by kind and origin."""
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(3, int))
 
     def put(self, name: str, case: Case, rng: np.random.Generator, origin: str) -> bool:
-        """Check a case with a fault; False if it would not matter there."""
+        """Check a case with a fault; return False if the fault would not matter there."""
         kind = FAULTS[name]
         faulty = kind.put(case, rng)
         if faulty is None:
@@ -162,7 +160,7 @@ class Tally:
         return True
 
     def report(self) -> None:
-        """One line per kind, and the sums."""
+        """Print a row for each kind, and the sums."""
         for origin in dict.fromkeys(origin for _, origin in self.counts):
             print(f"\n{origin:24s}  faults  found by name  found or stopped")
             counts = {name: count for (name, put), count in self.counts.items() if put == origin}
@@ -171,7 +169,7 @@ class Tally:
 
 
 def good(split: str, options: argparse.Namespace) -> None:
-    """Print how many good recordings of this side draw an alarm, and what a check costs."""
+    """Print the number of false alarms in sound recordings of a split, and the time of a check."""
     alarms: dict[str, int] = defaultdict(int)
     counts: dict[str, int] = defaultdict(int)
     seconds = []
@@ -192,13 +190,13 @@ def good(split: str, options: argparse.Namespace) -> None:
 
 
 def faults(split: str, options: argparse.Namespace, tally: Tally) -> None:
-    """Put each kind into recordings of this side."""
+    """Put each kind of fault into recordings of a split."""
     for number, name in enumerate(FAULTS):
         if name not in options.kinds:
             continue
         rng = np.random.default_rng([SPLITS[split].seed + options.seed, number, 1])
         put = 0
-        for _ in tqdm(range(TRIES * options.each), f"{split}: {name}", disable=None):
+        for _ in tqdm(range(MAX_DRAWS_PER_FAULT * options.each), f"{split}: {name}", disable=None):
             put += put < options.each and tally.put(
                 name, sound_case(rng, split, str(rng.choice(FAULTS[name].motions))), rng, split
             )
@@ -209,12 +207,12 @@ def faults(split: str, options: argparse.Namespace, tally: Tally) -> None:
 
 
 def real(data: Path, options: argparse.Namespace, tally: Tally) -> None:
-    """Real recordings, as they are and with each fault."""
+    """Check real recordings, unchanged and with each fault."""
     cases = list(real_cases(data))
     alarms = 0
     for case, moves in cases:
         findings = check(case.recording, case.robot, motion=moves)
-        alarms += any(f.kind not in TRUE_OF_THEM.get(case.name.split()[0], set()) for f in findings)
+        alarms += any(f.kind not in TRUE_FINDINGS.get(case.name.split()[0], set()) for f in findings)
         print(f"{case.name}: {sorted({finding.kind for finding in findings}) or 'nothing'}")
     print(f"real: {alarms} false alarms in {len(cases)}")
     rng = np.random.default_rng(options.seed)
@@ -225,10 +223,10 @@ def real(data: Path, options: argparse.Namespace, tally: Tally) -> None:
 
 
 def main() -> None:
-    """Print false alarms and what was found."""
+    """Print the false alarms and the detected faults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--good", type=int, default=500, help="recordings without a fault, of each side")
-    parser.add_argument("--each", type=int, default=100, help="faults of each kind, of each side")
+    parser.add_argument("--good", type=int, default=500, help="sound recordings of each split")
+    parser.add_argument("--each", type=int, default=100, help="faults of each kind in each split")
     parser.add_argument("--splits", nargs="+", choices=list(SPLITS), default=list(SPLITS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="*", choices=list(FAULTS), default=list(FAULTS))

@@ -57,7 +57,7 @@ ARMS: dict[str, tuple[Callable[..., ServoArm], Servos, bool]] = {
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table of position errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", nargs="+", default=["lever", "levers"], choices=ARMS)
     parser.add_argument("--seconds", type=float, default=20.0, help="Duration of each recording that is fitted")
@@ -76,16 +76,16 @@ def main() -> None:
         if not has_gains:
             fitted.append(_recorded(arm, arguments.seconds, mass=MASS_KG, center=CENTER_M))
         unseen = draw(arm, 11.0)
-        began = time.perf_counter()
+        start = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             model, servos = _identify(arm, fitted, Path(folder), has_gains=has_gains)
-            ours = time.perf_counter() - began
+            ours = time.perf_counter() - start
             distance = simulate_recording(model, arm.robot, unseen, servos)
-            runs = command_runs(arm.robot, _known(arm, nominal, has_gains=has_gains), unseen)
+            runs = command_runs(arm.robot, _known_servos(arm, nominal, has_gains=has_gains), unseen)
         texts = [_text(arm, nominal, has_gains=has_gains)]
-        began = time.perf_counter()
+        start = time.perf_counter()
         texts.append(_fit(arm, nominal, fitted, has_gains=has_gains, iterations=arguments.iterations))
-        theirs = time.perf_counter() - began
+        theirs = time.perf_counter() - start
         errors = [_rms(Replay(text, arm.robot.joint_names), runs) for text in texts]
         numbers = [np.linalg.norm(distance.moved), np.linalg.norm(distance.position["URDF"]), *errors]
         numbers.append(np.linalg.norm(distance.position["exported"]))
@@ -113,8 +113,8 @@ def _identify(arm: ServoArm, fitted: list[Recording], folder: Path, *, has_gains
     return links, servos
 
 
-def _known(arm: ServoArm, nominal: Servos, *, has_gains: bool) -> dict[str, ServoDrive]:
-    """Return the servos that are known before any fit: the maker's, but for the gains of drives in MIT mode."""
+def _known_servos(arm: ServoArm, nominal: Servos, *, has_gains: bool) -> dict[str, ServoDrive]:
+    """Return the servos that are known before any fit: the maker's, with the true gains of drives in MIT mode."""
     values = arm.servos if has_gains else nominal
     n = arm.robot.n_joints
     rows = [np.broadcast_to(np.asarray(value, float), n) for value in (values.stiffness, values.damping, nominal.delay)]
@@ -125,12 +125,12 @@ def _known(arm: ServoArm, nominal: Servos, *, has_gains: bool) -> dict[str, Serv
 
 
 def _text(arm: ServoArm, nominal: Servos, *, has_gains: bool) -> str:
-    """Return the MJCF of the URDF with the maker's numbers."""
+    """Return the MJCF of the URDF with the maker's values."""
     robot = arm.robot
     fields = {"armature": nominal.armature, "damping": nominal.viscous, "frictionloss": nominal.friction}
     joints = {field: np.broadcast_to(np.asarray(value, float), robot.n_joints) for field, value in fields.items()}
     urdf = hold_others(robot.urdf or "", robot.joint_names, robot.posture)
-    return mjcf_text(urdf, robot, joints, servos=_known(arm, nominal, has_gains=has_gains))
+    return mjcf_text(urdf, robot, joints, servos=_known_servos(arm, nominal, has_gains=has_gains))
 
 
 def _fit(arm: ServoArm, nominal: Servos, fitted: list[Recording], *, has_gains: bool, iterations: int) -> str:
@@ -170,12 +170,12 @@ def _fit(arm: ServoArm, nominal: Servos, fitted: list[Recording], *, has_gains: 
             set_inertia = partial(_set_inertia, name)
             parameters.add(sysid.body_inertia_param(specs[0], model, name, inertia_type=kind, modifier=set_inertia))
     sequences = []
-    servos = _known(arm, nominal, has_gains=has_gains)
+    servos = _known_servos(arm, nominal, has_gains=has_gains)
     for k, (spec, recording) in enumerate(zip(specs, fitted, strict=True)):
         (run, *_) = sorted(command_runs(arm.robot, servos, recording), key=lambda run: -len(run.time))
         times = np.arange(0.0, run.grid[-1] - run.grid[0], TIMESTEP_S)
         control = np.column_stack([command.at(run.grid[0] + times) for command in run.commands])
-        # Sensors of a rollout are those of the step before, so that delays would be a step too short: take the state.
+        # Sensors of a rollout refer to the previous step, which would shorten the delays by one step: use the state.
         signals = [(name, sysid.SignalType.MjStateQPos) for name in names]
         measured = sysid.TimeSeries.from_names(run.time - run.grid[0], run.position, spec.compile(), signals)
         state = _initial_state(spec.compile(), names, run)
@@ -183,8 +183,10 @@ def _fit(arm: ServoArm, nominal: Servos, fitted: list[Recording], *, has_gains: 
         sequences.append(sysid.ModelSequences(f"run {k}", spec, "run", state, series, measured))
     residual = sysid.build_residual_fn(models_sequences=sequences)
     with contextlib.redirect_stdout(sys.stderr):
-        found, _ = sysid.optimize(parameters, residual, optimizer="mujoco", verbose=False, max_iters=iterations)
-    sysid.model_modifier.apply_param_modifiers_spec(found, specs[0])
+        fitted_parameters, _ = sysid.optimize(
+            parameters, residual, optimizer="mujoco", verbose=False, max_iters=iterations
+        )
+    sysid.model_modifier.apply_param_modifiers_spec(fitted_parameters, specs[0])
     specs[0].compile()
     return specs[0].to_xml()
 
@@ -194,7 +196,7 @@ def _change(name: str, change: Callable, spec: mujoco.MjSpec, parameter: Any) ->
 
 
 def _set_inertia(name: str, spec: mujoco.MjSpec, parameter: Any) -> None:
-    """Set the inertia of a body; that of mujoco.sysid is refused by the compiler of MuJoCo 4.0.0."""
+    """Set the inertia of a body; the compiler of MuJoCo 4.0.0 refuses the modifier of mujoco.sysid."""
     pi = sysid.model_modifier.pi_from_theta(parameter.value)
     body = spec.body(name)
     body.mass = pi[0]
@@ -234,7 +236,7 @@ def _read(spec: mujoco.MjSpec, name: str, field: str) -> float:
 
 
 def _initial_state(model: mujoco.MjModel, names: tuple[str, ...], run: object) -> np.ndarray:
-    """Return the state at the start of a run, with the commands that are on their way."""
+    """Return the state at the start of a run, including the delayed commands."""
     data = mujoco.MjData(model)
     before = TIMESTEP_S * np.arange(-HISTORY, 0)
     for j, name in enumerate(names):

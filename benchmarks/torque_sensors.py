@@ -1,11 +1,11 @@
-"""Calibration of torque sensors on the simulated demo arm, and the watch over them; truth by MuJoCo.
+"""Calibration of torque sensors on the simulated demo arm, and detection of their drift; MuJoCo is the truth.
 
     python -m benchmarks.torque_sensors [--repetitions 40] [--mass 4] [--coverage 300] [--dwells 20000]
 
-Sensors: gains wrong by 10 %, offsets 5 % and noise 0.5 % of the range, Coulomb friction 5 % of the largest gravity
-torque. First part: MuJoCo's dynamics, the planned motion of `StaticRotation` without and with a mass whose centre is
-not known. Second: static torques, many quick runs, how often the 95 % intervals hold the truth. Third: a long
-run of the observer.
+Sensors have gain errors of 10 %, offsets of 5 % and noise of 0.5 % of the range; Coulomb friction is 5 % of the maximum
+gravity torque. The first part uses MuJoCo's dynamics and the planned motion of `StaticRotation`, without and with a
+mass of unknown centre. The second part has the coverage of the 95 % intervals in many quick runs with static torques.
+The third part is a long run of the observer.
 """
 
 import argparse
@@ -32,28 +32,28 @@ ASLANT = (2.0, -1.5, -9.4)
 MASS, CENTER = 2.0, np.array([0.06, -0.04, 0.08])
 NOISE, GAIN, OFFSET = 0.005, 0.10, 0.05
 DWELL_NOISE = NOISE / np.sqrt(50)
-"""Of the mean of a dwell of 0.2 s at 250 Hz."""
+"""Noise of the mean of a dwell of 0.2 s at 250 Hz."""
 FRICTION = 0.05
 
 
 @dataclass
 class Errors:
-    """Of many calibrations: relative gain errors and offset errors by range (runs, n), and intervals that hold."""
+    """Errors of many calibrations: relative gain errors and offset errors by range (runs, n), and covered intervals."""
 
     gain: list[NDArray]
     offset: list[NDArray]
     covered: list[NDArray]
 
     def add(self, result: TorqueSensorResult, gain: NDArray, offset: NDArray, size: NDArray) -> None:
-        """Compare a result with the truth."""
+        """Add the errors of a result."""
         self.gain.append(result.gain / gain - 1)
         self.offset.append((result.offset - offset) / size)
         truth, n = np.concatenate([gain, offset]), len(gain)
         low, high = result.confidence_intervals()[: 2 * n].T
         self.covered.append(np.where(np.isfinite(low), (low <= truth) & (truth <= high), np.nan))
 
-    def tell(self, name: str) -> None:
-        """Print RMS and worst error per joint, in per cent, and the coverage."""
+    def print_summary(self, name: str) -> None:
+        """Print RMS and largest error per joint, in per cent, and the coverage."""
         for label, errors in (("gain, % of it", self.gain), ("offset, % of range", self.offset)):
             values = 100 * np.array(errors)
             rms, worst = np.sqrt(np.mean(values**2, axis=0)), np.abs(values).max(axis=0)
@@ -69,29 +69,29 @@ class Errors:
 
 
 def main() -> None:
-    """Print all three parts."""
+    """Print the results of all three parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=40)
-    parser.add_argument("--mass", type=float, default=4.0, help="kg, of the first part")
+    parser.add_argument("--mass", type=float, default=4.0, help="mass of the first part, kg")
     parser.add_argument("--coverage", type=int, default=300)
     parser.add_argument("--dwells", type=int, default=20_000)
     options = parser.parse_args()
     if options.repetitions:
         for name, errors in dynamic(options.repetitions, options.mass).items():
-            errors.tell(f"MuJoCo's dynamics, {name}")
+            errors.print_summary(f"MuJoCo's dynamics, {name}")
     for case in ("mass", "gravity", "positions") if options.coverage else ():
-        static(case, options.coverage).tell(f"static torques, {case}")
+        static(case, options.coverage).print_summary(f"static torques, {case}")
     if options.dwells:
         watch(options.dwells)
 
 
 def motions(mass: float) -> tuple[RobotModel, Recording, Recording]:
-    """The demo arm, and its true motion through the planned rotations without and with the mass."""
+    """Return the demo arm, and its true motion through the planned rotations without and with the mass."""
     robot = RobotModel.from_urdf(demo_arm_urdf())
     largest = np.abs(robot.gravity_torque(np.random.default_rng(0).uniform(-2, 2, (500, 6)))).max(axis=0)
     drives = Drives(coulomb=FRICTION * np.maximum(largest, 20.0), rotor_inertia=ROTORS)
     arm = SimulatedArm(robot, drives=drives)
-    # Slow: the servo knows nothing of the mass, and with it swings back where it stops.
+    # Slow motion: the servo does not know the mass, and the arm swings where it stops.
     experiment = StaticRotation(
         robot, MotionLimits.of(robot, 6.0), steps=6, dwell=1.0, poses_per_joint=2, speed_fraction=0.25
     )
@@ -103,29 +103,29 @@ def motions(mass: float) -> tuple[RobotModel, Recording, Recording]:
 
 
 def dynamic(repetitions: int, mass: float, seed: int = 0) -> dict[str, Errors]:
-    """Each time: calibrate with the mass, which tells gravity too, let all sensors drift, calibrate without it."""
+    """Calibrate with the mass, which also determines gravity, and without it after a drift of all sensors."""
     rng = np.random.default_rng(seed)
     robot, plain, carrying = motions(mass)
     size = robot.limits.effort
     exact = KnownGravity.of_urdf(robot)
     names = ("mass, centre unknown", "gravity known exactly", "gravity of that calibration, then drift of all sensors")
-    found = {name: Errors([], [], []) for name in names}
+    errors_by_case = {name: Errors([], [], []) for name in names}
     for _ in tqdm(range(repetitions), disable=None):
         first, later = (draw(size, rng) for _ in range(2))
         result = TorqueSensorCalibration(robot, reference_mass=mass).fit(
             measure(plain, first, rng), measure(carrying, first, rng)
         )
-        found[names[0]].add(result, 1 / (1 + first.torque_gain_error), first.torque_offset, size)
+        errors_by_case[names[0]].add(result, 1 / (1 + first.torque_gain_error), first.torque_offset, size)
         gravity = KnownGravity.of_document(result.document(), robot)
         again = measure(plain, later, rng)
         for name, moments in zip(names[1:], (exact, gravity), strict=True):
             without = TorqueSensorCalibration(robot, gravity=moments).fit(again)
-            found[name].add(without, 1 / (1 + later.torque_gain_error), later.torque_offset, size)
-    return found
+            errors_by_case[name].add(without, 1 / (1 + later.torque_gain_error), later.torque_offset, size)
+    return errors_by_case
 
 
 def draw(size: NDArray, rng: np.random.Generator) -> Sensors:
-    """Sensors as they are taken to be at worst."""
+    """Return sensors with the largest expected errors."""
     return Sensors.draw(
         size, rng, torque_offset=OFFSET, torque_gain_error=GAIN, torque_noise=NOISE, position_noise=2e-5
     )
@@ -134,7 +134,7 @@ def draw(size: NDArray, rng: np.random.Generator) -> Sensors:
 def statics(
     holds: int = 2, steps: int = 6, gravity: Sequence[float] = ASLANT, joints: Sequence[int] | None = None
 ) -> tuple[RobotModel, NDArray, NDArray, NDArray, NDArray]:
-    """The arm; positions (M, n) and directions of single rotations, torques without and with the mass."""
+    """Return the arm, positions (M, n), directions of single rotations, and torques without and with the mass."""
     robot = RobotModel.from_urdf(demo_arm_urdf(), gravity=gravity)
     n = robot.n_joints
     poses, direction = [], []
@@ -153,13 +153,13 @@ def statics(
 
 
 def static(case: str, runs: int, seed: int = 1) -> Errors:
-    """Quick runs: "mass" and "positions" with a mass of unknown centre, "gravity" with moments known to 0.3 %."""
+    """Return errors of quick runs: "mass" and "positions" with a mass, "gravity" with known moments."""
     rng = np.random.default_rng(seed)
     robot, q, direction, plain, carrying = statics()
     size, n = robot.limits.effort, robot.n_joints
     exact = KnownGravity.of_urdf(robot)
     std = 0.003 * np.abs(exact.moments)
-    found = Errors([], [], [])
+    errors = Errors([], [], [])
     for _ in tqdm(range(runs), disable=None):
         gain, offset = 1 / (1 + rng.choice([-GAIN, GAIN], n)), rng.choice([-OFFSET, OFFSET], n) * size
         turn, zero = np.ones(n), np.zeros(n)
@@ -176,12 +176,12 @@ def static(case: str, runs: int, seed: int = 1) -> Errors:
             calibration = TorqueSensorCalibration(robot, gravity=rough)
         else:
             calibration = TorqueSensorCalibration(robot, reference_mass=MASS, estimate_positions=case == "positions")
-        found.add(calibration.fit_samples(samples, loaded), gain, offset, size)
-    return found
+        errors.add(calibration.fit_samples(samples, loaded), gain, offset, size)
+    return errors
 
 
 def watch(count: int, rate: float = 1e-3, seed: int = 2) -> None:
-    """False alarms in a run without drift, then how soon drifts are found; a dwell in a random pose each time."""
+    """Print false alarms in a run without drift, and the delay until drifts are detected, at dwells in random poses."""
     rng = np.random.default_rng(seed)
     robot, _, _, _, _ = statics(holds=1)
     q = rng.uniform(-1.5, 1.5, (1000, robot.n_joints))
@@ -190,12 +190,12 @@ def watch(count: int, rate: float = 1e-3, seed: int = 2) -> None:
     std = 0.003 * np.abs(exact.moments)
 
     def work(dwell_count: int, gain: float = 0.0, offset: float = 0.0, start: float = 0.0) -> Samples:
-        """Joint 3 has the drift; a dwell each 10 s."""
-        some = rng.integers(0, len(q), dwell_count)
+        """Return dwells every 10 s; joint 3 drifts."""
+        pose = rng.integers(0, len(q), dwell_count)
         side = rng.choice([-1.0, 1.0], (dwell_count, robot.n_joints))
-        readings = torque[some] + 0.02 * size * side + rng.normal(0, DWELL_NOISE, side.shape) * size
+        readings = torque[pose] + 0.02 * size * side + rng.normal(0, DWELL_NOISE, side.shape) * size
         readings[:, 2] = readings[:, 2] / (1 + gain) + offset * size[2]
-        samples = dwells(q[some], readings, side)
+        samples = dwells(q[pose], readings, side)
         return replace(samples, time=start + 10.0 * np.arange(dwell_count))
 
     def observer() -> TorqueSensorObserver:
@@ -229,7 +229,7 @@ def watch(count: int, rate: float = 1e-3, seed: int = 2) -> None:
 
 
 def dwells(position: NDArray, readings: NDArray, direction: NDArray) -> Samples:
-    """Samples of dwells."""
+    """Return the samples of dwells."""
     count = len(position)
     return Samples(
         position=position,

@@ -1,10 +1,10 @@
-"""Torsion of a real arm's joints with encoders on motor and link, predicted where it was not fitted.
+"""Torsion of a real arm's joints with encoders on motor and link, predicted on held-out motion.
 
 python -m benchmarks.torsion [train.npz test.npz ...]
 
-Without files: a KUKA KR300 in DYNID_DATA, its one recording fitted in parts that predict the others. RMS in mdeg, means
-removed, of torsion as recorded; and the mean. Nothing is taken from the run that is predicted, but where the link
-encoder stands, with which its ripple goes: the first residual is without ripples, the second with them.
+Without files, the recording is that of a KUKA KR300 in DYNID_DATA, fitted in parts that predict the others. The table
+has the RMS of the recorded torsion in mdeg, without means, and the mean. The prediction uses only the position of the
+link encoder, which determines its ripple: the first residual is without ripples, the second with them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from dynid_ros.recording import Recording
 def main() -> None:
     """Print a table for each fit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", type=Path, help="the first is fitted, the others predicted")
+    parser.add_argument("files", nargs="*", type=Path, help="recordings; the first is fitted, the others are predicted")
     files = parser.parse_args().files
     if not files and not KUKA.exists():
         sys.exit(f"no recording {KUKA}: set DYNID_DATA, or name files")
@@ -38,16 +38,21 @@ def main() -> None:
 
 
 def judge(name: str, train: Recording, unseen: Sequence[Recording]) -> None:
-    """Fit and predict."""
+    """Fit one recording, and print the residuals of the others."""
     result = TorsionIdentification().fit(train)
     print(f"\nfitted: {train.source}, {name} ({train.time[0]:.1f} to {train.time[-1]:.1f} s)")
     for recording in unseen:
-        found = result.validate(recording)
+        validation = result.validate(recording)
         span = f"{recording.time[0]:.1f} to {recording.time[-1]:.1f} s"
         print(f"  {'seen' if recording is train else 'unseen'}: {recording.source}, {span}")
         for i, joint in enumerate(result.joint_names):
-            if np.isfinite(found.torsion_rms[i]):
-                kinds = (found.torsion_rms, found.plain_residual_rms, found.centred_residual_rms, found.offset)
+            if np.isfinite(validation.torsion_rms[i]):
+                kinds = (
+                    validation.torsion_rms,
+                    validation.plain_residual_rms,
+                    validation.centred_residual_rms,
+                    validation.offset,
+                )
                 torsion, plain, residual, mean = (values[i] * MDEG for values in kinds)
                 print(
                     f"    {joint}: torsion {torsion:5.1f}  residual {plain:5.2f}  {residual:5.2f}  its mean {mean:5.2f}"

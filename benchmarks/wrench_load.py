@@ -1,14 +1,14 @@
-"""How well a wrist force sensor tells a load, and how often 95 % intervals hold the truth.
+"""Accuracy and coverage of loads identified by a wrist force sensor.
 
     python -m benchmarks.wrench_load [--repetitions 100] [--seed 0]
 
-Random loads on a UR10 and a Panda in random Fourier motion, wrenches from MuJoCo. Sensors have noise, steps, a bias,
-axes whose gains err by 0.5 %, a turn of 0.2° about each axis against the tip, and a clock 5 ms late; encoders have 2e-5
-rad of noise. Nothing of it is told to the identification, but the size of the gain error.
+Random loads on a UR10 and a Panda in random Fourier motion, wrenches from MuJoCo. Sensors have noise, quantization, a
+bias, gain errors of 0.5 % per axis, a misalignment of 0.2° about each axis of the tip, and a clock that lags by 5 ms;
+encoders have 2e-5 rad of noise. The identification only knows the size of the gain error.
 
-Medians and 95 % quantiles of errors: mass in %, centre in mm, inertia about the centre of mass (largest entry of the
-error over the largest moment) in %. "covered" is the share of 95 % intervals of all ten parameters that hold the truth;
-of mass, and of centre, next to it.
+The table has medians and 95 % quantiles of errors: mass in %, centre in mm, inertia about the centre of mass (largest
+entry of the error over the largest moment) in %. "covered" is the share of 95 % intervals of all ten parameters that
+contain the true value; the next columns are the shares for the mass and the centre.
 
 Needs `pip install mujoco pytest example-robot-data`.
 """
@@ -39,7 +39,7 @@ CONDITIONS = [
     ("ur10", 20.0, "built in"),
 ]
 MOTIONS = 20
-"""Loads and motions of each condition, over which the repetitions are spread."""
+"""Number of loads and motions of each condition; the repetitions are spread over them."""
 NORMAL = 1.96
 Form = Literal["filtered", "integral"]
 
@@ -47,12 +47,13 @@ Form = Literal["filtered", "integral"]
 def sample(
     carried: CarriedMotion, sensor: Sensor, rng: np.random.Generator, equations: Form
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of mass (%), centre (mm) and inertia (%); whether intervals hold: ten parameters, mass, centre."""
+    """Return errors of mass (%), centre (mm) and inertia (%), and coverage of ten parameters, mass, centre."""
     recording = carried.record(sensor, rng)
     problem = WrenchSource(equations=equations, gain_error=sensor.gain_error).moving(carried.robot, [recording])
-    found = fit_load(problem)
-    values, (low, high) = found.estimate.values[:10], found.estimate.confidence_intervals()[:10].T
-    body = LoadBody(values, found.estimate.covariance[:10, :10])
+    fit = fit_load(problem)
+    values = fit.estimate.values[:10]
+    low, high = fit.estimate.confidence_intervals()[:10].T
+    body = LoadBody(values, fit.estimate.covariance[:10, :10])
     truth = LoadBody(carried.load, np.zeros((10, 10)))
     errors = (
         100 * abs(body.mass / truth.mass - 1),
@@ -65,20 +66,21 @@ def sample(
 
 
 def run(repetitions: int, seed: int, equations: Form) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name, errors (R, 3) and coverage (R, 14) of each condition."""
+    """Yield name, errors (R, 3) and coverage (R, 14) of each condition."""
     with tqdm(total=repetitions * len(CONDITIONS), disable=None) as progress:
         for number, (name, duration, kind) in enumerate(CONDITIONS):
-            rng, found = np.random.default_rng([seed, number]), []
+            rng = np.random.default_rng([seed, number])
+            outcomes = []
             for repetition in range(repetitions):
                 carried = carried_motion(name, duration, repetition % MOTIONS)
-                found.append(sample(carried, SENSORS[kind], rng, equations))
+                outcomes.append(sample(carried, SENSORS[kind], rng, equations))
                 progress.update()
-            errors, covered = (np.array(values) for values in zip(*found, strict=True))
+            errors, covered = (np.array(values) for values in zip(*outcomes, strict=True))
             yield f"{name}, {duration:g} s, {kind}", errors, covered
 
 
 def main() -> None:
-    """Print a row per condition, and of all."""
+    """Print a row for each condition, and one for all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
@@ -86,16 +88,16 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'':<26}{'mass':>14}{'centre':>14}{'inertia':>14}{'covered':>10}{'mass':>8}{'centre':>8}")
     print(f"{'':<26}{'% 50/95':>14}{'mm 50/95':>14}{'% 50/95':>14}")
-    every = []
+    coverages = []
     for name, errors, covered in run(options.repetitions, options.seed, options.equations):
-        every.append(covered)
+        coverages.append(covered)
         sizes = "".join(
             f"{median:>7.2f}/{high:<6.2f}"
             for median, high in zip(np.median(errors, axis=0), np.quantile(errors, 0.95, axis=0), strict=True)
         )
         shares = [covered[:, :10].mean(), covered[:, 10].mean(), covered[:, 11:].mean()]
         print(f"{name:<26}{sizes}{shares[0]:>10.1%}{shares[1]:>8.1%}{shares[2]:>8.1%}", flush=True)
-    whole = np.concatenate(every)
+    whole = np.concatenate(coverages)
     by_parameter = ", ".join(f"{share:.1%}" for share in whole[:, :10].mean(axis=0))
     print(f"all {len(whole)} runs: {whole[:, :10].mean():.1%} covered; by parameter {by_parameter}")
 

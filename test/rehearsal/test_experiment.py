@@ -14,7 +14,7 @@ import yaml
 from live_load_experiments import direction_of
 from pinocchio_arm import REGRESSOR_ORDER, example_urdf
 
-from benchmarks.ten_robots import value_of
+from benchmarks.ten_robots import evaluate_expression
 from dynid_ros.estimation.estimate import half_width
 from dynid_ros.identification.link_prediction import validate
 from dynid_ros.identified.gravity import IdentifiedGravity
@@ -155,7 +155,7 @@ def test_intervals_that_contain_the_truth_are_those_by_pinocchio(rehearsed):
     values = truth.parameters()
     counts = [0, 0]
     for entry in entries:
-        true = value_of(entry["expression"], values)
+        true = evaluate_expression(entry["expression"], values)
         if np.isfinite(true) and entry["value"] is not None:
             half = half_width(entry["std"], entry.get(DOF) or np.inf)
             counts = [counts[0] + bool(abs(entry["value"] - true) <= half), counts[1] + 1]

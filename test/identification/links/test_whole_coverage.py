@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from whole_experiments import ARMS, GAIN_ERROR, draw
 
-from benchmarks.coverage import measure, share
+from benchmarks.coverage import measure, summarize
 from dynid_ros.identification import LinkIdentification
 
 KINDS = ("links", "springs", "loads", "gravity")
@@ -22,7 +22,7 @@ def test_intervals_hold_the_truth_whether_the_model_has_the_friction_or_not():
     found = [measure(arm, known, "exact", SEED + k) for arm, known in EVERY for k in range(4)]
     assert not any(one.refused for one in found)
     for kind in KINDS:
-        count, held, width = share(found, kind)
+        count, held, width = summarize(found, kind)
         assert count >= 30, kind
         assert held >= 0.9, kind
         # Nor are they so wide that they say nothing: 1.96 is what one needs who knows the errors.

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t as student_t
 from torque_sensor_experiments import FAST
 
-from benchmarks.torque_sensor_coverage import SensorConditions, held
+from benchmarks.torque_sensor_coverage import SensorConditions, judge_intervals
 from dynid_ros.estimation.rank import decompose
 from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identification.torque_sensors.torque_sensor_model import rotation_of, widening
@@ -65,6 +65,6 @@ def test_rotations_are_told_by_what_moves():
 @pytest.mark.slow
 def test_intervals_hold_under_friction_that_is_not_fitted():
     """A small part of `python -m benchmarks.torque_sensor_coverage`, on an arm that this was developed with."""
-    found, widths = held(SensorConditions("kinova", FAST), range(20))
+    found, widths = judge_intervals(SensorConditions("kinova", FAST), range(20))
     assert 0.9 < np.nanmean(found) < 0.99
     assert np.nanmedian(widths) < 0.02
