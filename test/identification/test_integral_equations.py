@@ -1,4 +1,4 @@
-"""Equations over windows: the truth solves them, in N m, and accelerations are not used."""
+"""Equations over windows, without accelerations: against Pinocchio, quadrature and other equations."""
 
 import numpy as np
 import pytest
@@ -16,15 +16,14 @@ from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.recording.uniform_motion import LinkSignals
 from dynid_ros.signals import central_differences, choose_cutoff, filtered_motion
 
-# The integral form against Pinocchio's torques, against quadrature, and against its rivals on noisy encoders.
-
 
 def fourier(time, n_joints, seed, frequency=0.2, harmonics=5):
-    """Positions, velocities and accelerations (N, n) of a random finite Fourier series."""
+    """Return positions, velocities and accelerations (N, n) of a random finite Fourier series."""
     amplitude = np.random.default_rng(seed).normal(size=(2, harmonics, n_joints)) * 0.5
     amplitude /= np.arange(1, harmonics + 1)[:, None]
     rate = 2 * np.pi * frequency * np.arange(1, harmonics + 1)
-    c, s = np.cos(np.outer(time, rate)), np.sin(np.outer(time, rate))
+    c = np.cos(np.outer(time, rate))
+    s = np.sin(np.outer(time, rate))
     return (
         c @ amplitude[0] + s @ amplitude[1],
         -s * rate @ amplitude[0] + c * rate @ amplitude[1],
@@ -33,11 +32,11 @@ def fourier(time, n_joints, seed, frequency=0.2, harmonics=5):
 
 
 def stacked(*args, **options):
-    """All windows at once: regressors (W, n, p) and impulses (W, n)."""
+    """Return the regressors (W, n, p) and impulses (W, n) of all windows."""
     return tuple(map(np.concatenate, zip(*integral_blocks(*args, **options), strict=True)))
 
 
-def test_impulses_of_pinocchio():
+def test_impulses_equal_pinocchio():
     path = example_urdf("ur_description/urdf/ur10_robot.urdf")
     robot = RobotModel.from_urdf(path, tip="wrist_3_link")
     pinocchio = PinocchioArm(path.read_text(), robot.joint_names, robot.gravity)
@@ -48,8 +47,8 @@ def test_impulses_of_pinocchio():
     assert np.abs(regressor @ robot.parameters - impulse).max() < 2e-8 * np.abs(impulse).max()
 
 
-def test_equal_to_the_integrated_regressor():
-    """Column by column, friction, rotors and coupling too; better by the fourth power of the step."""
+def test_blocks_equal_the_integrated_regressor():
+    """The error falls with the fourth power of the step, with friction, rotors and coupling."""
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(2), 4), tip=TIP)
     friction = FrictionModel(
         JointFriction(offset=True, rotor_inertia=True, smoothing=0.2, stribeck_velocity=0.1), coupled=[(2, 3)]
@@ -64,17 +63,17 @@ def test_equal_to_the_integrated_regressor():
         w = np.sin(np.linspace(0, np.pi, size)) ** 2
         starts = range(0, len(q) - size + 1, (size - 1) // 2)
         assert len(regressor) == len(starts)
-        for found, values in ((regressor, exact), (impulse, torque)):
-            by_hand = [simpson((w * values[i : i + size].T).T, dx=step, axis=0) for i in starts]
-            if found is impulse:
-                np.testing.assert_allclose(found, by_hand, rtol=0, atol=1e-12)
+        for window_values, values in ((regressor, exact), (impulse, torque)):
+            expected = [simpson((w * values[i : i + size].T).T, dx=step, axis=0) for i in starts]
+            if window_values is impulse:
+                np.testing.assert_allclose(window_values, expected, rtol=0, atol=1e-12)
             else:
-                errors.append(np.abs(found - by_hand).max() / np.abs(by_hand).max())
+                errors.append(np.abs(window_values - expected).max() / np.abs(expected).max())
     assert errors[1] < 1e-5
     assert errors[1] < errors[0] / 10
 
 
-def test_windows_do_not_depend_on_the_blocks_that_they_come_in():
+def test_windows_are_independent_of_the_blocks():
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(5), 3), tip=TIP)
     q, qd, _ = fourier(0.005 * np.arange(3001), 3, seed=6)
     pieces = list(integral_blocks(robot, None, 0.005, (q, qd), q, window=0.1))
@@ -86,17 +85,18 @@ def test_windows_do_not_depend_on_the_blocks_that_they_come_in():
     np.testing.assert_allclose(impulse[250:], again[1], rtol=0, atol=1e-12)
 
 
-def test_rest_shows_gravity_alone():
+def test_window_at_rest_contains_gravity_only():
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(7), 3), tip=TIP)
     q = np.tile(np.random.default_rng(8).uniform(-1, 1, 3), (21, 1))
     regressor, _ = stacked(robot, None, 0.1, (q, np.zeros_like(q)), q, window=2.0)
     np.testing.assert_allclose(regressor[0], robot.gravity_regressor(q[:1])[0], rtol=0, atol=1e-12)
 
 
-def test_noisy_encoders():
-    """Encoder noise of 0.1 mrad at 200 Hz and torque noise: what each form predicts of another motion, UR10."""
+def test_integral_equations_tolerate_encoder_noise():
+    """Prediction of another motion of a UR10, with encoder noise of 0.1 mrad at 200 Hz and torque noise."""
     robot = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur10_robot.urdf"), tip="wrist_3_link")
-    friction, step = FrictionModel(JointFriction(smoothing=0.1)), 0.005
+    friction = FrictionModel(JointFriction(smoothing=0.1))
+    step = 0.005
     truth = np.concatenate([robot.parameters, np.tile([3.0, 5.0], 6)])
 
     def rows(q, qd, qdd):
@@ -109,19 +109,19 @@ def test_noisy_encoders():
     encoder = motion[0] + 1e-4 * rng.normal(size=(4000, 6))
     qd, qdd = central_differences(encoder, step)
 
-    def error(regressor, right):
-        """Relative root mean square error of the predicted torque, mean of the joints."""
+    def prediction_error(regressor, right):
+        """Return the relative RMS error of the predicted torque, averaged over the joints."""
         fit = fit_with_prior(regressor.reshape(-1, regressor.shape[-1]), right.ravel())
         assert fit.rank == fit_with_prior(other.reshape(-1, 72), np.ones(3000)).rank
-        wrong, whole = other @ (fit.solution - truth), other @ truth
-        return np.mean(np.linalg.norm(wrong, axis=0) / np.linalg.norm(whole, axis=0))
+        error = other @ (fit.solution - truth)
+        return np.mean(np.linalg.norm(error, axis=0) / np.linalg.norm(other @ truth, axis=0))
 
     low_pass = choose_cutoff(encoder, 1 / step).low_pass
-    filtered = error(low_pass.reduce(rows(*filtered_motion(encoder, low_pass))), low_pass.reduce(torque))
-    twice_differentiated = error(rows(encoder, qd, qdd), torque)
-    of_windows = error(*stacked(robot, friction, step, (encoder, qd), torque, window=0.2))
-    assert of_windows < twice_differentiated / 20
-    assert of_windows < 1.1 * filtered
+    filtered = prediction_error(low_pass.reduce(rows(*filtered_motion(encoder, low_pass))), low_pass.reduce(torque))
+    twice_differentiated = prediction_error(rows(encoder, qd, qdd), torque)
+    integral = prediction_error(*stacked(robot, friction, step, (encoder, qd), torque, window=0.2))
+    assert integral < twice_differentiated / 20
+    assert integral < 1.1 * filtered
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_noisy_encoders():
         ({"window": 2.1}, "a window of 2.1 s is impossible with 21 samples every 0.1 s"),
     ],
 )
-def test_impossible_windows(options, message):
+def test_refuses_impossible_windows(options, message):
     robot = RobotModel.from_urdf(random_urdf(np.random.default_rng(12), 2), tip=TIP)
     q = np.zeros((21, 2))
     step = options.pop("step", 0.1)
     with pytest.raises(IdentificationError, match=message):
-        stacked(robot, None, step, (q, q), q, **({"window": 1.0} | options))
+        stacked(robot, None, step, (q, q), q, **{"window": 1.0, **options})
 
 
 SIGNALS = LinkSignals(7.0, 17.5)
@@ -152,7 +152,7 @@ def fixture_columns():
 
 
 @pytest.mark.parametrize("rate", [50.0, 500.0])
-def test_truth_solves_them(columns, rate):
+def test_true_parameters_solve_the_equations(columns, rate):
     recordings = [record(chain(), motion, DRIVE, rate=rate, noise=0.0) for motion in (MOTION, Fourier(3, 1, size=0.5))]
     blocks = list(IntegralEquations(SIGNALS, recordings).blocks(columns))
     value = np.zeros(columns.size)
@@ -161,17 +161,17 @@ def test_truth_solves_them(columns, rate):
         *np.tile([1.0, 0.5, 0.2, 0.3], 3),
     ]
     for number, recording in enumerate(recordings):
-        own = [block for block in blocks if block.recording == number]
-        torque = np.concatenate([block.torque for block in own])
-        for j, columns_of in enumerate(columns.of_joint):
-            predicted = np.concatenate([block.rows[j] @ value[columns_of] for block in own])
+        recording_blocks = [block for block in blocks if block.recording == number]
+        torque = np.concatenate([block.torque for block in recording_blocks])
+        for j, column_indices in enumerate(columns.of_joint):
+            predicted = np.concatenate([block.rows[j] @ value[column_indices] for block in recording_blocks])
             size = np.sqrt(np.mean(torque[:, j] ** 2))
             assert np.sqrt(np.mean((predicted - torque[:, j]) ** 2)) < 2e-3 * size
-            # Means over a window, not impulses.
+            # The equations are means over a window, not impulses.
             assert size == pytest.approx(np.sqrt(np.mean(recording.torque[:, j] ** 2)), rel=0.1)
 
 
-def test_windows_stand_where_their_samples_are(columns):
+def test_times_of_windows_match_their_samples(columns):
     recording = record(chain(), MOTION, DRIVE, rate=200.0, noise=0.0)
     equations = IntegralEquations(SIGNALS, [recording])
     blocks = list(equations.blocks(columns))
@@ -187,7 +187,7 @@ def test_windows_stand_where_their_samples_are(columns):
     assert factors.counts.sum() == len(time)
 
 
-def test_segments_shorter_than_a_window_are_left_out(columns):
+def test_omits_segments_shorter_than_a_window(columns):
     whole = record(chain(), MOTION, DRIVE, rate=200.0, noise=0.0)
     keep = (whole.time < 10) | (whole.time > 11)
     torque = np.where(((whole.time > 12) & (whole.time < 12.3))[:, None], np.nan, whole.torque)

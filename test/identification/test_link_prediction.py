@@ -16,7 +16,7 @@ FRICTION = FrictionModel(JointFriction(sliding_length=0.01))
 
 
 @pytest.mark.parametrize("driver", [None, DriverFilter(5.0, 2)])
-def test_several_models_predict_as_each_alone(driver):
+def test_joint_prediction_equals_that_of_each_model(driver):
     robot = chain()
     signals = replace(LinkSignals(7.0, 17.5), driver=driver)
     first = LinkModel(robot, robot.parameters, FRICTION, np.tile([1.0, 0.5], 3), signals)

@@ -1,4 +1,4 @@
-"""Consistent least squares, against the semidefinite program, the definition of the objective, and hostile data."""
+"""Physically consistent least squares, against the semidefinite program and the definition of the objective."""
 
 import numpy as np
 import pytest
@@ -26,21 +26,23 @@ def fixture_rng():
     return np.random.default_rng(0)
 
 
-def solved(data, weight):
+def solve_data(data, weight):
     return solve_consistent(data.R, data.z, data.prior, weight, nonnegative=data.nonnegative)
 
 
-def robot(name):
+def load_robot(name):
     urdf, tip = ROBOTS[name]
     return RobotModel.from_urdf(example_urdf(urdf), tip=tip)
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # of the program, which then tries again
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # the semidefinite solver repeats inaccurate solutions
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 40))])
 def test_random_problem_equals_the_semidefinite_program(seed):
     rng = np.random.default_rng(seed)
+    data = random_data(rng, 1 + seed % 3)
+    weight = 10 ** rng.uniform(-4, 2)
     data, weight = random_data(rng, 1 + seed % 3), 10 ** rng.uniform(-4, 2)
-    fit = solved(data, weight)
+    fit = solve_data(data, weight)
     assert fit.objective == pytest.approx(sdp_objective(data, weight), rel=1e-6)
     assert fit.objective == pytest.approx(objective(data, weight, fit.solution), rel=1e-9)
     assert 0 <= fit.optimum.gap <= 1e-7 * fit.objective
@@ -50,13 +52,13 @@ def test_random_problem_equals_the_semidefinite_program(seed):
 @pytest.mark.parametrize("weight", [1e-4, 1.0])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_robot_equals_the_semidefinite_program(rng, name, weight):
-    data = robot_data(robot(name), rng)
-    fit = solved(data, weight)
+    data = robot_data(load_robot(name), rng)
+    fit = solve_data(data, weight)
     assert fit.objective == pytest.approx(sdp_objective(data, weight), rel=1e-6)
     assert is_consistent(data, fit.solution)
 
 
-def test_without_information_the_prior_stays(rng):
+def test_solution_without_information_is_the_prior(rng):
     prior = np.concatenate([random_link(rng), random_link(rng)])
     fit = solve_consistent(np.zeros((5, 23)), np.ones(5), prior, 1e-3, nonnegative=[21])
     np.testing.assert_allclose(fit.solution[:20], prior, rtol=1e-6, atol=1e-9)
@@ -64,7 +66,7 @@ def test_without_information_the_prior_stays(rng):
     assert fit.objective == pytest.approx(2.5)
 
 
-def test_much_data_and_little_weight_give_the_truth(rng):
+def test_solution_of_informative_data_is_the_truth(rng):
     prior, true = random_link(rng), random_link(rng)
     x = np.concatenate([true, [0.7, -0.3]])
     R = rng.normal(size=(500, 12)) * 1e4
@@ -72,7 +74,7 @@ def test_much_data_and_little_weight_give_the_truth(rng):
     np.testing.assert_allclose(fit.solution, x, rtol=1e-4, atol=1e-7)
 
 
-def test_friction_that_would_be_negative_is_zero(rng):
+def test_negative_friction_becomes_zero(rng):
     prior = random_link(rng)
     R = rng.normal(size=(300, 12)) * 100
     fit = solve_consistent(R, R @ np.concatenate([prior, [-1.0, -2.0]]), prior, 1.0, nonnegative=[10])
@@ -80,7 +82,7 @@ def test_friction_that_would_be_negative_is_zero(rng):
     assert fit.solution[11] < -1.0
 
 
-def test_compressed_and_tall_data_give_the_same(rng):
+def test_compressed_data_have_the_same_solution(rng):
     prior = random_link(rng)
     R = rng.normal(size=(300, 13)) * 30
     z = R @ np.concatenate([random_link(rng), rng.uniform(0, 1, 3)]) + rng.normal(size=300)
@@ -91,7 +93,7 @@ def test_compressed_and_tall_data_give_the_same(rng):
     assert tall.objective == pytest.approx(compressed.objective + 0.5 * triangle[-1, -1] ** 2)
 
 
-def test_free_parameters_beyond_the_data_have_minimum_norm(rng):
+def test_undetermined_free_parameters_have_minimum_norm(rng):
     prior = random_link(rng)
     R = rng.normal(size=(40, 12))
     R[:, 11] = R[:, 10]
@@ -99,19 +101,23 @@ def test_free_parameters_beyond_the_data_have_minimum_norm(rng):
     np.testing.assert_allclose(fit.solution[10:], [2.0, 2.0], rtol=1e-6)
 
 
-def test_warm_start_saves_steps(rng):
-    data = robot_data(robot("ur10"), rng)
+def test_warm_start_needs_fewer_iterations(rng):
+    data = robot_data(load_robot("ur10"), rng)
     problem = ConsistentProblem(data.R, data.z, data.prior, data.nonnegative)
-    warm, cold, previous = 0, 0, None
+    warm_iterations = 0
+    cold_iterations = 0
+    previous = None
     for weight in np.geomspace(1e2, 1e-3, 11):
-        alone, previous = problem.solve(weight), problem.solve(weight, previous)
-        assert previous.objective == pytest.approx(alone.objective, rel=1e-8)
-        warm, cold = warm + previous.optimum.iterations, cold + alone.optimum.iterations
-    assert warm < cold
+        cold = problem.solve(weight)
+        previous = problem.solve(weight, previous)
+        assert previous.objective == pytest.approx(cold.objective, rel=1e-8)
+        warm_iterations += previous.optimum.iterations
+        cold_iterations += cold.optimum.iterations
+    assert warm_iterations < cold_iterations
 
 
-def test_problems_are_solved_together_as_each_alone_with_fewer_newton_systems(rng, monkeypatch):
-    data = robot_data(robot("ur10"), rng)
+def test_joint_solution_equals_single_ones_with_fewer_newton_systems(rng, monkeypatch):
+    data = robot_data(load_robot("ur10"), rng)
     rows = [slice(None), slice(0, 70), slice(10, 84), slice(20, 60)]
     problems = [ConsistentProblem(data.R[part], data.z[part], data.prior, data.nonnegative) for part in rows]
     systems = []
@@ -128,8 +134,8 @@ def test_problems_are_solved_together_as_each_alone_with_fewer_newton_systems(rn
         solve_together(problems, -1.0, [None] * len(problems))
 
 
-def test_the_frame_of_the_data_does_not_matter(rng):
-    """Kilogram and gram: the same fit."""
+def test_objective_is_independent_of_units(rng):
+    """Kilogram and gram give the same fit."""
     data = random_data(rng, 1)
     units = np.array([1e3] + [1e5] * 3 + [1e7] * 6)  # g, g cm, g cm²
     scaled = solve_consistent(
@@ -139,26 +145,27 @@ def test_the_frame_of_the_data_does_not_matter(rng):
         0.01,
         nonnegative=data.nonnegative,
     )
-    assert scaled.objective == pytest.approx(solved(data, 0.01).objective, rel=1e-8)
+    assert scaled.objective == pytest.approx(solve_data(data, 0.01).objective, rel=1e-8)
 
 
 @pytest.mark.slow
-def test_hostile_data_give_consistent_results_or_an_error():
-    rng, refused = np.random.default_rng(1), []
+def test_hostile_data_are_fitted_consistently_or_refused():
+    rng = np.random.default_rng(1)
+    refused = []
     for _ in range(100):
         data, weight = hostile_data(rng)
         try:
-            fit = solved(data, weight)
+            fit = solve_data(data, weight)
         except IdentificationError:
             refused.append(weight / np.sum(data.z**2))
         else:
             assert is_consistent(data, fit.solution)
-    # What is refused has a weight near what double precision can determine from the data.
+    # Refused weights are near the limit of double precision for the data.
     assert len(refused) < 20
     assert max(refused, default=0.0) < 1e-11
 
 
-def test_impossible_prior_names_the_link_and_the_way_out(rng):
+def test_refuses_impossible_prior_and_names_the_link(rng):
     prior = np.concatenate([random_link(rng), np.zeros(10)])
     with pytest.raises(IdentificationError, match=r"forearm.*possible_prior"):
         solve_consistent(np.eye(20), np.ones(20), prior, 1.0, link_names=["upper_arm", "forearm"])
@@ -180,7 +187,7 @@ def test_impossible_prior_names_the_link_and_the_way_out(rng):
         ({"prior": np.ones(0)}, "expected"),
     ],
 )
-def test_impossible_problems(rng, change, message):
-    given = {"R": np.eye(12), "z": np.ones(12), "prior": random_link(rng), "weight": 1.0} | change
+def test_refuses_impossible_problems(rng, change, message):
+    arguments = {"R": np.eye(12), "z": np.ones(12), "prior": random_link(rng), "weight": 1.0, **change}
     with pytest.raises(IdentificationError, match=message):
-        solve_consistent(**given)
+        solve_consistent(**arguments)

@@ -1,4 +1,4 @@
-"""Floor of torques that repeat: found with a shifted clock, with honest intervals, and only where it is one."""
+"""Repeatability of torques: its interval, with a shifted clock, and refusal of motions that are not repeated."""
 
 import time
 from dataclasses import replace
@@ -20,12 +20,13 @@ ROBOT, TRUTH = known.build_planar()
 NOISE = np.array([0.05, 0.2, 0.1])
 LOADED = TRUTH.copy()
 LOADED[20:] += [0.5, 0.1, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02]
-RATE, MEMORY_S = 100.0, 0.3
+RATE_HZ = 100.0
+NOISE_CORRELATION_S = 0.3
 
 
 def run(seed, *, shift=0.0, speed=1.0, duration=20.0, links=TRUTH, coulomb=(1.0, 1.0, 1.0), noise=NOISE, period=40.0):
-    """Motion on sums of sines with coloured noise; `shift` s later on a clock of its own, from rest to rest."""
-    time = np.arange(0, duration + 4, 1 / RATE)
+    """Return a recording of sums of sines with coloured noise, from rest to rest, `shift` s later on its own clock."""
+    time = np.arange(0, duration + 4, 1 / RATE_HZ)
     phase = speed * (time - shift)
     rng = np.random.default_rng(7)
     motion = np.zeros((3, len(time), 3))
@@ -36,23 +37,23 @@ def run(seed, *, shift=0.0, speed=1.0, duration=20.0, links=TRUTH, coulomb=(1.0,
         motion += size * np.stack([np.sin(angle), speed * w * np.cos(angle), -((speed * w) ** 2) * np.sin(angle)])
     q, qd, qdd = motion
     torque = ROBOT.inverse_dynamics(q, qd, qdd, links) + 0.5 * qd + np.array(coulomb) * np.tanh(qd / 0.05)
-    keep = np.exp(-1 / (MEMORY_S * RATE))
+    keep = np.exp(-1 / (NOISE_CORRELATION_S * RATE_HZ))
     white = np.random.default_rng(seed).normal(size=(len(time) + 1000, 3))
     coloured = lfilter([np.sqrt(1 - keep**2)], [1, -keep], white, axis=0)[1000:]
     return Recording(ROBOT.joint_names, time, q, qd, torque + noise * coloured, source=f"run_{seed}.csv")
 
 
 def filtered_noise():
-    """RMS (3,) of the noise after the low-pass."""
-    keep = np.exp(-1 / (MEMORY_S * RATE))
-    frequency = np.linspace(0, RATE / 2, 20001)
+    """Return the RMS (3,) of the noise after the low-pass."""
+    keep = np.exp(-1 / (NOISE_CORRELATION_S * RATE_HZ))
+    frequency = np.linspace(0, RATE_HZ / 2, 20001)
     from dynid_ros.signals import LowPass  # noqa: PLC0415
 
-    power = (1 - keep**2) / np.abs(1 - keep * np.exp(-2j * np.pi * frequency / RATE)) ** 2
-    return NOISE * np.sqrt(np.mean(power * LowPass(7.0, RATE).gain(frequency) ** 2))
+    power = (1 - keep**2) / np.abs(1 - keep * np.exp(-2j * np.pi * frequency / RATE_HZ)) ** 2
+    return NOISE * np.sqrt(np.mean(power * LowPass(7.0, RATE_HZ).gain(frequency) ** 2))
 
 
-def test_two_runs_with_shifted_clocks_give_the_noise_of_one():
+def test_floor_of_two_shifted_runs_is_the_noise():
     measured = measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, shift=1.2345)])
     assert measured.seconds > 15
     low, high = floor_interval(measured.floor, measured.dof).T
@@ -63,7 +64,7 @@ def test_two_runs_with_shifted_clocks_give_the_noise_of_one():
 
 
 @pytest.mark.slow
-def test_intervals_of_the_floor_hold_the_truth_in_95_of_100_pairs():
+def test_intervals_of_the_floor_have_nominal_coverage():
     truth = filtered_noise()
     inside = []
     for seed in range(100):
@@ -79,7 +80,7 @@ def test_periods_of_one_recording_are_repetitions():
     np.testing.assert_allclose(measured.floor, filtered_noise(), rtol=0.4)
 
 
-def test_the_true_model_leaves_about_the_floor():
+def test_residual_of_the_true_model_is_the_floor():
     friction = replace(known.FRICTION, offset=False)
     model = LinkModel(ROBOT, TRUTH, FrictionModel(friction), np.tile([1.0, 0.5], 3), SIGNALS)
     measured = measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, shift=0.3)], model, judged=[1])
@@ -95,23 +96,23 @@ def test_the_true_model_leaves_about_the_floor():
     ],
     ids=["faster", "loaded", "another motion"],
 )
-def test_another_speed_load_or_motion_is_no_repetition(other):
+def test_different_speed_load_or_motion_is_no_repetition(other):
     assert measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, **other)]) is None
 
 
-def test_a_copy_of_a_recording_is_no_repetition():
+def test_copy_of_a_recording_is_no_repetition():
     one = run(1)
     assert measure_repeatability(ROBOT, SIGNALS, [one, replace(one, source="copy.csv")]) is None
 
 
-def test_one_change_of_friction_is_one_event():
-    """A single draw of a warmer gear says little of the next one, however long the runs are."""
+def test_single_change_of_friction_has_few_degrees_of_freedom():
+    """One change of temperature does not predict the next one, however long the runs are."""
     measured = measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, coulomb=(1.0, 2.0, 1.0))])
     assert np.isnan(measured.floor[1]) or measured.drift[1] > 0.9
     assert measured.dof[1] < 5 < measured.dof[0]
 
 
-def test_document_is_read_as_it_was_written():
+def test_document_is_read_back():
     measured = measure_repeatability(ROBOT, SIGNALS, [run(1), run(2, shift=0.3)])
     again = read_repeatability({"repeatability": measured.document()}, ROBOT.joint_names)
     np.testing.assert_allclose(again.floor, measured.floor)
@@ -121,7 +122,7 @@ def test_document_is_read_as_it_was_written():
 
 @pytest.mark.slow
 def test_an_hour_takes_less_than_a_minute():
-    """Ten of sixty minutes are compared."""
+    """Only ten of sixty minutes are compared."""
     begin = time.process_time()
     measured = measure_repeatability(ROBOT, SIGNALS, [run(1, duration=3596.0, period=10.0)])
     assert measured.seconds < 600

@@ -1,4 +1,4 @@
-"""Faults of a wrist sensor are named, and sound sensors on elastic arms are not refused."""
+"""Fault detection for wrist force sensors; sound sensors on elastic arms are accepted."""
 
 import re
 
@@ -24,42 +24,47 @@ DEFLECTION = 1e-3
 SEEDS = range(300, 304)
 
 
-def weighed(fault: str, seed: int) -> LoadResult:
-    held, rng = held_load(seed, deflection=DEFLECTION), np.random.default_rng(seed)
+def identify_load(fault: str, seed: int) -> LoadResult:
+    """Return the load identified with a faulty sensor in static poses."""
+    held = held_load(seed, deflection=DEFLECTION)
+    rng = np.random.default_rng(seed)
     sensed, readings = faulty(held, fault, rng)
     return LoadIdentification(held.robot, sensor=WrenchSource(), motion="static").fit(sensed.record(readings, rng))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_sound_sensor_is_accepted(seed):
-    result = weighed("none", seed)
+def test_accepts_a_sound_sensor(seed):
+    result = identify_load("none", seed)
     assert result.faults == ()
     assert driver_settings(result)
 
 
-def said_of(fault: str, seed: int) -> str:
+def fault_message(fault: str, seed: int) -> str:
+    """Return the remark or the refusal on a faulty sensor."""
     try:
-        return weighed(fault, seed).faults[0]
+        return identify_load(fault, seed).faults[0]
     except IdentificationError as error:
         return str(error)
 
 
 @pytest.mark.parametrize("fault", [*FAULTS])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_fault_is_named(fault, seed):
-    assert re.search(FAULTS[fault], said_of(fault, seed))
+def test_names_the_fault(fault, seed):
+    assert re.search(FAULTS[fault], fault_message(fault, seed))
 
 
-def test_no_driver_gets_settings_of_a_sensor_that_drifts():
-    results = [weighed("drift", seed) for seed in SEEDS if said_of("drift", seed).startswith("the sensor's")]
+def test_refuses_driver_settings_of_a_drifting_sensor():
+    results = [
+        identify_load("drift", seed) for seed in SEEDS if fault_message("drift", seed).startswith("the sensor's")
+    ]
     assert results
     for result in results:
         with pytest.raises(IdentificationError, match="no settings for drivers: the sensor's bias drifts"):
             driver_settings(result)
 
 
-def rests(change: np.ndarray, seed: int = 0) -> LinearReadings:
-    """Rests of a load of 2 kg, to whose readings a change (30, 6) is added."""
+def static_readings(change: np.ndarray, seed: int = 0) -> LinearReadings:
+    """Return the readings of a load of 2 kg in 30 static poses, plus a change (30, 6)."""
     rng = np.random.default_rng(seed)
     gravity = rng.normal(size=(30, 3))
     a = 9.81 * gravity / np.linalg.norm(gravity, axis=1, keepdims=True)
@@ -69,8 +74,8 @@ def rests(change: np.ndarray, seed: int = 0) -> LinearReadings:
 
 
 @pytest.mark.parametrize(("size", "refused"), [(0.3, False), (3.0, True)])
-def test_a_jump_of_the_bias_is_refused_from_a_size_on(size, refused):
-    readings = rests(size * (np.arange(30) >= 14)[:, None] * [1.0, 0, 0, 0, 0, 0])
+def test_refuses_a_jump_of_the_bias_above_a_size(size, refused):
+    readings = static_readings(size * (np.arange(30) >= 14)[:, None] * [1.0, 0, 0, 0, 0, 0])
     if not refused:
         assert find_faults(readings, "run", 0.005) is None
         return
@@ -79,8 +84,8 @@ def test_a_jump_of_the_bias_is_refused_from_a_size_on(size, refused):
 
 
 @pytest.mark.parametrize(("size", "expected"), [(0.5, "none"), (3.0, "allowed for"), (9.0, "refused")])
-def test_a_drift_is_allowed_for_up_to_a_size(size, expected):
-    readings = rests(size * np.linspace(0.0, 1.0, 30)[:, None] * [0, 0, 1.0, 0, 0, 0])
+def test_models_a_drift_up_to_a_size(size, expected):
+    readings = static_readings(size * np.linspace(0.0, 1.0, 30)[:, None] * [0, 0, 1.0, 0, 0, 0])
     if expected == "refused":
         with pytest.raises(IdentificationError, match=r"bias drifts \(force z by 9"):
             find_faults(readings, "run", 0.005)
@@ -93,8 +98,8 @@ def test_a_drift_is_allowed_for_up_to_a_size(size, expected):
 
 @pytest.mark.parametrize(("gain", "refused"), [(1.02, False), (0.9, True)])
 @pytest.mark.parametrize("axis", range(3))
-def test_a_gain_is_refused_from_a_difference_on(gain, refused, axis):
-    readings = rests(np.zeros((30, 6)))
+def test_refuses_gain_differences_above_a_size(gain, refused, axis):
+    readings = static_readings(np.zeros((30, 6)))
     readings.wrench[:, axis] *= gain
     if not refused:
         assert find_faults(readings, "run", 0.005) is None
@@ -103,15 +108,15 @@ def test_a_gain_is_refused_from_a_difference_on(gain, refused, axis):
         find_faults(readings, "run", 0.005)
 
 
-def test_a_load_that_changes_between_rests_is_refused():
-    readings = rests(np.zeros((30, 6)))
+def test_refuses_a_load_change_between_poses():
+    readings = static_readings(np.zeros((30, 6)))
     readings.wrench[16:] *= 1.5
     with pytest.raises(IdentificationError, match=r"the load changed at about t = 15\.5 s"):
         find_faults(readings, "run", 0.005)
 
 
-def test_few_poses_and_no_load_say_nothing():
-    readings = rests(np.zeros((30, 6)))
+def test_few_poses_or_no_load_have_no_fault():
+    readings = static_readings(np.zeros((30, 6)))
     few = LinearReadings(
         readings.time[:5], np.zeros(5), readings.acceleration[:5], (np.empty((5, 0)),) * 2, readings.wrench[:5]
     )
@@ -121,8 +126,9 @@ def test_few_poses_and_no_load_say_nothing():
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.25])
-def test_readings_that_no_load_explains_are_refused(factor):
-    size, noise = np.full(6, 2.0), np.full(6, 0.01)
+def test_refuses_readings_that_no_load_explains(factor):
+    size = np.full(6, 2.0)
+    noise = np.full(6, 0.01)
     residual = factor * MAX_UNEXPLAINED_FRACTION * size
     noisy = residual / MAX_NOISE_RATIO * 1.25
     refuse_unexplained(residual, size, noisy, "run")
@@ -135,13 +141,14 @@ def test_readings_that_no_load_explains_are_refused(factor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gain_error", [0.0, 0.005])
-def test_intervals_hold_the_load_of_elastic_arms(gain_error):
-    held = []
+def test_intervals_cover_the_load_of_elastic_arms(gain_error):
+    covered = []
     for seed in range(400, 420):
-        experiment, rng = held_load(seed, 12, DEFLECTION), np.random.default_rng(seed)
+        experiment = held_load(seed, 12, DEFLECTION)
+        rng = np.random.default_rng(seed)
         recording = experiment.record(experiment.readings(rng, gain_error), rng)
         sensor = WrenchSource(gain_error=gain_error)
         result = LoadIdentification(experiment.robot, sensor=sensor, motion="static").fit(recording)
         low, high = result.confidence_intervals()[:4].T
-        held += [*((low <= experiment.load[:4]) & (experiment.load[:4] <= high))]
-    assert np.mean(held) > 0.88
+        covered += [*((low <= experiment.load[:4]) & (experiment.load[:4] <= high))]
+    assert np.mean(covered) > 0.88

@@ -1,4 +1,4 @@
-"""Frames of wrenches."""
+"""Transformations between the frames of wrenches."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def series(frame_id: str) -> WrenchSeries:
     return WrenchSeries(np.zeros(1), np.zeros((1, 3)), np.zeros((1, 3)), frame_id)
 
 
-def test_frame_by_its_name():
+def test_frame_is_selected_by_its_name():
     assert frame_of(series(TIP), ROBOT, None, "run") == "sensor"
     assert frame_of(series(f"/{TIP}"), ROBOT, None, "run") == "sensor"
     assert frame_of(series("base"), ROBOT, None, "run") == "base"
@@ -30,7 +30,7 @@ def test_frame_by_its_name():
         frame_of(series(""), ROBOT, None, "run")
 
 
-def test_turns_there_and_back():
+def test_rotation_to_the_base_and_back_is_the_identity():
     rotations = Rotation.random(7, random_state=0)
     wrench = np.random.default_rng(0).normal(size=(7, 6))
     in_base = turned(wrench, rotations.as_matrix())
@@ -40,7 +40,7 @@ def test_turns_there_and_back():
     assert sensor_wrench(wrench, rotations.as_matrix(), "sensor") is wrench
 
 
-def test_axes_of_the_tip_move_with_gravity_in_the_wrench_regressor():
+def test_tip_rotations_match_gravity_in_the_wrench_regressor():
     q = np.random.default_rng(1).normal(size=(6, 4))
     weight = ROBOT.wrench_regressor(q, 0 * q, 0 * q)[:, :3, 0]
     in_base = np.einsum("nij,nj->ni", tip_rotations(ROBOT, q), weight)

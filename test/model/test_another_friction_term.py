@@ -1,4 +1,4 @@
-"""A friction term is added in one file: the package with another `friction_terms.py` knows the term everywhere."""
+"""Extension by a friction term: all modules support a term that is added to `friction_terms.py`."""
 
 import shutil
 import subprocess
@@ -50,7 +50,7 @@ assert list(again.per_joint(2)) == [joint] * 2 and coefficients.tolist() == list
 """
 
 
-def test_a_toy_term_takes_one_file(tmp_path):
+def test_new_friction_term_needs_one_file_only(tmp_path):
     copy = tmp_path / "dynid_ros"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     file = copy / "model" / "friction_terms.py"
@@ -59,7 +59,7 @@ def test_a_toy_term_takes_one_file(tmp_path):
         assert text.count(before) == 1
         text = text.replace(before, after)
     file.write_text(text, encoding="utf-8")
-    done = subprocess.run(
+    run = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         cwd=tmp_path,
         env={"PYTHONPATH": str(tmp_path)},
@@ -67,4 +67,4 @@ def test_a_toy_term_takes_one_file(tmp_path):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert run.returncode == 0, run.stderr

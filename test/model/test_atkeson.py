@@ -1,4 +1,4 @@
-"""Atkeson, An and Hollerbach 1986: categories, tables and torques of the MIT Serial Link Direct Drive Arm; loads."""
+"""Base parameters, tables and torques of the MIT Serial Link Direct Drive Arm (Atkeson, An and Hollerbach 1986)."""
 
 import numpy as np
 import pytest
@@ -23,15 +23,16 @@ def base(arm):
     return arm.base_parameters()
 
 
-def test_categories(base):
+def test_categories_of_the_mit_arm_match_the_paper(base):
     assert base.rank == 15
-    singles, zeros = columns(MIT_SINGLES), columns(MIT_ZEROS)
+    singles = columns(MIT_SINGLES)
+    zeros = columns(MIT_ZEROS)
     assert [i for i, category in enumerate(base.categories) if category == "identifiable"] == sorted(singles)
     assert [i for i, category in enumerate(base.categories) if category == "unidentifiable"] == sorted(zeros)
     assert not base.combinations[:, zeros].any()
 
 
-def test_expressions_keep_the_parameters_that_the_paper_keeps(base):
+def test_expressions_contain_the_base_parameters_of_the_paper(base):
     # Section 4.2.1: without m3, m3c_z3, Ixx3 and Ixx2 there remain Iyz2, Iyy3, Izz2, Izz1, Iyy2 and m2c_y2.
     assert set(base.columns) == set(columns(f"{MIT_SINGLES} Iyz2 Iyy3 Izz2 Izz1 Iyy2 mcy2"))
     assert base.expressions == (
@@ -59,11 +60,11 @@ def test_table_5_follows_from_tables_3_and_4(base):
         (MIT_ESTIMATE, [-1.05892, -0.3691, 0.7082, 15.40291, 0.4709, -1.6863]),
     ):
         by_name = dict(zip((base.names[i] for i in base.columns), base.project(values), strict=True))
-        found = [by_name[name] for name in ("Iyz2", "Iyy3", "Izz2", "Izz1", "Iyy2", "mcy2")]
-        np.testing.assert_allclose(found * np.array([1, -1, 1, 1, -1, -1]), expected, rtol=0, atol=1e-5)
+        values_in_order = [by_name[name] for name in ("Iyz2", "Iyy3", "Izz2", "Izz1", "Iyy2", "mcy2")]
+        np.testing.assert_allclose(values_in_order * np.array([1, -1, 1, 1, -1, -1]), expected, rtol=0, atol=1e-5)
 
 
-def test_the_paper_s_own_motion_shows_the_same(arm, base):
+def test_motion_of_the_paper_yields_the_same_base_parameters(arm, base):
     on_moves = type(base).of_robot(arm, motion=mit_motion())
     assert on_moves.expressions == base.expressions
     assert on_moves.categories == base.categories

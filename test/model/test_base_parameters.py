@@ -1,4 +1,4 @@
-"""Base parameters of any chain: rank, what they predict, and how they are chosen."""
+"""Base parameters of arbitrary chains: rank, prediction, and choice of the columns."""
 
 import tracemalloc
 
@@ -26,7 +26,7 @@ def stacked(robot: RobotModel, friction: FrictionModel | None, motion) -> np.nda
 
 
 @pytest.mark.parametrize("friction", [None, FULL_FRICTION], ids=["rigid", "friction"])
-def test_random_chains(friction):
+def test_base_parameters_predict_torques_of_random_chains(friction):
     for seed in range(12):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(1, 8))
@@ -40,11 +40,11 @@ def test_random_chains(friction):
         assert list(base.columns) == sorted(base.columns)
         parameters = rng.normal(size=matrix.shape[1])
         torque = matrix @ parameters
-        found = base.reduce(matrix) @ base.project(parameters)
-        np.testing.assert_allclose(found, torque, rtol=0, atol=1e-11 * np.abs(torque).max())
+        reduced_torque = base.reduce(matrix) @ base.project(parameters)
+        np.testing.assert_allclose(reduced_torque, torque, rtol=0, atol=1e-11 * np.abs(torque).max())
 
 
-def test_categories_of_random_chains_are_those_of_the_row_space():
+def test_categories_follow_from_the_row_space():
     for seed in range(12):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, 4), tip=TIP)
@@ -58,7 +58,7 @@ def test_categories_of_random_chains_are_those_of_the_row_space():
             assert category == expected, (seed, base.names[i])
 
 
-def test_real_arms_predict_pinocchio_s_torque():
+def test_base_parameters_of_real_arms_predict_pinocchios_torque():
     for path, tip, rank in (
         ("panda_description/urdf/panda.urdf", "panda_hand", 43),
         ("ur_description/urdf/ur10_robot.urdf", "tool0", 36),
@@ -66,13 +66,14 @@ def test_real_arms_predict_pinocchio_s_torque():
         robot = RobotModel.from_urdf(example_urdf(path), tip=tip)
         base = robot.base_parameters()
         assert base.rank == rank
-        arm, motion = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity), motion_of(robot, 20)
-        found = base.reduce(robot.torque_regressor(*motion)) @ base.project(arm.parameters())
+        arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
+        motion = motion_of(robot, 20)
+        torque = base.reduce(robot.torque_regressor(*motion)) @ base.project(arm.parameters())
         expected = [arm.inverse_dynamics(*sample) for sample in zip(*motion, strict=True)]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(torque, expected, rtol=0, atol=1e-9)
 
 
-def test_choice_does_not_depend_on_motion_or_noise():
+def test_base_parameters_are_independent_of_motion_and_noise():
     robot = puma()
     reference = robot.base_parameters(FULL_FRICTION)
     for seed in range(5):
@@ -84,7 +85,7 @@ def test_choice_does_not_depend_on_motion_or_noise():
         np.testing.assert_array_equal(base.columns, reference.columns)
 
 
-def test_motion_that_tells_nothing():
+def test_zero_regressor_has_no_base_parameters():
     base = BaseParameters(np.zeros((4, 3, 30)), parameter_names(mit_arm()))
     assert (base.rank, base.expressions, set(base.categories)) == (0, (), {"unidentifiable"})
     assert base.project(MIT_CAD).shape == (0,)
@@ -100,7 +101,8 @@ def test_random_motion_stays_within_limits():
     np.testing.assert_array_equal(q, random_motion(robot)[0])
     for lower, upper in ((-np.inf, np.inf), (-1e12, 1e12), (4.0, 9.0), (-0.1, np.inf)):
         arm = mit_arm()
-        arm.limits.lower[:], arm.limits.upper[:] = lower, upper
+        arm.limits.lower[:] = lower
+        arm.limits.upper[:] = upper
         q, _, _ = random_motion(arm)
         assert (q >= lower).all()
         assert (q <= upper).all()
@@ -108,8 +110,8 @@ def test_random_motion_stays_within_limits():
 
 
 @pytest.mark.parametrize("limits", ['velocity="0"', 'lower="0" upper="0"'])
-def test_limits_that_leave_no_motion_are_none(limits):
-    """As programs write them that turn drawings into URDFs."""
+def test_ignores_limits_that_permit_no_motion(limits):
+    """Programs that convert drawings to URDFs write such limits."""
     text = random_urdf(np.random.default_rng(2), 3, prismatic_share=0.3)
     name = limits.split("=", maxsplit=1)[0]
     still = text.replace('velocity="3"' if name == "velocity" else 'lower="-2" upper="2"', limits)
@@ -121,7 +123,7 @@ def test_limits_that_leave_no_motion_are_none(limits):
     assert np.all(np.ptp(random_motion(robot)[1], axis=0) > 0.5)
 
 
-def test_factor_in_flat_memory():
+def test_factor_needs_constant_memory():
     robot = mit_arm()
     rng = np.random.default_rng(0)
     motion = rng.uniform(-2, 2, (3, 40_000, 3))
@@ -137,8 +139,9 @@ def test_factor_in_flat_memory():
     assert peaks[1] < 1.1 * peaks[0]
 
 
-def test_bad_input():
-    robot, names = mit_arm(), parameter_names(mit_arm())
+def test_refuses_bad_input():
+    robot = mit_arm()
+    names = parameter_names(robot)
     q, qd, qdd = motion_of(robot)
     with pytest.raises(ModelError, match=r"shape \(5, 29\); expected \(..., 30\)"):
         BaseParameters(np.ones((5, 29)), names)

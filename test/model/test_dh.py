@@ -16,7 +16,7 @@ def _random_rows(rng: np.random.Generator, n: int) -> list[dict]:
 
 
 def _as_urdf(rows: list[dict]) -> str:
-    """The motion about z between Rz(theta) Tz(d) and Tx(a) Rx(alpha)."""
+    """Return the URDF of a table; the motion about z is between Rz(theta) Tz(d) and Tx(a) Rx(alpha)."""
     parts = ['<link name="link_0"/>']
     for i, row in enumerate(rows, 1):
         a, alpha, d, theta = (float(row[key]) for key in ("a", "alpha", "d", "theta"))
@@ -30,7 +30,7 @@ def _as_urdf(rows: list[dict]) -> str:
     return f'<robot name="dh">{"".join(parts)}</robot>'
 
 
-def test_equal_to_pinocchio():
+def test_dh_arms_agree_with_pinocchio():
     pinocchio = pytest.importorskip("pinocchio")
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -45,7 +45,8 @@ def test_equal_to_pinocchio():
             inertia = pinocchio.Inertia.FromDynamicParameters(in_pinocchio_order)
             arm.model.inertias[i + 1] = distal[i].placement.act(inertia)
         q, qd, qdd = rng.normal(size=(3, 4, n))
-        torques, poses = robot.inverse_dynamics(q, qd, qdd), robot.forward_kinematics(q)
+        torques = robot.inverse_dynamics(q, qd, qdd)
+        poses = robot.forward_kinematics(q)
         from_regressor = robot.torque_regressor(q, qd, qdd) @ parameters
         for k in range(len(q)):
             expected = arm.inverse_dynamics(q[k], qd[k], qdd[k])
@@ -55,7 +56,7 @@ def test_equal_to_pinocchio():
             np.testing.assert_allclose(poses[k], expected_poses, rtol=0, atol=1e-10)
 
 
-def test_names_limits_and_parameters():
+def test_default_names_limits_and_parameters():
     robot = RobotModel.from_dh([ROW, {**ROW, "type": "prismatic"}])
     assert robot.joint_names == ("joint_1", "joint_2")
     assert robot.link_names == ("link_1", "link_2")
@@ -80,7 +81,7 @@ def test_names_limits_and_parameters():
         ([0.1, 0.2, 0.3, 0.4], ("row 2", "mapping")),
     ],
 )
-def test_rows_that_are_wrong(row, words):
+def test_refuses_wrong_rows(row, words):
     with pytest.raises(ModelError) as error:
         RobotModel.from_dh([ROW, row])
     assert all(word in str(error.value) for word in words)
@@ -99,7 +100,7 @@ TABLE = """
 @pytest.mark.parametrize(
     ("text", "name"), [(TABLE, "arm"), ("name: other\njoints:" + TABLE, "other"), ("joints:" + TABLE, "arm")]
 )
-def test_a_table_is_read_from_a_file(tmp_path, text, name):
+def test_reads_a_table_from_a_file(tmp_path, text, name):
     path = tmp_path / "arm.yaml"
     path.write_text(text)
     robot = RobotModel.from_dh(path)
@@ -112,7 +113,7 @@ def test_a_table_is_read_from_a_file(tmp_path, text, name):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (None, "cannot be read"),
         ("joints: 3", "expected a list of rows with keys a, alpha, d, theta, type"),
@@ -121,9 +122,9 @@ def test_a_table_is_read_from_a_file(tmp_path, text, name):
         ("- {a: 1}: [", "not plain YAML"),
     ],
 )
-def test_a_file_that_holds_no_table_is_refused(tmp_path, text, said):
+def test_refuses_a_file_without_a_table(tmp_path, text, message):
     path = tmp_path / "arm.yaml"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(ModelError, match=f"^DH table.*{said}"):
+    with pytest.raises(ModelError, match=f"^DH table.*{message}"):
         RobotModel.from_dh(path)

@@ -1,4 +1,4 @@
-"""Torques of many samples against the regressor, and what samples that are not finite give."""
+"""Torques of many samples: missing positions, exchange of gravity and parameters, and pickling."""
 
 import pickle
 
@@ -13,19 +13,19 @@ def _tree(seed: int) -> RobotModel:
     return RobotModel.from_urdf(random_tree_urdf(np.random.default_rng(seed), 9), tip="all", gravity=(1.0, -2.0, 9.0))
 
 
-def test_a_joint_without_position_leaves_the_torques_of_other_branches():
+def test_missing_position_does_not_affect_other_branches():
     tree = _tree(0)
     q = np.random.default_rng(2).normal(size=(3, tree.n_joints))
-    lost = tree.n_joints - 1
-    q[1, lost] = np.nan
-    shares = (tree.chain.moved & tree.chain.moved[lost]).any(axis=1)
+    joint = tree.n_joints - 1
+    q[1, joint] = np.nan
+    shares = (tree.chain.moved & tree.chain.moved[joint]).any(axis=1)
     for torque in (tree.gravity_torque(q), tree.inverse_dynamics(q, q, q)):
         assert not shares.all()
         np.testing.assert_array_equal(np.isnan(torque[1]), shares)
         assert np.isfinite(torque[[0, 2]]).all()
 
 
-def test_other_gravity_and_parameters_need_no_other_code():
+def test_gravity_and_parameters_do_not_change_the_code():
     robot = cmu_arm()
     q = np.ones((1, robot.n_joints))
     robot.inverse_dynamics(q, q, q)
@@ -34,7 +34,7 @@ def test_other_gravity_and_parameters_need_no_other_code():
     assert dynamics.inverse_dynamics_function.cache_info().misses == before
 
 
-def test_a_model_that_was_evaluated_can_be_pickled():
+def test_evaluated_model_can_be_pickled():
     robot = cmu_arm()
     q = np.ones((2, robot.n_joints))
     torque = robot.inverse_dynamics(q, q, q)

@@ -1,4 +1,4 @@
-"""Where arms end whose tip nobody names: real ones, and those that are made up of what decides."""
+"""Choice of the tip link of real and constructed arms without a configured tip."""
 
 import pytest
 from pinocchio_arm import example_urdf
@@ -27,7 +27,7 @@ ARM = (*map(link, ("base", "a", "b", "c")), joint("joint_1", "base", "a"), joint
         ("finger_edu_description/robots/finger_edu.urdf", "finger_tip_link", ""),
     ],
 )
-def test_real_arms(path, tip, fingers):
+def test_finds_the_flange_of_real_arms(path, tip, fingers):
     model, remark = arm_from_urdf(example_urdf(path))
     assert model.tip == tip
     assert remark.endswith(fingers)
@@ -45,7 +45,7 @@ def test_real_arms(path, tip, fingers):
         "centauro_description/urdf/centauro.urdf",
     ],
 )
-def test_robots_of_several_arms_are_not_guessed_at(path):
+def test_refuses_robots_with_several_arms(path):
     with pytest.raises(ModelError, match="several links end a chain"):
         arm_from_urdf(example_urdf(path))
 
@@ -53,7 +53,7 @@ def test_robots_of_several_arms_are_not_guessed_at(path):
 @pytest.mark.parametrize(
     ("last", "tip", "n_joints"),
     [
-        ((), "b", 2),  # and c is a leaf that nothing holds
+        ((), "b", 2),  # c is a leaf without a joint
         ((joint("slide", "b", "c", "prismatic", SHORT),), "b", 2),
         ((joint("quill", "b", "c", "prismatic", LONG),), "c", 3),
         ((joint("unlimited", "b", "c", "prismatic", '<limit velocity="1" effort="1"/>'),), "c", 3),
@@ -63,21 +63,21 @@ def test_robots_of_several_arms_are_not_guessed_at(path):
         ((joint("to_tool0", "b", "c", "fixed"),), "c", 2),
     ],
 )
-def test_the_last_joint(last, tip, n_joints):
+def test_last_joint_belongs_to_the_arm_or_the_hand(last, tip, n_joints):
     parts = ARM if last else [part for part in ARM if 'link name="c"' not in part]
     model, remark = arm_from_urdf(robot(*parts, *last))
     assert (model.tip, model.n_joints) == (tip, n_joints)
     assert bool(remark) == (tip == "b" and bool(last))
 
 
-def test_a_slide_before_fingers_is_the_arms():
+def test_prismatic_joint_before_fingers_belongs_to_the_arm():
     fingers = (link("l"), link("r"), joint("left", "c", "l"), joint("right", "c", "r"))
     model, remark = arm_from_urdf(robot(*ARM, joint("slide", "b", "c", "prismatic", SHORT), *fingers))
     assert (model.tip, model.n_joints) == ("c", 3)
     assert remark.endswith("left, right")
 
 
-def test_fingers_with_as_many_joints_as_the_arm_are_arms():
+def test_refuses_a_branch_with_as_many_joints_as_the_arm():
     parts = [*ARM, joint("other", "base", "c")]
     with pytest.raises(ModelError, match="choose one as tip"):
         arm_from_urdf(robot(*parts))
@@ -91,12 +91,12 @@ def test_passes_balancers_that_mimic_the_arm():
     assert "hand" not in remark
 
 
-def test_frames_of_the_last_link():
+def test_prefers_tool_frames_of_the_last_link():
     frames = [link(name, "") for name in ("left_tool0", "ft_frame", "mytool0")]
     joints = [joint(f"to_{name}", "b", name, "fixed") for name in ("left_tool0", "ft_frame", "mytool0")]
     arm = [part for part in ARM if 'link name="c"' not in part]
     assert arm_from_urdf(robot(*arm, *frames, *joints))[0].tip == "left_tool0"
-    assert arm_from_urdf(robot(*arm, *frames[1:], *joints[1:]))[0].tip == "b"  # none is named for it
+    assert arm_from_urdf(robot(*arm, *frames[1:], *joints[1:]))[0].tip == "b"  # no frame is named after a tool
 
 
 def test_models_of_arms_with_several_leaves_end_at_the_flange():
@@ -104,7 +104,7 @@ def test_models_of_arms_with_several_leaves_end_at_the_flange():
     assert (model.tip, model.n_joints) == ("tool0", 6)
 
 
-def test_what_is_named_is_taken():
+def test_uses_configured_base_and_tip():
     text = robot(*ARM, joint("slide", "b", "c", "prismatic", SHORT))
     model, remark = arm_from_urdf(text, tip="c")
     assert (model.n_joints, remark) == (3, "")
@@ -114,7 +114,7 @@ def test_what_is_named_is_taken():
             arm_from_urdf(text, **links)
 
 
-def test_long_chains():
+def test_finds_the_flange_of_long_chains():
     count = 1200
     links = [link(f"l{i}", "") for i in range(count + 2)]
     fixed = [joint(f"f{i}", f"l{i}", f"l{i + 1}", "fixed") for i in range(1, count)]

@@ -1,4 +1,4 @@
-"""Directions with a memory against Dahl's equation."""
+"""Friction directions with memory, against Dahl's equation."""
 
 import numpy as np
 import pytest
@@ -12,24 +12,25 @@ TIME = np.linspace(0.0, 10.0, 4001)
 
 
 def position(t):
-    """Several reversals, and a dwell from 4 s to 6 s."""
+    """Return a position with several reversals and a dwell from 4 s to 6 s."""
     t = np.where(t < 4.0, t, np.maximum(t - 2.0, 4.0))
     return 0.02 * np.sin(2.1 * t) + 0.004 * np.sin(7.0 * t)
 
 
-def test_dahls_equation():
-    """ds/dt = q̇ / d (1 - s sign q̇), integrated by another method."""
-    length, rate = 3e-3, np.gradient(position(np.linspace(0, 10, 400_001)), 10 / 400_000)
+def test_direction_solves_dahls_equation():
+    """ds/dt = q̇ / d (1 - s sign q̇) is integrated by another method."""
+    length = 3e-3
+    rate = np.gradient(position(np.linspace(0, 10, 400_001)), 10 / 400_000)
 
     def slope(t, s):
         v = rate[round(t / 10 * 400_000)]
         return v / length * (1.0 - s * np.sign(v))
 
-    found = solve_ivp(slope, (0.0, 10.0), [0.4], t_eval=TIME, max_step=2e-3, rtol=1e-8).y[0]
-    np.testing.assert_allclose(dahl_direction(position(TIME), length, 0.4), found, atol=5e-3)
+    expected = solve_ivp(slope, (0.0, 10.0), [0.4], t_eval=TIME, max_step=2e-3, rtol=1e-8).y[0]
+    np.testing.assert_allclose(dahl_direction(position(TIME), length, 0.4), expected, atol=5e-3)
 
 
-def test_a_joint_that_stops_keeps_its_friction_and_one_that_creeps_has_all_of_it():
+def test_direction_is_kept_at_standstill_and_saturates():
     direction = dahl_direction(position(TIME), 1e-3)
     dwell = direction[(TIME > 4.0) & (TIME < 6.0)]
     assert np.ptp(dwell) == 0.0
@@ -39,7 +40,7 @@ def test_a_joint_that_stops_keeps_its_friction_and_one_that_creeps_has_all_of_it
     assert dahl_direction(np.full(5, 2.0), 1e-3, -0.3).tolist() == [-0.3] * 5
 
 
-def test_parts_of_a_run_follow_each_other():
+def test_memory_continues_from_part_to_part():
     q = np.column_stack([position(TIME), -position(TIME + 1.0)])
     memory = SlidingMemory([((0,), 1e-3), ((0, 1), 2e-3)])
     whole = SlidingMemory(memory.keys).advance(q)
@@ -49,18 +50,18 @@ def test_parts_of_a_run_follow_each_other():
     np.testing.assert_allclose(whole[(0, 1), 2e-3], dahl_direction(q.sum(axis=1), 2e-3))
 
 
-def test_new_runs_begin_without_a_past():
+def test_new_runs_start_without_memory():
     q = np.concatenate([position(TIME), 5.0 + position(TIME)])[:, None]
     friction = FrictionModel(JointFriction(sliding_length=1e-3))
-    ((key, found),) = friction.memory(q, starts=[len(TIME)]).items()
+    ((key, direction),) = friction.memory(q, starts=[len(TIME)]).items()
     assert key == ((0,), 1e-3)
-    np.testing.assert_allclose(found[: len(TIME)], found[len(TIME) :], atol=1e-9)
+    np.testing.assert_allclose(direction[: len(TIME)], direction[len(TIME) :], atol=1e-9)
     again = SlidingMemory([key])
     again.advance(q[:100])
     again.restart()
     assert again.advance(q[50:60])[key][0] == 0.0
 
 
-def test_sliding_length_needs_positions():
+def test_refuses_a_sliding_length_without_positions():
     with pytest.raises(ModelError, match="needs positions of consecutive samples"):
         FrictionDirection(sliding_length=1e-3).evaluate(np.zeros(3))

@@ -1,4 +1,4 @@
-"""The generated source: only arithmetic, and no more of it than the arm needs."""
+"""Generated source code: plain arithmetic, without needless operations."""
 
 import re
 
@@ -33,18 +33,18 @@ def test_source_is_plain_arithmetic():
     for kinds, alphas in (("RRR", [90, 0, 0]), ("RPRPR", [10, 20, 30, -90, 0]), ("R", [0])):
         assert all(ALLOWED.fullmatch(line) for line in _source(kinds, alphas).splitlines())
     robot = RobotModel.from_dh([{"a": 0.2, "alpha": 0.4, "d": 0.1, "theta": 0.3, "type": "revolute"}] * 3)
-    moments_with_the_positions = gravity_source(robot.chain, robot.gravity)
-    assert all(ALLOWED.fullmatch(line) for line in moments_with_the_positions.splitlines())
+    with_moments = gravity_source(robot.chain, robot.gravity)
+    assert all(ALLOWED.fullmatch(line) for line in with_moments.splitlines())
 
 
-def test_right_angles_cost_no_products():
-    # Gravity comes in constants, two products turn it, four and two turn the moment, and each torque takes two.
+def test_right_angles_need_no_products():
+    # Gravity is constant; its rotation takes two products, that of the moment four and two, and each torque two.
     source = _source("RRRR", [90, 90, -90, 0])
     assert source.count("*") == 2 + 4 + 2 + 3 * 2
     assert "e-1" not in source
 
 
-def test_what_is_used_once_is_no_line_but_brackets_have_a_depth():
+def test_single_uses_are_inlined_up_to_a_bracket_depth():
     source = _source("R" * 60, [90] * 60)
     names = [line.split(" = ")[0].strip() for line in source.splitlines() if " = " in line and "tolist" not in line]
     body = source.split("tolist()")[1]

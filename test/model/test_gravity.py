@@ -1,4 +1,4 @@
-"""The minimal gravity model of Ma and Hollerbach 1996, and its generalisation."""
+"""The minimal gravity model of Ma and Hollerbach (1996) and its generalization."""
 
 import known_problems as known
 import numpy as np
@@ -13,7 +13,8 @@ from dynid_ros.model import GravityModel, RobotModel
 def _dh_arm(alphas, gravity=(0.0, 0.0, -9.80665), rng=None, kinds=None) -> RobotModel:
     n = len(alphas)
     rng = rng or np.random.default_rng(0)
-    a, d = rng.uniform(-0.3, 0.3, n), rng.uniform(-0.5, 0.5, n)
+    a = rng.uniform(-0.3, 0.3, n)
+    d = rng.uniform(-0.5, 0.5, n)
     kinds = kinds or ["revolute"] * n
     rows = [{"a": a[i], "alpha": alphas[i], "d": d[i], "theta": 0.0, "type": kinds[i]} for i in range(n)]
     return RobotModel.from_dh(rows, gravity, rng.uniform(0.1, 1.0, 10 * n))
@@ -27,9 +28,10 @@ def _poses(robot: RobotModel, n: int = 200) -> np.ndarray:
     return np.random.default_rng(5).uniform(-np.pi, np.pi, (n, robot.n_joints))
 
 
-def test_sarcos_tables():
+def test_moments_of_the_sarcos_arm_match_the_paper():
     parameters = np.zeros((7, 10))
-    parameters[:, 0], parameters[:, 1:4] = known.sarcos_masses(), known.SARCOS_MOMENTS
+    parameters[:, 0] = known.sarcos_masses()
+    parameters[:, 1:4] = known.SARCOS_MOMENTS
     sarcos = RobotModel.from_dh(known.sarcos_dh(), parameters=parameters.ravel())
     gravity = GravityModel(sarcos)
     moments = gravity.project(sarcos.parameters)
@@ -40,23 +42,23 @@ def test_sarcos_tables():
 
 @pytest.mark.parametrize("n", [3, 6, 9])
 @pytest.mark.parametrize("prismatic_share", [0.0, 0.4])
-def test_equal_to_the_full_model_on_random_chains(n, prismatic_share):
+def test_minimal_model_equals_the_full_model(n, prismatic_share):
     for seed in range(5):
         rng = np.random.default_rng([n, seed])
         robot = RobotModel.from_urdf(random_urdf(rng, n, prismatic_share), tip=TIP, gravity=rng.normal(size=3) * 6)
-        gravity, q = GravityModel(robot), rng.uniform(-np.pi, np.pi, (30, n))
+        gravity = GravityModel(robot)
+        q = rng.uniform(-np.pi, np.pi, (30, n))
         moments = gravity.project(robot.parameters)
         np.testing.assert_allclose(gravity.projection @ robot.parameters, moments, rtol=0, atol=1e-13)
         expected = robot.gravity_torque(q)
         scale = np.abs(expected).max()
         np.testing.assert_allclose(gravity.regressor(q) @ moments, expected, rtol=0, atol=1e-12 * max(1.0, scale))
         for torque in (gravity.compile(moments), gravity.bind(moments)):
-            found = [torque(sample) for sample in q[:5]]
-            np.testing.assert_allclose(found, expected[:5], rtol=0, atol=1e-11)
+            np.testing.assert_allclose([torque(sample) for sample in q[:5]], expected[:5], rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("prismatic_share", [0.0, 0.4])
-def test_every_moment_counts_on_random_chains(prismatic_share):
+def test_observable_moments_are_independent(prismatic_share):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, 6, prismatic_share), tip=TIP, gravity=(0.3, 0.7, -9.0))
@@ -75,15 +77,16 @@ def test_every_moment_counts_on_random_chains(prismatic_share):
         ([0, 0, 90, 0, 90, 0], "RRRRRR", [True, True, True, False, False, False], 6),
         ([180, 0, 90, 0], "RRRR", [True, True, True, False], 2),
         ([30, 90, 0], "RRR", [True, False, False], 4),
-        ([0, 0, 0, 0], "RRPR", [True, True, False, True], 1),  # SCARA: the slide alone feels gravity
-        ([90, -90, 90, 0], "RPRR", [True, True, True, False], 2),  # a slide that stays level
+        ([0, 0, 0, 0], "RRPR", [True, True, False, True], 1),  # SCARA: gravity acts on the prismatic joint only
+        ([90, -90, 90, 0], "RPRR", [True, True, True, False], 2),  # a prismatic joint that stays horizontal
         ([90, 90, 0], "PRR", [False, False, False], 5),
     ],
 )
-def test_rank_rules(alphas, kinds, unobservable, rank):
+def test_ranks_of_special_arms(alphas, kinds, unobservable, rank):
     names = ["prismatic" if kind == "P" else "revolute" for kind in kinds]
     robot = _dh_arm(np.radians(alphas), kinds=names)
-    gravity, q = GravityModel(robot), _poses(robot)
+    gravity = GravityModel(robot)
+    q = _poses(robot)
     np.testing.assert_array_equal(gravity.unobservable_axes(), unobservable)
     assert _rank(gravity.regressor(q)) == rank
     assert _rank(robot.gravity_regressor(q)) == rank
@@ -96,18 +99,18 @@ def test_rank_rules(alphas, kinds, unobservable, rank):
     [
         ([np.pi / 2, 0, 0], (0, 0, -9.8), [True, False, False]),
         ([np.pi / 2, 0, 0], (0.5, 0, -9.8), [False, False, False]),
-        # Right angles that were rounded are still parallel to gravity.
+        # Axes with rounded right angles count as parallel to gravity.
         ([1.5708 - np.pi / 2, np.pi / 2, 0.0], (0, 0, -9.8), [True, True, False]),
         ([1.571 - np.pi / 2, np.pi / 2, 0.0], (0, 0, -9.8), [True, True, False]),
         ([1.56 - np.pi / 2, np.pi / 2, 0.0], (0, 0, -9.8), [True, False, False]),
         ([0.3, 0.4], (0, 0, 0), [True, True]),
     ],
 )
-def test_axes_that_gravity_does_not_load(angles, gravity, unobservable):
+def test_finds_axes_that_gravity_does_not_load(angles, gravity, unobservable):
     assert GravityModel(_dh_arm(angles, gravity)).unobservable_axes().tolist() == unobservable
 
 
-def test_names_and_columns():
+def test_names_and_columns_of_moments():
     gravity = GravityModel(_dh_arm([0.1, 0.2, 0.3], kinds=["revolute", "prismatic", "revolute"]))
     expected = ("n_x joint_1", "n_y joint_1", "mass joint_2", "n_x joint_3", "n_y joint_3")
     assert gravity.names == expected
@@ -115,27 +118,28 @@ def test_names_and_columns():
     assert gravity.projection.shape == (5, 30)
 
 
-def test_moments_bound_later_leave_those_bound_before():
+def test_bound_functions_are_independent():
     gravity = GravityModel(_dh_arm(np.radians([90, 0, 0])))
     q = np.array([0.1, 0.2, 0.3])
     first = gravity.bind(np.ones(6))
-    before, second = first(q), gravity.bind(np.arange(6.0))
+    before = first(q)
+    second = gravity.bind(np.arange(6.0))
     np.testing.assert_array_equal(first(q), before)
     np.testing.assert_allclose(second(q), gravity.compile(np.arange(6.0))(q), rtol=0, atol=1e-14)
     with pytest.raises(ModelError, match=r"shape \(3,\).*\(6,\)"):
         gravity.bind(np.ones(3))
 
 
-def test_compiled_torque_of_positions_that_are_none():
+def test_compiled_torque_of_invalid_positions():
     robot = _dh_arm(np.radians([90, 0, 0]))
     torque = GravityModel(robot).compile(np.ones(6))
     assert np.isnan(torque(np.array([0.0, 0.0, np.nan]))[1:]).all()
     for q in (np.zeros(2), np.zeros(4), np.array([0.0, np.inf, 0.0])):
-        with pytest.raises(ValueError):  # noqa: PT011 (the interpreter's own words)
+        with pytest.raises(ValueError):  # noqa: PT011 (the message is the interpreter's)
             torque(q)
 
 
-def test_vectors_of_another_size():
+def test_refuses_vectors_of_wrong_size():
     gravity = GravityModel(_dh_arm([0.1, 0.2]))
     with pytest.raises(ModelError, match=r"n_x joint_1.*shape \(3,\).*\(4,\)"):
         gravity.compile(np.ones(3))
@@ -147,10 +151,11 @@ def test_vectors_of_another_size():
         gravity.regressor(np.ones(2))
 
 
-def test_torque_on_a_base_that_tilts_is_pinocchios():
-    """One function for all directions."""
+def test_torque_on_a_tilting_base_agrees_with_pinocchio():
+    """One compiled function serves all directions of gravity."""
     ur5 = RobotModel.from_urdf(example_urdf("ur_description/urdf/ur5_robot.urdf"), tip="tool0")
-    model, down = GravityModel(ur5), [0.0, 0.0, -9.81]
+    model = GravityModel(ur5)
+    down = [0.0, 0.0, -9.81]
     moments = model.project(ur5.parameters)
     torque = model.bind(moments, lambda: down)
     rng = np.random.default_rng(4)

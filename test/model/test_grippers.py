@@ -1,4 +1,4 @@
-"""What hangs on an arm by joints that are not its own (grippers, hands): Pinocchio has the same torque of it."""
+"""Grippers and hands that an arm carries: their torque agrees with Pinocchio."""
 
 import re
 
@@ -15,17 +15,18 @@ from dynid_ros.model.urdf_export import posture_error, urdf_with_inertias
 
 
 def assert_pinocchio_reads(urdf: str, robot: RobotModel, parameters: np.ndarray) -> None:
-    """Gravity and inverse dynamics to 1e-9 of the largest torque, grippers where `robot` has them."""
+    """Assert that gravity and inverse dynamics agree with Pinocchio to 1e-9 of the largest torque."""
     arm = PinocchioArm(urdf, robot.joint_names, robot.gravity, robot.posture)
     q, qd, qdd = np.random.default_rng(4).normal(size=(3, 20, robot.n_joints))
-    gravity, motion = robot.gravity_torque(q, parameters), robot.inverse_dynamics(q, qd, qdd, parameters)
+    gravity = robot.gravity_torque(q, parameters)
+    motion = robot.inverse_dynamics(q, qd, qdd, parameters)
     for k in range(len(q)):
         assert np.abs(arm.gravity_torque(q[k]) - gravity[k]).max() <= 1e-9 * np.abs(gravity).max()
         assert np.abs(arm.inverse_dynamics(q[k], qd[k], qdd[k]) - motion[k]).max() <= 1e-9 * np.abs(motion).max()
 
 
 @pytest.mark.parametrize("name", GRIPPERS)
-def test_the_model_carries_the_gripper(name):
+def test_model_includes_the_gripper(name):
     robot = gripper_arm(name)
     assert_pinocchio_reads(robot.urdf, robot, robot.parameters)
     elsewhere = robot.with_posture(dict.fromkeys(robot.posture, 0.0))
@@ -36,7 +37,7 @@ def test_the_model_carries_the_gripper(name):
 
 
 @pytest.mark.parametrize("name", GRIPPERS)
-def test_an_export_has_the_torque_of_its_parameters(name):
+def test_exported_urdf_has_the_torque_of_its_parameters(name):
     robot = gripper_arm(name)
     parameters = other_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
@@ -45,7 +46,7 @@ def test_an_export_has_the_torque_of_its_parameters(name):
 
 
 @pytest.mark.parametrize("name", GRIPPERS)
-def test_a_gripper_that_is_too_heavy_keeps_a_share_of_its_inertia(name):
+def test_heavy_gripper_keeps_a_fraction_of_its_inertia(name):
     robot = gripper_arm(name)
     parameters = 0.02 * other_parameters(robot)
     urdf = urdf_with_inertias(robot, parameters)
@@ -54,13 +55,13 @@ def test_a_gripper_that_is_too_heavy_keeps_a_share_of_its_inertia(name):
     assert is_possible(RobotModel.from_urdf(urdf, robot.tip, robot.base).parameters.reshape(-1, 10)).all()
 
 
-def test_mujoco_takes_a_gripper_that_lost_inertia():
+def test_mujoco_accepts_a_gripper_with_reduced_inertia():
     robot = RobotModel.from_urdf(re.sub("<mimic.*?/>", "", middle_gripper()), "lower")
     parameters = 0.2 * other_parameters(robot)
     assert_same_torque(urdf_with_inertias(robot, parameters), robot, parameters)
 
 
-def test_how_far_the_torque_is_off_where_the_gripper_moves():
+def test_reports_the_torque_error_of_a_moving_gripper():
     robot = RobotModel.from_urdf(middle_gripper(), "lower", posture={"slide": 0.3})
     parameters = robot.parameters
     urdf = urdf_with_inertias(robot, parameters)
@@ -80,7 +81,7 @@ def test_how_far_the_torque_is_off_where_the_gripper_moves():
     assert posture_error(without, without.parameters, urdf_with_inertias(without, without.parameters), {}) == ""
 
 
-def test_a_file_that_does_not_have_the_torque_is_not_written(monkeypatch):
+def test_refuses_to_write_a_urdf_with_another_torque(monkeypatch):
     robot = gripper_arm("gripper in the middle")
     monkeypatch.setattr(
         "dynid_ros.model.urdf_export.replace_inertials", lambda text, elements: text.replace("0.3 0.1 0", "0.301 0.1 0")

@@ -1,4 +1,4 @@
-"""Columns against Pinocchio's torques and the friction model, whatever candidates and whatever pairs."""
+"""Columns of links and friction, against Pinocchio's torques and the friction model."""
 
 import numpy as np
 import pytest
@@ -30,26 +30,26 @@ def motion(robot, seed=0, size=1.0):
 
 
 def torque_of(columns: LinkColumns, x: np.ndarray, chosen: np.ndarray, samples) -> np.ndarray:
-    """(N, n) from the scattered rows."""
+    """Return the torque (N, n) of the chosen columns with values x."""
     value = np.full(columns.size, np.nan)
     value[chosen] = x
     value[np.isnan(value)] = 0.0
     rows = columns.rows(*samples)
-    return np.stack([matrix @ value[own] for matrix, own in zip(rows, columns.of_joint, strict=True)], axis=1)
+    return np.stack([matrix @ value[indices] for matrix, indices in zip(rows, columns.of_joint, strict=True)], axis=1)
 
 
 @pytest.mark.parametrize("arm", [chain, ur10])
-def test_base_columns_give_pinocchios_torque(arm):
+def test_base_columns_yield_pinocchios_torque(arm):
     robot = arm()
     columns = LinkColumns(robot, [(JointFriction.none(),)] * robot.n_joints)
     assert columns.size == columns.n_inertial == robot.base_parameters().rank
     samples = motion(robot)
-    found = torque_of(columns, columns.base.project(robot.parameters), np.arange(columns.size), samples)
-    np.testing.assert_allclose(found, rigid_torque(robot, *samples), rtol=1e-9, atol=1e-9)
+    torque = torque_of(columns, columns.base.project(robot.parameters), np.arange(columns.size), samples)
+    np.testing.assert_allclose(torque, rigid_torque(robot, *samples), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("coupled", [(), ((4, 5),), ((5, 4), (0, 2))])
-def test_every_choice_is_the_regressor_and_the_friction_model(coupled):
+def test_every_choice_equals_regressor_and_friction_model(coupled):
     robot = ur10()
     columns = LinkColumns(robot, [EVERYTHING] * 6, coupled)
     samples = motion(robot)
@@ -61,26 +61,28 @@ def test_every_choice_is_the_regressor_and_the_friction_model(coupled):
         names = friction.names(robot)
         chosen = columns.chosen(choice)
         assert len(chosen) == len(set(chosen)) == columns.n_inertial + len(names)
-        links, coefficients = rng.normal(size=60), rng.normal(size=len(names))
+        links = rng.normal(size=60)
+        coefficients = rng.normal(size=len(names))
         expected = robot.torque_regressor(*samples) @ links + friction.of_motion(robot, *samples) @ coefficients
         x = np.concatenate([columns.base.project(links), coefficients])
         np.testing.assert_allclose(torque_of(columns, x, chosen, samples), expected, rtol=1e-8, atol=1e-8)
 
 
-def test_the_direction_of_a_pair_turns_round_as_its_first_joint():
+def test_direction_of_a_pair_has_the_smoothing_of_its_first_joint():
     robot = chain()
-    sharp, soft = JointFriction(smoothing=0.01), JointFriction(smoothing=0.5)
+    sharp = JointFriction(smoothing=0.01)
+    soft = JointFriction(smoothing=0.5)
     columns = LinkColumns(robot, [(sharp, soft)] * 3, [(1, 2)])
     samples = motion(robot)
     for choice in ((sharp, sharp, soft), (sharp, soft, sharp)):
         x = np.zeros(len(columns.chosen(choice)))
         x[-1] = 1.0  # coupling_coulomb
         expected = np.tanh((samples[1][:, 1] + samples[1][:, 2]) / choice[1].smoothing)
-        found = torque_of(columns, x, columns.chosen(choice), samples)
-        np.testing.assert_allclose(found, expected[:, None] * [0, 1, 1], atol=1e-12)
+        torque = torque_of(columns, x, columns.chosen(choice), samples)
+        np.testing.assert_allclose(torque, expected[:, None] * [0, 1, 1], atol=1e-12)
 
 
-def test_terms_that_candidates_share_are_one_column():
+def test_candidates_share_columns_of_equal_terms():
     robot = chain()
     columns = LinkColumns(robot, [EVERYTHING] * 3)
     # coulomb 0.02; viscous; offset; 4 asymmetric; rotor; stribeck; coulomb with a dead zone; coulomb, stribeck, load,
@@ -91,11 +93,12 @@ def test_terms_that_candidates_share_are_one_column():
     assert grid.size - grid.n_inertial == 3 * (5 + 9 * 5)
 
 
-def test_windows_of_a_run_know_what_was_before():
+def test_windows_continue_the_memory_of_a_run():
     robot = chain()
     columns = LinkColumns(robot, [EVERYTHING] * 3, [(1, 2)])
     samples = motion(robot, size=0.02)
-    whole, memory = columns.rows(*samples), columns.memory(samples[0])
+    whole = columns.rows(*samples)
+    memory = columns.memory(samples[0])
     assert len(memory) == 3 * 2 + 2
     for window in (slice(0, 11), slice(11, 40)):
         before = {key: direction[window] for key, direction in memory.items()}
@@ -103,29 +106,30 @@ def test_windows_of_a_run_know_what_was_before():
             np.testing.assert_allclose(part, joint[window], rtol=1e-12, atol=1e-15)
 
 
-def test_links_that_load_the_gears_are_those_given():
+def test_load_term_uses_the_configured_links():
     robot = chain()
     friction = FrictionModel(JointFriction(load=True), load_parameters=2.0 * robot.parameters)
-    columns, samples = LinkColumns.of(robot, friction), motion(robot)
-    found = torque_of(columns, np.eye(columns.size)[columns.n_inertial + 2], np.arange(columns.size), samples)
+    columns = LinkColumns.of(robot, friction)
+    samples = motion(robot)
+    torque = torque_of(columns, np.eye(columns.size)[columns.n_inertial + 2], np.arange(columns.size), samples)
     expected = 2.0 * np.abs(rigid_torque(robot, *samples)[:, 0]) * np.sign(samples[1][:, 0])
-    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-9)
+    np.testing.assert_allclose(torque[:, 0], expected, rtol=1e-9)
     assert columns.friction(columns.first).load_parameters == pytest.approx(2.0 * robot.parameters)
 
 
-def test_joints_have_no_columns_of_links_before_them():
+def test_joints_have_no_columns_of_proximal_links():
     robot = ur10()
     columns = LinkColumns(robot, [(PLAIN,)] * 6)
     rows = robot.torque_regressor(*motion(robot))[..., columns.base.columns]
-    for j, own in enumerate(columns.of_joint):
-        inertial = own[own < columns.n_inertial]
+    for j, indices in enumerate(columns.of_joint):
+        inertial = indices[indices < columns.n_inertial]
         left_out = np.setdiff1d(np.arange(columns.n_inertial), inertial)
         assert np.abs(rows[:, j, left_out]).max(initial=0) < 1e-9
-        assert np.array_equal(own[len(inertial) :], columns.n_inertial + 3 * j + np.arange(3))
+        assert np.array_equal(indices[len(inertial) :], columns.n_inertial + 3 * j + np.arange(3))
     assert len(columns.of_joint[5]) < 15 < 30 < len(columns.of_joint[0])
 
 
-def test_which_coefficients_cannot_be_negative():
+def test_mask_of_nonnegative_coefficients():
     robot = chain()
     candidates = [EVERYTHING[1:3], EVERYTHING[:1], EVERYTHING[-1:]]
     columns = LinkColumns(robot, candidates, [(0, 1)])
@@ -135,11 +139,11 @@ def test_which_coefficients_cannot_be_negative():
     assert sum(expected) == 5
     assert list(columns.nonnegative(choice)) == [False] * columns.n_inertial + expected
     asymmetric = columns.nonnegative(columns.first)[columns.n_inertial :]
-    assert list(asymmetric[:6]) == [True] * 4 + [False, True]  # the offset may be, a rotor not
+    assert list(asymmetric[:6]) == [True] * 4 + [False, True]  # an offset may be negative, a rotor may not
 
 
 @pytest.mark.parametrize("coupled", [(), ((1, 2),)])
-def test_rows_of_a_given_regressor(coupled):
+def test_rows_of_a_regressor_equal_those_of_a_motion(coupled):
     robot = chain()
     columns = LinkColumns(robot, [(EVERYTHING[1],), (EVERYTHING[2],), (EVERYTHING[3],)], coupled)
     samples = motion(robot)
@@ -152,24 +156,24 @@ def test_rows_of_a_given_regressor(coupled):
         several.rows_of(whole)
 
 
-def test_turns_of_gravity_are_its_differences():
-    """Columns of the turns times small angles are what Pinocchio's torque changes by with the gravity turned so."""
+def test_gravity_rotation_columns_equal_finite_differences():
     robot = RobotModel.from_urdf(demo_arm_urdf())
     q = np.random.default_rng(0).uniform(-2, 2, (5, robot.n_joints))
     columns = LinkColumns(robot, [(JointFriction(),)] * robot.n_joints, turned=robot.parameters)
-    step, rows = 1e-5, columns.rows(q, 0 * q, 0 * q)
+    step = 1e-5
+    rows = columns.rows(q, 0 * q, 0 * q)
     for column, axis in zip(columns.turns, turn_axes(robot.gravity), strict=True):
         sides = [
             PinocchioArm(robot.urdf, robot.joint_names, turned(robot.gravity, sign * step * axis)) for sign in (1, -1)
         ]
         torques = [np.array([arm.gravity_torque(pose) for pose in q]) for arm in sides]
-        for j, own in enumerate(columns.of_joint):
+        for j, indices in enumerate(columns.of_joint):
             expected = (torques[0] - torques[1])[:, j] / (2 * step)
-            np.testing.assert_allclose(rows[j][:, np.flatnonzero(own == column)[0]], expected, atol=1e-6)
+            np.testing.assert_allclose(rows[j][:, np.flatnonzero(indices == column)[0]], expected, atol=1e-6)
 
 
-def test_a_lever_on_the_base_keeps_its_columns():
-    """The joint is at the base's origin, so the arm has no length but that of its centre of mass."""
+def test_lever_at_the_base_keeps_its_columns():
+    """The joint is at the origin of the base, so the only length of the arm is that of its center of mass."""
     robot = RobotModel.from_urdf(
         '<robot name="r"><link name="b"/><link name="l"><inertial><mass value="1"/><origin xyz="0.2 0 0"/>'
         '<inertia ixx="1e-3" iyy="1e-2" izz="1e-2" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" '

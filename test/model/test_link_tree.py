@@ -1,4 +1,4 @@
-"""What a URDF may say and what it may not: each fault has one error that names it."""
+"""URDF parser: supported elements, and one clear error for each fault."""
 
 import contextlib
 import math
@@ -24,7 +24,7 @@ TWO_JOINTS = robot(
 NO_PRODUCTS = 'ixy="0" ixz="0" iyz="0"'
 
 
-def refused(xml: str, *words: str, **links: str) -> None:
+def assert_refused(xml: str, *words: str, **links: str) -> None:
     with pytest.raises(ModelError) as error:
         RobotModel.from_urdf(xml, **links)
     message = str(error.value)
@@ -33,7 +33,7 @@ def refused(xml: str, *words: str, **links: str) -> None:
         assert word in message
 
 
-def test_text_and_file_are_the_same_robot(tmp_path):
+def test_reads_text_and_files_alike(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(TWO_JOINTS)
     from_text, from_path, from_name = (RobotModel.from_urdf(source) for source in (TWO_JOINTS, path, str(path)))
@@ -45,12 +45,12 @@ def test_text_and_file_are_the_same_robot(tmp_path):
     assert from_text.link_names == ("a", "b")
 
 
-def test_text_may_start_with_a_declaration_a_byte_order_mark_and_comments():
+def test_text_may_start_with_declaration_byte_order_mark_and_comments():
     text = '\ufeff <?xml version="1.0" encoding="utf-8"?>\n<!-- | from arm.urdf.xacro | -->\n' + TWO_JOINTS
     assert RobotModel.from_urdf(text).n_joints == 2
 
 
-def test_foreign_elements_are_quiet(capfd):
+def test_foreign_elements_cause_no_output(capfd):
     foreign = (
         '<material name="grey"><color rgba="1 1 1 1"/></material><gazebo reference="a"><mu1>1</mu1></gazebo>'
         '<transmission name="t"><type>x</type><joint name="joint_1"/></transmission><transmission/>'
@@ -65,8 +65,8 @@ def test_foreign_elements_are_quiet(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_prefixes_that_nobody_declared(tmp_path):
-    """As drake's in URDFs that ROS reads without."""
+def test_accepts_undeclared_prefixes(tmp_path):
+    """ROS reads URDFs with Drake's elements without a declaration."""
     text = robot(
         "<!-- <a:b> --><drake:x/>",
         link("base"),
@@ -82,7 +82,7 @@ def test_prefixes_that_nobody_declared(tmp_path):
     assert RobotModel.from_urdf(declared).urdf == declared
 
 
-def test_real_urdfs_are_quiet(capfd):
+def test_real_urdfs_cause_no_output(capfd):
     for path, tip in (
         ("tiago_description/robots/tiago.urdf", "wrist_ft_link"),
         ("pr2_description/urdf/pr2.urdf", "r_gripper_palm_link"),
@@ -112,7 +112,7 @@ def test_fixed_joints_are_merged():
     np.testing.assert_allclose(pose, [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0.5], [0, 0, 0, 1]], atol=1e-15)
 
 
-def test_what_hangs_on_moving_joints_is_carried():
+def test_last_link_carries_links_of_other_moving_joints():
     text = robot(
         *(link(name) for name in ("base", "a", "finger")),
         link("tool", ""),
@@ -126,7 +126,7 @@ def test_what_hangs_on_moving_joints_is_carried():
         np.testing.assert_allclose(model.parameters[:4], [4.0, 0.4, 0.0, 2.0 * shift], atol=1e-15)
 
 
-def test_limits():
+def test_reads_limits():
     text = robot(
         *(link(name) for name in "abcd"),
         joint("joint_1", "a", "b"),
@@ -141,7 +141,7 @@ def test_limits():
     assert RobotModel.from_urdf(text).joint_types == ["revolute", "revolute", "prismatic"]
 
 
-def test_limits_since_urdf_1_2():
+def test_reads_limits_of_urdf_1_2():
     text = robot(*(link(name) for name in "abcd"), *(joint(f"joint_{a}", a, b) for a, b in ("ab", "bc", "cd")))
     for name, added in (("a", 'acceleration="5" deceleration="4" jerk="30"'), ("b", 'acceleration="0" jerk="0"')):
         start, marker, end = text.partition(f'"joint_{name}"')
@@ -150,15 +150,15 @@ def test_limits_since_urdf_1_2():
     np.testing.assert_array_equal(limits.acceleration, [4, math.inf, math.inf])
     np.testing.assert_array_equal(limits.jerk, [30, math.inf, math.inf])
     short = text.replace('velocity="3" effort="4"', "")
-    refused(short, "limit", "velocity")
+    assert_refused(short, "limit", "velocity")
     limits = RobotModel.from_urdf(short.replace("<robot ", '<robot version="1.2" ')).limits
     np.testing.assert_array_equal([limits.velocity, limits.effort], np.full((2, 3), math.inf))
 
 
-def test_quaternions_turn_as_roll_pitch_and_yaw_do():
+def test_quaternions_equal_roll_pitch_and_yaw():
     frames = []
     angles = (0.3, -0.7, 2.1)
-    # Twice as long as a unit quaternion: only its direction counts.
+    # The quaternion is not normalized.
     quaternion = 2 * Rotation.from_euler("xyz", angles).as_quat()
     for turn in ('rpy="{} {} {}"'.format(*angles), 'quat_xyzw="{} {} {} {}"'.format(*map(repr, quaternion.tolist()))):
         origin = f'<origin xyz="0.1 0.2 0.3" {turn}/>'
@@ -169,7 +169,7 @@ def test_quaternions_turn_as_roll_pitch_and_yaw_do():
     np.testing.assert_allclose(frames[1], frames[0], rtol=0, atol=1e-12)
 
 
-def test_axis_is_normalised_and_defaults_to_x():
+def test_axis_is_normalized_and_defaults_to_x():
     text = robot(link("a"), link("b"), joint("joint_1", "a", "b", axis="0 -3 4"))
     axis = RobotModel.from_urdf(text).joint_axes([[0.3]])[0, 0]
     np.testing.assert_allclose(axis, [0.0, -0.6, 0.8], atol=1e-15)
@@ -178,66 +178,66 @@ def test_axis_is_normalised_and_defaults_to_x():
 
 
 @pytest.mark.parametrize("axis", ["0 0 -1", "1e-9 0 -1", "1 0 0", "0 -1 0", "-1 2 -0.1"])
-def test_link_frame_is_not_turned_by_the_axis(axis):
+def test_axis_does_not_rotate_the_link_frame(axis):
     text = robot(link("a"), link("b"), joint("joint_1", "a", "b", axis=axis))
     np.testing.assert_allclose(RobotModel.from_urdf(text).forward_kinematics([[0.0]])[0, 0], np.eye(4), atol=1e-15)
 
 
-def test_missing_inertial_is_no_mass():
+def test_link_without_inertial_has_no_mass():
     text = robot(link("a"), link("b", ""), joint("joint_1", "a", "b"))
     np.testing.assert_array_equal(RobotModel.from_urdf(text).parameters, np.zeros(10))
 
 
-def test_xml_that_does_not_parse(tmp_path):
+def test_refuses_malformed_xml(tmp_path):
     path = tmp_path / "broken.urdf"
     path.write_text(robot(link("a")).replace("</robot>", "\n\n<link>"))
-    refused(path, str(path), "line 3", "does not parse")
-    refused("<robot", "URDF text", "line 1")
+    assert_refused(path, str(path), "line 3", "does not parse")
+    assert_refused("<robot", "URDF text", "line 1")
 
 
-def test_files_that_cannot_be_read(tmp_path):
-    refused(tmp_path / "none.urdf", "none.urdf", "No such file")
-    refused(tmp_path, "cannot be read")
-    refused("", "empty")
-    refused("x" * 5000, "cannot be read")
-    refused("a\0b", "cannot be read")
+def test_refuses_unreadable_files(tmp_path):
+    assert_refused(tmp_path / "none.urdf", "none.urdf", "No such file")
+    assert_refused(tmp_path, "cannot be read")
+    assert_refused("", "empty")
+    assert_refused("x" * 5000, "cannot be read")
+    assert_refused("a\0b", "cannot be read")
     latin = tmp_path / "latin.urdf"
     latin.write_bytes(TWO_JOINTS.replace("arm", "bras levé").encode("latin-1"))
-    refused(latin, "latin.urdf", "UTF-8")
+    assert_refused(latin, "latin.urdf", "UTF-8")
 
 
-def test_what_is_no_urdf():
-    refused("<sdf/>", "<sdf>", "<robot>")
-    refused("<robot/>", "no links")
-    refused('<robot name="x" xmlns:xacro="http://wiki.ros.org/xacro"><xacro:arm/></robot>', "xacro")
+def test_refuses_other_documents():
+    assert_refused("<sdf/>", "<sdf>", "<robot>")
+    assert_refused("<robot/>", "no links")
+    assert_refused('<robot name="x" xmlns:xacro="http://wiki.ros.org/xacro"><xacro:arm/></robot>', "xacro")
 
 
-def test_links_that_do_not_exist():
-    refused(TWO_JOINTS, "tip link 'c'", "'base', 'a', 'b'", tip="c")
-    refused(TWO_JOINTS, "base link 'c'", "'base', 'a', 'b'", base="c")
-    refused(TWO_JOINTS, "'base' is not below base link 'a'", "'b'", tip="base", base="a")
-    refused(TWO_JOINTS, "no moving joint", tip="base")
-    refused(TWO_JOINTS.replace('<child link="b"/>', '<child link="c"/>'), "'joint_2'", "child link 'c'")
-    refused(TWO_JOINTS.replace('<parent link="a"/>', '<parent link="c"/>'), "'joint_2'", "parent link 'c'")
+def test_refuses_unknown_links():
+    assert_refused(TWO_JOINTS, "tip link 'c'", "'base', 'a', 'b'", tip="c")
+    assert_refused(TWO_JOINTS, "base link 'c'", "'base', 'a', 'b'", base="c")
+    assert_refused(TWO_JOINTS, "'base' is not below base link 'a'", "'b'", tip="base", base="a")
+    assert_refused(TWO_JOINTS, "no moving joint", tip="base")
+    assert_refused(TWO_JOINTS.replace('<child link="b"/>', '<child link="c"/>'), "'joint_2'", "child link 'c'")
+    assert_refused(TWO_JOINTS.replace('<parent link="a"/>', '<parent link="c"/>'), "'joint_2'", "parent link 'c'")
 
 
-def test_several_leaves_or_roots():
+def test_refuses_ambiguous_leaves_or_roots():
     parts = (link("base"), link("a"), link("b"), joint("joint_1", "base", "a"))
-    refused(robot(*parts, joint("joint_2", "base", "b")), "'a', 'b'", "tip")
-    refused(robot(*parts), "'base', 'b'", "base")
+    assert_refused(robot(*parts, joint("joint_2", "base", "b")), "'a', 'b'", "tip")
+    assert_refused(robot(*parts), "'base', 'b'", "base")
     assert RobotModel.from_urdf(robot(*parts), base="base").n_joints == 1
 
 
-def test_closed_loops():
+def test_refuses_closed_loops():
     parts = [*map(link, "abc"), joint("joint_1", "a", "b"), joint("joint_2", "b", "c")]
-    refused(robot(*parts, joint("joint_3", "a", "c")), "'joint_2'", "'joint_3'", "link 'c'", "closed loop")
-    refused(robot(*parts, joint("joint_3", "c", "a")), "'a', 'b', 'c'", "closed loop", base="a", tip="c")
-    refused(robot(*parts, link("d"), joint("joint_3", "d", "d")), "'d'", "closed loop")
+    assert_refused(robot(*parts, joint("joint_3", "a", "c")), "'joint_2'", "'joint_3'", "link 'c'", "closed loop")
+    assert_refused(robot(*parts, joint("joint_3", "c", "a")), "'a', 'b', 'c'", "closed loop", base="a", tip="c")
+    assert_refused(robot(*parts, link("d"), joint("joint_3", "d", "d")), "'d'", "closed loop")
 
 
-def test_names_that_repeat():
-    refused(TWO_JOINTS.replace("joint_2", "joint_1"), "joints", "'joint_1'")
-    refused(TWO_JOINTS.replace("</robot>", link("a") + "</robot>"), "links", "'a'")
+def test_refuses_repeated_names():
+    assert_refused(TWO_JOINTS.replace("joint_2", "joint_1"), "joints", "'joint_1'")
+    assert_refused(TWO_JOINTS.replace("</robot>", link("a") + "</robot>"), "links", "'a'")
 
 
 @pytest.mark.parametrize(
@@ -274,13 +274,13 @@ def test_names_that_repeat():
         ("<robot ", '<robot version="new" ', ("version", "new")),
     ],
 )
-def test_elements_that_are_wrong(old, new, words):
+def test_refuses_wrong_elements(old, new, words):
     assert old in TWO_JOINTS
-    refused(TWO_JOINTS.replace(old, new), *words)
+    assert_refused(TWO_JOINTS.replace(old, new), *words)
 
 
 @pytest.mark.parametrize("read", [RobotModel.from_urdf, lambda path: arm_from_urdf(path)[0]])
-def test_a_pipe_is_read_once_to_its_end(tmp_path, read):
+def test_reads_a_pipe_once(tmp_path, read):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(TWO_JOINTS,))
     writer.start()
@@ -294,15 +294,15 @@ izz="0.1"/></inertial></link><joint name="j" type="continuous"><parent link="a"/
 
 
 @pytest.mark.parametrize("comment", ["<!--" * 50_000, "<!--" + "x" * 200_000 + "-->", "<!--" + "<a '" * 50_000 + "-->"])
-def test_long_comments_take_no_time(comment):
-    begun = time.process_time()
+def test_reads_long_comments_fast(comment):
+    start = time.process_time()
     for text in (comment + TWO_JOINTS, TWO_JOINTS.replace("<link", comment + "<link", 1)):
         with contextlib.suppress(ModelError):
             RobotModel.from_urdf(text)
-    assert time.process_time() - begun < 5.0
+    assert time.process_time() - start < 5.0
 
 
-def test_macros_are_expanded_where_xacro_is_installed(tmp_path):
+def test_expands_macros_with_xacro(tmp_path):
     pytest.importorskip("xacro")
     path = tmp_path / "arm.xacro"
     path.write_text(MACROS)
@@ -312,7 +312,7 @@ def test_macros_are_expanded_where_xacro_is_installed(tmp_path):
         RobotModel.from_urdf(path)
 
 
-def test_macros_in_a_file_named_urdf_are_not_run(tmp_path):
+def test_refuses_macros_in_a_urdf_file(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(MACROS)
     with pytest.raises(ModelError, match=r"ends in \.xacro"):
@@ -321,13 +321,13 @@ def test_macros_in_a_file_named_urdf_are_not_run(tmp_path):
 
 @pytest.mark.parametrize("name", ["line&#10;break", "tab&#9;ulator", "next&#x85;line", "line&#x2028;separator"])
 @pytest.mark.parametrize("replaced", ['name="arm"', 'name="joint_1"', 'link name="a"'])
-def test_names_with_control_characters_are_refused(name, replaced):
+def test_refuses_names_with_control_characters(name, replaced):
     assert replaced in TWO_JOINTS
     with pytest.raises(ModelError, match="control character"):
         RobotModel.from_urdf(TWO_JOINTS.replace(replaced, f'{replaced.partition("=")[0]}="{name}"'))
 
 
-def test_macros_without_xacro_say_what_to_install(tmp_path, monkeypatch):
+def test_refuses_macros_without_xacro(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "xacro", None)
     with pytest.raises(ModelError, match=r"arm.xacro.*not installed: pip install xacro"):
         RobotModel.from_urdf(tmp_path / "arm.xacro")

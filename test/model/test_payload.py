@@ -1,4 +1,4 @@
-"""Payloads that a URDF lacks: what four numbers and ten say, where they go, and which cannot be."""
+"""Payloads that a URDF lacks: conversion, torque, and refusals."""
 
 import numpy as np
 import pytest
@@ -26,27 +26,26 @@ def fixture_urdf_with_box(robot):
     return robot.urdf.replace("</robot>", LINK.format(*BODY))
 
 
-def test_torque_is_that_of_a_urdf_with_that_link(robot, urdf_with_box):
-    """By Pinocchio, which knows nothing of payloads."""
+def test_payload_torque_equals_that_of_a_urdf_with_the_body(robot, urdf_with_box):
     arm = PinocchioArm(urdf_with_box, robot.joint_names, robot.gravity)
     motion = np.random.default_rng(0).uniform(-2, 2, (3, 20, 6))
     expected = [arm.inverse_dynamics(*sample) for sample in zip(*motion, strict=True)]
     np.testing.assert_allclose(with_payload(robot, BODY).inverse_dynamics(*motion), expected, atol=1e-9)
 
 
-def test_of_four_numbers_the_inertia_is_a_balls(robot):
-    found = payload_parameters(BODY[:4])
-    np.testing.assert_allclose(found[:4], [1.5, 0.03, -0.045, 0.15])
-    assert is_possible(found)
+def test_payload_of_four_numbers_has_the_inertia_of_a_ball(robot):
+    parameters = payload_parameters(BODY[:4])
+    np.testing.assert_allclose(parameters[:4], [1.5, 0.03, -0.045, 0.15])
+    assert is_possible(parameters)
     center = np.array(BODY[1:4])
-    about = found[4:] - from_center_of_mass(1.5, center, np.zeros((3, 3)))[4:]
+    about = parameters[4:] - from_center_of_mass(1.5, center, np.zeros((3, 3)))[4:]
     radius = (3 * 1.5 / (4 * np.pi * 2700.0)) ** (1 / 3)
     np.testing.assert_allclose(about, 0.4 * 1.5 * radius**2 * np.array([1, 0, 0, 1, 0, 1]), atol=1e-12)
     assert with_payload(robot, ()) is robot
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ((1.0, 0.0, 0.0), "expected MASS CX CY CZ"),
         ((0.0, 0.0, 0.0, 0.1), "a mass of 0 kg"),
@@ -56,12 +55,12 @@ def test_of_four_numbers_the_inertia_is_a_balls(robot):
         ((1.0, 0.0, 0.0, 0.1, 1.0, 0.0, 0.0, 1e-3, 0.0, 1e-3), "no body has the inertia"),
     ],
 )
-def test_what_cannot_be_carried_is_refused(robot, values, said):
-    with pytest.raises(ModelError, match=f"^payload: .*{said}"):
+def test_refuses_impossible_payloads(robot, values, message):
+    with pytest.raises(ModelError, match=f"^payload: .*{message}"):
         with_payload(robot, values)
 
 
-def test_a_payload_that_the_urdf_has_is_not_counted_twice(robot, urdf_with_box):
+def test_refuses_a_payload_that_the_urdf_contains(robot, urdf_with_box):
     with pytest.raises(ModelError, match=r"beyond the tip 'tool0' already \('box' 1.5 kg\); leave the payload out"):
         with_payload(RobotModel.from_urdf(urdf_with_box, tip="tool0"), BODY)
     with pytest.raises(ModelError, match=r"beyond the tip 'box' already"):

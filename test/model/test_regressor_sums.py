@@ -1,4 +1,4 @@
-"""Sums of regressors against those of many samples, and Pinocchio's."""
+"""Weighted sums of regressors, against those of many samples."""
 
 import numpy as np
 from paper_arms import cmu_arm
@@ -8,12 +8,13 @@ from dynid_ros.identification.online.online_equations import RegressorSums
 from dynid_ros.model import RobotModel
 
 
-def test_random_chains():
+def test_sums_equal_those_of_many_samples():
     kinds = []
     for seed in range(24):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(1, 9))), tip=TIP, gravity=rng.normal(size=3) * 8)
-        motion, weights = 2 * rng.normal(size=(3, 5, robot.n_joints)), rng.normal(size=(3, 5))
+        motion = 2 * rng.normal(size=(3, 5, robot.n_joints))
+        weights = rng.normal(size=(3, 5))
         expected = np.tensordot(weights, robot.torque_regressor(*motion), axes=1)
         sums = RegressorSums(robot)
         features = np.array([sums.features(*sample) for sample in zip(*motion.tolist(), strict=True)])
@@ -22,6 +23,6 @@ def test_random_chains():
     assert kinds.count("prismatic") > 10
 
 
-def test_nan_stays_nan():
+def test_sum_with_a_missing_position_is_nan():
     sums = RegressorSums(cmu_arm())
     assert np.isnan(sums(np.array([sums.features([np.nan] * 3, [0.0] * 3, [0.0] * 3)]), np.ones((1, 1)))).any()

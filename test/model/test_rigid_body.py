@@ -1,4 +1,4 @@
-"""Mass, centre and principal axes of a body, and how sure they are."""
+"""Mass, center of mass and principal axes of a body, with their standard errors."""
 
 import numpy as np
 import pytest
@@ -6,20 +6,21 @@ import pytest
 from dynid_ros.model.inertia import LoadBody, from_center_of_mass
 
 EDGES = np.array([0.3, 0.1, 0.2])
-MASS, CENTER = 2.0, np.array([0.05, -0.03, 0.1])
+MASS = 2.0
+CENTER = np.array([0.05, -0.03, 0.1])
 MOMENTS = MASS / 12 * (np.sum(EDGES**2) - EDGES**2)
 AXES = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
 BLOCK = from_center_of_mass(MASS, CENTER, AXES @ np.diag(MOMENTS) @ AXES.T)
 
 
 def spread(scale: float = 1.0) -> np.ndarray:
-    """(10, 10) covariance with correlations, of errors of about a percent."""
+    """Return a covariance (10, 10) with correlations, of errors of about one percent."""
     size = scale * np.array([0.02, *[0.002] * 3, *[0.0003] * 6])
     half = np.random.default_rng(2).normal(size=(10, 10)) / np.sqrt(10)
     return (size[:, None] * half) @ (size[:, None] * half).T
 
 
-def test_block_is_described_by_its_edges():
+def test_moments_and_axes_of_a_block():
     body = LoadBody(BLOCK, np.zeros((10, 10)))
     assert body.mass == MASS
     np.testing.assert_allclose(body.center, CENTER, atol=1e-15)
@@ -30,7 +31,7 @@ def test_block_is_described_by_its_edges():
     assert body.alike == []
 
 
-def test_errors_are_those_of_draws():
+def test_standard_errors_match_random_draws():
     covariance = spread()
     body = LoadBody(BLOCK, covariance)
     drawn = np.random.default_rng(3).multivariate_normal(BLOCK, covariance, 1000)
@@ -47,11 +48,11 @@ def test_errors_are_those_of_draws():
         (np.std([b.moments for b in bodies], axis=0), body.moment_errors),
         (np.std(angles, axis=0), body.axis_errors),
     )
-    for found, expected in pairs:
-        np.testing.assert_allclose(found, expected, rtol=0.1)
+    for scatter, expected in pairs:
+        np.testing.assert_allclose(scatter, expected, rtol=0.1)
 
 
-def test_axes_of_moments_too_close_mean_nothing():
+def test_axes_of_similar_moments_are_undetermined():
     rod = from_center_of_mass(MASS, CENTER, np.diag([0.02, 0.02001, 0.001]))
     body = LoadBody(rod, spread())
     assert body.alike == [(1, 2)]
@@ -61,7 +62,7 @@ def test_axes_of_moments_too_close_mean_nothing():
     assert len(cube.alike) == 3
 
 
-def test_what_is_unknown_stays_unknown():
+def test_unknown_parameters_stay_unknown():
     static = np.append(BLOCK[:4], np.full(6, np.nan))
     body = LoadBody(static, spread())
     np.testing.assert_allclose(body.center, CENTER)

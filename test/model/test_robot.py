@@ -1,4 +1,4 @@
-"""RobotModel against Pinocchio, of real arms and of random chains, and its arrays of samples."""
+"""RobotModel, against Pinocchio on real arms and random chains, and its arrays of samples."""
 
 import tracemalloc
 
@@ -27,8 +27,11 @@ ARMS = {
 def _assert_equal(robot: RobotModel, rng: np.random.Generator, n_samples: int) -> None:
     arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
     q, qd, qdd = rng.normal(size=(3, n_samples, robot.n_joints))
-    poses, torques, gravity = robot.forward_kinematics(q), robot.inverse_dynamics(q, qd, qdd), robot.gravity_torque(q)
-    matrix, gravity_matrix = robot.torque_regressor(q, qd, qdd), robot.gravity_regressor(q)
+    poses = robot.forward_kinematics(q)
+    torques = robot.inverse_dynamics(q, qd, qdd)
+    gravity = robot.gravity_torque(q)
+    matrix = robot.torque_regressor(q, qd, qdd)
+    gravity_matrix = robot.gravity_regressor(q)
     at_rest = gravity_matrix @ robot.parameters
     np.testing.assert_allclose(robot.parameters, arm.parameters(), rtol=0, atol=1e-10)
     for k in range(n_samples):
@@ -42,13 +45,13 @@ def _assert_equal(robot: RobotModel, rng: np.random.Generator, n_samples: int) -
 
 
 @pytest.mark.parametrize("name", ARMS)
-def test_real_arms(name):
+def test_real_arms_agree_with_pinocchio(name):
     path, tip = ARMS[name]
     robot = RobotModel.from_urdf(example_urdf(path), tip=tip, gravity=(1.1, -2.3, -9.4))
     _assert_equal(robot, np.random.default_rng(1), 20)
 
 
-def test_random_chains_are_those_of_pinocchio():
+def test_random_chains_agree_with_pinocchio():
     kinds = []
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -59,7 +62,7 @@ def test_random_chains_are_those_of_pinocchio():
     assert kinds.count("revolute") > 60
 
 
-def test_base_beyond_moving_joints_feels_the_gravity_of_its_own_frame():
+def test_base_behind_moving_joints_has_gravity_of_its_frame():
     rng = np.random.default_rng(7)
     urdf = random_urdf(rng, 6)
     whole = RobotModel.from_urdf(urdf, tip=TIP)
@@ -74,25 +77,22 @@ def test_base_beyond_moving_joints_feels_the_gravity_of_its_own_frame():
     np.testing.assert_allclose(torque[0], arm.inverse_dynamics(q, qd, qdd)[3:], rtol=1e-10, atol=1e-10)
 
 
-# Held joints against Pinocchio's reduced models.
-
-
 URDFS = {"ur_description/urdf/ur10_robot.urdf": "tool0", "panda_description/urdf/panda.urdf": "panda_hand"}
 
 
 @pytest.mark.parametrize("urdf", URDFS)
 @pytest.mark.parametrize("kept", [(1,), (0, 3), (2, 3, 5), (5,)])
-def test_torques_and_poses_are_those_of_pinocchios_reduced_model(urdf, kept):
+def test_locked_joints_agree_with_pinocchios_reduced_model(urdf, kept):
     pin = pytest.importorskip("pinocchio")
     rng = np.random.default_rng(len(kept))
     robot = RobotModel.from_urdf(example_urdf(urdf), tip=URDFS[urdf], gravity=(1.0, -2.0, -9.0))
     names = robot.joint_names
     pose = rng.uniform(-1.5, 1.5, len(names))
     joints = [names[i] for i in kept]
-    found = locked(robot, joints[::-1], pose)
-    assert found.joint_names == tuple(joints)
-    assert (found.base, found.tip) == (robot.base, robot.tip)
-    assert found.limits.upper == pytest.approx(robot.limits.upper[list(kept)])
+    reduced_robot = locked(robot, joints[::-1], pose)
+    assert reduced_robot.joint_names == tuple(joints)
+    assert (reduced_robot.base, reduced_robot.tip) == (robot.base, robot.tip)
+    assert reduced_robot.limits.upper == pytest.approx(robot.limits.upper[list(kept)])
 
     model = pin.buildModelFromXML(robot.urdf)
     q0 = pin.neutral(model)
@@ -103,13 +103,15 @@ def test_torques_and_poses_are_those_of_pinocchios_reduced_model(urdf, kept):
     data = reduced.createData()
     q, qd, qdd = rng.uniform(-2, 2, (3, 20, len(kept)))
     expected = np.array([pin.rnea(reduced, data, *sample) for sample in zip(q, qd, qdd, strict=True)])
-    np.testing.assert_allclose(found.inverse_dynamics(q, qd, qdd), expected, atol=1e-9)
+    np.testing.assert_allclose(reduced_robot.inverse_dynamics(q, qd, qdd), expected, atol=1e-9)
     pin.framesForwardKinematics(reduced, data, q[0])
     tip = data.oMf[reduced.getFrameId(robot.tip)].homogeneous
-    np.testing.assert_allclose(found.forward_kinematics(q[:1])[0, -1] @ found.tip_offset, tip, atol=1e-9)
+    np.testing.assert_allclose(
+        reduced_robot.forward_kinematics(q[:1])[0, -1] @ reduced_robot.tip_offset, tip, atol=1e-9
+    )
 
 
-def test_bad_input_is_refused():
+def test_refuses_bad_locked_joints():
     robot = RobotModel.from_urdf(share_path("config/demo_arm.urdf"))
     pose = np.zeros(robot.n_joints)
     with pytest.raises(ModelError, match="joints to move are elbow; expected some of joint_1"):
@@ -125,9 +127,9 @@ def robot() -> RobotModel:
     return RobotModel.from_urdf(random_urdf(np.random.default_rng(3), 5), tip=TIP)
 
 
-def test_blocks_of_samples_join_without_a_seam(robot):
+def test_blocks_of_samples_equal_single_samples(robot):
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 2 * BLOCK + 7, 5))
-    some = [0, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 6]
+    indices = [0, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 6]
     for function, arrays in (
         (robot.torque_regressor, (q, qd, qdd)),
         (robot.inverse_dynamics, (q, qd, qdd)),
@@ -136,18 +138,18 @@ def test_blocks_of_samples_join_without_a_seam(robot):
         (robot.forward_kinematics, (q,)),
         (robot.joint_axes, (q,)),
     ):
-        alone = np.concatenate([function(*(array[[k]] for array in arrays)) for k in some])
-        np.testing.assert_allclose(function(*arrays)[some], alone, rtol=1e-12, atol=1e-12)
+        alone = np.concatenate([function(*(array[[k]] for array in arrays)) for k in indices])
+        np.testing.assert_allclose(function(*arrays)[indices], alone, rtol=1e-12, atol=1e-12)
 
 
-def test_no_samples(robot):
-    none = np.empty((0, 5))
-    assert robot.torque_regressor(none, none, none).shape == (0, 5, 50)
-    assert robot.inverse_dynamics(none, none, none).shape == (0, 5)
-    assert robot.forward_kinematics(none).shape == (0, 5, 4, 4)
+def test_accepts_zero_samples(robot):
+    empty = np.empty((0, 5))
+    assert robot.torque_regressor(empty, empty, empty).shape == (0, 5, 50)
+    assert robot.inverse_dynamics(empty, empty, empty).shape == (0, 5)
+    assert robot.forward_kinematics(empty).shape == (0, 5, 4, 4)
 
 
-def test_nan_stays_in_its_sample(robot):
+def test_nan_affects_its_own_sample_only(robot):
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 5, 5))
     clean = robot.inverse_dynamics(q, qd, qdd), robot.torque_regressor(q, qd, qdd)
     qd[2, 0] = np.nan
@@ -170,14 +172,16 @@ def test_regressor_needs_little_more_memory_than_its_result(robot):
     assert overhead(20 * BLOCK) < 1.1 * overhead(5 * BLOCK)
 
 
-def test_axes_are_those_of_the_motion(robot):
+def test_joint_axes_equal_finite_differences(robot):
     q = np.random.default_rng(0).normal(size=(1, 5))
-    axes, step = robot.joint_axes(q)[0], 1e-6
+    axes = robot.joint_axes(q)[0]
+    step = 1e-6
     np.testing.assert_allclose(np.linalg.norm(axes, axis=1), 1.0, rtol=1e-14)
     for j, kind in enumerate(robot.joint_types):
         move = np.zeros(5)
         move[j] = step
-        before, after = robot.forward_kinematics(q - move)[0, j], robot.forward_kinematics(q + move)[0, j]
+        before = robot.forward_kinematics(q - move)[0, j]
+        after = robot.forward_kinematics(q + move)[0, j]
         if kind == "prismatic":
             moved = (after - before)[:3, 3] / (2 * step)
         else:
@@ -186,7 +190,7 @@ def test_axes_are_those_of_the_motion(robot):
         np.testing.assert_allclose(moved, axes[j], atol=1e-5)
 
 
-def test_kinematics_hash_leaves_the_inertias_out():
+def test_kinematics_hash_excludes_inertias():
     urdf = random_urdf(np.random.default_rng(3), 4)
     robot = RobotModel.from_urdf(urdf, tip=TIP)
     other_mass = urdf.replace('<mass value="', '<mass value="1')
@@ -203,7 +207,7 @@ def test_kinematics_hash_leaves_the_inertias_out():
     assert len(set(hashes)) == 5
 
 
-ONE = np.zeros((1, 5))
+ONE_SAMPLE = np.zeros((1, 5))
 
 
 @pytest.mark.parametrize(
@@ -216,10 +220,13 @@ ONE = np.zeros((1, 5))
             )
             for shape in ((6,), (4, 6), (2, 4, 5), ())
         ),
-        (lambda robot: robot.torque_regressor(ONE, ONE, np.zeros((3, 5))), r"qdd has shape \(3, 5\).*same N for q, qd"),
-        (lambda robot: robot.gravity_torque(ONE, np.zeros(49)), r"parameters.*shape \(49,\).*\(50,\)"),
         (
-            lambda robot: robot.gravity_torque(ONE, np.where(np.arange(50) == 7, np.inf, 0.0)),
+            lambda robot: robot.torque_regressor(ONE_SAMPLE, ONE_SAMPLE, np.zeros((3, 5))),
+            r"qdd has shape \(3, 5\).*same N for q, qd",
+        ),
+        (lambda robot: robot.gravity_torque(ONE_SAMPLE, np.zeros(49)), r"parameters.*shape \(49,\).*\(50,\)"),
+        (
+            lambda robot: robot.gravity_torque(ONE_SAMPLE, np.where(np.arange(50) == 7, np.inf, 0.0)),
             r"parameters.*entry 7",
         ),
         *(
@@ -232,6 +239,6 @@ ONE = np.zeros((1, 5))
         ),
     ],
 )
-def test_what_is_none(robot, call, message):
+def test_refuses_bad_arrays(robot, call, message):
     with pytest.raises(ModelError, match=message):
         call(robot)

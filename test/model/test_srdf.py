@@ -62,7 +62,7 @@ def fixture_srdf(tmp_path):
         ("extended", ("base", "finger_2")),
     ],
 )
-def test_a_group_that_is_a_chain_has_base_and_tip(srdf, group, ends):
+def test_chain_group_has_base_and_tip(srdf, group, ends):
     assert chain_ends(TREE, srdf=srdf, group=group) == ends
     arm, remark = arm_from_urdf(URDF, srdf=srdf, group=group)
     assert (arm.base, arm.tip, remark) == (*ends, "")
@@ -82,7 +82,7 @@ def test_a_group_that_is_a_chain_has_base_and_tip(srdf, group, ends):
         ("arms", ["no group 'arms'", "chain, nested, joints"]),
     ],
 )
-def test_other_groups_are_refused_in_one_line(srdf, group, words):
+def test_refuses_other_groups_in_one_line(srdf, group, words):
     with pytest.raises(ModelError) as error:
         chain_ends(TREE, srdf=srdf, group=group)
     for word in ["arm.srdf", *words]:
@@ -90,7 +90,7 @@ def test_other_groups_are_refused_in_one_line(srdf, group, words):
     assert "\n" not in str(error.value)
 
 
-def test_a_group_excludes_base_and_tip_and_needs_a_file(srdf):
+def test_group_excludes_base_and_tip_and_needs_a_file(srdf):
     for ends in ({"base": "base"}, {"tip": "tool0"}):
         with pytest.raises(ModelError, match="leave out"):
             chain_ends(TREE, srdf=srdf, group="chain", **ends)
@@ -99,7 +99,7 @@ def test_a_group_excludes_base_and_tip_and_needs_a_file(srdf):
     assert chain_ends(TREE, "base", "l1", srdf=srdf) == ("base", "l1")
 
 
-def test_an_srdf_of_another_robot_is_refused(srdf):
+def test_refuses_an_srdf_of_another_robot(srdf):
     with pytest.raises(ModelError, match="of robot 'arm', the URDF of 'mine'"):
         chain_ends(LinkTree(URDF.replace('name="arm"', 'name="mine"'), "URDF"), srdf=srdf, group="chain")
 

@@ -1,4 +1,4 @@
-"""Trees and joints that mimic others against Pinocchio, and what of these is refused."""
+"""Trees and mimic joints, against Pinocchio, and refusals."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ TREES = 20
 
 
 class FreeJoints:
-    """A tree in Pinocchio whose joints are all free: positions are G q + o, torques and regressors those of G."""
+    """A tree in Pinocchio whose joints are all free: positions are G q + o; G projects torques and regressors."""
 
     def __init__(self, tree: RobotModel):
         self.model, chain = pinocchio.buildModelFromXML(tree.urdf), tree.chain
@@ -27,9 +27,11 @@ class FreeJoints:
         self.data = self.model.createData()
         self.links = [self.model.getJointId(name) for name in chain.mover_names]
         assert sorted(self.links) == list(range(1, self.model.njoints))
-        self.ratios, self.offsets = np.zeros((self.model.nv, tree.n_joints)), np.zeros(self.model.nv)
+        self.ratios = np.zeros((self.model.nv, tree.n_joints))
+        self.offsets = np.zeros(self.model.nv)
         for i, row in enumerate(self.model.joints[k].idx_v for k in self.links):
-            self.ratios[row, chain.drivers[i]], self.offsets[row] = chain.ratios[i], chain.offsets[i]
+            self.ratios[row, chain.drivers[i]] = chain.ratios[i]
+            self.offsets[row] = chain.offsets[i]
 
     def _motion(self, q, qd, qdd):
         return self.ratios @ q + self.offsets, self.ratios @ qd, self.ratios @ qdd
@@ -49,11 +51,11 @@ def _tree(seed: int) -> tuple[RobotModel, np.random.Generator]:
     return RobotModel.from_urdf(text, "all", gravity=rng.normal(size=3) * 8), rng
 
 
-def _assert_close(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
+def _assert_close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
-def test_random_trees_have_the_regressor_and_the_rank_of_pinocchio():
+def test_regressor_and_rank_of_random_trees_agree_with_pinocchio():
     branched = mimicking = 0
     for seed in range(TREES):
         tree, rng = _tree(seed)
@@ -67,7 +69,7 @@ def test_random_trees_have_the_regressor_and_the_rank_of_pinocchio():
         norms = np.linalg.norm(columns, axis=0)
         scaled = columns / np.where(norms > 1e-10 * norms.max(), norms, 1.0)
         rank = np.linalg.matrix_rank(scaled, tol=1e-10 * np.linalg.norm(scaled, 2))
-        # Joints that mimic others with slight ratios leave effects that no sensor has, but that are there.
+        # Mimic joints with small ratios have small effects, which count here.
         assert BaseParameters.of_robot(tree, motion=(q, qd, qdd), tolerance=1e-10).rank == rank
         assert tree.base_parameters().rank <= rank
         branched += tree.chain.has_branches
@@ -76,14 +78,15 @@ def test_random_trees_have_the_regressor_and_the_rank_of_pinocchio():
     assert mimicking > 12
 
 
-def test_random_trees_have_the_torque_of_pinocchio(tmp_path):
-    compared, seed = 0, 100
+def test_torque_of_random_trees_agrees_with_pinocchio(tmp_path):
+    compared = 0
+    seed = 100
     while compared < TREES:
         tree, rng = _tree(seed)
         seed += 1
         try:
             mimicking = MimickingArm(tree, tmp_path)
-        except ValueError:  # it takes only joints that it comes across before those that mimic them
+        except ValueError:  # Pinocchio needs the mimicked joint before the mimic joint
             continue
         compared += tree.chain.has_mimics
         q, qd, qdd = rng.normal(size=(3, 5, tree.n_joints))
@@ -102,28 +105,30 @@ def test_random_trees_have_the_torque_of_pinocchio(tmp_path):
         assert [gravity.columns(j).stop for j in range(tree.n_joints)][-1] == len(gravity.names)
 
 
-def test_gradients_follow_branches_and_mimics():
+def test_gradients_of_trees_equal_finite_differences():
     for seed in range(8):
         tree, rng = _tree(seed)
         motion = rng.normal(size=(3, 2, tree.n_joints))
         regressor = DifferentiableRegressor(tree.chain, tree.gravity)
         weights = rng.normal(size=regressor.matrix(*motion).shape)
         gradient = np.array(regressor.gradient(weights))
-        way, step = rng.normal(size=motion.shape), 1e-6
-        ends = [np.sum(weights * regressor.matrix(*(motion + side * step * way))) for side in (1, -1)]
-        np.testing.assert_allclose(np.sum(gradient * way), (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-6)
+        change = rng.normal(size=motion.shape)
+        step = 1e-6
+        upper, lower = (np.sum(weights * regressor.matrix(*(motion + side * step * change))) for side in (1, -1))
+        np.testing.assert_allclose(np.sum(gradient * change), (upper - lower) / (2 * step), rtol=1e-6, atol=1e-6)
 
 
-def test_sums_of_samples_follow_branches_and_mimics():
+def test_sums_of_trees_equal_those_of_many_samples():
     for seed in range(8):
         tree, rng = _tree(seed)
-        motion, weights = rng.normal(size=(3, 4, tree.n_joints)), rng.normal(size=(2, 4))
+        motion = rng.normal(size=(3, 4, tree.n_joints))
+        weights = rng.normal(size=(2, 4))
         sums = RegressorSums(tree)
         features = np.array([sums.features(*sample) for sample in np.transpose(motion, (1, 0, 2)).tolist()])
         _assert_close(sums(features, weights), np.einsum("kN,Nij->kij", weights, tree.torque_regressor(*motion)))
 
 
-def test_parameters_of_every_link_come_back_from_the_urdf():
+def test_urdf_of_a_tree_has_the_parameters_of_every_link():
     for seed in range(8):
         tree, _ = _tree(seed)
         parameters = RobotModel.from_urdf(random_tree_urdf(np.random.default_rng(seed + 1), 40), "all").parameters
@@ -133,7 +138,7 @@ def test_parameters_of_every_link_come_back_from_the_urdf():
         assert read.kinematics_sha256 == tree.kinematics_sha256
 
 
-def test_one_tip_of_a_tree_is_a_chain_and_a_chain_a_tree_without_branches():
+def test_tree_contains_its_chains():
     baxter = example_urdf("baxter_description/urdf/baxter.urdf")
     left = RobotModel.from_urdf(baxter, "left_wrist")
     both = RobotModel.from_urdf(baxter, "left_wrist,right_wrist")

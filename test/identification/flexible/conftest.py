@@ -1,4 +1,4 @@
-"""Fits that several files look at, each made once."""
+"""Results that several modules test; each is computed once."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ SECONDS = 8.0
 
 
 class Fitted(NamedTuple):
-    """An experiment, the joint that is true, and what was found."""
+    """An experiment, its true joint parameters, and the result."""
 
     experiment: experiments.Experiment
     truth: pa10.FlexibleJoint
@@ -21,7 +21,7 @@ class Fitted(NamedTuple):
 
 @pytest.fixture(scope="session")
 def by_camera():
-    """Joint 2, its link seen by cameras 5 ms off."""
+    """Return the result of joint 2; cameras with a clock offset of 5 ms measure its link."""
     experiment = experiments.shortened(experiments.single_joint(2), SECONDS)
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
     return Fitted(experiment, pa10.table_one(2), result)
@@ -29,7 +29,7 @@ def by_camera():
 
 @pytest.fixture(scope="session")
 def by_encoders():
-    """Joint 5, its link seen by an encoder of its own."""
+    """Return the result of joint 5; an encoder measures its link."""
     experiment = experiments.shortened(experiments.single_joint(5), SECONDS)
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording_with_encoders)
     return Fitted(experiment, pa10.table_one(5), result)

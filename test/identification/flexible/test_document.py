@@ -1,4 +1,4 @@
-"""What `identified.yaml` tells of flexible joints, and that gravity compensation takes its springs from it."""
+"""Flexible joints in `identified.yaml`, and their springs in gravity compensation."""
 
 import numpy as np
 import pytest
@@ -13,19 +13,25 @@ def saved(by_camera, tmp_path_factory):
     return by_camera.result.save(tmp_path_factory.mktemp("flexible") / "identified.yaml")
 
 
-def test_plain_yaml_of_this_robot(saved, by_camera):
+def test_file_is_plain_yaml_of_the_robot(saved, by_camera):
     document = yaml.safe_load(saved.read_text(encoding="utf-8"))
     assert load_identified(saved) == document
     check_same_robot(document, by_camera.experiment.robot)
     assert document["source"]["recordings"] == ["experiment"]
 
 
-def test_numbers_are_the_results(saved, by_camera):
-    result, document = by_camera.result, load_identified(saved)
+def test_file_contains_the_estimates(saved, by_camera):
+    result = by_camera.result
+    document = load_identified(saved)
     entry = document["flexible_joints"]["joint_2"]
     assert entry["spring"] == "linear"
-    names = {"stiffness": "stiffness", "motor_inertia": "motor_inertia", "motor_viscous": "motor_viscous"}
-    names |= {"link_coulomb": "coulomb", "link_viscous": "viscous"}
+    names = {
+        "stiffness": "stiffness",
+        "motor_inertia": "motor_inertia",
+        "motor_viscous": "motor_viscous",
+        "link_coulomb": "coulomb",
+        "link_viscous": "viscous",
+    }
     for label, name in names.items():
         term = result.term(name)
         assert entry[label] == pytest.approx(term.values[0])
@@ -39,16 +45,16 @@ def test_numbers_are_the_results(saved, by_camera):
     assert document["condition_number"] == pytest.approx(result.condition_number)
 
 
-def test_sums_and_clocks_are_told(saved, by_camera):
+def test_file_contains_sums_and_clock_offsets(saved, by_camera):
     document = load_identified(saved)
-    told = {line["expression"]: line["value"] for line in document["flexible_sums"]}
-    assert told == {found.expression: pytest.approx(found.value) for found in by_camera.result.sums}
+    sums = {entry["expression"]: entry["value"] for entry in document["flexible_sums"]}
+    assert sums == {entry.expression: pytest.approx(entry.value) for entry in by_camera.result.sums}
     (run,) = document["flexible_recordings"]
     assert run["clock_offset"] == pytest.approx(0.005, abs=2e-4)
     assert run["zero"]["joint_2"] == pytest.approx(by_camera.result.runs[0].zero[0])
 
 
-def test_gravity_compensation_reads_its_springs(saved, by_camera):
+def test_gravity_compensation_uses_the_springs(saved, by_camera):
     springs = JointSprings.from_document(load_identified(saved), by_camera.experiment.robot.joint_names)
     places = []
 

@@ -1,4 +1,4 @@
-"""Sums of link and motor parameters against the base parameters of the same arm without springs."""
+"""Sums of link and motor parameters, against the base parameters of the same arm without springs."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ INFORMATION = 4.0
 
 
 def sums_and_truth(motor_terms):
-    """Return the sums of a flexible arm, their truth by the rigid arm's base parameters, and its layout and values."""
+    """Return the sums of a flexible arm, the base parameters of the rigid arm, and the layout."""
     robot = chain()
     layout = Layout(robot, robot.base_parameters(), [LinearSpring()] * robot.n_joints, motor_terms)
     values = np.random.default_rng(0).uniform(1.0, 2.0, len(layout.names))
@@ -24,8 +24,12 @@ def sums_and_truth(motor_terms):
     rigid = robot.base_parameters(FrictionModel(JointFriction(offset=offset, rotor_inertia=rotor)))
     by_term = layout.unpack(values)
     friction = {"coulomb": by_term.coulomb, "viscous": by_term.viscous}
-    sources = {"rotor_inertia": "motor_inertia", "viscous": "motor_viscous"}
-    sources |= {"coulomb": "motor_coulomb", "offset": "torque_offset"}
+    sources = {
+        "rotor_inertia": "motor_inertia",
+        "viscous": "motor_viscous",
+        "coulomb": "motor_coulomb",
+        "offset": "torque_offset",
+    }
     parameters = list(robot.parameters)
     for name in rigid.names[robot.parameters.size :]:
         term, joint = name.split(" ", 1)
@@ -37,16 +41,16 @@ def sums_and_truth(motor_terms):
 
 
 @pytest.mark.parametrize("motor_terms", [MOTOR_TERMS, ("motor_viscous",), ("motor_inertia", "motor_coulomb")])
-def test_sums_are_base_parameters_of_the_arm_without_springs(motor_terms):
+def test_sums_equal_base_parameters_of_the_rigid_arm(motor_terms):
     sums, truth, layout = sums_and_truth(motor_terms)
     assert len(sums) >= layout.robot.n_joints
-    for found in sums:
-        assert np.isclose(truth, found.value, rtol=1e-9).any(), found.expression
-        assert any(f"{term} " in found.expression for term in motor_terms)
-        assert " + " in found.expression or " - " in found.expression
+    for entry in sums:
+        assert np.isclose(truth, entry.value, rtol=1e-9).any(), entry.expression
+        assert any(f"{term} " in entry.expression for term in motor_terms)
+        assert " + " in entry.expression or " - " in entry.expression
 
 
-def test_errors_of_independent_parameters_add_in_squares():
+def test_variances_of_independent_parameters_add():
     sums, *_ = sums_and_truth(("motor_viscous",))
-    for found in sums:
-        assert found.standard_error == pytest.approx(np.sqrt(2 / INFORMATION))
+    for entry in sums:
+        assert entry.standard_error == pytest.approx(np.sqrt(2 / INFORMATION))

@@ -1,4 +1,4 @@
-"""Links and torques from the motors' motion alone, on motions that were not used."""
+"""Prediction of links and torques from motor motion, on held-out motions."""
 
 import flexible_experiments as experiments
 import numpy as np
@@ -12,13 +12,12 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def other():
-    """Another motion of joint 2, and slower."""
+    """Return the experiment of a slower motion of joint 2 that was not fitted."""
     experiment = experiments.single_joint(2, 1, base_frequency=0.5, harmonics=9, motion=7)
     return experiments.shortened(experiment, 6.0)
 
 
-def test_links_of_another_motion(by_camera, other):
-    """They are told though no sensor saw them."""
+def test_predicts_links_of_another_motion_without_link_sensor(by_camera, other):
     prediction = by_camera.result.predict(other.recording)
     rows = np.searchsorted(other.time, prediction.time + 1e-9) - 1
     settled = prediction.time > prediction.time[0] + 1.5
@@ -29,8 +28,9 @@ def test_links_of_another_motion(by_camera, other):
     assert np.sqrt(np.mean(error[settled] ** 2)) < 0.05 * np.sqrt(np.mean(deflection[settled] ** 2))
 
 
-def test_torques_of_another_motion(by_camera, other):
-    result, truth = by_camera.result, by_camera.truth
+def test_predicts_torques_of_another_motion(by_camera, other):
+    result = by_camera.result
+    truth = by_camera.truth
     prediction = result.predict(other.recording)
     rows = np.searchsorted(other.time, prediction.time + 1e-9) - 1
     settled = prediction.time > prediction.time[0] + 1.5
@@ -41,32 +41,32 @@ def test_torques_of_another_motion(by_camera, other):
     np.testing.assert_allclose(prediction.deflection, other.exact[0][rows] - prediction.link, atol=3e-4)
 
 
-def test_validation(by_camera, other):
+def test_validation_of_a_good_model(by_camera, other):
     validation = by_camera.result.validate(other.recording)
     assert validation.recording == "experiment"
     assert validation.relative_rms[0] < 0.05
     assert validation.r2[0] > 0.995
 
 
-def test_validation_tells_a_wrong_model(by_camera):
-    """Of joint 3 with the motors named alike."""
+def test_validation_of_a_wrong_model(by_camera):
+    """The recording is that of joint 3, with the name of joint 2."""
     wrong = experiments.shortened(experiments.single_joint(3), 4.0).recording
     wrong = Recording(("joint_2",), wrong.time, wrong.position, wrong.velocity, wrong.torque)
     validation = by_camera.result.validate(wrong)
     assert validation.relative_rms[0] > 0.5
 
 
-def test_fit_comes_with_its_own_prediction(by_camera, by_encoders):
+def test_result_contains_the_prediction_of_its_recording(by_camera, by_encoders):
     for _, _, result in (by_camera, by_encoders):
-        found = result.runs[0].prediction
-        measured = np.isfinite(found.measured_link)
+        prediction = result.runs[0].prediction
+        measured = np.isfinite(prediction.measured_link)
         assert measured.mean() > 0.95
-        error = (found.link - found.measured_link)[measured]
+        error = (prediction.link - prediction.measured_link)[measured]
         assert np.sqrt(np.mean(error**2)) == pytest.approx(experiments.LINK_NOISE, rel=0.2)
         assert abs(error.mean()) < 0.1 * experiments.LINK_NOISE
 
 
-def test_a_joint_that_was_not_recorded(by_camera, other):
+def test_refuses_to_predict_a_joint_that_was_not_recorded(by_camera, other):
     recording = other.recording
     renamed = Recording(("elbow",), recording.time, recording.position, recording.velocity, recording.torque)
     with pytest.raises(DynidError, match="joint_2"):

@@ -1,3 +1,5 @@
+"""Link positions from recorded markers and bodies: clock offset, camera pose, markers and joint angles."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +15,7 @@ from dynid_ros.recording.series import PoseSeries
 
 
 def recorded(seed, offset, shuffled=False):
-    """A recording at 250 Hz, markers at 50 Hz on a clock of their own."""
+    """Return robot, experiment and recording: joints at 250 Hz, markers at 50 Hz with a separate clock."""
     rng = np.random.default_rng(seed)
     robot = ur10()
     e = experiment(rng, robot, frames=800, on=(0, 2, 5), rate=50, deflection=np.deg2rad(0.05))
@@ -29,24 +31,24 @@ def recorded(seed, offset, shuffled=False):
 
 
 @pytest.mark.parametrize(("offset", "shuffled"), [pytest.param(0.013, False, marks=pytest.mark.slow), (512.25, True)])
-def test_clock_camera_markers_and_angles_from_a_recording(offset, shuffled):
+def test_estimates_clock_camera_markers_and_angles(offset, shuffled):
     robot, e, recording = recorded(1, offset, shuffled)
     links = None if shuffled else {f"/markers[{i}]": link for i, link in enumerate(e.links)}
-    found = mocap_links(robot, recording, links)
-    assert found.clock.offset == pytest.approx(offset, abs=5e-4)
-    np.testing.assert_allclose(found.robot_time(), e.time, atol=1e-3)
-    error = found.angles.position - e.link
+    links_result = mocap_links(robot, recording, links)
+    assert links_result.clock.offset == pytest.approx(offset, abs=5e-4)
+    np.testing.assert_allclose(links_result.robot_time(), e.time, atol=1e-3)
+    error = links_result.angles.position - e.link
     varying = np.nanstd(error, axis=0)
-    claimed = np.sqrt(np.nanmean(found.angles.standard_errors**2, axis=0))
+    claimed = np.sqrt(np.nanmean(links_result.angles.standard_errors**2, axis=0))
     np.testing.assert_array_less(varying, 1.2 * claimed + np.deg2rad(0.01))
     np.testing.assert_allclose(np.nanmean(error, axis=0), 0.0, atol=np.deg2rad(0.15))
-    assert any("links found" in remark for remark in found.angles.remarks) == shuffled
-    assert any("tracks" in remark for remark in found.angles.remarks) == shuffled
-    assert "wrist_3_joint: known in" in found.angles.summary(robot.joint_names)
+    assert any("links found" in remark for remark in links_result.angles.remarks) == shuffled
+    assert any("tracks" in remark for remark in links_result.angles.remarks) == shuffled
+    assert "wrist_3_joint: known in" in links_result.angles.summary(robot.joint_names)
 
 
-def test_a_topic_stands_for_its_markers_and_bodies_for_poses():
-    """Bodies as PoseStamped, from Pinocchio's link poses, in place of some markers."""
+def test_accepts_topics_of_markers_and_bodies():
+    """Some markers are replaced by PoseStamped bodies with link poses from Pinocchio."""
     robot, e, recording = recorded(2, 0.0)
     poses = {name: series for name, series in recording.poses.items() if int(name[9:-1]) < 3}
     frames = e.camera @ robot.forward_kinematics(e.link)
@@ -57,15 +59,15 @@ def test_a_topic_stands_for_its_markers_and_bodies_for_poses():
         quaternion = (turn * Rotation.from_matrix(frames[:, link, :3, :3])).as_quat()
         poses[f"/body_{link}/pose"] = PoseSeries(e.time, position, quaternion)
     links = {"/markers": "shoulder_link", "/body_2/pose": robot.link_names[2], "/body_5/pose": robot.link_names[5]}
-    found = mocap_links(robot, replace(recording, poses=poses), links)
-    assert found.angles.marker_names[:4] == ("/markers[0]", "/markers[1]", "/markers[2]", "/body_2/pose (0)")
-    # Three numbers for each marker, six for each pose, which three markers stand for.
-    np.testing.assert_array_equal(found.registration.markers.dof, [3.0] * 3 + [2.0] * 6)
-    assert np.nanstd(found.angles.position - e.link, axis=0).max() < np.deg2rad(0.5)
-    assert abs(found.clock.offset) < 1e-3
+    links_result = mocap_links(robot, replace(recording, poses=poses), links)
+    assert links_result.angles.marker_names[:4] == ("/markers[0]", "/markers[1]", "/markers[2]", "/body_2/pose (0)")
+    # A marker has three coordinates; a pose has six, represented by three points.
+    np.testing.assert_array_equal(links_result.registration.markers.dof, [3.0] * 3 + [2.0] * 6)
+    assert np.nanstd(links_result.angles.position - e.link, axis=0).max() < np.deg2rad(0.5)
+    assert abs(links_result.clock.offset) < 1e-3
 
 
-def test_bad_input_is_refused():
+def test_refuses_unknown_topics_links_and_times():
     robot, e, recording = recorded(4, 0.0)
     with pytest.raises(MocapError, match="has no '/tip'; it has /markers"):
         mocap_links(robot, recording, {"/tip": "wrist_3_link"})

@@ -1,4 +1,4 @@
-"""Densities of noise by which residuals of flexible joints are weighed."""
+"""Noise spectra that weight the residuals of flexible joints."""
 
 from types import SimpleNamespace
 
@@ -14,14 +14,14 @@ BINS = 80
 
 
 def noise(rng):
-    """Spectra of white noise of variance one, of a link and of a motor."""
+    """Return the spectra of white noise of variance one, of a link and of a motor."""
     parts = rng.standard_normal((2, 2, BINS)) / np.sqrt(2.0)
     spectra = parts[0] + 1j * parts[1]
     return [Channel(kind, 0, spectra[k], np.zeros(1), np.zeros) for k, kind in enumerate(("link", "motor"))]
 
 
 @pytest.mark.parametrize("lines", [np.empty(0, dtype=int), np.arange(2, 40, 2)])
-def test_noise_of_another_recording_keeps_its_power_when_it_is_whitened(lines):
+def test_whitened_noise_of_another_recording_has_unit_power(lines):
     rng = np.random.default_rng(2)
     run = SimpleNamespace(compared=SimpleNamespace(lines=lines))
     power = []
@@ -32,7 +32,7 @@ def test_noise_of_another_recording_keeps_its_power_when_it_is_whitened(lines):
     assert 1.0 < np.mean(power) < 1.12
 
 
-def test_a_search_starts_with_the_noise_of_the_sensors():
+def test_initial_whitening_uses_the_sensor_noise():
     experiment = experiments.shortened(experiments.single_joint(5), 4.0)
     recording = experiment.recording_with_encoders
     (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)

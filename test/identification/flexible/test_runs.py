@@ -1,4 +1,4 @@
-"""Recordings as runs: quick ones are thinned out without loss."""
+"""Preparation of recordings for the fit: decimation, moving samples, and compared frequencies."""
 
 from dataclasses import replace
 
@@ -11,45 +11,48 @@ from dynid_ros.identification.flexible.runs import highest_line, moving_rows, ru
 from dynid_ros.recording import Recording
 from dynid_ros.signals import Motion, choose_cutoff
 
-QUICK = 1000.0
+FAST_RATE_HZ = 1000.0
 
 
 @pytest.fixture(scope="module")
-def quick():
-    """Joint 2 alone at 1 kHz, 8 s, motors and torques with noise."""
+def fast_recording():
+    """Return a recording of joint 2 at 1 kHz, 8 s, with noise of motors and torques, and the exact signals."""
     series, links = single_joint_motion(2)[:2]
     row = table_one(2)
-    time = np.arange(round(8 * QUICK)) / QUICK
+    time = np.arange(round(8 * FAST_RATE_HZ)) / FAST_RATE_HZ
     motor, velocity, acceleration = series.at(time)
     link = links.at(time, settled=True)
     torque = row.stiffness * (motor - link) + row.motor_inertia * acceleration + row.motor_viscous * velocity
     rng = np.random.default_rng(0)
-    noisy = motor + 2e-4 * rng.standard_normal(motor.shape), torque + 2.0 * rng.standard_normal(torque.shape)
-    recording = Recording(("joint_2",), time, noisy[0], np.full_like(motor, np.nan), noisy[1], link_position=link)
+    noisy_motor = motor + 2e-4 * rng.standard_normal(motor.shape)
+    noisy_torque = torque + 2.0 * rng.standard_normal(torque.shape)
+    recording = Recording(
+        ("joint_2",), time, noisy_motor, np.full_like(motor, np.nan), noisy_torque, link_position=link
+    )
     return recording, motor, torque
 
 
-def test_quick_recordings_are_thinned_out(quick):
-    recording, motor, torque = quick
+def test_decimates_fast_recordings(fast_recording):
+    recording, motor, torque = fast_recording
     (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)
     assert run.step == pytest.approx(0.004)
-    rows = np.rint(run.time * QUICK).astype(int)
+    rows = np.rint(run.time * FAST_RATE_HZ).astype(int)
     np.testing.assert_allclose(run.motor.position, motor[rows], atol=1e-4)
-    left = run.torque - torque[rows]
-    # Of white noise the share below the new limit is left, and nothing else.
-    assert 0.35 * 2.0 < left.std() < 0.55 * 2.0
+    noise = run.torque - torque[rows]
+    # The remaining white noise is the share below the new Nyquist frequency.
+    assert 0.35 * 2.0 < noise.std() < 0.55 * 2.0
 
 
-def test_torques_that_were_not_recorded_stay_unknown(quick):
-    recording, motor, _ = quick
+def test_missing_torques_stay_missing(fast_recording):
+    recording, motor, _ = fast_recording
     without = replace(recording, torque=np.full_like(motor, np.nan))
     (run,) = runs(without, recording.time, recording.link_position, same_clock=True)
     assert np.isnan(run.torque).all()
-    np.testing.assert_allclose(run.motor.position, motor[np.rint(run.time * QUICK).astype(int)], atol=1e-4)
+    np.testing.assert_allclose(run.motor.position, motor[np.rint(run.time * FAST_RATE_HZ).astype(int)], atol=1e-4)
 
 
-def test_the_harmonics_of_a_periodic_motion_are_found(quick):
-    recording, *_ = quick
+def test_finds_the_harmonics_of_a_periodic_motion(fast_recording):
+    recording, *_ = fast_recording
     (run,) = runs(recording, recording.time, recording.link_position, same_clock=True)
     np.testing.assert_allclose(run.compared.tones / (2 * np.pi), np.arange(1, 6), rtol=1e-9)
     duration = run.step * (run.compared.window.stop - run.compared.window.start)
@@ -57,7 +60,7 @@ def test_the_harmonics_of_a_periodic_motion_are_found(quick):
     assert run.motor_noise == pytest.approx(2e-4 / 2, rel=0.1)
 
 
-def test_a_motion_that_does_not_repeat_has_no_lines():
+def test_nonperiodic_motion_has_no_lines():
     experiment = single_joint(2)
     time = experiment.time
     rng = np.random.default_rng(1)
@@ -74,35 +77,35 @@ def motion(velocity: np.ndarray) -> Motion:
     return Motion(np.zeros_like(velocity), velocity, np.zeros_like(velocity))
 
 
-def test_motion_is_under_way_from_start_to_stop():
-    time = np.arange(0, 20, 1 / QUICK)
+def test_moving_rows_span_from_start_to_stop():
+    time = np.arange(0, 20, 1 / FAST_RATE_HZ)
     velocity = np.stack([np.sin(5 * time), 1e-3 * np.cos(4 * time), 0 * time], axis=1)
     velocity[(time < 4) | (time > 15)] = 0.0
-    velocity[(time > 8) & (time < 9)] = 0.0  # reverses, or rests on its way
-    rows = moving_rows(motion(velocity), QUICK)
+    velocity[(time > 8) & (time < 9)] = 0.0  # a reversal, or a rest during the motion
+    rows = moving_rows(motion(velocity), FAST_RATE_HZ)
     assert time[rows][0] == pytest.approx(4.0, abs=0.5)
     assert time[rows][-1] == pytest.approx(15.0, abs=0.5)
 
 
-def test_a_slow_joint_counts_as_much_as_a_fast_one():
-    time = np.arange(0, 20, 1 / QUICK)
+def test_moving_rows_include_those_of_slow_joints():
+    time = np.arange(0, 20, 1 / FAST_RATE_HZ)
     velocity = np.stack([np.where(time < 10, 2 * np.sin(5 * time), 0), np.where(time > 10, 1e-3, 0)], axis=1)
-    rows = moving_rows(motion(velocity), QUICK)
+    rows = moving_rows(motion(velocity), FAST_RATE_HZ)
     assert time[rows][0] < 0.6
     assert time[rows][-1] == time[-1]
 
 
 @pytest.mark.parametrize("size", [1, 7, 50])
-def test_rows_of_rest_and_of_short_motion(size):
+def test_moving_rows_of_rest_and_of_short_motion(size):
     still = np.zeros((size, 2))
-    assert moving_rows(motion(still), QUICK) == slice(0, 0)
-    assert moving_rows(motion(still + 1.0), QUICK) == slice(0, size)
+    assert moving_rows(motion(still), FAST_RATE_HZ) == slice(0, 0)
+    assert moving_rows(motion(still + 1.0), FAST_RATE_HZ) == slice(0, size)
 
 
 @pytest.mark.parametrize("noise_deg", [0.002, 0.02])
 @pytest.mark.parametrize("lines", [(1.0, 3.0, 5.0, 7.0, 9.0), (0.4, 6.0, 8.0)])
-def test_the_band_reaches_the_highest_of_few_lines(lines, noise_deg):
-    """Between them the spectrum falls to the noise, which is not the end of the motion."""
+def test_band_reaches_the_highest_of_few_lines(lines, noise_deg):
+    """Between the lines the spectrum falls to the noise level, which is not the end of the motion's band."""
     rng = np.random.default_rng(4)
     time = np.arange(0, 16.0, 0.004)
     motor = sum(0.2 / line * np.sin(2 * np.pi * line * time + rng.uniform(0, 6)) for line in lines)[:, None]
@@ -112,7 +115,7 @@ def test_the_band_reaches_the_highest_of_few_lines(lines, noise_deg):
     assert run.band > 1.2 * lines[-1]
 
 
-def test_the_band_of_many_lines_is_that_of_their_spectrum():
+def test_band_of_many_lines_is_that_of_their_spectrum():
     rng = np.random.default_rng(5)
     time = np.arange(0, 16.0, 0.004)
     motor = sum(0.2 / k * np.sin(2 * np.pi * k * time + rng.uniform(0, 6)) for k in range(1, 9))[:, None]
@@ -124,7 +127,7 @@ def test_noise_alone_has_no_lines():
     assert highest_line(np.random.default_rng(6).standard_normal((4000, 2)), 250.0) == 0.0
 
 
-def test_compared_frequencies_hold_the_motion_and_a_joint_at_rest_adds_none():
+def test_compared_frequencies_cover_the_motion():
     time = np.arange(0, 16.0, 0.004)
     waves = np.sin(2 * np.pi * 1.03 * time) + 0.05 * np.sin(2 * np.pi * 5.1 * time)
     moving = 0.5 * (np.sin(np.pi * time / 16) ** 2 * waves)[:, None]

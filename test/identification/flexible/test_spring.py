@@ -1,4 +1,4 @@
-"""Laws of springs: known values, and derivatives against differences."""
+"""Spring laws: known torques, and derivatives against finite differences."""
 
 import numpy as np
 import pytest
@@ -14,19 +14,21 @@ DEFLECTION = np.array([-3e-3, -1.1e-3, -2e-4, 0.0, 1e-4, 9e-4, 2e-3])
 )
 def test_torque_of_a_known_spring_is_odd(law, torque):
     spring = SPRINGS[law]()
-    at = np.array([2e-3, -2e-3, 0.0])
-    np.testing.assert_allclose(spring.torque(at, np.array(VALUES[law])), [torque, -torque, 0.0], rtol=1e-12)
+    deflection = np.array([2e-3, -2e-3, 0.0])
+    torque_at = spring.torque(deflection, np.array(VALUES[law]))
+    np.testing.assert_allclose(torque_at, [torque, -torque, 0.0], rtol=1e-12)
     assert len(spring.names) == len(VALUES[law])
 
 
-def test_no_torque_within_the_play():
+def test_dead_zone_has_no_torque_inside():
     spring = SPRINGS["dead_zone"]()
     np.testing.assert_array_equal(spring.torque(np.array([-3e-4, 3.9e-4]), np.array([8e3, 4e-4])), 0)
 
 
 @pytest.mark.parametrize("law", SPRINGS)
 def test_derivatives_agree_with_differences(law):
-    spring, values = SPRINGS[law](), np.array(VALUES[law])
+    spring = SPRINGS[law]()
+    values = np.array(VALUES[law])
     step = 1e-8
     tangent = (spring.torque(DEFLECTION + step, values) - spring.torque(DEFLECTION - step, values)) / (2 * step)
     np.testing.assert_allclose(spring.tangent(DEFLECTION, values), tangent, rtol=1e-6)

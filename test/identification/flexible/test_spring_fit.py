@@ -1,4 +1,4 @@
-"""Springs of known values, found from noisy deflection and torque."""
+"""Fits of springs with known parameters to noisy deflection and torque."""
 
 import numpy as np
 import pytest
@@ -9,85 +9,91 @@ from dynid_ros.identification.flexible.spring_fit import SpringData, Stiffness, 
 from dynid_ros.model.spring import SPRINGS
 
 TRUTH = {"linear": [1e4], "cubic": [1e4, 2e9], "dead_zone": [1e4, 3e-4]}
-N = 1500
+N_SAMPLES = 1500
 
 
 def measured(law, noise=5e-5, misfit=0.1, runs=2, seed=0, size=1e-3):
-    """Deflections with noise and offsets, torques with an error that stays alike for 25 samples, runs."""
+    """Return noisy deflections with offsets, torques with errors correlated over 25 samples, and run numbers."""
     rng = np.random.default_rng(seed)
-    t = np.arange(N) / 250
+    t = np.arange(N_SAMPLES) / 250
     parts = []
     for run in range(runs):
         waves = zip(rng.normal(size=4), (0.3, 0.5, 0.7, 1.1), rng.uniform(0, 6, 4), strict=True)
         d = size * sum(a * np.sin(2 * np.pi * f * t + p) for a, f, p in waves)
         torque = SPRINGS[law]().torque(d, np.array(TRUTH[law]))
-        alike = lfilter([1], [1, -np.exp(-1 / 25)], rng.normal(size=N + 200))[200:]
-        torque = torque + misfit * np.std(torque) * alike / np.std(alike) + 0.01 * np.std(torque) * rng.normal(size=N)
-        parts.append((d + noise * rng.normal(size=N) + 5e-3 * rng.normal(), torque, np.full(N, run)))
+        correlated = lfilter([1], [1, -np.exp(-1 / 25)], rng.normal(size=N_SAMPLES + 200))[200:]
+        torque = (
+            torque
+            + misfit * np.std(torque) * correlated / np.std(correlated)
+            + 0.01 * np.std(torque) * rng.normal(size=N_SAMPLES)
+        )
+        parts.append((d + noise * rng.normal(size=N_SAMPLES) + 5e-3 * rng.normal(), torque, np.full(N_SAMPLES, run)))
     return (np.concatenate(values) for values in zip(*parts, strict=True))
 
 
 @pytest.mark.parametrize("law", TRUTH)
-def test_intervals_hold_the_truth_under_correlated_residuals(law):
-    held = []
+def test_intervals_cover_the_truth_under_correlated_residuals(law):
+    covered = []
     for seed in range(6):
         deflection, torque, runs = measured(law, seed=seed)
         fit = fit_spring(deflection, torque, law, runs=runs)
         low, high = fit.confidence_intervals().T
-        held.append((low < TRUTH[law]) & (high > TRUTH[law]))
+        covered.append((low < TRUTH[law]) & (high > TRUTH[law]))
         np.testing.assert_allclose(fit.values, TRUTH[law], rtol=0.2)
-    assert np.mean(held) >= 0.75  # 6 or 12 draws of 95 %
+    assert np.mean(covered) >= 0.75  # of 6 or 12 intervals with 95 % coverage
     assert fit.r_squared > 0.97
 
 
-def test_white_standard_errors_would_be_too_small():
-    """Residuals alike over 25 samples: neighbours are no new evidence."""
-    errors, said, white = [], [], []
+def test_standard_errors_account_for_correlated_residuals():
+    """Residuals correlated over 25 samples contain less information than white ones."""
+    errors = []
+    stated = []
+    white = []
     for seed in range(10):
         deflection, torque, runs = measured("linear", seed=seed)
         fit = fit_spring(deflection, torque, runs=runs)
         errors.append(fit.values[0] - 1e4)
-        said.append(fit.standard_errors[0])
+        stated.append(fit.standard_errors[0])
         white.append(fit.residual_rms / np.std(deflection - fit.offsets[runs]) / np.sqrt(len(runs)))
     spread = np.sqrt(np.mean(np.square(errors)))
-    assert 0.6 < np.mean(said) / spread < 1.7
+    assert 0.6 < np.mean(stated) / spread < 1.7
     assert np.mean(white) < 0.5 * spread
 
 
-def test_noise_of_the_deflection_does_not_bias_as_in_plain_regression():
-    plain, found = [], []
+def test_noise_of_the_deflection_causes_no_bias():
+    plain = []
+    unbiased = []
     for seed in range(4):
         deflection, torque, runs = measured("linear", noise=4e-4, misfit=0.02, seed=seed)
         d = deflection - np.array([deflection[runs == run].mean() for run in (0, 1)])[runs]
         plain.append(d @ torque / (d @ d) / 1e4)
-        found.append(fit_spring(deflection, torque, runs=runs).values[0] / 1e4)
+        unbiased.append(fit_spring(deflection, torque, runs=runs).values[0] / 1e4)
     assert np.mean(plain) < 0.93
-    assert abs(np.mean(found) - 1) < 0.02
+    assert abs(np.mean(unbiased) - 1) < 0.02
 
 
-def test_given_noise_of_a_deflection_whose_differences_do_not_show_it():
+def test_uses_a_configured_noise_of_the_deflection():
     deflection, torque, runs = measured("linear", noise=4e-4, misfit=0.02)
     assert fit_spring(deflection, torque, runs=runs, deflection_noise=4e-4).values[0] == pytest.approx(1e4, rel=0.04)
     assert fit_spring(deflection, torque, runs=runs, deflection_noise=0.0).values[0] < 0.95e4
 
 
 @pytest.mark.parametrize("law", TRUTH)
-def test_the_right_law_is_chosen_and_the_reason_said(law):
+def test_selects_the_true_law(law):
     deflection, torque, runs = measured(law, seed=1, misfit=0.03)
     fit = fit_spring(deflection, torque, ["linear", "cubic", "dead_zone"], runs=runs)
     assert fit.law == law
     assert set(fit.held_out_rms) == set(TRUTH)
-    assert " with " in fit.reason
 
 
-def test_white_noise_is_told_from_a_smooth_signal():
+def test_separates_white_noise_from_a_smooth_signal():
     rng = np.random.default_rng(3)
     values = np.sin(np.arange(2000) / 40) + 1e-3 * rng.normal(size=2000)
     assert white_noise(values) == pytest.approx(1e-3, rel=0.1)
 
 
-def test_a_rigid_joint_gets_a_bound():
-    """The deflection is a ripple that the torque has nothing to do with."""
+def test_rigid_joint_has_a_lower_bound_of_stiffness():
+    """The deflection is a ripple that is unrelated to the torque."""
     rng = np.random.default_rng(5)
     t = np.arange(3000) / 250
     deflection = 1e-4 * np.sin(9.0 * t) + 1e-6 * rng.normal(size=3000)
@@ -109,7 +115,7 @@ def test_a_rigid_joint_gets_a_bound():
         ({"laws": "quadratic"}, "no law quadratic"),
     ],
 )
-def test_refusals(change, message):
+def test_refuses_unusable_data(change, message):
     t = np.arange(500) / 250
     data = {"deflection": 1e-3 * np.sin(5 * t), "torque": np.sin(5 * t), **change}
     with pytest.raises(IdentificationError, match=message):
@@ -117,22 +123,22 @@ def test_refusals(change, message):
 
 
 @pytest.mark.parametrize(("interval", "determined"), [((1.0, 2.9), True), ((1.0, 3.1), False)])
-def test_a_stiffness_is_determined_up_to_half_an_order_of_magnitude(interval, determined):
+def test_stiffness_is_determined_up_to_a_factor_of_three(interval, determined):
     stiffness = Stiffness.from_interval(2.0, interval)
     assert stiffness.determined is determined
     assert bool(np.isfinite(stiffness.value)) is determined
 
 
 @pytest.mark.parametrize(("low", "reason"), [(1e-9, ""), (0.0, "not distinguished from zero")])
-def test_a_compliance_that_may_be_zero_is_that_of_a_rigid_joint(low, reason):
-    found = Stiffness.from_interval(1e-9, (low, 2e-9)).reason
-    assert reason in found
-    assert bool(found) is bool(reason)
+def test_compliance_not_distinguished_from_zero_is_rigid(low, reason):
+    message = Stiffness.from_interval(1e-9, (low, 2e-9)).reason
+    assert reason in message
+    assert bool(message) is bool(reason)
 
 
 @pytest.mark.parametrize(("ratio", "enough"), [(1.9, False), (2.1, True)])
-def test_a_deflection_must_scatter_by_more_than_its_noise(ratio, enough):
-    """Power of the deflection over that of its noise."""
+def test_refuses_deflection_below_its_noise(ratio, enough):
+    """`ratio` is the power of the deflection over that of its noise."""
     t = np.arange(500) / 250
     deflection = np.sin(5 * t)
     deflection = 1e-3 * deflection / np.std(deflection)
@@ -144,7 +150,7 @@ def test_a_deflection_must_scatter_by_more_than_its_noise(ratio, enough):
             spring_data(*arguments)
 
 
-def test_averages_of_neighbours_have_the_noise_of_a_mean():
+def test_averaging_reduces_the_noise():
     rng = np.random.default_rng(7)
     noise = 1e-3 * rng.standard_normal(4000)
     data = SpringData(noise, np.zeros(4000), np.zeros(4000, dtype=int), 1e-3)
@@ -154,7 +160,7 @@ def test_averages_of_neighbours_have_the_noise_of_a_mean():
 
 
 @pytest.mark.parametrize(("samples", "enough"), [(49, False), (50, True)])
-def test_a_spring_needs_fifty_samples(samples, enough):
+def test_spring_fit_needs_fifty_samples(samples, enough):
     t = np.arange(samples) / 25
     if enough:
         assert len(spring_data(np.sin(t), np.sin(t), ["linear"], None, 1e-3).torque) == samples

@@ -1,4 +1,4 @@
-"""Torsion of simulated joints of known stiffness, and of a real arm with encoders on motors and links."""
+"""Torsion identification, of simulated joints with known stiffness and of a real arm with motor and link encoders."""
 
 from dataclasses import astuple, replace
 
@@ -28,37 +28,38 @@ def fixture_result(soft):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_interval_holds_a_known_stiffness(seed):
+def test_interval_covers_the_stiffness(seed):
     stiffness = TorsionIdentification().fit(flexible_joint(3e4, seed=seed)).joints["joint"].stiffness
     assert stiffness.value == pytest.approx(3e4, rel=0.02)
     low, high = stiffness.interval
     assert low < 3e4 < high < 1.6 * low
 
 
-def test_late_link_encoder_is_told_from_the_spring(result):
-    """Less b / k = 15 / 3e4 s; rotor 15 kg m^2, half of 20 N m of friction on the motor's side."""
+def test_separates_a_link_encoder_delay_from_the_spring(result):
+    """The delay minus b / k = 15 / 3e4 s is identified; the motor has 15 kg m² and half of the 20 N m of friction."""
     model = result.joints["joint"]
-    found = {label: value for label, _, value, _, _ in model.estimates()}
-    assert found["torque"] == pytest.approx(1 / 3e4, rel=0.02)
-    assert found["acceleration"] == pytest.approx(-15 / 3e4, rel=0.05)
-    assert found["coulomb"] == pytest.approx(-10 / 3e4, rel=0.15)
+    estimates = {label: value for label, _, value, _, _ in model.estimates()}
+    assert estimates["torque"] == pytest.approx(1 / 3e4, rel=0.02)
+    assert estimates["acceleration"] == pytest.approx(-15 / 3e4, rel=0.05)
+    assert estimates["coulomb"] == pytest.approx(-10 / 3e4, rel=0.15)
     assert model.delay == pytest.approx(0.003 - 15 / 3e4, abs=1e-4)
     assert model.stiffness.value == pytest.approx(3e4, rel=0.02)
     assert "ms times velocity" in result.summary()
 
 
-def test_nothing_is_taken_from_the_recording_that_is_predicted(result):
+def test_prediction_ignores_measured_torsion(result):
     other = flexible_joint(3e4, delay=0.003, seed=7)
     moved = replace(other, link_position=other.link_position + 0.02)
     prediction = result.predict(other)
     assert prediction.shape == (other.n_samples, 1)
     np.testing.assert_array_equal(result.predict(moved), prediction)
     np.testing.assert_array_equal(result.predict(replace(other, link_position=None)), prediction)
-    found, shifted = result.validate(other), result.validate(moved)
-    assert found.residual_rms[0] < 0.04 * found.torsion_rms[0]
-    assert shifted.offset[0] == pytest.approx(found.offset[0] - 0.02, abs=1e-9)
-    assert shifted.residual_rms[0] == pytest.approx(np.hypot(shifted.offset[0], found.centred_residual_rms[0]))
-    assert shifted.centred_residual_rms[0] == pytest.approx(found.centred_residual_rms[0])
+    validation = result.validate(other)
+    shifted = result.validate(moved)
+    assert validation.residual_rms[0] < 0.04 * validation.torsion_rms[0]
+    assert shifted.offset[0] == pytest.approx(validation.offset[0] - 0.02, abs=1e-9)
+    assert shifted.residual_rms[0] == pytest.approx(np.hypot(shifted.offset[0], validation.centred_residual_rms[0]))
+    assert shifted.centred_residual_rms[0] == pytest.approx(validation.centred_residual_rms[0])
 
 
 @pytest.fixture(name="rippled", scope="module")
@@ -66,23 +67,23 @@ def fixture_rippled():
     return flexible_joint(3e4, ripple=2e-4, amplitude=0.3)
 
 
-def test_ripple_goes_with_the_reading_of_the_link_encoder(rippled):
+def test_ripple_depends_on_the_reading_of_the_link_encoder(rippled):
     result = TorsionIdentification().fit(rippled)
     (ripple,) = result.joints["joint"].ripples
     assert ripple.frequency == pytest.approx(400, abs=0.5)
     assert ripple.amplitude == pytest.approx(2e-4, rel=0.1)
     assert 0 < ripple.error < 0.2 * ripple.amplitude
     other = flexible_joint(3e4, ripple=2e-4, amplitude=0.3, seed=3)
-    found = result.validate(other)
-    assert found.centred_residual_rms[0] < 0.7 * found.plain_residual_rms[0]
-    # Whatever the zero of the motor's encoder; with another one of the link's, half a period off, it is wrong.
+    validation = result.validate(other)
+    assert validation.centred_residual_rms[0] < 0.7 * validation.plain_residual_rms[0]
+    # The zero of the motor encoder does not matter; a link encoder shifted by half a period makes the ripple wrong.
     shifted = result.validate(replace(other, position=other.position + 0.01))
-    assert shifted.centred_residual_rms[0] == pytest.approx(found.centred_residual_rms[0], rel=0.02)
+    assert shifted.centred_residual_rms[0] == pytest.approx(validation.centred_residual_rms[0], rel=0.02)
     moved = result.validate(replace(other, link_position=other.link_position + np.pi / 400))
     assert moved.centred_residual_rms[0] > 1.5 * moved.plain_residual_rms[0]
 
 
-def test_ripple_whose_phase_changes_between_recordings_predicts_none(rippled):
+def test_omits_ripple_with_inconsistent_phase(rippled):
     other = flexible_joint(3e4, ripple=2e-4, amplitude=0.3, seed=3)
     moved = replace(other, link_position=other.link_position + np.pi / 400)
     assert len(TorsionIdentification().fit(rippled, other).joints["joint"].ripples) == 1
@@ -97,7 +98,7 @@ def test_ripple_whose_phase_changes_between_recordings_predicts_none(rippled):
         ("torque known badly", {"stiffness": 3e5, "misfit": 0.05, "delay": 0.003}),
     ],
 )
-def test_undetermined_with_a_true_bound(name, settings):
+def test_undetermined_stiffness_has_a_valid_bound(name, settings):
     stiffness = TorsionIdentification().fit(flexible_joint(**settings)).joints["joint"].stiffness
     assert not stiffness.determined, name
     assert stiffness.reason
@@ -105,14 +106,14 @@ def test_undetermined_with_a_true_bound(name, settings):
     assert low < settings["stiffness"] < high
 
 
-def test_a_slow_recording_is_filtered_well_below_half_its_rate(soft):
-    """At 25 Hz, together with one at 250 Hz."""
+def test_cutoff_is_well_below_the_nyquist_frequency_of_all_runs(soft):
+    """One recording has 25 Hz, the other 250 Hz."""
     slow = soft.slice(slice(0, None, 10))
     assert torsion_cutoff((slow, soft)) == torsion_cutoff((soft, slow)) == pytest.approx(0.3 * 12.5)
     assert torsion_cutoff((soft,)) >= 5.0
 
 
-def test_several_recordings_with_zeros_of_their_own(soft):
+def test_recordings_have_separate_zeros(soft):
     other = flexible_joint(3e4, delay=0.003, seed=4)
     moved = replace(other, link_position=other.link_position - 0.05)
     model = TorsionIdentification().fit(soft, moved).joints["joint"]
@@ -121,7 +122,7 @@ def test_several_recordings_with_zeros_of_their_own(soft):
     assert model.zero == pytest.approx(-1e-3 + 0.05 / 2, abs=1e-4)
 
 
-def test_refusals(soft, result):
+def test_refuses_unusable_recordings(soft, result):
     fit = TorsionIdentification().fit
     with pytest.raises(IdentificationError, match="no link positions"):
         fit(replace(soft, link_position=None))
@@ -145,8 +146,8 @@ def fixture_kuka():
 
 
 @real
-def test_kuka_says_what_one_recording_tells(kuka):
-    """Plain fits to three recordings disagree on axes 1 and 2, with both signs; on axis 3 they give 6.4e6 to 8.5e6."""
+def test_kuka_stiffness_is_determined_on_axis_3_only(kuka):
+    """Plain fits to three recordings disagree on axes 1 and 2, with both signs; on axis 3 they yield 6.4e6 to 8.5e6."""
     result = TorsionIdentification().fit(kuka)
     assert list(result.joints) == ["axis_1", "axis_2", "axis_3"]
     assert not result.joints["axis_1"].stiffness.determined
@@ -155,25 +156,26 @@ def test_kuka_says_what_one_recording_tells(kuka):
     assert low < 6.4e6
     assert high > 8.5e6
     assert high < 4 * low
-    # The link encoders are read 3 ms late: that is nearly all of the torsion.
+    # The link encoders lag by 3 ms, which causes most of the torsion.
     assert all(2.5e-3 < model.delay < 3.3e-3 for model in result.joints.values())
     assert result.joints["axis_2"].ripples[0].amplitude * MDEG == pytest.approx(4.6, abs=0.4)
 
 
 @real
 @pytest.mark.parametrize("part", range(4))
-def test_kuka_torsion_of_other_parts(kuka, part):
-    """Half a recording goes one way only: with all of it, other recordings are predicted better than here."""
-    _, seen, unseen = kuka_parts(kuka)[part]
-    found = TorsionIdentification().fit(kuka.slice(seen)).validate(kuka.slice(unseen))
-    assert np.all(found.centred_residual_rms[:3] * MDEG < 5.3)
-    assert np.all(found.centred_residual_rms[:3] < 0.25 * found.torsion_rms[:3])
-    assert np.isnan(found.residual_rms[3:]).all()
+def test_predicts_kuka_torsion_of_held_out_parts(kuka, part):
+    """Half a recording moves in one direction only; a fit to all of it predicts better."""
+    _, fitted, held_out = kuka_parts(kuka)[part]
+    validation = TorsionIdentification().fit(kuka.slice(fitted)).validate(kuka.slice(held_out))
+    assert np.all(validation.centred_residual_rms[:3] * MDEG < 5.3)
+    assert np.all(validation.centred_residual_rms[:3] < 0.25 * validation.torsion_rms[:3])
+    assert np.isnan(validation.residual_rms[3:]).all()
 
 
-def test_recordings_that_say_little_take_nothing_away():
-    """Where the common fit leaves the stiffness open, recordings that agree say together what each says alone."""
-    good, vague = Stiffness.from_error(1e-5, 1e-6, 9), Stiffness.from_error(1.5e-5, 1e-5, 9)
+def test_uninformative_recordings_do_not_widen_the_interval():
+    """Where the common fit leaves the stiffness undetermined, consistent fits of single recordings are combined."""
+    good = Stiffness.from_error(1e-5, 1e-6, 9)
+    vague = Stiffness.from_error(1.5e-5, 1e-5, 9)
     assert good.determined
     assert not vague.determined
     together = combine_recordings(vague, {"a": good, "b": vague, "c": vague})
@@ -184,12 +186,10 @@ def test_recordings_that_say_little_take_nothing_away():
     assert combine_recordings(vague, {"a": vague, "b": vague}) is vague
 
 
-def test_recordings_that_contradict_each_other_are_named():
-    vague, soft, stiff = (
-        Stiffness.from_error(1e-5, 1e-5, 9),
-        Stiffness.from_error(1e-5, 1e-6, 9),
-        Stiffness.from_error(2e-6, 1e-6, 9),
-    )
+def test_names_contradicting_recordings():
+    vague = Stiffness.from_error(1e-5, 1e-5, 9)
+    soft = Stiffness.from_error(1e-5, 1e-6, 9)
+    stiff = Stiffness.from_error(2e-6, 1e-6, 9)
     refused = combine_recordings(vague, {"first": soft, "second": stiff})
     assert not refused.determined
     assert refused.compliance_interval == vague.compliance_interval
@@ -198,8 +198,8 @@ def test_recordings_that_contradict_each_other_are_named():
 
 
 @real
-def test_parts_of_a_real_recording_that_contradict_each_other():
-    """One says 5.3e6 N m/rad, another 1.1e7 at least: their common fit said no more than "undetermined"."""
+def test_names_contradicting_parts_of_a_real_recording():
+    """One part yields 5.3e6 N m/rad, another at least 1.1e7."""
     recording = kuka_recording(KUKA)
     third = recording.n_samples // 3
     parts = [recording.slice(slice(k * third, (k + 1) * third)) for k in range(3)]
@@ -210,7 +210,7 @@ def test_parts_of_a_real_recording_that_contradict_each_other():
 
 
 def test_missing_names_joints_that_hardly_move(soft):
-    """A joint without a link encoder is not among those to be identified."""
+    """A joint without a link encoder is not expected to be identified."""
     both = Recording(
         ("joint", "still", "plain"),
         soft.time,
@@ -227,8 +227,8 @@ def test_missing_names_joints_that_hardly_move(soft):
     assert "moves by" in sentence
 
 
-def test_a_slide_has_m_and_n(soft):
-    """And no eccentricity: its encoder is no disc that turns with it."""
+def test_prismatic_joint_has_units_of_metre_and_newton(soft):
+    """The linear encoder of a prismatic joint has no eccentricity."""
     result = TorsionIdentification().fit(soft, prismatic=("joint",))
     model = result.joints["joint"]
     units = {label: unit for label, unit, *_ in model.estimates()}
@@ -242,7 +242,7 @@ def test_a_slide_has_m_and_n(soft):
 
 
 @pytest.mark.parametrize("prismatic", [(), ("joint",)])
-def test_a_saved_model_is_read_as_it_was_fitted(rippled, prismatic):
+def test_saved_model_is_read_back(rippled, prismatic):
     fitted = TorsionIdentification().fit(rippled, prismatic=prismatic)
     read = TorsionModels.of_document(fitted.document())
     assert (read.joint_names, read.cutoff) == (fitted.joint_names, fitted.cutoff)

@@ -1,4 +1,4 @@
-"""Searches that end in a wrong place, and intervals that hold; more of both by `benchmarks.coverage`."""
+"""Local minima of the search and coverage of intervals; `benchmarks.coverage` has more draws."""
 
 import numpy as np
 import pytest
@@ -8,22 +8,23 @@ from dynid_ros.errors import IdentificationError
 from dynid_ros.identification.flexible import FlexibleJointIdentification, flexible_identification, starting_values
 from dynid_ros.identification.flexible.output_error import OutputError
 
-CAMERA_FAR_OFF = 15
-"""Draw whose camera's clock is aligned 8 ms off, as its link lags: friction then passes from link to motor."""
+LOCAL_MINIMUM_SEED = 15
+"""Draw in which the initial clock offset errs by 8 ms, since the link lags: friction moves from link to motor."""
 
 
-def errors(result, truth):
-    found = result.parameters[[result.names.index(name) for name in truth]]
-    return np.abs(found / np.array(list(truth.values())) - 1)
+def relative_errors(result, truth):
+    """Return the relative errors of the parameters with known true values."""
+    values = result.parameters[[result.names.index(name) for name in truth]]
+    return np.abs(values / np.array(list(truth.values())) - 1)
 
 
 @pytest.mark.slow
-def test_a_search_that_ends_in_a_wrong_place_says_so(monkeypatch):
-    """A camera clock that is far off may lead a single search there; the default starts avoid it."""
-    experiment = draw(CAMERA_FAR_OFF, "mujoco")
+def test_remarks_on_a_possible_local_minimum(monkeypatch):
+    """A single search may end in a local minimum if the initial clock offset is wrong; the default starts avoid it."""
+    experiment = draw(LOCAL_MINIMUM_SEED, "mujoco")
     identification = FlexibleJointIdentification(experiment.robot)
     result = identification.fit(experiment.recording, links=experiment.links)
-    assert errors(result, experiment.truth).max() < 0.15
+    assert relative_errors(result, experiment.truth).max() < 0.15
     assert not any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
     monkeypatch.setattr(starting_values, "CLOCK_SHIFTS_S", (0.0,))
     monkeypatch.setattr(flexible_identification, "OTHER_SPRINGS", ())
@@ -31,14 +32,15 @@ def test_a_search_that_ends_in_a_wrong_place_says_so(monkeypatch):
         result = identification.fit(experiment.recording, links=experiment.links)
     except IdentificationError:
         return  # refused, because torque is not explained at all
-    says = any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
-    assert says == (errors(result, experiment.truth).max() > 0.15)
+    has_remark = any(flexible_identification.LOCAL_MINIMUM_TEXT in remark for remark in result.remarks)
+    assert has_remark == (relative_errors(result, experiment.truth).max() > 0.15)
 
 
 @pytest.mark.slow
-def test_rivals_are_weighed_by_the_noise_of_the_best_fit(by_encoders, monkeypatch):
-    """Each is one search, and the springs that they start from lead back to the best."""
-    searches, search = [], OutputError._search
+def test_alternative_starts_use_the_noise_of_the_best_fit(by_encoders, monkeypatch):
+    """Each alternative is a single search that returns to the best fit."""
+    searches = []
+    search = OutputError._search
     monkeypatch.setattr(flexible_identification, "MAX_UNEXPLAINED", 0.0)
     monkeypatch.setattr(OutputError, "_search", lambda self, *args: searches.append(self) or search(self, *args))
     experiment = by_encoders.experiment
@@ -49,8 +51,8 @@ def test_rivals_are_weighed_by_the_noise_of_the_best_fit(by_encoders, monkeypatc
 
 
 @pytest.mark.slow
-def test_the_end_of_a_search_does_not_depend_on_its_start(monkeypatch):
-    """Ruts of the likelihood held searches from starts 5 % apart half a half-width from each other."""
+def test_search_result_is_independent_of_its_start(monkeypatch):
+    """Searches from starts that differ by 5 % used to end half a half-width apart."""
     experiment = draw(109, "mujoco, stiff")
     first_values = starting_values.LinearSteps.solve
     ends = []
@@ -64,25 +66,25 @@ def test_the_end_of_a_search_does_not_depend_on_its_start(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("friction", ["coulomb", "mujoco"])
-def test_intervals_hold_whichever_way_joints_stick(friction):
-    held = []
+def test_intervals_cover_the_truth_for_both_kinds_of_stiction(friction):
+    covered = []
     for seed in (104, 109):
         experiment = draw(seed, friction)
         result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
-        at = [result.names.index(name) for name in experiment.truth]
-        low, high = result.confidence_intervals()[at].T
+        indices = [result.names.index(name) for name in experiment.truth]
+        low, high = result.confidence_intervals()[indices].T
         truth = np.array(list(experiment.truth.values()))
-        held += ((low <= truth) & (truth <= high)).tolist()
-        assert errors(result, experiment.truth).max() < 0.1
+        covered += ((low <= truth) & (truth <= high)).tolist()
+        assert relative_errors(result, experiment.truth).max() < 0.1
         assert "motor_coulomb" not in result.layout.motor_terms
         assert not result.remarks
-    assert sum(held) >= len(held) - 2
+    assert sum(covered) >= len(covered) - 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [101, 102])
-def test_dry_friction_of_the_motor_is_chosen_and_its_ripple_named(seed):
-    """With neither in the model, the motor's viscous friction was 54 % and the link's dry friction 5 % off."""
+def test_selects_motor_friction_and_names_its_ripple(seed):
+    """Without these terms the motor's viscous friction erred by 54 % and the link's dry friction by 5 %."""
     experiment = draw(seed, "coulomb", motor=MotorTorques(coulomb=0.015, ripple=0.004))
     result = FlexibleJointIdentification(experiment.robot).fit(experiment.recording, links=experiment.links)
     assert "motor_coulomb" in result.layout.motor_terms
@@ -92,7 +94,7 @@ def test_dry_friction_of_the_motor_is_chosen_and_its_ripple_named(seed):
     assert any("ripple" in remark for remark in result.remarks)
 
 
-def test_terms_that_are_given_are_not_chosen(by_camera):
+def test_configured_terms_are_not_selected(by_camera):
     experiment = by_camera.experiment
     assert by_camera.result.layout.motor_terms == flexible_identification.USUAL_TERMS
     with pytest.raises(IdentificationError, match="no term auto"):

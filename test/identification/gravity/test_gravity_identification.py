@@ -1,4 +1,4 @@
-"""Gravity identification against the paper's tables and against first principles."""
+"""Gravity identification, against the tables of the paper, Pinocchio and hand calculations."""
 
 import known_problems as known
 import numpy as np
@@ -18,83 +18,88 @@ from dynid_ros.model.robot import STANDARD_GRAVITY
 from dynid_ros.recording import Recording
 from dynid_ros.simulation.descriptions import demo_arm_urdf
 
-# Errors of a handful of poses, by hand and by Pinocchio.
+NOISE_NM = np.array([0.1, 0.1, 0.05, 0.01, 0.01, 0.003])
+COULOMB_NM = np.array([4.0, 6.0, 2.0, 0.2, 0.2, 0.06])
+N_POSES = 8
+REPETITIONS = 30
 
 
-NOISE = np.array([0.1, 0.1, 0.05, 0.01, 0.01, 0.003])
-COULOMB = np.array([4.0, 6.0, 2.0, 0.2, 0.2, 0.06])
-"""N m."""
-POSES, REPETITIONS = 8, 30
-
-
-def approached(arm, rng):
-    """Rests in poses, each come to from both sides."""
-    pose = np.repeat(rng.uniform(-1.5, 1.5, (POSES, 6)), 2, axis=0)
-    side = np.tile([1.0, -1.0], POSES)[:, None] * np.ones(6)
-    torque = np.array([arm.gravity_torque(q) for q in pose]) + COULOMB * side + rng.normal(0.0, NOISE, pose.shape)
+def approached_samples(arm, rng):
+    """Return static samples of random poses, each approached from both sides."""
+    pose = np.repeat(rng.uniform(-1.5, 1.5, (N_POSES, 6)), 2, axis=0)
+    side = np.tile([1.0, -1.0], N_POSES)[:, None] * np.ones(6)
+    torque = np.array([arm.gravity_torque(q) for q in pose]) + COULOMB_NM * side + rng.normal(0.0, NOISE_NM, pose.shape)
     count = len(pose)
     return Samples(
         pose, np.zeros_like(pose), torque, side, np.ones(count, bool), np.arange(count) * 1.0, np.zeros(count, int)
     )
 
 
-def test_errors_of_few_poses_are_as_large_as_they_are_said_to_be():
+def test_errors_of_few_poses_match_their_standard_errors():
     urdf = demo_arm_urdf()
     robot = RobotModel.from_urdf(urdf)
-    arm, rng = PinocchioArm(urdf, robot.joint_names, robot.gravity), np.random.default_rng(5)
-    score, held = [], []
+    arm = PinocchioArm(urdf, robot.joint_names, robot.gravity)
+    rng = np.random.default_rng(5)
+    score = []
+    covered = []
     for _ in range(REPETITIONS):
-        result = GravityIdentification(robot, torque_gain_error=0.0).fit_samples(approached(arm, rng))
+        result = GravityIdentification(robot, torque_gain_error=0.0).fit_samples(approached_samples(arm, rng))
         truth = result.gravity.project(robot.parameters)
         score.append((result.parameters - truth) / result.standard_errors)
         low, high = result.confidence_intervals().T
-        held.append(((low <= truth) & (truth <= high))[np.isfinite(low)])
+        covered.append(((low <= truth) & (truth <= high))[np.isfinite(low)])
     score = np.array(score)
     assert 0.6 < np.sqrt(np.nanmean(score**2)) < 1.3
-    assert np.mean(np.concatenate(held)) > 0.93
+    assert np.mean(np.concatenate(covered)) > 0.93
 
 
-def mean_of(values, angle):
+def mean_estimate(values, angle):
+    """Return the estimate of the mean of values at joint angles."""
     count = len(values)
     gain = np.full((1, count), 1 / count)
     return LinearEstimate(np.ones((count, 1)), gain, values - values.mean(), np.zeros(count, int), np.array([1e-3]))
 
 
-def test_the_mean_of_few_angles_has_its_textbook_error():
-    """The jackknife of a mean is its standard error: spread / √N; of angles that come twice, of their means."""
+def test_standard_error_of_a_mean_is_that_of_the_jackknife():
+    """The standard error of a mean is spread / √N; values at equal angles count as one, by their mean."""
     values = np.array([1.0, 4.0, 2.0, 8.0, 5.0])
-    angle, joint = np.arange(5.0), np.zeros(5, int)
-    found = mean_of(values, angle).covariance(angle_groups(joint, angle))
-    np.testing.assert_allclose(found, [[values.var(ddof=1) / 5]])
-    twice = mean_of(np.repeat(values, 2), np.repeat(angle, 2))
-    np.testing.assert_allclose(twice.covariance(angle_groups(np.zeros(10, int), np.repeat(angle, 2))), found)
+    angle = np.arange(5.0)
+    joint = np.zeros(5, int)
+    covariance = mean_estimate(values, angle).covariance(angle_groups(joint, angle))
+    np.testing.assert_allclose(covariance, [[values.var(ddof=1) / 5]])
+    twice = mean_estimate(np.repeat(values, 2), np.repeat(angle, 2))
+    np.testing.assert_allclose(twice.covariance(angle_groups(np.zeros(10, int), np.repeat(angle, 2))), covariance)
     np.testing.assert_allclose(twice.dof(), [9.0])
 
 
-def test_what_one_angle_alone_decides_has_the_error_of_noise():
+def test_parameter_from_one_angle_has_the_error_of_the_noise():
     matrix = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    gain, right = np.linalg.pinv(matrix), np.array([1.0, 2.0, 3.0, 7.0])
+    gain = np.linalg.pinv(matrix)
+    right = np.array([1.0, 2.0, 3.0, 7.0])
     estimate = LinearEstimate(matrix, gain, right - matrix @ gain @ right, np.array([0, 0, 0, 1]), np.array([1.0, 0.3]))
-    found = estimate.covariance(np.array([0, 1, 2, 3]))
-    np.testing.assert_allclose(found[1], [0.0, 0.09], atol=1e-12)
-    assert found[0, 0] > 0.3
+    covariance = estimate.covariance(np.array([0, 1, 2, 3]))
+    np.testing.assert_allclose(covariance[1], [0.0, 0.09], atol=1e-12)
+    assert covariance[0, 0] > 0.3
 
 
-def test_degrees_of_freedom_are_those_of_the_noise_that_counts():
-    """Two means of two noises, five and three rows: four and two degrees, and of their sum in between."""
+def test_degrees_of_freedom_of_sums_follow_satterthwaite():
+    """Means of five and three rows have four and two degrees of freedom; their sum has a value in between."""
     matrix = np.zeros((8, 3))
-    matrix[:5, 0], matrix[5:, 1] = 1.0, 1.0
+    matrix[:5, 0] = 1.0
+    matrix[5:, 1] = 1.0
     gain = np.zeros((3, 8))
-    gain[0, :5], gain[1, 5:] = 1 / 5, 1 / 3
+    gain[0, :5] = 1 / 5
+    gain[1, 5:] = 1 / 3
     gain[2] = gain[0] + gain[1]
     group = np.repeat([0, 1], [5, 3])
-    found = LinearEstimate(matrix, gain, np.zeros(8), group, np.array([1.0, 1.0])).dof()
-    a, b = 1 / 5, 1 / 3
-    np.testing.assert_allclose(found, [4.0, 2.0, (a + b) ** 2 / (a**2 / 4 + b**2 / 2)])
+    dof = LinearEstimate(matrix, gain, np.zeros(8), group, np.array([1.0, 1.0])).dof()
+    a = 1 / 5
+    b = 1 / 3
+    np.testing.assert_allclose(dof, [4.0, 2.0, (a + b) ** 2 / (a**2 / 4 + b**2 / 2)])
 
 
 STEPS = 12
-SIDEWAYS = (3.0, 2.0, -9.1)  # tilted gravity, so that no axis is vertical in every pose
+TILTED_GRAVITY = (3.0, 2.0, -9.1)  # no joint axis is vertical in every pose
 
 
 def make_samples(position, torque, direction=None):
@@ -111,11 +116,11 @@ def make_samples(position, torque, direction=None):
 
 @pytest.fixture(name="sarcos")
 def fixture_sarcos():
-    return RobotModel.from_dh(known.sarcos_dh(), gravity=SIDEWAYS)
+    return RobotModel.from_dh(known.sarcos_dh(), gravity=TILTED_GRAVITY)
 
 
 def sarcos_torque(q):
-    return known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q, SIDEWAYS)
+    return known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q, TILTED_GRAVITY)
 
 
 def sarcos_experiment(rng, n_holds=1, span=np.pi, joints=None):
@@ -126,9 +131,10 @@ def sarcos_experiment(rng, n_holds=1, span=np.pi, joints=None):
 
 
 @pytest.mark.parametrize("estimator", ["recursive", "global"])
-def test_table_2_from_table_1(sarcos, estimator):
+def test_identifies_table_2_from_table_1(sarcos, estimator):
     q, direction = sarcos_experiment(np.random.default_rng(1))
-    offset, coulomb = np.linspace(-2, 2, 7), np.linspace(0.5, 1.5, 7)
+    offset = np.linspace(-2, 2, 7)
+    coulomb = np.linspace(0.5, 1.5, 7)
     torque = sarcos_torque(q) + offset + coulomb * direction
     result = GravityIdentification(sarcos, estimator=estimator).fit_samples(make_samples(q, torque, direction))
     np.testing.assert_allclose(result.parameters.reshape(7, 2), known.SARCOS_IDENTIFIED, atol=2e-4)
@@ -139,8 +145,8 @@ def test_table_2_from_table_1(sarcos, estimator):
 
 
 @pytest.mark.slow
-def test_intervals_allow_for_gains_that_are_off(sarcos):
-    """Each run has other gains and another noise; without the allowance a quarter of the intervals miss."""
+def test_intervals_include_the_gain_error(sarcos):
+    """Every run has other gains and another noise; without the gain error a quarter of the intervals miss the truth."""
     covered = {0.0: [], 0.02: []}
     rng = np.random.default_rng(6)
     truth = np.asarray(known.SARCOS_IDENTIFIED).ravel()
@@ -148,16 +154,16 @@ def test_intervals_allow_for_gains_that_are_off(sarcos):
     for _ in range(10):
         torque = (sarcos_torque(q) + direction) * (1 + 0.02 * rng.normal(size=7))
         samples = make_samples(q, torque + rng.normal(0, 0.05, q.shape), direction)
-        for error, found in covered.items():
+        for error, hits in covered.items():
             result = GravityIdentification(sarcos, torque_gain_error=error).fit_samples(samples)
             low, high = result.confidence_intervals().T
-            found.append((low <= truth + 2e-4) & (truth - 2e-4 <= high))
+            hits.append((low <= truth + 2e-4) & (truth - 2e-4 <= high))
     assert np.mean(covered[0.0]) < 0.8
     assert 0.92 < np.mean(covered[0.02]) < 0.995
 
 
 @pytest.mark.slow
-def test_errors_of_predictions_are_their_scatter(sarcos):
+def test_standard_errors_of_predictions_match_their_scatter(sarcos):
     rng = np.random.default_rng(4)
     q, direction = sarcos_experiment(rng)
     fresh = rng.uniform(-np.pi, np.pi, (20, 7))
@@ -167,12 +173,12 @@ def test_errors_of_predictions_are_their_scatter(sarcos):
         identification.fit_samples(make_samples(q, torque + rng.normal(0, 0.3, q.shape), direction)) for _ in range(24)
     ]
     scatter = np.std([result.predict(fresh) for result in results], axis=0)
-    said = np.mean([standard_errors_of(result._gravity_rows(fresh), result.covariance) for result in results], axis=0)
-    # All rows of a joint at one angle count once, which costs a sixth where their noise is independent.
-    assert 0.95 < np.mean(said / scatter) < 1.3
+    stated = np.mean([standard_errors_of(result._gravity_rows(fresh), result.covariance) for result in results], axis=0)
+    # Samples of a joint at one angle count once, which widens the errors by a sixth for independent noise.
+    assert 0.95 < np.mean(stated / scatter) < 1.3
 
 
-def test_recursion_equals_own_torque_fit_with_one_pose_per_joint(sarcos):
+def test_recursion_equals_the_own_torque_fit_of_one_pose(sarcos):
     rng = np.random.default_rng(3)
     q, direction = sarcos_experiment(rng)
     samples = make_samples(q, sarcos_torque(q) + direction + rng.normal(0, 0.3, q.shape), direction)
@@ -182,27 +188,32 @@ def test_recursion_equals_own_torque_fit_with_one_pose_per_joint(sarcos):
     np.testing.assert_allclose(recursive.standard_errors, together.standard_errors, rtol=1e-6)
 
 
-def test_recursion_tells_links_beyond_a_joint_without_its_torque(sarcos):
+def test_recursion_of_distal_links_ignores_proximal_torque(sarcos):
     rng = np.random.default_rng(5)
     q, direction = sarcos_experiment(rng, n_holds=3)
     torque = sarcos_torque(q) + direction + rng.normal(0, 0.3, q.shape)
     wrong = torque.copy()
     wrong[:, 0] += rng.normal(0, 5.0, len(q))
     identification = GravityIdentification(sarcos, estimator="recursive")
-    found = [
+    correct, disturbed = (
         identification.fit_samples(make_samples(q, t, direction)).parameters.reshape(7, 2) for t in (torque, wrong)
-    ]
-    np.testing.assert_allclose(found[1][1:], found[0][1:], atol=1e-10)
+    )
+    np.testing.assert_allclose(disturbed[1:], correct[1:], atol=1e-10)
 
 
 def paper_recursion_std(regressor, joint_of_rotation, rows_of_rotation, direction):
-    """Standard errors of the recursion as printed, for unit noise: own offset and friction for each sinusoid,
-    the mean over the rotations of a joint, distal errors carried along (Ma & Hollerbach, section 4)."""
+    """Return the standard errors of the published recursion for unit noise (Ma & Hollerbach, section 4).
+
+    Every sinusoid has its own offset and friction, a joint uses the mean over its rotations, and errors propagate
+    from distal to proximal links.
+    """
     size = regressor.shape[2]
     covariance = np.zeros((size, size))
     for i in reversed(range(regressor.shape[1])):
-        own, distal = np.arange(2 * i, 2 * i + 2), np.arange(2 * i + 2, size)
-        gains, coupling = [], np.zeros((2, len(distal)))
+        own = np.arange(2 * i, 2 * i + 2)
+        distal = np.arange(2 * i + 2, size)
+        gains = []
+        coupling = np.zeros((2, len(distal)))
         fits = [rows for joint, rows in zip(joint_of_rotation, rows_of_rotation, strict=True) if joint == i]
         for rows in fits:
             matrix = np.column_stack([regressor[rows, i][:, own], np.ones(len(rows)), direction[rows, i]])
@@ -210,34 +221,37 @@ def paper_recursion_std(regressor, joint_of_rotation, rows_of_rotation, directio
             coupling -= gains[-1] @ regressor[rows, i][:, distal]
         passed = coupling @ covariance[np.ix_(distal, distal)]
         covariance[np.ix_(own, own)] = sum(g @ g.T for g in gains) + passed @ coupling.T
-        covariance[np.ix_(own, distal)], covariance[np.ix_(distal, own)] = passed, passed.T
+        covariance[np.ix_(own, distal)] = passed
+        covariance[np.ix_(distal, own)] = passed.T
     return np.sqrt(np.diag(covariance))
 
 
 @pytest.mark.slow
-def test_all_torques_in_all_poses_cut_the_error_to_a_quarter(sarcos):
+def test_global_fit_reduces_errors_to_a_quarter(sarcos):
     rng = np.random.default_rng(4)
     holds = rng.uniform(-2.5, 2.5, (3, 7))
-    q, direction = known.single_rotations(holds, np.pi, STEPS), known.approach_directions(STEPS, 21, 7)
+    q = known.single_rotations(holds, np.pi, STEPS)
+    direction = known.approach_directions(STEPS, 21, 7)
     rows = np.arange(len(q)).reshape(21, 2 * STEPS)
     printed = paper_recursion_std(GravityModel(sarcos).regressor(q), np.tile(np.arange(7), 3), rows, direction)
     clean = sarcos_torque(q) + direction
     truth = GravityIdentification(sarcos).fit_samples(make_samples(q, clean, direction)).parameters
-    errors, claimed = [], []
+    errors = []
+    claimed = []
     for _ in range(30):
         result = GravityIdentification(sarcos, torque_gain_error=0.0).fit_samples(
             make_samples(q, clean + rng.normal(0, 1, q.shape), direction)
         )
         errors.append(result.parameters - truth)
         claimed.append(result.standard_errors)
-    found = np.std(errors, axis=0)
-    assert np.median(found / printed) <= 0.25
-    np.testing.assert_allclose(found, np.mean(claimed, axis=0), rtol=0.5)
-    # errors by angles left out are somewhat too large where noise is white, never much too small
-    assert 0.8 < np.mean(found / np.mean(claimed, axis=0)) < 1.1
+    scatter = np.std(errors, axis=0)
+    assert np.median(scatter / printed) <= 0.25
+    np.testing.assert_allclose(scatter, np.mean(claimed, axis=0), rtol=0.5)
+    # For white noise, the errors from leaving out angles are somewhat too large, but never much too small.
+    assert 0.8 < np.mean(scatter / np.mean(claimed, axis=0)) < 1.1
 
 
-def test_vertical_first_axis_is_named_and_takes_no_torque():
+def test_vertical_first_axis_is_free_of_gravity_torque():
     robot = RobotModel.from_dh(known.sarcos_dh())
     q, direction = sarcos_experiment(np.random.default_rng(5))
     torque = known.dh_gravity_torque(known.sarcos_dh(), known.sarcos_masses(), known.SARCOS_MOMENTS, q)
@@ -263,7 +277,7 @@ def narrow_fourth_joint(span_degrees, steps=STEPS):
     ("span_degrees", "steps", "words"),
     [(25, 12, "spans only 25 degrees"), (170, 3, "only 3 different angle"), (0, 3, "only 1 different angle")],
 )
-def test_joint_that_moves_too_little_is_named_not_guessed(sarcos, span_degrees, steps, words):
+def test_joint_with_too_little_motion_is_not_observable(sarcos, span_degrees, steps, words):
     samples = narrow_fourth_joint(span_degrees, steps)
     result = GravityIdentification(sarcos, own_torque_only=True).fit_samples(samples)
     state = result.observability["joint_4"]
@@ -273,7 +287,7 @@ def test_joint_that_moves_too_little_is_named_not_guessed(sarcos, span_degrees, 
     assert result.observability["joint_7"].observable
 
 
-def test_recursion_passes_on_what_one_joint_leaves_open_and_has_the_condition_of_the_worst(sarcos):
+def test_recursion_propagates_unobservability_and_worst_condition(sarcos):
     identification = GravityIdentification(sarcos, estimator="recursive")
     few = identification.fit_samples(narrow_fourth_joint(170, 3))
     assert [state.observable for state in few.observability.values()] == [False] * 4 + [True] * 3
@@ -281,7 +295,7 @@ def test_recursion_passes_on_what_one_joint_leaves_open_and_has_the_condition_of
     assert narrow.condition_number > 5 * wide.condition_number > 5
 
 
-def test_prediction_refuses_what_the_data_do_not_determine(sarcos):
+def test_prediction_of_undetermined_torques_is_nan(sarcos):
     rng = np.random.default_rng(7)
     q, direction = sarcos_experiment(rng, joints=[4, 5, 6])
     samples = make_samples(q, sarcos_torque(q), direction)
@@ -294,8 +308,8 @@ def test_prediction_refuses_what_the_data_do_not_determine(sarcos):
 
 
 @pytest.mark.slow
-def test_intervals_cover_the_truth(sarcos):
-    """Noise, offset 2 % of range, friction of 5 % of gravity whose level scatters by a fifth from dwell to dwell."""
+def test_intervals_have_nominal_coverage(sarcos):
+    """Noise, offsets of 2 % of the range, and friction of 5 % of gravity that varies by a fifth between dwells."""
     rng = np.random.default_rng(8)
     q, direction = sarcos_experiment(rng, n_holds=1)
     clean = sarcos_torque(q)
@@ -323,14 +337,15 @@ def test_intervals_cover_the_truth(sarcos):
         (20, "recursive", "No single-joint rotation"),
     ],
 )
-def test_poses_that_do_not_do_are_refused(sarcos, count, estimator, message):
+def test_refuses_insufficient_poses(sarcos, count, estimator, message):
     q = np.random.default_rng(10).uniform(-1, 1, (count, 7))
     with pytest.raises(IdentificationError, match=message):
         GravityIdentification(sarcos, estimator=estimator).fit_samples(make_samples(q, sarcos_torque(q)))
 
 
-def test_validation_on_motion_without_dwells_is_refused():
-    robot, recording = demo_robot(), planned_recording()
+def test_refuses_validation_on_motion_without_dwells():
+    robot = demo_robot()
+    recording = planned_recording()
     result = GravityIdentification(robot).fit(recording)
     assert np.isfinite(result.validate(planned_recording(1)).rms).all()
     time = np.arange(0.0, 10.0, 0.01)
@@ -342,18 +357,20 @@ def test_validation_on_motion_without_dwells_is_refused():
 
 
 @pytest.mark.parametrize("name", ["torque_offset", "gravity_direction", "torque_gain_error"])
-def test_settings_act(name):
-    """Each setting of the estimator changes the result of a recording on a tilted base."""
-    robot, recording = demo_robot(), planned_recording()
+def test_settings_change_the_result(name):
+    """The base of the recording is tilted, so every setting of the estimator has an effect."""
+    robot = demo_robot()
+    recording = planned_recording()
     values = {"torque_offset": False, "gravity_direction": "estimated", "torque_gain_error": 0.05}
     plain = GravityIdentification(robot).fit(recording)
     changed = GravityIdentification(robot, **{name: values[name]}).fit(recording)
-    known = np.isfinite(plain.standard_errors) & np.isfinite(changed.standard_errors)
-    assert not np.allclose(changed.standard_errors[known], plain.standard_errors[known], rtol=1e-3)
+    finite = np.isfinite(plain.standard_errors) & np.isfinite(changed.standard_errors)
+    assert not np.allclose(changed.standard_errors[finite], plain.standard_errors[finite], rtol=1e-3)
 
 
-def test_configured_direction_of_gravity_acts():
-    recording, gravity = planned_recording(), turned(STANDARD_GRAVITY, (0.1, 0.0, 0.0))
+def test_configured_gravity_direction_changes_the_result():
+    recording = planned_recording()
+    gravity = turned(STANDARD_GRAVITY, (0.1, 0.0, 0.0))
     level, tilted = (
         GravityIdentification(robot).fit(recording) for robot in (demo_robot(), demo_robot().with_gravity(gravity))
     )

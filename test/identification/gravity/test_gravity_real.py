@@ -17,7 +17,8 @@ DATA = Path(os.environ.get("DYNID_DATA", ""))
 UR10E_CURRENT = EffortConvention("motor_current", (11.976, 11.976, 9.839, 10.763, 10.763, 10.763))
 
 
-def rms(identification, result, recording):
+def rms_errors(identification, result, recording):
+    """Return the RMS errors (n,) of the identified model and of the URDF."""
     samples = identification.extract(recording)
     nominal = samples.torque - identification.robot.gravity_torque(samples.position)
     return result.validate(recording).rms, np.sqrt(np.mean(nominal**2, axis=0))
@@ -29,9 +30,9 @@ def test_kuka_lwr4_predicts_the_other_run():
     runs = [Recording.read(folder / "develop" / f"measurements_{i}.npz", joint_names=robot.joint_names) for i in (1, 2)]
     rules = SampleRules(slow_velocity=1.0, slow_acceleration=1.0)
     identification = GravityIdentification(robot, samples="slow", rules=rules)
-    found, nominal = rms(identification, identification.fit(runs[0]), runs[1])
-    assert np.all(found < 0.55)
-    assert np.all(found[:6] < 0.5 * nominal[:6])
+    identified, nominal = rms_errors(identification, identification.fit(runs[0]), runs[1])
+    assert np.all(identified < 0.55)
+    assert np.all(identified[:6] < 0.5 * nominal[:6])
 
 
 def test_ur10e_predicts_the_fifth_pose():
@@ -46,7 +47,7 @@ def test_ur10e_predicts_the_fifth_pose():
     rules = SampleRules(slow_velocity=1.0)
     identification = GravityIdentification(robot, samples="both", torque_offset=False, rules=rules)
     result = identification.fit(*fitted)
-    found, nominal = rms(identification, result, read("20_01_17-p5"))
-    assert found[1] < 0.02 * 120  # of the largest gravity torque of the shoulder
-    assert found[2] < 0.5 * nominal[2]
+    identified, nominal = rms_errors(identification, result, read("20_01_17-p5"))
+    assert identified[1] < 0.02 * 120  # of the largest gravity torque of the shoulder
+    assert identified[2] < 0.5 * nominal[2]
     assert result.observability["shoulder_pan_joint"].torque_free

@@ -1,4 +1,4 @@
-"""Whether joints that are driven together are found, and no others."""
+"""Detection of coupled joints."""
 
 import numpy as np
 import pytest
@@ -13,33 +13,33 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 SIGNALS = LinkSignals(7.0, 17.5)
 
 
-def pairs(robot, recordings):
+def detect_pairs(robot, recordings):
     return list(choose_coupling(wrong(robot), LinkEquations(SIGNALS, recordings)).gains)
 
 
 @pytest.mark.parametrize(
-    ("given", "sense"), [([(4, 5)], 1.0), ([(4, 5)], -1.0), ([(3, 5)], 1.0), ([(3, 4), (4, 5)], 1.0), ([], 1.0)]
+    ("coupled_pairs", "sense"), [([(4, 5)], 1.0), ([(4, 5)], -1.0), ([(3, 5)], 1.0), ([(3, 4), (4, 5)], 1.0), ([], 1.0)]
 )
-def test_what_was_coupled_is_found(given, sense):
-    """Also where the URDF counts one joint the other way: then the dry friction of the pair is not the model's."""
+def test_detects_coupled_joints(coupled_pairs, sense):
+    """One joint may have the opposite sign in the URDF; then the dry friction of the pair differs from the model."""
     robot = ur10()
     recordings = [run(robot, seed) for seed in (0, 1)]
-    for pair in given:
+    for pair in coupled_pairs:
         recordings = [coupled(recording, pair, seed, sense) for seed, recording in enumerate(recordings)]
     names = robot.joint_names
-    assert sorted(pairs(robot, recordings)) == sorted((names[i], names[j]) for i, j in given)
+    assert sorted(detect_pairs(robot, recordings)) == sorted((names[i], names[j]) for i, j in coupled_pairs)
 
 
 @pytest.mark.parametrize(
     "drive", [Drive(stribeck=1.0), Drive(rotor=0.3), Drive(backward=0.5), Drive(viscous=0.0, smoothing=1.0)]
 )
-def test_friction_that_is_not_the_simplest_is_no_coupling(drive):
+def test_complex_friction_is_no_coupling(drive):
     robot = ur10()
-    assert pairs(robot, [run(robot, seed, drive) for seed in (0, 1)]) == []
+    assert detect_pairs(robot, [run(robot, seed, drive) for seed in (0, 1)]) == []
 
 
 @pytest.mark.slow
-def test_a_fit_finds_it_and_says_so():
+def test_fit_detects_and_reports_coupled_joints():
     robot = ur10()
     recordings = [coupled(run(robot, seed), (4, 5), seed) for seed in (0, 1)]
     result = LinkIdentification(wrong(robot), estimator="weighted").fit(*recordings)
@@ -49,15 +49,15 @@ def test_a_fit_finds_it_and_says_so():
     assert np.all(result.validate(coupled(run(robot, 7), (4, 5), 7)).relative_rms[4:] < 0.05)
 
 
-def test_friction_that_is_given_has_what_was_given():
+def test_configured_friction_is_not_extended_by_coupling():
     robot = ur10()
     recording = coupled(run(robot), (4, 5))
     result = LinkIdentification(wrong(robot), friction=JointFriction(), estimator="weighted").fit(recording)
     assert not any(name.startswith("coupling") for name in result.friction_coefficients)
 
 
-def test_too_little_to_tell():
+def test_short_recordings_have_no_detected_coupling():
     robot = chain()
     recording = coupled(run(robot), (0, 2))
-    assert pairs(robot, [recording.slice(slice(0, 80))]) == []
-    assert pairs(robot, [recording]) == [(robot.joint_names[0], robot.joint_names[2])]
+    assert detect_pairs(robot, [recording.slice(slice(0, 80))]) == []
+    assert detect_pairs(robot, [recording]) == [(robot.joint_names[0], robot.joint_names[2])]

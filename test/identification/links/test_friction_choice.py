@@ -1,4 +1,4 @@
-"""Whether the friction that was simulated is the friction that is chosen."""
+"""Selection of friction terms, compared with the simulated friction."""
 
 from dataclasses import replace
 
@@ -27,8 +27,8 @@ from dynid_ros.recording.uniform_motion import LinkSignals
 SIGNALS = LinkSignals(7.0, 17.5)
 
 
-def choice(robot, recordings, menus=None) -> FrictionChoice:
-    """What is chosen for the recordings of an arm whose URDF is wrong."""
+def select_friction(robot, recordings, menus=None) -> FrictionChoice:
+    """Return the friction selected for the recordings of an arm with an inaccurate URDF."""
     nominal = wrong(robot)
     equations = LinkEquations(SIGNALS, recordings)
     spans = np.ptp(np.concatenate([run.position for run in recordings]), axis=0)
@@ -46,13 +46,13 @@ def runs(robot, drive, noise=0.2, size=0.6, seed=0):
 
 
 def matched(robot, seed=0, size=0.6, **drive) -> Drive:
-    """Friction that reverses as fast as the first candidates."""
+    """Return friction whose smoothing is that of the first candidates."""
     speeds = [Fourier(robot.n_joints, seed + k, size=size)(np.arange(0, 20, 0.01))[1] for k in (0, 1)]
     speed = np.sqrt(np.mean(np.concatenate(speeds) ** 2, axis=0))
     return Drive(smoothing=0.02 * speed, **drive)
 
 
-def test_menus_start_with_the_simplest():
+def test_menus_start_with_the_simplest_friction():
     menu = FrictionMenu.for_joint(1.0)
     assert menu.first == JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
     assert menu.candidates[0] == menu.first
@@ -71,35 +71,35 @@ def test_menus_start_with_the_simplest():
     assert not any(friction.spring for friction in alone.candidates)
 
 
-def test_gravity_as_a_function_of_one_angle():
-    """The second joint of an upright arm; on a wall already the first."""
+def test_gravity_depends_on_one_angle_only():
+    """This holds for the second joint of an upright arm, and for the first joint on a wall."""
     assert own_gravity(ur10()).tolist() == [False, True, False, False, False, False]
     wall = RobotModel(ur10().chain, ur10().parameters, gravity=[0.0, 9.81, 0.0])
     assert own_gravity(wall).tolist() == [True, False, False, False, False, False]
 
 
 @pytest.mark.parametrize(("arm", "seeds"), [(chain, (0, 10, 20)), pytest.param(ur10, (0,), marks=pytest.mark.slow)])
-def test_plain_friction_stays_plain(arm, seeds):
+def test_selects_no_needless_terms(arm, seeds):
     robot = arm()
     needless = 0
     for seed in seeds:
-        found = choice(robot, runs(robot, matched(robot, seed, rotor=0.5), seed=seed))
+        selection = select_friction(robot, runs(robot, matched(robot, seed, rotor=0.5), seed=seed))
         plain = {"coulomb", "viscous", "offset", "rotor_inertia"}
-        needless += sum(bool(set(friction.terms) - plain or friction.sliding_length) for friction in found.joints)
-        assert not any(friction.harmonics for friction in found.joints)
+        needless += sum(bool(set(friction.terms) - plain or friction.sliding_length) for friction in selection.joints)
+        assert not any(friction.harmonics for friction in selection.joints)
     assert needless <= 0.1 * len(seeds) * robot.n_joints
 
 
 @pytest.mark.parametrize("share", [0.06, 0.1])
-def test_friction_that_reverses_softly_is_no_saturation(share):
-    """Its viscous coefficient would be twice the true one, and friction at speeds that were not recorded far off."""
+def test_soft_reversal_is_no_saturation(share):
+    """Saturation would double the viscous coefficient, and predict wrong friction at other speeds."""
     robot = chain()
     drive = Drive(coulomb=3.0, viscous=1.0, rotor=0.5, smoothing=share / 0.02 * matched(robot).smoothing)
-    found = choice(robot, runs(robot, drive, noise=0.05))
-    assert [friction.saturation_velocity for friction in found.joints] == [None] * 3
+    selection = select_friction(robot, runs(robot, drive, noise=0.05))
+    assert [friction.saturation_velocity for friction in selection.joints] == [None] * 3
 
 
-def test_viscous_friction_that_saturates_is_found_and_its_velocity_shown():
+def test_selects_saturation_and_reports_its_velocity():
     robot = chain()
     speed = matched(robot).smoothing / 0.02
     plain = runs(robot, matched(robot, coulomb=2.0, viscous=0.0), noise=0.05)
@@ -108,16 +108,16 @@ def test_viscous_friction_that_saturates_is_found_and_its_velocity_shown():
         replace(run, torque=run.torque + 6.0 * speed * np.tanh(qd / speed))
         for run, qd in zip(plain, velocities, strict=True)
     ]
-    found = choice(robot, bent)
-    assert all(friction.saturation_velocity for friction in found.joints)
-    remarks = found.remarks(robot.joint_names)
+    selection = select_friction(robot, bent)
+    assert all(friction.saturation_velocity for friction in selection.joints)
+    remarks = selection.remarks(robot.joint_names)
     assert all(
         f"saturation_velocity={friction.saturation_velocity:g}" in remark
-        for friction, remark in zip(found.joints, remarks, strict=True)
+        for friction, remark in zip(selection.joints, remarks, strict=True)
     )
 
 
-def test_menus_have_the_harmonics_that_a_motion_shows():
+def test_menus_contain_the_harmonics_that_the_motion_covers():
     waves = {friction.harmonics for friction in FrictionMenu.for_joint(1.0, 2.0).candidates}
     assert waves == {(), (3.0,), (4.0,), (5.0,), (6.0,)}, "2 rad are a whole wave of 3 in a turn, not of 2"
     below_weight = FrictionMenu.for_joint(1.0, 7.0, own_angle=False).candidates
@@ -126,53 +126,54 @@ def test_menus_have_the_harmonics_that_a_motion_shows():
     assert not any(friction.harmonics for friction in slide)
 
 
-def test_torque_that_waves_with_the_angle_is_found():
-    """As by the torque sensors of a KUKA LWR4, with three or four waves in a turn."""
+def test_selects_harmonics_of_the_angle():
+    """The torque sensors of a KUKA LWR4 have three or four periods per turn."""
     robot = chain()
     wavy = [
         replace(run, torque=run.torque + np.array([0.0, 0.0, 1.0]) * np.cos(3.0 * run.position + 0.5))
         for run in runs(robot, matched(robot, size=1.2), size=1.2)
     ]
-    assert [friction.harmonics for friction in choice(robot, wavy).joints] == [(), (), (3.0,)]
+    assert [friction.harmonics for friction in select_friction(robot, wavy).joints] == [(), (), (3.0,)]
 
 
-def test_rotors_that_torques_do_not_tell_from_links_have_no_choice():
+def test_rotors_inseparable_from_links_are_always_included():
     arm = scara()
     menus = friction_menus(arm, np.ones(4))
     always = [all(friction.rotor_inertia for friction in menu.candidates) for menu in menus]
     assert always == [True, False, True, False]
 
 
-def test_stribeck_friction_is_found():
+def test_selects_stribeck_friction():
     robot = chain()
-    found = choice(robot, runs(robot, matched(robot, stribeck=1.5)))
-    having = ["stribeck" in friction.terms for friction in found.joints]
-    assert sum(having) >= 2
-    assert all(found.gains[name] > 0.03 for name, has in zip(robot.joint_names, having, strict=True) if has)
+    selection = select_friction(robot, runs(robot, matched(robot, stribeck=1.5)))
+    has_stribeck = ["stribeck" in friction.terms for friction in selection.joints]
+    assert sum(has_stribeck) >= 2
+    assert all(selection.gains[name] > 0.03 for name, has in zip(robot.joint_names, has_stribeck, strict=True) if has)
 
 
-def test_rotors_are_kept():
+def test_selects_rotor_inertia():
     robot = ur10()
-    found = choice(robot, runs(robot, matched(robot, rotor=1.5)))
-    assert all(friction.rotor_inertia for friction in found.joints[1:])
+    selection = select_friction(robot, runs(robot, matched(robot, rotor=1.5)))
+    assert all(friction.rotor_inertia for friction in selection.joints[1:])
 
 
 @pytest.mark.parametrize("length", [5e-4, pytest.param(2e-3, marks=pytest.mark.slow)])
-def test_friction_that_remembers_is_found(length):
-    """Dahl's differential equation, solved for the velocity of each millisecond, in a motion with dwells."""
+def test_selects_the_sliding_length(length):
+    """Dahl's differential equation is solved with the velocity of each millisecond, in a motion with dwells."""
     robot = chain()
-    found = choice(robot, [sliding(robot, length, seed) for seed in (0, 1)])
-    lengths = [friction.sliding_length for friction in found.joints]
+    selection = select_friction(robot, [sliding(robot, length, seed) for seed in (0, 1)])
+    lengths = [friction.sliding_length for friction in selection.joints]
     assert np.median(lengths) == length
-    assert all(0.2 * length < own < 5.0 * length for own in lengths)
+    assert all(0.2 * length < estimate < 5.0 * length for estimate in lengths)
 
 
 def sliding(robot, length: float, seed: int):
-    """Recording of joints with friction of 3 N m that reverses over a way."""
+    """Return a recording of joints with friction of 3 N m that reverses over a sliding length."""
     run = record(robot, Fourier(3, seed, size=0.1), Drive(coulomb=0.0), noise=0.01, seed=seed)
     fine = np.arange(0.0, run.time[-1], 1e-3)
     rate = Fourier(3, seed, size=0.1)(fine)[1]
-    kept, target = np.exp(-1e-3 * np.abs(rate) / length), np.sign(rate)
+    kept = np.exp(-1e-3 * np.abs(rate) / length)
+    target = np.sign(rate)
     state = np.zeros((len(fine), 3))
     for k in range(1, len(fine)):
         state[k] = target[k] + kept[k] * (state[k - 1] - target[k])
@@ -180,54 +181,57 @@ def sliding(robot, length: float, seed: int):
     return replace(run, torque=run.torque + added)
 
 
-def test_a_spring_about_an_upright_axis_is_found():
+def test_selects_a_spring_about_a_vertical_axis():
     robot = ur10()
     plain = runs(robot, matched(robot, rotor=0.5))
-    found = choice(robot, [replace(run, torque=run.torque + 5.0 * run.position * [1, 0, 0, 0, 0, 0]) for run in plain])
-    assert [friction.spring for friction in found.joints] == [True] + [False] * 5
-    others = found.alternatives(robot.joint_names[0])
+    selection = select_friction(
+        robot, [replace(run, torque=run.torque + 5.0 * run.position * [1, 0, 0, 0, 0, 0]) for run in plain]
+    )
+    assert [friction.spring for friction in selection.joints] == [True] + [False] * 5
+    others = selection.alternatives(robot.joint_names[0])
     assert "no spring +" in others
     assert {"stribeck_velocity", "load", "saturation_velocity"} <= set(others.replace(",", "").split())
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_ripple_over_the_position_is_no_spring(seed):
+def test_ripple_over_the_position_is_no_spring(seed):
     robot = chain()
     plain = runs(robot, matched(robot, seed=seed), noise=0.05, seed=seed)
     ripple = [0.15 * run.torque.std(axis=0) * np.sin(3 * run.position + seed) for run in plain]
-    found = choice(robot, [replace(run, torque=run.torque + more) for run, more in zip(plain, ripple, strict=True)])
-    assert not any(friction.spring for friction in found.joints)
+    selection = select_friction(
+        robot, [replace(run, torque=run.torque + more) for run, more in zip(plain, ripple, strict=True)]
+    )
+    assert not any(friction.spring for friction in selection.joints)
 
 
-def test_an_empty_menu_or_too_few_samples_choose_nothing():
+def test_single_candidate_or_few_samples_yield_no_selection():
     robot = chain()
     only = FrictionMenu(JointFriction(offset=True), (({"spring": False},),))
-    assert choice(robot, runs(robot, Drive()), [only] * 3).joints == (only.first,) * 3
+    assert select_friction(robot, runs(robot, Drive()), [only] * 3).joints == (only.first,) * 3
     short = [record(robot, Fourier(3, size=0.6), Drive(), duration=0.9)]
-    assert choice(robot, short).gains == {}
+    assert select_friction(robot, short).gains == {}
 
 
-def test_torque_that_falls_with_speed_is_fitted_and_said():
-    """Effort of a driver that compensates more viscous friction than there is; sound joints keep their bound."""
+def test_reports_torque_that_decreases_with_speed():
+    """The driver compensates more viscous friction than there is; sound joints keep their bound."""
     robot = chain()
     drive = Drive(coulomb=2.0, viscous=np.array([1.0, 1.0, -9.0]))
-    found = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive))
-    values = [found.friction_coefficients[f"viscous {joint}"] for joint in robot.joint_names]
+    result = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive))
+    values = [result.friction_coefficients[f"viscous {joint}"] for joint in robot.joint_names]
     assert values == pytest.approx([1.0, 1.0, -9.0], abs=0.3)
-    said = [remark for remark in found.remarks if "falls with speed" in remark]
-    assert said == [
-        f"torque of {robot.joint_names[2]} falls with speed, which no friction does: its viscous term may be negative"
-    ]
+    falling = [remark for remark in result.remarks if "falls with speed" in remark]
+    assert len(falling) == 1
+    assert falling[0].startswith(f"torque of {robot.joint_names[2]} ")
 
 
-def test_next_to_no_friction_does_not_fall():
+def test_negligible_friction_does_not_decrease_with_speed():
     robot = chain()
     drive = Drive(coulomb=0.0, viscous=0.0)
-    found = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive, noise=1.0))
-    assert not any("falls with speed" in remark for remark in found.remarks)
+    result = LinkIdentification(wrong(robot), friction=JointFriction(offset=True)).fit(*runs(robot, drive, noise=1.0))
+    assert not any("falls with speed" in remark for remark in result.remarks)
 
 
-def test_torque_falls_with_speed_also_where_no_dry_friction_is_modelled():
+def test_detects_decreasing_torque_without_dry_friction():
     robot = wrong(chain())
     drive = Drive(coulomb=0.0, viscous=np.array([1.0, -0.5, 1.0]))
     equations = LinkEquations(SIGNALS, runs(chain(), drive, noise=0.05))

@@ -1,4 +1,4 @@
-"""Link identification from end to end: simulated arms with known links, and recordings that cannot serve."""
+"""Link identification of simulated arms with known links: estimators, intervals, remarks and special cases."""
 
 from dataclasses import replace
 from functools import cache
@@ -41,15 +41,12 @@ from dynid_ros.model.friction import JointFriction
 from dynid_ros.model.inertia import is_possible
 from dynid_ros.model.link_columns import LinkColumns
 
-# Every estimator on the same equations, near the truth and against its definition.
-
-
 FRICTION = JointFriction(offset=True)
 NOISE = np.array([0.05, 0.2, 0.5])
 
 
 class Case:
-    """Random equations with the structure of the chain, whose URDF is wrong."""
+    """Random equations with the structure of the chain, whose URDF is inaccurate."""
 
     def __init__(self, seed=0, lacking=()):
         self.robot = wrong(chain())
@@ -57,10 +54,10 @@ class Case:
         self.equations = DenseEquations(columns, (400,), seed=seed, noise=NOISE)
         self.truth = np.concatenate([columns.base.project(chain().parameters), np.tile([1.0, 0.5, 0.2], 3)])
         rng = np.random.default_rng(seed + 100)
-        for j, own in enumerate(columns.of_joint):
-            self.equations.rows[j][:, np.isin(own, lacking)] = 0.0
+        for j, column_indices in enumerate(columns.of_joint):
+            self.equations.rows[j][:, np.isin(column_indices, lacking)] = 0.0
             noise = NOISE[j] * rng.normal(size=400)
-            self.equations.torque[:, j] = self.equations.rows[j] @ self.truth[own] + noise
+            self.equations.torque[:, j] = self.equations.rows[j] @ self.truth[column_indices] + noise
         self.problem = WeightedProblem(self.equations.factors(columns), columns.chosen(columns.first))
         self.base = BaseParameters.of_robot(self.robot, FrictionModel(FRICTION))
 
@@ -75,78 +72,78 @@ class Case:
 
 
 @pytest.mark.parametrize("kind", UNBIASED)
-def test_by_the_data_alone_all_are_near_the_truth(kind):
+def test_unbiased_estimators_are_near_the_truth(kind):
     case = Case()
-    found, noise = case.estimate(kind)
-    np.testing.assert_allclose(found.values, case.truth, atol=0.3)
-    np.testing.assert_allclose(found.values, found.solution)
+    fit, noise = case.estimate(kind)
+    np.testing.assert_allclose(fit.values, case.truth, atol=0.3)
+    np.testing.assert_allclose(fit.values, fit.solution)
     np.testing.assert_allclose(noise, NOISE, rtol=0.15)
-    assert 1 < found.condition_number < 100
-    if found.covariance is not None:
-        errors = (found.values - case.truth) / np.sqrt(np.diag(found.covariance))
+    assert 1 < fit.condition_number < 100
+    if fit.covariance is not None:
+        errors = (fit.values - case.truth) / np.sqrt(np.diag(fit.covariance))
         assert 0.5 < np.sqrt(np.mean(errors**2)) < 1.6
 
 
 @pytest.mark.parametrize("kind", UNBIASED)
-def test_what_is_not_decided_is_nan(kind):
+def test_undetermined_parameters_are_nan(kind):
     lacking = [3, 17]
-    found, _ = Case(lacking=lacking).estimate(kind)
-    assert list(np.flatnonzero(np.isnan(found.values))) == lacking
-    assert np.isfinite(found.solution).all()
-    assert np.isinf(found.condition_number) or kind == "huber"
+    fit, _ = Case(lacking=lacking).estimate(kind)
+    assert list(np.flatnonzero(np.isnan(fit.values))) == lacking
+    assert np.isfinite(fit.solution).all()
+    assert np.isinf(fit.condition_number) or kind == "huber"
     if kind == "sequential":
-        assert any("no effect on any torque" in remark for remark in found.remarks)
+        assert any("no effect on any torque" in remark for remark in fit.remarks)
 
 
-def test_huber_is_not_moved_by_outliers():
+def test_huber_estimate_is_robust_against_outliers():
     case = Case()
     rows = np.random.default_rng(5).permutation(400)[:20]
     case.equations.torque[rows] += 50.0
     case.problem = WeightedProblem(case.equations.factors(case.columns), case.columns.chosen(case.columns.first))
     robust, noise = case.estimate("huber")
     weighted, _ = case.estimate("weighted")
-    error = [np.linalg.norm(found.solution - case.truth) for found in (robust, weighted)]
+    error = [np.linalg.norm(fit.solution - case.truth) for fit in (robust, weighted)]
     assert error[0] < 0.3 * error[1]
     np.testing.assert_allclose(noise, NOISE, rtol=0.3)
     assert "count less than half: 5." in robust.remarks[0]
 
 
-def test_error_model_is_the_least_change_of_the_urdf():
+def test_error_model_minimizes_the_change_of_the_urdf():
     case = Case()
     nominal = case.robot.parameters
-    found = solve_regularized("error_model", case.full(), nominal, None)
+    fit = solve_regularized("error_model", case.full(), nominal, None)
     matrix, torque = case.dense()
     A = np.concatenate([matrix[:, j] / NOISE[j] for j in range(3)]) @ case.full().to_base
     b = np.concatenate([torque[:, j] / NOISE[j] for j in range(3)])
     start = np.append(nominal, np.zeros(9))
     expected = start + np.linalg.lstsq(A, b - A @ start, rcond=1e-8)[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fit, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_minimum_norm_is_the_pseudo_inverse():
+def test_minimum_norm_estimate_is_the_pseudoinverse():
     case = Case()
-    found = solve_regularized("minimum_norm", case.full(), case.robot.parameters, None)
+    fit = solve_regularized("minimum_norm", case.full(), case.robot.parameters, None)
     matrix, torque = case.dense()
     A = np.concatenate([matrix[:, j] / NOISE[j] for j in range(3)]) @ case.full().to_base
     b = np.concatenate([torque[:, j] / NOISE[j] for j in range(3)])
-    np.testing.assert_allclose(found, np.linalg.pinv(A, rcond=1e-8) @ b, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(fit, np.linalg.pinv(A, rcond=1e-8) @ b, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("weight", [None, 3.0])
-def test_ridge_about_the_urdf_weighs_joints_alike(weight):
+def test_ridge_towards_the_urdf_weights_joints_equally(weight):
     case = Case()
     nominal = case.robot.parameters
-    found = solve_regularized("ridge", case.full(), nominal, weight)
+    fit = solve_regularized("ridge", case.full(), nominal, weight)
     matrix, torque = case.dense()
     A = matrix.reshape(-1, matrix.shape[-1]) @ case.full().to_base
     start = np.append(nominal, np.zeros(9))
     damped = A.T @ A + (weight or 10.0) * np.eye(A.shape[1])
     expected = start + np.linalg.solve(damped, A.T @ (torque.ravel() - A @ start))
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(fit, expected, rtol=1e-6, atol=1e-6)
 
 
 def truth(result, robot) -> np.ndarray:
-    """(k,) true base parameters; NaN where friction or rotors are in them."""
+    """Return the true base parameters (k,); NaN where they contain friction or rotors."""
     links = robot.parameters.size
     known = np.append(robot.parameters, np.zeros(len(result.base.names) - links))
     mixed = np.abs(result.base.combinations[:, links:]).any(axis=1)
@@ -154,14 +151,14 @@ def truth(result, robot) -> np.ndarray:
 
 
 def scores(result, robot) -> np.ndarray:
-    """Errors of base parameters in standard errors, where there are both."""
-    found = (result.base_parameters.values - truth(result, robot)) / result.base_parameters.standard_errors
-    return found[np.isfinite(found)]
+    """Return the finite errors of base parameters in units of their standard errors."""
+    ratio = (result.base_parameters.values - truth(result, robot)) / result.base_parameters.standard_errors
+    return ratio[np.isfinite(ratio)]
 
 
 @pytest.mark.parametrize("equations", ["filtered", "integral"])
-def test_white_errors_of_a_recording_whose_noise_is_white(equations):
-    """Filters and windows make neighbouring equations alike, which counts."""
+def test_white_standard_errors_are_right_for_white_noise(equations):
+    """Filters and windows correlate neighbouring equations, which the standard errors include."""
     robot = chain()
     identification = LinkIdentification(
         robot, friction=PLAIN, estimator="weighted", equations=equations, errors="white", torque_gain_error=0.0
@@ -171,7 +168,7 @@ def test_white_errors_of_a_recording_whose_noise_is_white(equations):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_every_estimator_finds_the_torque_of_another_motion(estimator):
+def test_every_estimator_predicts_another_motion(estimator):
     robot = chain()
     result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(run(robot), run(robot, 1))
     validation = result.validate(run(robot, 7))
@@ -184,7 +181,7 @@ def test_every_estimator_finds_the_torque_of_another_motion(estimator):
     assert friction["coulomb joint_1"] == pytest.approx(1.0, abs=0.1)
     assert result.friction_coefficients["viscous joint_2"] == pytest.approx(0.5, abs=0.1)
     if estimator in UNBIASED:
-        # The links of the file have the very sums that the data show.
+        # The links of the file have the identified base parameters.
         np.testing.assert_allclose(
             result.base.project(np.append(result.parameters, result.model.coefficients)), estimate.values, atol=1e-6
         )
@@ -198,7 +195,7 @@ def test_every_estimator_finds_the_torque_of_another_motion(estimator):
         *(pytest.param(*case, marks=pytest.mark.slow) for case in (("wrong", 0.0), ("massless", 20.0))),
     ],
 )
-def test_consistent_links_are_always_possible(nominal, noise):
+def test_consistent_links_are_physically_possible(nominal, noise):
     robot = chain()
     start = wrong(robot, 0.5) if nominal == "wrong" else with_links(robot, np.zeros(30))
     result = LinkIdentification(start, friction=PLAIN).fit(run(robot, noise=noise, duration=8.0))
@@ -210,7 +207,7 @@ def test_consistent_links_are_always_possible(nominal, noise):
 
 
 @pytest.mark.slow
-def test_automatic_friction_of_an_arm_with_everything():
+def test_selects_friction_of_an_arm_with_all_terms():
     robot = ur10()
     drive = Drive(rotor=1.0, stribeck=1.0, smoothing=0.01)
     result = LinkIdentification(wrong(robot)).fit(run(robot, 0, drive), run(robot, 1, drive))
@@ -224,8 +221,8 @@ def test_automatic_friction_of_an_arm_with_everything():
 
 
 @pytest.mark.parametrize("name", ["joint_5 joint_6", pytest.param("wrist", marks=pytest.mark.slow)])
-def test_coupled_wrist(name):
-    """The last rotor feels the sum of both motions, as in a Stäubli arm."""
+def test_identifies_a_coupled_wrist(name):
+    """The last rotor turns with the sum of both motions, as in a Stäubli arm."""
     robot = ur10()
     pair = robot.joint_names[4:]
 
@@ -236,11 +233,11 @@ def test_coupled_wrist(name):
     pairs = () if name == "wrist" else [pair]
     identification = LinkIdentification(wrong(robot), friction=friction, coupled=pairs, estimator="weighted")
     result = identification.fit(wrist(0), wrist(1))
-    found = result.friction_coefficients
+    coefficients = result.friction_coefficients
     key = " ".join(pair)
-    assert found[f"coupling_inertia {key}"] == pytest.approx(0.4, abs=0.05)
-    assert found[f"coupling_viscous {key}"] == pytest.approx(0.3, abs=0.05)
-    assert found[f"coupling_coulomb {key}"] == pytest.approx(1.0, abs=0.1)
+    assert coefficients[f"coupling_inertia {key}"] == pytest.approx(0.4, abs=0.05)
+    assert coefficients[f"coupling_viscous {key}"] == pytest.approx(0.3, abs=0.05)
+    assert coefficients[f"coupling_coulomb {key}"] == pytest.approx(1.0, abs=0.1)
     assert np.all(result.validate(wrist(7)).relative_rms[4:] < 0.05)
     alone = LinkIdentification(wrong(robot), friction=PLAIN, estimator="weighted").fit(wrist(0), wrist(1))
     assert np.all(alone.validate(wrist(7)).relative_rms[4:] > 0.2)
@@ -256,8 +253,8 @@ def test_coupled_wrist(name):
         ("sequential", 1e-5),
     ],
 )
-def test_a_joint_that_rests_gets_no_numbers(estimator, position_noise):
-    """Neither with exact positions nor with those of an encoder, whose noise has a direction."""
+def test_joint_at_rest_has_no_estimates(estimator, position_noise):
+    """This holds for exact positions, and for encoder noise, which has a direction."""
     robot = ur10()
     recording = run(robot, still=(1, 3), position_noise=position_noise)
     result = LinkIdentification(wrong(robot), friction=PLAIN, estimator=estimator).fit(recording)
@@ -269,14 +266,14 @@ def test_a_joint_that_rests_gets_no_numbers(estimator, position_noise):
     assert np.isnan(result.base_parameters.standard_errors[np.isnan(result.base_parameters.values)]).all()
     (remark,) = [remark for remark in result.remarks if remark.startswith("this motion does not determine")]
     assert "viscous shoulder_lift_joint" in remark
-    # What is open stays near the URDF, so that links are not absurd.
+    # Undetermined parameters stay near the URDF.
     assert np.max(np.abs(result.parameters - result.robot.parameters)) < 40
     assert np.all(result.residual_rms < (0.1 if position_noise < 1e-4 else 0.5))  # accelerations are noisy too
     assert np.isinf(result.condition_number) or estimator == "huber"
 
 
-def test_perturbing_what_no_torque_shows_changes_no_statement():
-    """URDFs that differ along the null space of the base parameters are equally right."""
+def test_result_is_independent_of_unobservable_urdf_parameters():
+    """URDFs that differ in the null space of the base parameters describe the same dynamics."""
     robot = wrong(chain())
     base = robot.base_parameters()
     null = np.linalg.svd(base.combinations)[2][base.rank :]
@@ -291,7 +288,7 @@ def test_perturbing_what_no_torque_shows_changes_no_statement():
     np.testing.assert_allclose(first.values, second.values, atol=1e-9)
 
 
-def test_rotors_in_a_sum_are_not_held_against_the_urdf():
+def test_sums_with_rotors_have_no_nominal_value():
     robot = chain()
     friction = JointFriction(offset=True, rotor_inertia=True, smoothing=0.02)
     result = LinkIdentification(robot, friction=friction).fit(run(robot, drive=Drive(rotor=0.5)))
@@ -301,7 +298,7 @@ def test_rotors_in_a_sum_are_not_held_against_the_urdf():
     assert np.isnan(estimate.nominal[with_rotor]).all()
 
 
-def test_a_gain_error_is_in_the_intervals():
+def test_intervals_include_the_gain_error():
     recording = run(chain())
     narrow, wide = (
         LinkIdentification(chain(), friction=PLAIN, estimator="weighted", torque_gain_error=error)
@@ -316,8 +313,8 @@ def test_a_gain_error_is_in_the_intervals():
 
 
 @pytest.mark.parametrize("estimator", ["huber", "sequential"])
-def test_no_estimator_takes_repetitions_for_evidence(estimator):
-    """Its errors are no smaller than those of the weighted fit, which count kinds of motion."""
+def test_repetitions_do_not_reduce_standard_errors(estimator):
+    """The errors are at least half of those of the weighted fit, which count kinds of motion."""
     recording = run(chain())
     errors = {
         kind: np.sqrt(
@@ -327,12 +324,12 @@ def test_no_estimator_takes_repetitions_for_evidence(estimator):
         )
         for kind in ("weighted", estimator)
     }
-    known = np.isfinite(errors[estimator])
-    assert known.sum() > 10
-    assert np.all(errors[estimator][known] >= 0.5 * errors["weighted"][known])
+    finite = np.isfinite(errors[estimator])
+    assert finite.sum() > 10
+    assert np.all(errors[estimator][finite] >= 0.5 * errors["weighted"][finite])
 
 
-def test_integral_form_finds_the_same():
+def test_integral_equations_agree_with_filtered_ones():
     robot = chain()
     soft = Drive(smoothing=0.2)
     friction = JointFriction(offset=True, smoothing=0.2)
@@ -343,13 +340,13 @@ def test_integral_form_finds_the_same():
         for equations in ("filtered", "integral")
     )
     assert np.all(integral.validate(run(robot, 7, soft)).relative_rms < 0.02)
-    # N m in both.
+    # Both residuals are in N m.
     np.testing.assert_allclose(integral.torque_rms, filtered.torque_rms, rtol=0.1)
     assert np.all(integral.noise / filtered.noise < 3)
 
 
 class TestSamples:
-    """Motion and torque as they are, without a recording."""
+    """Identification from arrays of motion and torque, without a recording."""
 
     @staticmethod
     def samples(size=1500, seed=0):
@@ -388,7 +385,7 @@ class TestSamples:
             squares.append(scores(identification.fit_samples(q, qd, qdd, torque), chain()) ** 2)
         assert 0.85 < np.mean(squares) < 1.15
 
-    def test_a_saved_model_can_be_loaded(self, tmp_path):
+    def test_saved_model_is_read_back(self, tmp_path):
         result = LinkIdentification(wrong(chain()), friction=PLAIN, cutoff=5.0).fit_samples(*self.samples())
         model = link_model(load_identified(result.save(tmp_path / "a.yaml")), chain())
         assert (model.signals.cutoff, model.signals.motion_cutoff) == (5.0, 12.5)
@@ -402,7 +399,7 @@ class TestSamples:
             LinkIdentification(chain(), friction=PLAIN).fit_samples(*(x[:size] for x in self.samples(20)))
 
     def test_few_samples_do_not_have_small_errors(self):
-        """With too few to tell errors there are none, or wide ones; never intervals of no width."""
+        """Standard errors from few samples are missing or large; no interval has zero width."""
         for size in (25, 30, 45, 60, 90):
             identification = LinkIdentification(chain(), friction=PLAIN, estimator="weighted", torque_gain_error=0.0)
             estimate = identification.fit_samples(*(x[:size] for x in self.samples())).base_parameters
@@ -410,49 +407,47 @@ class TestSamples:
             assert not np.any(high - low < 1e-6)
 
 
-# Rotors that no torque tells from links.
-
-
-ROTOR = 3.0
-"""kg m², kg: more than each link has."""
+ROTOR_INERTIA = 3.0
+"""Rotor inertia (kg m²) or mass (kg) that no torque separates from the links; it exceeds that of each link."""
 
 
 @cache
 def collinear(make_arm, seed=0):
-    """The identified arm with friction chosen, and its true base parameters (k,)."""
+    """Return the result of an arm with selected friction, and its true base parameters (k,)."""
     arm = make_arm()
-    recording = run(arm, seed, drive=Drive(rotor=ROTOR), noise=0.1)
+    recording = run(arm, seed, drive=Drive(rotor=ROTOR_INERTIA), noise=0.1)
     result = LinkIdentification(wrong(arm, 0.1), torque_gain_error=0.0).fit(recording)
-    true = {"coulomb": 1.0, "viscous": 0.5, "offset": 0.2, "rotor_inertia": ROTOR}
+    true = {"coulomb": 1.0, "viscous": 0.5, "offset": 0.2, "rotor_inertia": ROTOR_INERTIA}
     friction = [true.get(name.split(" ")[0], 0.0) for name in result.friction.names(arm)]
     return result, result.base.combinations @ np.concatenate([arm.parameters, friction])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arm", [scara, gantry])
-def test_names_of_sums_with_a_rotor_say_so_and_intervals_hold(arm):
-    held = []
+def test_sums_with_a_rotor_are_named_and_covered(arm):
+    covered = []
     for seed in range(6):
         result, truth = collinear(arm, seed)
         estimate = result.base_parameters
         links = result.base.columns < result.parameters.size
         low, high = estimate.confidence_intervals().T
         assert any("rotor_inertia joint_3" in expression for expression in np.array(estimate.expressions)[links])
-        held.append(((low <= truth) & (truth <= high))[links])
-    assert np.mean(held) >= 0.85
+        covered.append(((low <= truth) & (truth <= high))[links])
+    assert np.mean(covered) >= 0.85
 
 
 @pytest.mark.parametrize("arm", [scara, gantry])
-def test_rotors_in_a_sum_do_not_go_into_the_links_written(arm):
+def test_rotors_in_a_sum_are_excluded_from_the_links(arm):
     result, _ = collinear(arm)
-    mass, true = result.parameters[::10], result.robot.parameters[::10]
+    mass = result.parameters[::10]
+    true = result.robot.parameters[::10]
     assert mass == pytest.approx(true, rel=0.2)
-    assert result.friction_coefficients["rotor_inertia joint_3"] == pytest.approx(ROTOR, rel=0.2)
+    assert result.friction_coefficients["rotor_inertia joint_3"] == pytest.approx(ROTOR_INERTIA, rel=0.2)
     assert any("rotor_inertia joint_3" in remark and "together with links" in remark for remark in result.remarks)
 
 
-def test_the_weight_of_a_slide_with_offset_and_rotor_is_not_known():
-    """Mass times gravity is an offset, mass times acceleration a rotor."""
+def test_weight_of_a_prismatic_joint_with_offset_is_unobservable():
+    """Mass times gravity equals an offset, and mass times acceleration equals a rotor."""
     result, _ = collinear(scara)
     document = result.document()
     assert not document["gravity"]["joint_3"]["observable"]
@@ -461,7 +456,7 @@ def test_the_weight_of_a_slide_with_offset_and_rotor_is_not_known():
 
 
 def choices(result):
-    """Return all that an identification chooses."""
+    """Return all settings that an identification selects."""
     signals = result.model.signals
     return round(signals.cutoff, 6), str(signals.driver), result.settings["prior_weight"], result.friction.joints
 
@@ -469,7 +464,7 @@ def choices(result):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ARMS)
 @pytest.mark.parametrize("motion", [0, 1], ids=["all joints at once", "from pose to pose"])
-def test_rounding_of_a_recording_changes_no_choice(name, motion):
+def test_rounding_of_a_recording_changes_no_selection(name, motion):
     experiment = draw(name, 900, known=True)
     recording = experiment.unloaded[motion]
     first = choices(LinkIdentification(experiment.robot).fit(recording))
@@ -479,7 +474,7 @@ def test_rounding_of_a_recording_changes_no_choice(name, motion):
         assert choices(LinkIdentification(experiment.robot).fit(rounded)) == first
 
 
-def test_structure_of_a_long_recording_is_chosen_by_a_part_and_fitted_to_all(monkeypatch):
+def test_selects_structure_on_a_part_and_fits_all_samples(monkeypatch):
     robot = chain()
     recording = record(robot, Fourier(3, 0), Drive(rotor=0.5), noise=0.05)
     monkeypatch.setattr(link_identification, "MAX_STRUCTURE_SAMPLES", 200)
@@ -491,17 +486,18 @@ def test_structure_of_a_long_recording_is_chosen_by_a_part_and_fitted_to_all(mon
         return choose(columns, menus, grams, prior)
 
     monkeypatch.setattr(link_structure, "choose_friction", counted)
-    found = LinkIdentification(wrong(robot)).fit(recording)
-    given = LinkIdentification(wrong(robot), friction=found.friction).fit(recording)
-    assert max(counts) < 0.5 * found.n_samples
-    assert found.n_samples == given.n_samples
-    np.testing.assert_allclose(found.base_parameters.values, given.base_parameters.values, rtol=1e-6, atol=1e-8)
+    selected = LinkIdentification(wrong(robot)).fit(recording)
+    configured = LinkIdentification(wrong(robot), friction=selected.friction).fit(recording)
+    assert max(counts) < 0.5 * selected.n_samples
+    assert selected.n_samples == configured.n_samples
+    values = selected.base_parameters.values
+    np.testing.assert_allclose(values, configured.base_parameters.values, rtol=1e-6, atol=1e-8)
 
 
-def test_given_friction_needs_one_solution_by_least_squares(monkeypatch):
+def test_configured_friction_needs_one_least_squares_solution(monkeypatch):
     problems = []
     create = WeightedProblem.__init__
-    monkeypatch.setattr(WeightedProblem, "__init__", lambda self, *given: problems.append(self) or create(self, *given))
+    monkeypatch.setattr(WeightedProblem, "__init__", lambda self, *args: problems.append(self) or create(self, *args))
     robot = chain()
     q, qd, qdd = np.random.default_rng(0).uniform(-2.0, 2.0, (3, 300, robot.n_joints))
     torque = robot.inverse_dynamics(q, qd, qdd) + 0.5 * qd + 0.3 * np.sign(qd)

@@ -1,4 +1,4 @@
-"""Recordings and settings that no links can be identified from: one clear error each."""
+"""Refusals of recordings and settings from which no links can be identified."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from dynid_ros.model.inertia import is_possible
 
 
 class TestRefusals:
-    """One clear error each."""
+    """Refusals of a chain's recordings and of settings."""
 
     @staticmethod
     def refused(recording, words, error=DynidError, **settings):
@@ -91,7 +91,7 @@ class TestRefusals:
             assert is_possible(result.parameters.reshape(3, 10)).all()
 
 
-def test_terms_that_the_motion_cannot_show_are_refused_with_the_one_that_would():
+def test_refuses_friction_terms_that_the_motion_does_not_excite():
     recording = record(chain(), Fourier(3, size=0.6), Drive(), duration=8.0)
     with pytest.raises(
         IdentificationError, match=r"joint_1: a harmonic of its angle needs a whole period, and it goes over"

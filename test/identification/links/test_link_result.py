@@ -1,4 +1,4 @@
-"""What a result says of itself."""
+"""Results of link identifications: standard errors, documents, validation and URDF files."""
 
 import json
 from xml.etree import ElementTree as ET
@@ -28,20 +28,20 @@ def fixture_result():
     return LinkIdentification(wrong(ur10()), friction=FRICTION).fit(*runs(ur10()))
 
 
-def test_parameters_have_errors_only_where_the_data_decide_them_alone(result):
-    known = np.isfinite(result.standard_errors)
-    alone = [category == "identifiable" for category in result.base.categories[:60]]
-    np.testing.assert_array_equal(known, alone)
+def test_identifiable_parameters_have_standard_errors(result):
+    finite = np.isfinite(result.standard_errors)
+    identifiable = [category == "identifiable" for category in result.base.categories[:60]]
+    np.testing.assert_array_equal(finite, identifiable)
     low, high = result.confidence_intervals(0.99).T
-    np.testing.assert_array_equal(np.isfinite(low), alone)
+    np.testing.assert_array_equal(np.isfinite(low), identifiable)
     truth = ur10().parameters
-    inside = (low[known] <= truth[known]) & (truth[known] <= high[known])
+    inside = (low[finite] <= truth[finite]) & (truth[finite] <= high[finite])
     assert inside.mean() > 0.8
-    wide = np.diff(result.confidence_intervals(0.999)[known]) > np.diff(result.confidence_intervals(0.5)[known])
+    wide = np.diff(result.confidence_intervals(0.999)[finite]) > np.diff(result.confidence_intervals(0.5)[finite])
     assert wide.all()
 
 
-def test_shares_explained(result):
+def test_explained_variance_and_residuals_agree(result):
     assert np.all(result.r_squared > 0.99)
     assert np.all(result.urdf_residual_rms > result.residual_rms)
     np.testing.assert_allclose(1 - result.r_squared, (result.residual_rms / result.torque_rms) ** 2)
@@ -49,7 +49,7 @@ def test_shares_explained(result):
     assert np.all(result.torque_rms > 0.5 * truth.std(axis=0))
 
 
-def test_settings_and_sources_are_plain(result):
+def test_document_contains_settings_and_sources(result):
     document = result.document()
     json.dumps(document, allow_nan=False)
     assert yaml.safe_load(yaml.safe_dump(document)) == document
@@ -63,12 +63,12 @@ def test_settings_and_sources_are_plain(result):
     assert len(document["base_parameters"]) == result.base.rank
 
 
-def test_gravity_has_the_errors_of_the_links_that_the_prior_draws():
-    """Moments of consistent links come nearer to the truth than the data alone bring them, and say so."""
+def test_errors_of_gravity_include_the_prior():
+    """The prior brings moments of consistent links nearer to the truth, and their errors are smaller."""
 
     def errors(**settings) -> np.ndarray:
-        found = LinkIdentification(wrong(ur10()), friction=FRICTION, **settings).fit(*runs(ur10()))
-        section = found.document()["gravity"]
+        result = LinkIdentification(wrong(ur10()), friction=FRICTION, **settings).fit(*runs(ur10()))
+        section = result.document()["gravity"]
         return np.array([value or 0.0 for joint in section.values() for value in joint["std"].values()])
 
     by_data = errors(estimator="weighted")
@@ -78,7 +78,7 @@ def test_gravity_has_the_errors_of_the_links_that_the_prior_draws():
     np.testing.assert_allclose(errors(prior_weight=1e-2), by_data, rtol=0.02)
 
 
-def test_validation_is_kept(result, tmp_path):
+def test_file_contains_the_validation(result, tmp_path):
     validation = result.validate(record(ur10(), Fourier(6, 5, size=0.6), DRIVE, seed=5))
     assert np.all(validation.relative_rms < 0.1)
     saved = yaml.safe_load(result.save(tmp_path / "a.yaml", [validation]).read_text())
@@ -87,29 +87,29 @@ def test_validation_is_kept(result, tmp_path):
     assert list(entry["rms"]) == list(result.robot.joint_names)
 
 
-def test_the_urdf_is_that_of_the_identified_links(result, tmp_path):
+def test_urdf_file_has_the_identified_links(result, tmp_path):
     path = result.write_urdf(tmp_path / "identified.urdf")
     again = RobotModel.from_urdf(path, tip="wrist_3_link")
     np.testing.assert_allclose(again.parameters, result.parameters, rtol=1e-8, atol=1e-10)
     assert ET.parse(path).getroot().get("name") == result.robot.name
     q, qd, qdd = Fourier(6)(np.linspace(0, 3, 20))
     arm = PinocchioArm(path.read_text(), again.joint_names, again.gravity)
-    found = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
+    torque = [arm.inverse_dynamics(*sample) for sample in zip(q, qd, qdd, strict=True)]
     expected = result.robot.inverse_dynamics(q, qd, qdd, result.parameters)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(torque, expected, atol=1e-6)
 
 
-def test_no_urdf_of_impossible_links_nor_without_one(tmp_path):
+def test_refuses_urdf_of_impossible_links_or_without_urdf(tmp_path):
     robot = chain()
     light = with_links(robot, np.tile(robot.parameters[:10] * [1e-3, *[0] * 3, *[1e-6] * 6] + 1e-9, 3))
-    found = LinkIdentification(light, friction=FRICTION, estimator="weighted").fit(*runs(robot))
-    possible = is_possible(found.parameters.reshape(3, 10))
+    result = LinkIdentification(light, friction=FRICTION, estimator="weighted").fit(*runs(robot))
+    possible = is_possible(result.parameters.reshape(3, 10))
     assert not possible.all()
     impossible = [name for name, good in zip(robot.link_names, possible, strict=True) if not good]
     with pytest.raises(IdentificationError, match=rf"inertia of {', '.join(impossible)}; use the estimator 'consist"):
-        found.write_urdf(tmp_path / "a.urdf")
+        result.write_urdf(tmp_path / "a.urdf")
     assert not (tmp_path / "a.urdf").exists()
     table = RobotModel(robot.chain, robot.parameters, robot.gravity)
-    found = LinkIdentification(table, friction=FRICTION).fit(*runs(robot))
+    result = LinkIdentification(table, friction=FRICTION).fit(*runs(robot))
     with pytest.raises(ModelError, match="does not come from a URDF"):
-        found.write_urdf(tmp_path / "a.urdf")
+        result.write_urdf(tmp_path / "a.urdf")

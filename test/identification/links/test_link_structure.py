@@ -1,4 +1,4 @@
-"""Torque that a driver low-passed, of an arm that MuJoCo moves: found, kept in the file, used for loads."""
+"""Low-pass filters of torque drivers: detection, storage in the file, and use for loads, on an arm in MuJoCo."""
 
 from dataclasses import replace
 from functools import cache
@@ -28,96 +28,99 @@ def experiment():
     return draw(CONDITIONS, np.random.default_rng(3))
 
 
-def reported(recording: Recording) -> Recording:
-    """The recording as a driver with that low-pass publishes it."""
+def apply_driver_filter(recording: Recording) -> Recording:
+    """Return the recording as a driver with the true low-pass publishes it."""
     return replace(recording, torque=TRUTH.filter(recording.torque, CONDITIONS.rate))
 
 
 @cache
 def links(torque_filter=AUTO, *, filtered=True):
-    recording = reported(experiment().unloaded) if filtered else experiment().unloaded
+    """Return the result from the unloaded recording, with or without the driver's filter."""
+    recording = apply_driver_filter(experiment().unloaded) if filtered else experiment().unloaded
     identification = LinkIdentification(experiment().robot, FRICTION, prior_weight=1.0, torque_filter=torque_filter)
     return identification.fit(recording)
 
 
-def error_of_rigid_torque(result) -> float:
-    """RMS over that of the torque before the filter, on the motion with the load's arm unloaded."""
+def relative_error(result) -> float:
+    """Return the relative RMS error of the unfiltered torque on the unloaded motion."""
     model = replace(result.model, signals=replace(result.model.signals, driver=None))
     _, measured, predicted = compare(model, experiment().unloaded)
     return float(np.sqrt(np.mean((measured - predicted) ** 2) / np.mean(measured**2)))
 
 
 @pytest.mark.slow
-def test_it_is_found_to_a_few_percent_and_the_model_is_what_it_would_be_without():
-    found = links().model.signals.driver
-    assert (found.order, found.zero_phase) == (TRUTH.order, False)
-    assert found.cutoff == pytest.approx(TRUTH.cutoff, rel=0.03)
+def test_detects_the_driver_filter_and_compensates_it():
+    driver = links().model.signals.driver
+    assert (driver.order, driver.zero_phase) == (TRUTH.order, False)
+    assert driver.cutoff == pytest.approx(TRUTH.cutoff, rel=0.03)
     remark = next(remark for remark in links().remarks if "as the driver reports it" in remark)
     assert "by the prediction of held-out samples" in remark
-    assert str(found) in remark
-    sound, ignored = error_of_rigid_torque(links(filtered=False)), error_of_rigid_torque(links(None))
-    assert error_of_rigid_torque(links()) < sound + 0.02 < ignored / 3
+    assert str(driver) in remark
+    sound = relative_error(links(filtered=False))
+    ignored = relative_error(links(None))
+    assert relative_error(links()) < sound + 0.02 < ignored / 3
 
 
-def test_torque_that_no_driver_touched_passes_nothing():
+def test_unfiltered_torque_has_no_driver_filter():
     assert links(filtered=False).model.signals.driver is None
 
 
-def test_the_file_holds_it_and_predictions_pass_it(tmp_path):
+def test_saved_model_predicts_filtered_torque(tmp_path):
     document = load_identified(links().save(tmp_path / "arm.yaml"))
     assert document["format"] == "dynid/2"
     arm = known_arm(document, experiment().robot)
     assert arm.model.signals.driver == links().model.signals.driver
-    recording = reported(experiment().unloaded)
+    recording = apply_driver_filter(experiment().unloaded)
     error = arm.model.predict_recording(recording) - recording.torque
     inner = slice(250, -250)
     assert np.sqrt(np.mean(error[inner] ** 2)) < 0.05 * np.sqrt(np.mean(recording.torque[inner] ** 2))
 
 
-def test_a_load_is_weighed_through_it():
-    truth, loaded = experiment().load, reported(experiment().loaded)
-    found = LoadIdentification(experiment().robot, arm=links()).fit(loaded)
-    low, high = found.confidence_intervals(0.99).T
+def test_load_identification_uses_the_driver_filter():
+    truth = experiment().load
+    loaded = apply_driver_filter(experiment().loaded)
+    result = LoadIdentification(experiment().robot, arm=links()).fit(loaded)
+    low, high = result.confidence_intervals(0.99).T
     assert np.all((low <= truth) & (truth <= high))
-    assert found.mass == pytest.approx(truth[0], rel=0.05)  # 2 % from torque that no driver touched
+    assert result.mass == pytest.approx(truth[0], rel=0.05)  # the error is 2 % without a driver filter
     ignored = LoadIdentification(experiment().robot, arm=links(None)).fit(loaded)
     assert abs(ignored.mass - truth[0]) > 0.3 * truth[0]
 
 
-def test_a_load_that_is_followed_live_refuses_such_an_arm():
+def test_online_identification_refuses_an_arm_with_driver_filter():
     with pytest.raises(IdentificationError, match=r"passed a filter \(cutoff=.*identify the load from a recording"):
         OnlineIdentification(experiment().robot, arm=links())
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"torque_filter": "5"}, "torque_filter is '5'; expected 'auto', None or a DriverFilter"),
         ({"torque_filter": TRUTH, "equations": "integral"}, "the integral form has none"),
     ],
 )
-def test_what_cannot_be_is_refused(settings, said):
-    with pytest.raises(IdentificationError, match=said):
+def test_refuses_invalid_torque_filters(settings, message):
+    with pytest.raises(IdentificationError, match=message):
         LinkIdentification(experiment().robot, FRICTION, **settings)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("arm", "seed"), [("ur10", 2), ("kinova", 3)])
-def test_zero_phase_filter_of_a_file_predicts_as_well_as_the_best_by_hand(arm, seed):
-    """The first 60 % of a motion predict the rest, whose torque passed the same filter."""
+def test_detected_zero_phase_filter_predicts_as_well_as_the_true_one(arm, seed):
+    """The first 60 % of a motion predict the rest, which passed the same filter."""
     case = sound_case(np.random.default_rng(424200 + seed), "public", motion="fast", name=arm)
     rate = 1 / float(np.median(np.diff(case.recording.time)))
     truth = DriverFilter(min(1.8, 0.8 * case.bandwidth), order=4, zero_phase=True)
     recording = replace(case.recording, torque=truth.filter(case.recording.torque, rate))
     first = np.arange(recording.n_samples) < 0.6 * recording.n_samples
     fitted = recording.slice(first)
-    unseen = recording.slice(~first)
+    held_out = recording.slice(~first)
 
-    def error(torque_filter) -> float:
+    def prediction_error(torque_filter) -> float:
         model = LinkIdentification(case.robot, torque_filter=torque_filter).fit(fitted).model
-        return float(np.sqrt(np.mean((model.predict_recording(unseen) - unseen.torque) ** 2, axis=0)).sum())
+        return float(np.sqrt(np.mean((model.predict_recording(held_out) - held_out.torque) ** 2, axis=0)).sum())
 
-    by_hand = [replace(truth, cutoff=truth.cutoff * factor) for factor in (0.9, 1.0, 1.1)]
-    chosen = error(AUTO)
-    assert chosen < 1.1 * min(map(error, by_hand))
-    assert chosen < 0.8 * error(None)
+    true_filters = [replace(truth, cutoff=truth.cutoff * factor) for factor in (0.9, 1.0, 1.1)]
+    detected = prediction_error(AUTO)
+    assert detected < 1.1 * min(map(prediction_error, true_filters))
+    assert detected < 0.8 * prediction_error(None)

@@ -1,4 +1,4 @@
-"""Links and gravity of an arm whose gripper's joints mimic one another, and of a two-armed robot, from recordings."""
+"""Link identification of an arm with a mimic-joint gripper, and of a two-armed robot."""
 
 import numpy as np
 import pytest
@@ -29,8 +29,9 @@ ROBOTS = {
 FRICTION = JointFriction(offset=True)
 
 
-def _recorded(arm: MimickingArm, names: tuple[str, ...], seed: int) -> Recording:
-    rng, time = np.random.default_rng(seed), np.arange(0, 12, 0.01)
+def _record(arm: MimickingArm, names: tuple[str, ...], seed: int) -> Recording:
+    rng = np.random.default_rng(seed)
+    time = np.arange(0, 12, 0.01)
     motion = np.zeros((3, len(time), len(names)))
     for harmonic in range(1, 6):
         w = 2 * np.pi * 0.1 * harmonic
@@ -44,24 +45,25 @@ def _recorded(arm: MimickingArm, names: tuple[str, ...], seed: int) -> Recording
 
 
 @pytest.mark.parametrize("name", ["gripper", pytest.param("two arms", marks=pytest.mark.slow)])
-def test_links_of_a_tree(name, tmp_path):
+def test_identifies_links_and_gravity_of_a_tree(name, tmp_path):
     text, tip = ROBOTS[name]
     tree = RobotModel.from_urdf(text, tip)
     truth = tree.parameters.reshape(-1, 10) * np.random.default_rng(0).uniform(0.7, 1.3, (tree.n_links, 1))
     arm = MimickingArm(tree, tmp_path, urdf_with_inertias(tree, truth.ravel()))
-    fitted, unseen = (_recorded(arm, tree.joint_names, seed) for seed in (1, 2))
+    fitted, held_out = (_record(arm, tree.joint_names, seed) for seed in (1, 2))
     result = LinkIdentification(tree, friction=FRICTION).fit(fitted)
-    assert result.validate(unseen).relative_rms.max() < 0.05
+    assert result.validate(held_out).relative_rms.max() < 0.05
     true = result.base.project(np.concatenate([truth.ravel(), np.tile([0.4, 0.3, 0.1], tree.n_joints)]))
     lower, upper = np.transpose(result.base_parameters.confidence_intervals(0.99))
     assert np.mean((lower <= true) & (true <= upper)) > 0.9
     result.save(tmp_path / "arm.identified.yaml")
     read = link_model(load_identified(tmp_path / "arm.identified.yaml"), tree)
     np.testing.assert_allclose(read.parameters, result.parameters, rtol=1e-6, atol=1e-9)
-    written = MimickingArm(tree, tmp_path, result.urdf)
+    saved_arm = MimickingArm(tree, tmp_path, result.urdf)
     poses = np.random.default_rng(3).normal(size=(20, tree.n_joints))
     still = np.zeros(tree.n_joints)
-    found, expected = (np.array([each.inverse_dynamics(q, still, still) for q in poses]) for each in (written, arm))
-    assert np.abs(found - expected).max() < 0.01 * np.abs(expected).max()
+    torque = np.array([saved_arm.inverse_dynamics(q, still, still) for q in poses])
+    expected = np.array([arm.inverse_dynamics(q, still, still) for q in poses])
+    assert np.abs(torque - expected).max() < 0.01 * np.abs(expected).max()
     _, compensation = load_gravity_torque(tmp_path / "arm.identified.yaml", text)
-    np.testing.assert_allclose(compensation(poses[0].tolist()), found[0], rtol=0, atol=1e-6 * np.abs(found).max())
+    np.testing.assert_allclose(compensation(poses[0].tolist()), torque[0], rtol=0, atol=1e-6 * np.abs(torque).max())

@@ -1,4 +1,4 @@
-"""Links of real robots, judged on recordings that were not fitted; the recordings are not in the repository."""
+"""Links of real robots, validated on held-out recordings, which are not in the repository."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def fixture_kuka():
 
 @pytest.fixture(name="tx40", scope="module")
 def fixture_tx40():
-    """Seconds 0 to 4 and 4 to 6 of 5 kHz."""
+    """Return seconds 0 to 4 and 4 to 6 of a recording at 5 kHz."""
     run = real_recording("staubli_tx40", "record_1")
     return run.slice(run.time < 4), run.slice(run.time >= 4)
 
@@ -44,15 +44,15 @@ def test_kuka_lwr4_predicts_the_repetition(kuka, estimator, limit):
 def test_ur10e_predicts_another_trajectory(tmp_path):
     robot = real_robot("ur10e")
     fitted = [real_recording("ur10e", name) for name in ("20_02_12-40sec_12harm", "20_02_19_14harm50sec")]
-    unseen = real_recording("ur10e", "20_02_10-30sec_12harm")
+    held_out = real_recording("ur10e", "20_02_10-30sec_12harm")
     result = LinkIdentification(robot).fit(*fitted)
-    assert np.all(result.validate(unseen).relative_rms < [0.06, 0.03, 0.04, 0.08, 0.11, 0.09])
+    assert np.all(result.validate(held_out).relative_rms < [0.06, 0.03, 0.04, 0.08, 0.11, 0.09])
     assert is_possible(result.parameters.reshape(6, 10)).all()
-    # Motor currents: rotors and friction of geared joints cannot be overlooked.
+    # Torques from motor currents contain rotors and friction of the geared joints.
     assert sum(friction.rotor_inertia for friction in result.model.joints) >= 4
     path = result.save(tmp_path / "identified.yaml")
     again = link_model(load_identified(path), robot)
-    np.testing.assert_array_equal(again.predict_recording(unseen), result.model.predict_recording(unseen))
+    np.testing.assert_array_equal(again.predict_recording(held_out), result.model.predict_recording(held_out))
     urdf = result.write_urdf(tmp_path / "identified.urdf")
     written = RobotModel.from_urdf(urdf, tip=robot.tip, base=robot.base)
     np.testing.assert_allclose(written.parameters, result.parameters, rtol=1e-6, atol=1e-8)
@@ -61,10 +61,10 @@ def test_ur10e_predicts_another_trajectory(tmp_path):
 def test_panda_predicts_the_rest_of_its_trajectory():
     run = real_recording("franka_panda", "exciting_1")
     result = LinkIdentification(real_robot("franka_panda")).fit(run.slice(run.time < 10))
-    unseen = run.slice(run.time >= 10)
-    assert result.validate(unseen).rms.sum() < 1.25
-    # Sample by sample: the same, and the noise of the sensors.
-    error = unseen.torque - result.model.predict_recording(unseen)
+    held_out = run.slice(run.time >= 10)
+    assert result.validate(held_out).rms.sum() < 1.25
+    # The prediction of single samples has a similar error plus the sensor noise.
+    error = held_out.torque - result.model.predict_recording(held_out)
     assert np.isfinite(error).all()
     assert np.sqrt(np.mean(error**2, axis=0)).sum() < 3.5
 
@@ -74,7 +74,7 @@ def test_tx40_predicts_its_last_seconds(tx40):
     (remark,) = [remark for remark in result.remarks if "driven together" in remark]
     assert remark.startswith("joint_5 and joint_6")
     assert np.all(result.validate(tx40[1]).relative_rms < [0.06, 0.07, 0.11, 0.1, 0.16, 0.13])
-    assert result.model.signals.cutoff == 20  # its servo vibrates up to 50 Hz
+    assert result.model.signals.cutoff == 20  # the servo vibrates up to 50 Hz
     error = tx40[1].torque - result.model.predict_recording(tx40[1])
     relative = np.sqrt(np.mean(error**2, axis=0) / np.mean(tx40[1].torque ** 2, axis=0))
     assert np.all(relative < 0.2)
@@ -92,8 +92,8 @@ def test_tx40_has_a_coupled_wrist(tx40):
     np.testing.assert_allclose(coupled[:4], alone[:4], rtol=0.1)
 
 
-def test_a_short_piece_in_the_midst_of_motion_is_predicted_to_its_ends(kuka):
-    """Held-out pieces start and end in motion, where a filter has nothing to lean on."""
+def test_predicts_a_segment_of_motion_up_to_its_ends(kuka):
+    """Held-out segments start and end in motion, where the filters have no samples outside."""
     result = LinkIdentification(real_robot("kuka_lwr4"), friction=PLAIN, estimator="weighted").fit(kuka[0])
     piece = (kuka[1].time > 8) & (kuka[1].time < 12)
     whole = result.model.predict_recording(kuka[1])[piece]
@@ -103,7 +103,7 @@ def test_a_short_piece_in_the_midst_of_motion_is_predicted_to_its_ends(kuka):
     assert np.all(np.abs(whole - alone)[[0, -1]] < 0.3 * size)
 
 
-def test_kuka_lwr4_is_judged_by_its_repetition(kuka):
+def test_kuka_lwr4_residual_is_near_the_repeatability(kuka):
     robot = real_robot("kuka_lwr4")
     model = LinkIdentification(robot).fit(kuka[0]).model
     measured = measure_repeatability(robot, model.signals, kuka, model, judged=[1])
@@ -112,6 +112,6 @@ def test_kuka_lwr4_is_judged_by_its_repetition(kuka):
     assert measured.total_interval[0] > 1.2
 
 
-def test_the_same_motion_with_a_load_is_no_repetition():
+def test_same_motion_with_a_load_is_no_repetition():
     runs = [real_recording("ur10e", name) for name in ("20_02_19_14harm50sec", "20_02_19_14harm50secLoad")]
     assert measure_repeatability(real_robot("ur10e"), LinkSignals.choose(runs), runs) is None

@@ -1,4 +1,4 @@
-"""Whether recordings across which the load changes are refused, and sound ones are not."""
+"""Recordings with a load change are refused; sound recordings are accepted."""
 
 from dataclasses import replace
 
@@ -18,36 +18,37 @@ def fit(robot, *recordings):
 
 
 @pytest.mark.parametrize(("begin", "end"), [(START, np.inf), (7.0, 14.0)])
-def test_a_load_that_is_taken_up_is_refused_with_time_and_mass(begin, end):
-    """Whether or not it is put down again."""
+def test_refuses_a_picked_up_load_with_time_and_mass(begin, end):
+    """The load may be put down again."""
     robot = chain()
     run = plain(robot)
     is_carried = (run.time >= begin) & (run.time < end)
-    taken_up = replace(run, torque=run.torque + loaded_torque(robot, run) * is_carried[:, None])
+    loaded = replace(run, torque=run.torque + loaded_torque(robot, run) * is_carried[:, None])
     with pytest.raises(IdentificationError, match="its load changed") as error:
-        fit(robot, taken_up)
+        fit(robot, loaded)
     words = str(error.value).split()
     assert float(words[words.index("=") + 1]) == pytest.approx(begin, abs=0.3)
     assert float(words[words.index("carries") + 1]) == pytest.approx(MASS, rel=0.1)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [([MASS], "kg more"), ([-MASS], "kg less"), ([0, 0.1], "another mass moment"), ([0, -0.1], "another mass moment")],
 )
-def test_a_change_of_the_mass_or_of_a_moment_alone_is_refused_whatever_its_sign(change, said):
+def test_refuses_changes_of_mass_or_moment_of_either_sign(change, message):
     robot = chain()
     run = plain(robot)
     body = np.pad(np.array(change, dtype=float), (0, 10 - len(change)))
     slipped = replace(run, torque=run.torque + loaded_torque(robot, run, body) * (run.time >= START)[:, None])
-    with pytest.raises(IdentificationError, match=said):
+    with pytest.raises(IdentificationError, match=message):
         fit(robot, slipped)
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_tool_in_one_of_two_recordings_is_refused(order):
+def test_refuses_a_tool_in_one_of_two_recordings(order):
     robot = chain()
-    bare, run = plain(robot, 0), plain(robot, 1)
+    bare = plain(robot, 0)
+    run = plain(robot, 1)
     tool = replace(run, torque=run.torque + loaded_torque(robot, run))
     with pytest.raises(IdentificationError, match="kg more" if order > 0 else "kg less") as error:
         fit(robot, *[bare, tool][::order])
@@ -55,7 +56,7 @@ def test_a_tool_in_one_of_two_recordings_is_refused(order):
 
 
 @pytest.mark.parametrize("place", [0, 2])
-def test_a_tool_in_one_of_three_recordings_is_refused_with_its_mass(place):
+def test_refuses_a_tool_in_one_of_three_recordings(place):
     robot = chain()
     runs = [plain(robot, seed) for seed in range(3)]
     runs[place] = replace(runs[place], torque=runs[place].torque + loaded_torque(robot, runs[place]))
@@ -83,14 +84,14 @@ def another_friction_law(run):
 
 
 def louder_sensor(run):
-    """A gain that jumps changes the torques of one joint alone."""
+    """Return the torque with a gain that jumps, which changes one joint only."""
     return run.torque * np.where(run.time[:, None] > START, [1.0, 1.0, 1.1], 1.0)
 
 
 @pytest.mark.parametrize(
     ("change", "seed"), [(warming_up, 0), (drifting, 1), (another_friction_law, 0), (louder_sensor, 1)]
 )
-def test_what_is_no_load_is_not_taken_for_one(change, seed):
+def test_accepts_changes_other_than_of_the_load(change, seed):
     robot = chain()
     run = plain(robot, seed)
     moving = replace(run, velocity=Fourier(robot.n_joints, seed, size=0.6)(run.time)[1])
@@ -98,8 +99,8 @@ def test_what_is_no_load_is_not_taken_for_one(change, seed):
 
 
 @pytest.mark.parametrize("seed", [3, 20])
-def test_a_load_without_weight_in_any_joint_is_not_imagined(seed):
-    """Upright axes hardly determine the mass moment of a load: its estimates differ by more than what matters."""
+def test_accepts_vertical_axes_that_hardly_determine_a_load(seed):
+    """Vertical axes hardly determine the mass moment of a load, so its estimates differ between the recordings."""
     robot = cylindrical()
     friction = replace(PLAIN, rotor_inertia=True)
     LinkIdentification(wrong(robot), friction=friction).fit(plain(robot, seed, Drive(rotor=0.5), noise=0.15))

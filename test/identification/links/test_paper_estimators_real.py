@@ -1,4 +1,4 @@
-"""The estimators of the papers on real robots, next to weighted least squares; recordings are not in the repository."""
+"""Estimators of the papers on real robots, compared with weighted least squares; needs the real recordings."""
 
 import os
 from pathlib import Path
@@ -21,10 +21,11 @@ FRICTION = FrictionModel(JointFriction(offset=True))
 
 
 class Arm:
-    """A robot and two recordings of it as regressors and torques, low-passed alike; the second one judges."""
+    """A robot and two recordings as filtered regressors and torques; the second recording is held out."""
 
     def __init__(self, robot: RobotModel, files: list[Path], torque: str, gains, cutoff: float):
-        self.robot, self.names = robot, parameter_names(robot, FRICTION)
+        self.robot = robot
+        self.names = parameter_names(robot, FRICTION)
         self.uniform = []
         for file in files:
             data = np.load(file)
@@ -50,14 +51,14 @@ class Arm:
         ]
 
     def weighted(self, factors) -> tuple[np.ndarray, np.ndarray]:
-        """All equations, each joint's divided by its residual of an ordinary fit."""
+        """Return all equations, those of each joint divided by the residual of an ordinary fit."""
         stacked = np.concatenate(factors)
         ordinary = fit_with_prior(stacked[:, :-1], stacked[:, -1]).solution
         scaled = [factor / np.linalg.norm(factor @ np.append(ordinary, -1.0)) for factor in factors]
         return np.concatenate(scaled)[:, :-1], np.concatenate(scaled)[:, -1]
 
     def error(self, solution) -> np.ndarray:
-        """(n,) relative root mean square error of the torque of the recording that was not fitted."""
+        """Return the relative RMS error (n,) of the torque of the held-out recording."""
         regressor, torque = self.blocks[1]
         return np.linalg.norm(torque - regressor @ solution, axis=0) / np.linalg.norm(torque, axis=0)
 
@@ -79,7 +80,7 @@ def fixture_ur10e():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kuka", "ur10e"])
-def test_regularised_and_robust_fits_are_as_good(name, request):
+def test_regularized_and_robust_fits_are_as_accurate(name, request):
     arm = request.getfixturevalue(name)
     R, z = arm.weighted(arm.factors(*arm.blocks[0]))
     weighted = fit_with_prior(R, z)
@@ -96,7 +97,7 @@ def test_regularised_and_robust_fits_are_as_good(name, request):
     assert arm.error(robust.solution).mean() == pytest.approx(expected, rel=0.08)
 
 
-def test_sequential_is_as_good_where_the_wrist_is_well_measured(ur10e):
+def test_sequential_fit_is_as_accurate_with_a_precise_wrist(ur10e):
     factors = ur10e.factors(*ur10e.blocks[0])
     fit = sequential(factors, ur10e.names, [len(ur10e.blocks[0][1])] * 6)
     together = fit_with_prior(*ur10e.weighted(factors))
@@ -104,16 +105,17 @@ def test_sequential_is_as_good_where_the_wrist_is_well_measured(ur10e):
     assert ur10e.error(fit.solution).mean() == pytest.approx(ur10e.error(together.solution).mean(), rel=0.05)
 
 
-def test_sequential_passes_errors_of_the_wrist_on(kuka):
-    """What the wrist alone tells wrongly of weak combinations ruins joint 1, and the fit shows it."""
-    factors, counts = kuka.factors(*kuka.blocks[0]), [len(kuka.blocks[0][1])] * 7
+def test_sequential_fit_propagates_errors_of_the_wrist(kuka):
+    """Wrong estimates of weakly determined combinations of the wrist ruin joint 1, which the residual shows."""
+    factors = kuka.factors(*kuka.blocks[0])
+    counts = [len(kuka.blocks[0][1])] * 7
     fit = sequential(factors, kuka.names, counts)
     assert kuka.error(fit.solution)[0] > 3
     assert fit.noise[0] > 5
 
 
 @pytest.mark.parametrize(("name", "worse"), [("kuka", 1.04), ("ur10e", 1.12)])
-def test_integral_form_comes_near_the_filtered_one_without_a_filter(name, worse, request):
+def test_integral_equations_are_nearly_as_accurate_as_filtered(name, worse, request):
     arm = request.getfixturevalue(name)
     q, torque = arm.uniform[0]
     qd, _ = central_differences(q, 1 / arm.rate)

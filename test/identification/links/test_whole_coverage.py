@@ -1,4 +1,4 @@
-"""Intervals of links, springs, loads and gravity, with chosen friction: a small part of `benchmarks/coverage.py`."""
+"""Coverage of links, springs, loads and gravity, with selected friction: a small part of `benchmarks/coverage.py`."""
 
 import numpy as np
 import pytest
@@ -8,32 +8,31 @@ from benchmarks.coverage import measure, summarize
 from dynid_ros.identification import LinkIdentification
 
 KINDS = ("links", "springs", "loads", "gravity")
-"""Kinds of parameters; "gravity" are the moments for gravity compensation. Intervals of gravity in a pose, a sum of
-them, are wider."""
+"""Kinds of parameters; "gravity" are the moments for gravity compensation."""
 SEED = 500
-"""Draws that the benchmark does not make."""
-EVERY = [(arm, known) for arm in ARMS for known in (True, False)]
+"""First seed; the benchmark does not use it."""
+CONDITIONS = [(arm, known) for arm in ARMS for known in (True, False)]
 FRICTION = ("coulomb", "viscous", "stribeck", "load", "offset", "spring")
-"""Terms; which a joint has is chosen anew from each recording, and a coefficient means something beside the others."""
+"""Friction terms; they are selected for each recording, and the meaning of a coefficient depends on the other terms."""
 
 
 @pytest.mark.slow
-def test_intervals_hold_the_truth_whether_the_model_has_the_friction_or_not():
-    found = [measure(arm, known, "exact", SEED + k) for arm, known in EVERY for k in range(4)]
-    assert not any(one.refused for one in found)
+def test_intervals_cover_the_truth_for_friction_inside_and_outside_the_model():
+    outcomes = [measure(arm, known, "exact", SEED + k) for arm, known in CONDITIONS for k in range(4)]
+    assert not any(outcome.refused for outcome in outcomes)
     for kind in KINDS:
-        count, held, width = summarize(found, kind)
+        count, covered, width = summarize(outcomes, kind)
         assert count >= 30, kind
-        assert held >= 0.9, kind
-        # Nor are they so wide that they say nothing: 1.96 is what one needs who knows the errors.
+        assert covered >= 0.9, kind
+        # The ideal ratio of half width to RMS error is 1.96.
         assert width < 4.0, kind
 
 
 @pytest.mark.slow
-def test_two_motions_of_one_arm_agree_on_its_links():
-    """Base parameters with friction that is chosen from each: they differ by no more than their intervals say."""
+def test_two_motions_of_one_arm_yield_the_same_links():
+    """The differences of base parameters, with friction selected for each motion, are within their intervals."""
     agree = []
-    for arm, known in EVERY:
+    for arm, known in CONDITIONS:
         for seed in range(SEED, SEED + 3):
             experiment = draw(arm, seed, known=known)
             results = [

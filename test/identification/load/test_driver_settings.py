@@ -1,4 +1,4 @@
-"""What drivers are told of a load: names, order, units and frames as their own sources have them."""
+"""Load settings of drivers: names, order, units and frames as in the sources of the drivers."""
 
 import re
 import subprocess
@@ -24,7 +24,7 @@ ROBOT = arm("demo")
 FRANKA = np.array([0.020, 0.003, -0.002, 0.003, 0.030, 0.001, -0.002, 0.001, 0.025])
 
 
-def result(values=None, errors=1e-4, size=10, robot=ROBOT):
+def make_result(values=None, errors=1e-4, size=10, robot=ROBOT):
     values = (carried_loads.parameters() if values is None else values)[:size]
     names = LOAD_NAMES[:size]
     unknown = np.full(size, np.nan)
@@ -36,19 +36,19 @@ def numbers(text):
     return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
 
 
-def call(text, mark):
-    """The lines without comments as one."""
+def join_lines(text, mark):
+    """Return the lines that do not start with a comment mark as one line."""
     return " ".join(line for line in text.splitlines() if not line.startswith(mark))
 
 
-TEXTS = driver_settings(result())
+TEXTS = driver_settings(make_result())
 
 
 def near(values, **tolerance):
     return pytest.approx(values, **(tolerance or {"abs": 1e-4}))
 
 
-def test_gravity_compensation_filter():
+def test_settings_of_the_gravity_compensation_filter():
     node = yaml.safe_load(TEXTS["gravity_compensation_filter.yaml"])["force_torque_sensor_broadcaster"]
     chain = node["ros__parameters"]["sensor_filter_chain"]["filter1"]
     assert chain["type"] == "control_filters/GravityCompensationWrench"
@@ -63,8 +63,8 @@ def test_gravity_compensation_filter():
     }
 
 
-def test_the_filter_takes_off_what_the_load_exerts():
-    """As its update does: force less m g, moment less CoG × m g, both in the sensor's axes (control_toolbox)."""
+def test_filter_removes_the_wrench_of_the_load():
+    """The filter of control_toolbox subtracts m g and CoG × m g, both in the axes of the sensor."""
     tool = yaml.safe_load(TEXTS["gravity_compensation_filter.yaml"])["force_torque_sensor_broadcaster"]
     tool = tool["ros__parameters"]["sensor_filter_chain"]["filter1"]["params"]["tool"]
     truth = carried_loads.LoadedArm(ROBOT.urdf, "tool", ROBOT.gravity)
@@ -76,15 +76,15 @@ def test_the_filter_takes_off_what_the_load_exerts():
         assert taken == near(truth.wrench(q, still, still), abs=0.02)
 
 
-def test_static_transform():
-    words = call(TEXTS["static_transform.sh"], "#").split()
+def test_settings_of_the_static_transform():
+    words = join_lines(TEXTS["static_transform.sh"], "#").split()
     assert words[:4] == ["ros2", "run", "tf2_ros", "static_transform_publisher"]
-    given = dict(zip(words[4::2], words[5::2], strict=True))
-    assert [float(given[f"--{axis}"]) for axis in "xyz"] == near([0.03, -0.05, 0.12])
-    assert (given["--frame-id"], given["--child-frame-id"]) == ("tool", "load")
+    options = dict(zip(words[4::2], words[5::2], strict=True))
+    assert [float(options[f"--{axis}"]) for axis in "xyz"] == near([0.03, -0.05, 0.12])
+    assert (options["--frame-id"], options["--child-frame-id"]) == ("tool", "load")
 
 
-def test_admittance_controller():
+def test_settings_of_the_admittance_controller():
     node = yaml.safe_load(TEXTS["admittance_controller.yaml"])["admittance_controller"]["ros__parameters"]
     assert node == {
         "fixed_world_frame": {"frame": {"id": "base_link"}},
@@ -95,106 +95,108 @@ def test_admittance_controller():
     }
 
 
-def test_an_arm_on_the_wall_names_no_world_frame():
+def test_arm_on_a_wall_has_no_world_frame():
     robot = RobotModel.from_urdf(ROBOT.urdf, gravity=(9.80665, 0.0, 0.0))
-    text = driver_settings(result(robot=robot))["admittance_controller.yaml"]
+    text = driver_settings(make_result(robot=robot))["admittance_controller.yaml"]
     assert "fixed_world_frame" not in yaml.safe_load(text)["admittance_controller"]["ros__parameters"]
     assert "gravity must point along its -z" in text
 
 
-def test_universal_robots():
-    script = call(TEXTS["ur.script"], "#")
+def test_settings_of_universal_robots():
+    script = join_lines(TEXTS["ur.script"], "#")
     assert re.fullmatch(r"set_target_payload\([\d., \[\]-]+\)", script)
     inertia = [0.020, 0.030, 0.025, 0.003, -0.002, 0.001]
     assert numbers(script) == near([3.2, 0.03, -0.05, 0.12, *inertia], abs=3e-4)
-    early, late = (yaml.safe_load(TEXTS[name]) for name in ("ur_set_payload.yaml", "ur_set_payload_7.yaml"))
+    early = yaml.safe_load(TEXTS["ur_set_payload.yaml"])
+    late = yaml.safe_load(TEXTS["ur_set_payload_7.yaml"])
     center = {"x": near(0.03), "y": near(-0.05), "z": near(0.12)}
     assert early == {"mass": near(3.2), "center_of_gravity": center}
     tensor = dict(zip(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), inertia, strict=True))
-    assert late == {"payload": {"m": near(3.2), "com": center} | {k: near(v, abs=3e-4) for k, v in tensor.items()}}
+    inertia_fields = {name: near(value, abs=3e-4) for name, value in tensor.items()}
+    assert late == {"payload": {"m": near(3.2), "com": center, **inertia_fields}}
 
 
-def test_franka():
+def test_settings_of_franka():
     service = yaml.safe_load(TEXTS["franka_set_load.yaml"])
     assert list(service) == ["mass", "center_of_mass", "load_inertia"]
     assert service["load_inertia"] == near(FRANKA, abs=3e-4)
-    code = call(TEXTS["franka.cpp"], "//")
+    code = join_lines(TEXTS["franka.cpp"], "//")
     assert code.startswith("robot.setLoad(")
     assert numbers(code) == near([3.2, 0.03, -0.05, 0.12, *FRANKA], abs=3e-4)
 
 
-def test_an_unknown_inertia_is_left_out_and_said_to_be():
-    texts = driver_settings(result(size=4))
-    assert numbers(call(texts["ur.script"], "#")) == near([3.2, 0.03, -0.05, 0.12])
+def test_omits_an_unknown_inertia():
+    texts = driver_settings(make_result(size=4))
+    assert numbers(join_lines(texts["ur.script"], "#")) == near([3.2, 0.03, -0.05, 0.12])
     assert "left out, as it is not known (the arm was at rest): the robot takes it for zero" in texts["ur.script"]
     assert set(yaml.safe_load(texts["ur_set_payload_7.yaml"])["payload"]) == {"m", "com"}
     assert yaml.safe_load(texts["franka_set_load.yaml"]) is None
-    assert call(texts["franka.cpp"], "//") == ""
+    assert join_lines(texts["franka.cpp"], "//") == ""
     assert "No call is given" in texts["franka.cpp"]
 
 
-def test_a_guessed_inertia_is_said_to_be_one():
+def test_marks_an_uncertain_inertia():
     assert "it is a guess" not in TEXTS["ur.script"]
-    assert "it is a guess" in driver_settings(result(errors=0.1))["ur.script"]
+    assert "it is a guess" in driver_settings(make_result(errors=0.1))["ur.script"]
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [(np.full(10, np.nan), "do not show the mass"), (np.array([1e-5, *np.zeros(9)]), "no load is shown")],
 )
-def test_nothing_is_told_without_a_mass(values, words):
+def test_refuses_settings_without_a_mass(values, words):
     with pytest.raises(IdentificationError, match=words):
-        driver_settings(result(values))
+        driver_settings(make_result(values))
 
 
-def test_a_load_that_the_arm_cannot_tilt_is_not_said_to_have_been_at_rest():
-    """A SCARA shows the mass, two coordinates of its centre and the inertia about the upright axis."""
+def test_explains_a_load_that_the_arm_cannot_tilt():
+    """A SCARA determines the mass, two coordinates of the center and the inertia about the vertical axis."""
     values = carried_loads.parameters()
     values[3:9] = np.nan
-    partly = result(values, robot=scara())
+    partly = make_result(values, robot=scara())
     with pytest.raises(IdentificationError, match="do not show the centre of mass"):
         driver_settings(partly)
     assert not any("at rest" in line for line in partly.joint_table())
     (missing,) = partly.missing
     assert "cannot tilt the load" in missing
-    (missing,) = result(values).missing
+    (missing,) = make_result(values).missing
     assert "record a motion" in missing
 
 
-def test_numbers_are_floats_to_ros_however_small():
+def test_small_numbers_are_yaml_floats():
     tiny = carried_loads.parameters(mass=2.0, center=np.zeros(3), inertia=2e-6 * np.eye(3))
-    texts = driver_settings(result(tiny, errors=1e-9))
+    texts = driver_settings(make_result(tiny, errors=1e-9))
     assert yaml.safe_load(texts["franka_set_load.yaml"])["mass"] == 2.0
     for name, text in texts.items():
         if name.endswith(".yaml"):
-            assert not re.search(r"\de-?\d|[ \[]-?\d+[,\]\n}]", call(text, "#")), name
+            assert not re.search(r"\de-?\d|[ \[]-?\d+[,\]\n}]", join_lines(text, "#")), name
 
 
-def renamed(name):
-    """Settings of an arm that has the name, whose base and tip have it too, from a recording of that name."""
+def settings_of_renamed_arm(name):
+    """Return the settings of an arm whose name, base, tip and recording contain the name."""
     quoted = quoteattr(name)
     urdf = re.sub('"(base_link|tool)"', lambda match: quoteattr(f"{name}{match[1]}"), ROBOT.urdf)
     urdf = re.sub("<robot name=[^ >]*", lambda match: f"<robot name={quoted}", urdf)
     robot = RobotModel.from_urdf(urdf, f"{name}tool", gravity=ROBOT.gravity)
     assert (robot.name, robot.tip) == (name, f"{name}tool")
-    return driver_settings(replace(result(robot=robot), sources=(f"{name}.csv", "line\nbreak\u2028.csv")))
+    return driver_settings(replace(make_result(robot=robot), sources=(f"{name}.csv", "line\nbreak\u2028.csv")))
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_hostile_names_stay_names(name, tmp_path):
-    texts = renamed(name)
+def test_hostile_names_are_quoted(name, tmp_path):
+    texts = settings_of_renamed_arm(name)
     ros2 = tmp_path / "ros2"
     ros2.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
     ros2.chmod(0o755)
     (tmp_path / "run.sh").write_text(texts["static_transform.sh"])
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    done = subprocess.run(["sh", "run.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    words = done.stdout.split("\0")
+    run = subprocess.run(["sh", "run.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    words = run.stdout.split("\0")
     assert words[words.index("--frame-id") + 1] == f"{name}tool"
-    assert not done.stderr
+    assert not run.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ros2", "run.sh"]
-    for file, of_plain_names in TEXTS.items():
-        assert len(texts[file].splitlines()) == len(of_plain_names.splitlines())
+    for file, plain_text in TEXTS.items():
+        assert len(texts[file].splitlines()) == len(plain_text.splitlines())
         if file.endswith(".yaml"):
             yaml.safe_load(texts[file])
     node = yaml.safe_load(texts["gravity_compensation_filter.yaml"])["force_torque_sensor_broadcaster"]

@@ -1,4 +1,4 @@
-"""A load of 2.805 kg on a UR10e, whose torques are motor currents times a gain."""
+"""Load of 2.805 kg on a UR10e whose torques are motor currents times gains."""
 
 from functools import cache
 
@@ -21,18 +21,19 @@ def arm(names):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [SAME_MOTION, OTHER_MOTIONS])
-def test_load_is_weighed_and_its_interval_holds_it(names):
-    found = LoadIdentification(real_robot("ur10e"), arm(names)).fit(real_recording("ur10e", "20_02_19_14harm50secLoad"))
-    low, high = found.confidence_intervals()[0]
-    assert abs(found.mass / MASS - 1) < 0.01
+def test_identifies_the_load_and_covers_it(names):
+    loaded = real_recording("ur10e", "20_02_19_14harm50secLoad")
+    result = LoadIdentification(real_robot("ur10e"), arm(names)).fit(loaded)
+    low, high = result.confidence_intervals()[0]
+    assert abs(result.mass / MASS - 1) < 0.01
     assert low < MASS < high
-    assert high - low < 0.08 * MASS  # an interval that holds everything would say nothing
+    assert high - low < 0.08 * MASS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [SAME_MOTION, OTHER_MOTIONS])
-def test_unloaded_arm_shows_no_load(names):
-    found = LoadIdentification(real_robot("ur10e"), arm(names)).fit(real_recording("ur10e", SAME_MOTION[0]))
-    low, high = found.confidence_intervals()[0]
+def test_unloaded_arm_has_no_load(names):
+    result = LoadIdentification(real_robot("ur10e"), arm(names)).fit(real_recording("ur10e", SAME_MOTION[0]))
+    low, high = result.confidence_intervals()[0]
     assert low < 0 < high < 0.05
-    assert not found.is_loaded
+    assert not result.is_loaded

@@ -1,4 +1,4 @@
-"""Load and bias of a wrist sensor by poses at rest: MuJoCo's wrenches, and a real sensor with a tool."""
+"""Load and sensor bias from static poses: MuJoCo's wrenches, and a real sensor with a tool."""
 
 import numpy as np
 import pytest
@@ -15,21 +15,21 @@ TRUTH = np.concatenate([[MASS], MASS * CENTER, BIAS])
 
 
 def estimates(result):
-    """Return values and half 95 % intervals of mass, mass moments and bias, (10,) each."""
+    """Return values and half widths of the 95 % intervals of mass, mass moments and bias, (10,) each."""
     (bias,) = sensor_biases(result)
     low, high = result.confidence_intervals()[:4].T
     values = [*result.body.parameters[:4], *(value for value, _, _ in bias.values())]
     return np.array(values), np.array([*(high - low) / 2, *(half for _, _, half in bias.values())])
 
 
-def test_mass_center_and_bias():
+def test_identifies_mass_center_and_bias():
     values, half = estimates(calibrate(EVEN.rotations, EVEN.read(np.random.default_rng(0))))
     np.testing.assert_allclose(values, TRUTH, atol=0.08)
     assert np.all(np.abs(values - TRUTH) < 2.5 * half)
     assert half[0] < 0.02
 
 
-def test_frames_and_conventions_are_the_same_fit():
+def test_result_is_independent_of_frame_and_convention():
     wrench = EVEN.read(np.random.default_rng(1))
     expected, _ = estimates(calibrate(EVEN.rotations, wrench))
     for read, frame, convention, sign in (
@@ -41,7 +41,7 @@ def test_frames_and_conventions_are_the_same_fit():
         np.testing.assert_allclose(values[4:], sign * expected[4:], atol=1e-2)
 
 
-def test_bias_is_in_the_axes_of_a_sensor_mounted_askew():
+def test_bias_has_the_axes_of_a_rotated_sensor():
     mount = Rotation.from_rotvec([0.3, 0.2, -0.4])
     wrench = EVEN.read(np.random.default_rng(2))
     values, half = estimates(calibrate(EVEN.rotations @ mount.as_matrix(), wrench))
@@ -49,9 +49,9 @@ def test_bias_is_in_the_axes_of_a_sensor_mounted_askew():
     assert np.all(np.abs(values[4:] - BIAS) < 2.5 * half[4:])
 
 
-def test_drift_is_estimated_with_the_bias():
+def test_estimates_a_drift_of_the_bias():
     poses = readings(40, 2)
-    # A robot that visits poses in order makes warming up look like weight.
+    # If a robot visits the poses in order of their tilt, warming up looks like weight.
     order = np.argsort(poses.rotations[:, 2, 2])
     wrench = (poses.read(np.random.default_rng(3)))[order]
     wrench[:, 2] += np.linspace(-1.0, 1.0, 40)
@@ -61,7 +61,7 @@ def test_drift_is_estimated_with_the_bias():
     assert np.all(np.abs(values - TRUTH) < 2.5 * half)
 
 
-def test_bias_without_load():
+def test_identifies_the_bias_without_load():
     wrench = EVEN.read(np.random.default_rng(0)) - EVEN.load
     result = calibrate(EVEN.rotations, wrench)
     values, half = estimates(result)
@@ -73,12 +73,12 @@ def test_bias_without_load():
     ("wrench", "message"),
     [(EVEN.in_base(EVEN.load + BIAS), "contradicts the data"), (-EVEN.load, "other sign")],
 )
-def test_contradictions_are_refused(wrench, message):
+def test_refuses_contradicting_settings(wrench, message):
     with pytest.raises(IdentificationError, match=message):
         calibrate(EVEN.rotations, wrench)
 
 
-def test_the_file_has_the_bias_as_it_is_read(tmp_path):
+def test_file_contains_the_bias(tmp_path):
     result = calibrate(EVEN.rotations, EVEN.read(np.random.default_rng(0)))
     (entry,) = load_identified(result.save(tmp_path / "identified.yaml"))["force_sensor"]
     np.testing.assert_allclose(list(entry["bias"].values()), BIAS, atol=0.1)
@@ -86,8 +86,8 @@ def test_the_file_has_the_bias_as_it_is_read(tmp_path):
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=MISSING)
-def test_real_sensor_that_warms_up():
-    """Force x and y alone, and poses taken soon after each other, say 1.17 kg; force z warms up by 2 N."""
+def test_identifies_the_load_of_a_warming_real_sensor():
+    """Forces x and y, and pairs of consecutive poses, yield 1.17 kg; force z drifts by 2 N."""
     with np.load(DATA / "ft_static" / "develop" / "poses_even.npz") as archive:
         rotations = Rotation.from_quat(archive["pose_xyz_quat_xyzw"][:, 3:]).as_matrix()
         wrench = archive["wrench_base"]

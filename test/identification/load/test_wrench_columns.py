@@ -1,4 +1,4 @@
-"""Gains of a wrist sensor's axes, from readings of one load."""
+"""Gains of a wrist sensor's axes, estimated from readings of one load."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from dynid_ros.identification.load.wrench_source import WrenchSource
 CARRIED = carried_motion("ur10", 5.0, 3)
 
 
-def gains_of(errors: np.ndarray, prior: float, noise: float = 1.0) -> Gains:
+def estimate_gains(errors: np.ndarray, prior: float, noise: float = 1.0) -> Gains:
     sensor = replace(FT_300, gain_error=0.0, noise=(0.1 * noise, 0.005 * noise), bias=(0.0, 0.0), step=(0.0, 0.0))
     recording = CARRIED.record(sensor, np.random.default_rng(1))
     recording = with_wrench(recording, (1 + errors) * wrench_of(recording))
@@ -21,22 +21,22 @@ def gains_of(errors: np.ndarray, prior: float, noise: float = 1.0) -> Gains:
     return estimated_gains(WeightedProblem(problem.equations.factors(problem.columns), problem.columns.own), prior, 10)
 
 
-def test_gains_that_differ_are_found():
+def test_estimates_differences_of_gains():
     errors = np.array([0.0, 0.01, -0.01, 0.0, 0.006, -0.006])
-    found = gains_of(errors, 0.01, noise=0.3)
-    wrong = found.errors - errors
-    assert np.ptp(wrong[:3]) < 0.002
-    assert np.ptp(wrong[3:]) < 0.003
-    np.testing.assert_array_less(np.abs(wrong), 3.5 * np.sqrt(np.diag(found.covariance)))
+    gains = estimate_gains(errors, 0.01, noise=0.3)
+    error = gains.errors - errors
+    assert np.ptp(error[:3]) < 0.002
+    assert np.ptp(error[3:]) < 0.003
+    np.testing.assert_array_less(np.abs(error), 3.5 * np.sqrt(np.diag(gains.covariance)))
 
 
-def test_what_all_axes_have_in_common_stays_open():
-    found = gains_of(np.full(6, 0.02), 0.01)
-    assert np.all(np.abs(found.errors) < 0.004)
-    assert np.sqrt(found.covariance.mean()) == pytest.approx(0.01 / np.sqrt(6), rel=0.05)
-    np.testing.assert_allclose(found.load[0], 1.02 * CARRIED.load[0], rtol=0.005)
+def test_common_gain_is_undetermined():
+    gains = estimate_gains(np.full(6, 0.02), 0.01)
+    assert np.all(np.abs(gains.errors) < 0.004)
+    assert np.sqrt(gains.covariance.mean()) == pytest.approx(0.01 / np.sqrt(6), rel=0.05)
+    np.testing.assert_allclose(gains.load[0], 1.02 * CARRIED.load[0], rtol=0.005)
 
 
-def test_more_samples_do_not_feign_a_gain():
-    """Noise of the readings is not explained by readings that are smaller."""
-    assert abs(gains_of(np.zeros(6), 0.01, noise=5.0).errors.mean()) < 0.002
+def test_noise_causes_no_gain_error():
+    """Noise of the readings must not be explained by smaller gains."""
+    assert abs(estimate_gains(np.zeros(6), 0.01, noise=5.0).errors.mean()) < 0.002

@@ -1,4 +1,4 @@
-"""Errors that no innovation shows: of the arm's model, and of the torque sensors' gains."""
+"""Errors that no innovation shows: those of the arm's model, and of the torque sensors' gains."""
 
 from dataclasses import replace
 
@@ -32,9 +32,9 @@ def arm(robot):
     return LinkModel(robot, robot.parameters, FRICTION, np.ones(3 * robot.n_joints), LinkSignals(10.0, 10.0, ""))
 
 
-def _estimate(robot, known, motion, torque, gain_error=0.0):
+def _estimate(robot, known_arm, motion, torque, gain_error=0.0):
     online = OnlineIdentification(
-        robot, arm=known, noise=np.ones(robot.n_joints), watch=False, torque_gain_error=gain_error
+        robot, arm=known_arm, noise=np.ones(robot.n_joints), watch=False, torque_gain_error=gain_error
     )
     for sample in zip(*motion, torque, strict=True):
         online.update(*sample)
@@ -47,7 +47,7 @@ def _torque(robot, arm, motion):
     return replace(arm, parameters=links).predict(*motion[1:])
 
 
-def test_errors_of_the_arm_count_as_what_they_do_to_the_load(robot, motion, arm):
+def test_covariance_includes_errors_of_the_arm(robot, motion, arm):
     torque = _torque(robot, arm, motion)
     size = KnownArm(arm).values.size
     exact = _estimate(robot, KnownArm(arm, np.zeros((size, size)), np.zeros((robot.n_joints, size))), motion, torque)
@@ -64,9 +64,11 @@ def test_errors_of_the_arm_count_as_what_they_do_to_the_load(robot, motion, arm)
         )
 
 
-def test_a_wrong_gain_counts_as_what_it_does_to_the_load(robot, motion, arm):
-    """With the arm's model as it would be by the same gains, and with a model of which that is not known."""
-    torque, n, error = _torque(robot, arm, motion), robot.n_joints, 0.02
+def test_covariance_includes_gain_errors(robot, motion, arm):
+    """The effect of gains on the arm's model may be known or unknown."""
+    torque = _torque(robot, arm, motion)
+    n = robot.n_joints
+    error = 0.02
     size = KnownArm(arm).values.size
     rng = np.random.default_rng(1)
     shifts = rng.normal(size=(n, size)) * 0.1
@@ -77,22 +79,23 @@ def test_a_wrong_gain_counts_as_what_it_does_to_the_load(robot, motion, arm):
         for joint in range(n):
             values = np.concatenate([arm.parameters, arm.coefficients])
             wrong = torque.copy()
-            if known.gain_shifts is None:  # the arm's torque is off as the sensor is
+            if known.gain_shifts is None:  # the error of the arm's torque is that of the sensor
                 wrong[:, joint] += error * (torque - arm.predict(*motion[1:]))[:, joint]
             else:
                 wrong[:, joint] *= 1 + error
                 values[known.terms] += error * shifts[joint]
             off = replace(arm, parameters=values[: arm.parameters.size], coefficients=values[arm.parameters.size :])
             expected += (_estimate(robot, off, motion, wrong).values - exact.values)[:10] ** 2
-        # At standstill the model's own friction has a direction, and on-line it has none.
+        # At standstill, friction of the model has a direction, and online it has none.
         np.testing.assert_allclose(np.diag(counted.covariance - exact.covariance)[:10], expected, rtol=0.05)
 
 
-def test_an_arm_whose_errors_are_known_but_not_how_gains_shift_it(robot, motion, arm):
-    """A wrong gain then counts as with an arm of which nothing is known."""
-    torque, size = _torque(robot, arm, motion), KnownArm(arm).values.size
-    found, expected = (
-        _estimate(robot, known, motion, torque, 0.02).standard_errors
-        for known in (KnownArm(arm, np.zeros((size, size))), KnownArm(arm))
+def test_unknown_gain_shifts_count_as_an_unknown_arm(robot, motion, arm):
+    """The errors of the arm are known, but not the effect of the gains on it."""
+    torque = _torque(robot, arm, motion)
+    size = KnownArm(arm).values.size
+    with_errors, without = (
+        _estimate(robot, known_arm, motion, torque, 0.02).standard_errors
+        for known_arm in (KnownArm(arm, np.zeros((size, size))), KnownArm(arm))
     )
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(with_errors, without, rtol=1e-9)

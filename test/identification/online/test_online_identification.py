@@ -1,4 +1,4 @@
-"""On-line identification: against batch fits, the paper's robot, and MuJoCo."""
+"""Online identification, against batch fits, the robot of Khosla and Kanade, and MuJoCo."""
 
 import numpy as np
 import pytest
@@ -27,8 +27,8 @@ def _without_friction(robot: RobotModel, parameters: np.ndarray) -> LinkModel:
 
 
 @pytest.mark.parametrize("cutoff", [None, 5.0])
-def test_khosla_and_kanade_cylindrical_robot(cutoff):
-    """Table 2, sample by sample: Y (truth − nominal) of the error model gives what is added to the initial values."""
+def test_identifies_table_2_of_the_cylindrical_robot(cutoff):
+    """In the error model, the equations Y (truth - nominal) yield the corrections of the nominal values."""
     robot = cylindrical_robot()
     t = 0.02 * np.arange(1, 26)
     q, qd, qdd = cosine_motion([np.pi / 2, 0.4, 0.3])
@@ -36,16 +36,17 @@ def test_khosla_and_kanade_cylindrical_robot(cutoff):
     online = OnlineIdentification(robot, "links", friction=NONE, noise=np.ones(3), cutoff=cutoff)
     for sample in zip(t, q, qd, qdd, torque, strict=True):
         online.update(*sample)
-    estimate, base = online.estimate(), robot.base_parameters()
+    estimate = online.estimate()
+    base = robot.base_parameters()
     expected = base.project(CYLINDRICAL_TRUTH - CYLINDRICAL_NOMINAL)
     assert estimate.rank == 5
     np.testing.assert_allclose(estimate.values, expected, atol=1e-6)
-    found = dict(zip(base.columns, estimate.values + base.project(CYLINDRICAL_NOMINAL), strict=True))
+    values = dict(zip(base.columns, estimate.values + base.project(CYLINDRICAL_NOMINAL), strict=True))
     for name, value in {"mcz3": 1.25, "m3": 2.5}.items():
-        assert found[column(name)] == pytest.approx(value, abs=1e-6)
+        assert values[column(name)] == pytest.approx(value, abs=1e-6)
 
 
-def test_all_base_parameters_as_the_batch_fit(robot):
+def test_base_parameters_equal_those_of_the_batch_fit(robot):
     rng = np.random.default_rng(0)
     q, qd, qdd = rng.normal(size=(3, 500, robot.n_joints))
     torque = robot.inverse_dynamics(q, qd, qdd) + rng.normal(size=q.shape)
@@ -62,10 +63,11 @@ def test_all_base_parameters_as_the_batch_fit(robot):
     assert estimate.nominal == pytest.approx(base.project(robot.parameters))
 
 
-def test_a_load_from_positions_noise_and_friction_that_is_off(robot):
-    """Encoder noise at 250 Hz does not bias, and errors are what the standard errors say."""
+def test_identifies_a_load_with_noise_and_friction_errors(robot):
+    """Encoder noise at 250 Hz causes no bias, and the errors match the standard errors."""
     rng = np.random.default_rng(1)
-    motion, load = moves(robot, 30.0, 250.0, rng, 0.6), block(1.5)
+    motion = moves(robot, 30.0, 250.0, rng, 0.6)
+    load = block(1.5)
     q, torque = measured(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
     online = OnlineIdentification(robot, arm=believed(robot))
     for k, time in enumerate(motion.time):
@@ -83,9 +85,10 @@ def test_a_load_from_positions_noise_and_friction_that_is_off(robot):
     assert np.linalg.eigvalsh(result.possible.inertia).min() > 0
 
 
-def test_standard_errors_allow_for_correlated_noise(robot):
-    """With noise of a second's correlation, the same load many times: what naive least squares does not see."""
-    scores, naive = [], []
+def test_standard_errors_account_for_correlated_noise(robot):
+    """The noise has a correlation time of one second, which standard errors of white noise ignore."""
+    scores = []
+    naive = []
     arm = _without_friction(robot, robot.parameters)
     for seed in range(4):
         rng = np.random.default_rng(seed)
@@ -106,9 +109,10 @@ def test_standard_errors_allow_for_correlated_noise(robot):
     assert 0.5 < np.sqrt(np.mean(np.square(scores))) < 1.6
 
 
-def test_what_is_not_excited_is_not_decided(robot):
+def test_parameters_without_excitation_are_undetermined(robot):
     rest = np.linspace(0.1, 0.6, robot.n_joints)
-    still, torque = np.zeros(robot.n_joints), robot.gravity_torque(rest[None])[0]
+    still = np.zeros(robot.n_joints)
+    torque = robot.gravity_torque(rest[None])[0]
     online = OnlineIdentification(robot, arm=_without_friction(robot, robot.parameters))
     with pytest.raises(IdentificationError, match="no sample"):
         online.estimate()
@@ -119,11 +123,11 @@ def test_what_is_not_excited_is_not_decided(robot):
     assert np.isnan(estimate.load().mass)
 
 
-def test_links_that_can_exist(robot):
+def test_consistent_links_are_physically_possible(robot):
     rng = np.random.default_rng(2)
     motion = moves(robot, 30.0, 50.0, rng, 0.6)
     torque = robot.inverse_dynamics(motion.q, motion.qd, motion.qdd) + rng.normal(size=motion.q.shape)
-    # Five times too little noise is believed: the equations' own is what counts.
+    # The configured noise is five times too small; the residuals of the equations decide.
     online = OnlineIdentification(robot, "links", friction=NONE, noise=np.full(robot.n_joints, 0.2))
     for sample in zip(*motion, torque, strict=True):
         online.update(*sample)
@@ -136,7 +140,7 @@ def test_links_that_can_exist(robot):
         online.estimate().load()
 
 
-def test_gaps_and_samples_that_are_not_finite_leave_the_estimate_exact(robot):
+def test_gaps_and_non_finite_samples_do_not_bias_the_estimate(robot):
     load = block(2.0)
     motion = moves(robot, 20.0, 200.0, np.random.default_rng(3), 0.6)
     torque = mujoco_torque(robot, motion, [(0.0, load)])
@@ -146,14 +150,15 @@ def test_gaps_and_samples_that_are_not_finite_leave_the_estimate_exact(robot):
             continue
         online.sample(time, motion.q[k], torque[k] if k % 500 else np.full(robot.n_joints, np.nan))
     assert online.skipped == 7
-    # The derivatives of 200 Hz are off by some 1e-4.
+    # The derivatives at 200 Hz have errors of about 1e-4.
     np.testing.assert_allclose(online.estimate().values[:4], load[:4], atol=2e-3)
 
 
 @pytest.mark.parametrize("rate", [100.0, pytest.param(500.0, marks=pytest.mark.slow)])
 def test_lost_samples_and_jitter_do_not_bias_a_load(robot, rate):
     rng = np.random.default_rng(7)
-    motion, load = moves(robot, 20.0, rate, rng, 0.6), block(1.5)
+    motion = moves(robot, 20.0, rate, rng, 0.6)
+    load = block(1.5)
     q, torque = measured(robot, motion, mujoco_torque(robot, motion, [(0.0, load)]), rng)
     online = OnlineIdentification(robot, arm=believed(robot))
     lost = rng.random(len(q)) < 0.03
@@ -168,8 +173,9 @@ def test_lost_samples_and_jitter_do_not_bias_a_load(robot, rate):
     assert np.abs((estimate.values[:10] - load) / estimate.standard_errors[:10]).max() < 4
 
 
-def test_bad_input_is_one_clear_error(robot):
-    arm, n = _without_friction(robot, robot.parameters), robot.n_joints
+def test_refuses_bad_input(robot):
+    arm = _without_friction(robot, robot.parameters)
+    n = robot.n_joints
     online = OnlineIdentification(robot, arm=arm)
     zeros = np.zeros(n)
     online.sample(1.0, zeros, zeros)
@@ -195,8 +201,8 @@ def test_bad_input_is_one_clear_error(robot):
             OnlineIdentification(robot, **settings)
 
 
-@pytest.mark.parametrize(("forgetting", "part"), [(0.3, (0.8, 1.01)), (None, (0.3, 0.7))])
-def test_what_is_older_than_the_time_constant_is_forgotten(robot, forgetting, part):
+@pytest.mark.parametrize(("forgetting", "limits"), [(0.3, (0.8, 1.01)), (None, (0.3, 0.7))])
+def test_forgets_data_older_than_the_time_constant(robot, forgetting, limits):
     """All masses grow by half after 4 of 8 s."""
     q, qd, qdd = np.random.default_rng(0).normal(size=(3, 800, robot.n_joints))
     torque = robot.inverse_dynamics(q, qd, qdd) * (1.0 + 0.5 * (np.arange(800) >= 400))[:, None]
@@ -205,4 +211,4 @@ def test_what_is_older_than_the_time_constant_is_forgotten(robot, forgetting, pa
         online.update(0.01 * k, q[k], qd[k], qdd[k], torque[k])
     base = robot.base_parameters().project(robot.parameters)
     grown = (online.estimate().values - base) @ base / (0.5 * base @ base)
-    assert part[0] < grown < part[1]
+    assert limits[0] < grown < limits[1]

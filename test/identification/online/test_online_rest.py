@@ -1,4 +1,4 @@
-"""What an arm at rest may say of its load: stiction holds joints with any torque up to its size, and stays."""
+"""Load estimates at rest: stiction carries any torque up to its size, and is constant."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,9 @@ from dynid_ros.identification import OnlineIdentification
 from dynid_ros.model import RobotModel
 from dynid_ros.simulation.descriptions import demo_arm_urdf
 
-RATE, DURATION, MASS = 100.0, 20.0, 2.0
+RATE_HZ = 100.0
+DURATION_S = 20.0
+MASS_KG = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +19,13 @@ def robot() -> RobotModel:
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
-def test_a_rest_does_not_decide_against_the_truth(robot, seed):
+def test_interval_at_rest_does_not_exclude_the_truth(robot, seed):
     rng = np.random.default_rng(seed)
     pose = rng.uniform(np.maximum(robot.limits.lower, -1.5), np.minimum(robot.limits.upper, 1.5))
-    time = np.arange(0, DURATION, 1 / RATE)
+    time = np.arange(0, DURATION_S, 1 / RATE_HZ)
     still = np.zeros((len(time), robot.n_joints))
     effort = robot.limits.effort
-    torque = mujoco_torque(robot, Motion(time, pose + still, still, still), [(0.0, block(MASS))])
+    torque = mujoco_torque(robot, Motion(time, pose + still, still, still), [(0.0, block(MASS_KG))])
     torque += COULOMB * effort * rng.uniform(-1, 1, robot.n_joints)
     torque += NOISE * effort * rng.standard_normal(torque.shape)
     position = pose + rng.normal(0, ENCODER, still.shape)
@@ -31,4 +33,4 @@ def test_a_rest_does_not_decide_against_the_truth(robot, seed):
     for sample in zip(time, position, torque, strict=True):
         online.sample(*sample)
     low, high = online.estimate().load().confidence_intervals()[0]
-    assert np.isnan(low) or low < MASS < high
+    assert np.isnan(low) or low < MASS_KG < high

@@ -1,4 +1,4 @@
-"""The simulated loop against SciPy's integration of the same equation, and dry friction at standstill."""
+"""Simulation of the closed loop, against SciPy's integration of the same equation, and dry friction at standstill."""
 
 from dataclasses import replace
 
@@ -11,73 +11,77 @@ from dynid_ros.identification.servo.servo_runs import JointColumns, ServoRun
 from dynid_ros.recording.series import CommandPath
 from dynid_ros.signals import Motion
 
-INERTIA, VISCOUS, DELAY = 2e-3, 0.03, 0.0137
+INERTIA = 2e-3
+VISCOUS = 0.03
+DELAY_S = 0.0137
 GRID = np.arange(0.0, 3.0, 0.01)
 
 
-def run_of(position, linear=False, load=0.0):
+def make_run(position, linear=False, load=0.0):
     time = np.arange(0.0, 3.0, 0.02)
-    one, zero = np.ones((len(GRID), 1)), np.zeros((len(GRID), 1))
+    one = np.ones((len(GRID), 1))
+    zero = np.zeros((len(GRID), 1))
     columns = JointColumns(np.hstack([zero, one]), np.hstack([one, zero]), np.zeros((len(GRID), 2)))
     still = Motion(*np.zeros((3, len(GRID), 1)))
     sampled = np.arange(0.5, 2.9, 0.0111)
-    told = CommandPath(time, position(time), linear)
-    return ServoRun("run", False, sampled, np.zeros((len(sampled), 1)), GRID, still, (told,), (columns,))
+    command = CommandPath(time, position(time), linear)
+    return ServoRun("run", False, sampled, np.zeros((len(sampled), 1)), GRID, still, (command,), (columns,))
 
 
-def loops_of(run, derivative=False, step=0.001):
+def make_loops(run, derivative=False, step=0.001):
     return ClosedLoops([run], [JointLayout(("offset", "inertia"), derivative)], step)
 
 
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("derivative", [0.0, 0.01])
-def test_without_dry_friction_as_integrated(linear, derivative):
-    run = run_of(lambda t: 0.3 * np.sin(2 * np.pi * 1.3 * t) + 0.1 * np.sin(20 * t), linear)
-    told = run.commands[0]
+def test_motion_without_dry_friction_agrees_with_integration(linear, derivative):
+    run = make_run(lambda t: 0.3 * np.sin(2 * np.pi * 1.3 * t) + 0.1 * np.sin(20 * t), linear)
+    command = run.commands[0]
     if derivative and not linear:
         pytest.skip("steps have no derivative to integrate")
 
     def equation(t, state):
-        rate = (told.at(np.array([t + 1e-6]) - DELAY) - told.at(np.array([t - 1e-6]) - DELAY))[0] / 2e-6
-        error = told.at(np.array([t - DELAY]))[0] - state[0] - 0.02 + derivative * rate
+        rate = (command.at(np.array([t + 1e-6]) - DELAY_S) - command.at(np.array([t - 1e-6]) - DELAY_S))[0] / 2e-6
+        error = command.at(np.array([t - DELAY_S]))[0] - state[0] - 0.02 + derivative * rate
         return [state[1], (error - VISCOUS * state[1]) / INERTIA]
 
     exact = solve_ivp(equation, (0, 3), [0.0, 0.0], t_eval=run.time, max_step=2e-3, rtol=1e-7, atol=1e-9).y[0]
-    values = np.array([DELAY, VISCOUS, 0.0, *([derivative] if derivative else []), 0.02, INERTIA])
-    found = loops_of(run, bool(derivative)).predict([values])[0][:, 0]
-    assert np.abs(found - exact).max() < 2e-4
+    values = np.array([DELAY_S, VISCOUS, 0.0, *([derivative] if derivative else []), 0.02, INERTIA])
+    predicted = make_loops(run, bool(derivative)).predict([values])[0][:, 0]
+    assert np.abs(predicted - exact).max() < 2e-4
 
 
 def test_dry_friction_holds_up_to_its_limit():
-    run = run_of(lambda t: np.where(t > 0.2, 0.05, 0.0))
+    run = make_run(lambda t: np.where(t > 0.2, 0.05, 0.0))
     for coulomb, moves in ((0.0501, False), (0.04, True)):
-        found = loops_of(run).predict([np.array([0.0, VISCOUS, coulomb, 0.0, INERTIA])])[0][:, 0]
-        assert (np.ptp(found) > 0 or abs(found[-1]) > 1e-3) == moves
-        assert 0.0 <= found[-1] <= 0.05
+        position = make_loops(run).predict([np.array([0.0, VISCOUS, coulomb, 0.0, INERTIA])])[0][:, 0]
+        assert (np.ptp(position) > 0 or abs(position[-1]) > 1e-3) == moves
+        assert 0.0 <= position[-1] <= 0.05
 
 
-def test_it_begins_at_the_measured_position_and_velocity():
+def test_simulation_starts_at_measured_position_and_velocity():
     level = np.ones((len(GRID), 1))
     early = np.array([0.0, 0.001, 0.002, 0.0035])
-    run = replace(run_of(np.zeros_like), time=early, motion=Motion(0.2 * level, -level, 0.0 * level))
+    run = replace(make_run(np.zeros_like), time=early, motion=Motion(0.2 * level, -level, 0.0 * level))
 
     def equation(_, state):
         return [state[1], (-state[0] - VISCOUS * state[1]) / INERTIA]
 
     exact = solve_ivp(equation, (0, 0.004), [0.2, -1.0], t_eval=early, rtol=1e-9, atol=1e-12).y[0]
-    found = loops_of(run).predict([np.array([0.0, VISCOUS, 0.0, 0.0, INERTIA])])[0][:, 0]
-    np.testing.assert_allclose(found, exact, atol=5e-5)
+    position = make_loops(run).predict([np.array([0.0, VISCOUS, 0.0, 0.0, INERTIA])])[0][:, 0]
+    np.testing.assert_allclose(position, exact, atol=5e-5)
 
 
-def test_inertia_below_zero_is_no_loop():
-    run = run_of(np.sin)
-    assert np.isnan(loops_of(run).predict([np.array([0.0, VISCOUS, 0.0, 0.0, -INERTIA])])[0]).all()
+def test_prediction_with_negative_inertia_is_nan():
+    run = make_run(np.sin)
+    assert np.isnan(make_loops(run).predict([np.array([0.0, VISCOUS, 0.0, 0.0, -INERTIA])])[0]).all()
 
 
-def test_derivatives_are_those_of_the_prediction():
-    run = run_of(lambda t: 0.3 * np.sin(8 * t))
-    loops = loops_of(run)
-    values, step = np.array([DELAY, VISCOUS, 1e-3, 0.01, INERTIA]), np.array([1e-4, 1e-4, 1e-5, 1e-4, 1e-5])
+def test_normal_equations_use_derivatives_of_the_prediction():
+    run = make_run(lambda t: 0.3 * np.sin(8 * t))
+    loops = make_loops(run)
+    values = np.array([DELAY_S, VISCOUS, 1e-3, 0.01, INERTIA])
+    step = np.array([1e-4, 1e-4, 1e-5, 1e-4, 1e-5])
     normal = loops.normals([values], [step])[0]
     columns = [
         (loops.predict([values + change])[0] - loops.predict([values])[0])[:, 0] / change[k]
@@ -91,8 +95,8 @@ class LinearLoops:
     """Joints whose positions are linear in their parameters.
 
     Args:
-        columns: derivatives (N, p) of each joint's positions.
-        positions: (N,) of each joint.
+        columns: derivatives (N, p) of the positions, for each joint.
+        positions: positions (N,) of each joint.
     """
 
     def __init__(self, columns, positions):
@@ -100,18 +104,18 @@ class LinearLoops:
         self.positions = positions
 
     def normals(self, values, steps):
-        found = []
+        normals = []
         for A, y, x in zip(self.columns, self.positions, values, strict=True):
             if x is None:
-                found.append(None)
+                normals.append(None)
                 continue
             residual = y - A @ x
             squares = np.array([residual @ residual])
-            found.append(Normal((A.T @ A)[None], (A.T @ residual)[None], squares, np.array([len(y)])))
-        return found
+            normals.append(Normal((A.T @ A)[None], (A.T @ residual)[None], squares, np.array([len(y)])))
+        return normals
 
 
-def test_nearly_parallel_columns_are_told_apart_as_far_as_noise_allows():
+def test_separates_nearly_parallel_columns_up_to_the_noise():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((400, 5))
     A[:, 4] = A[:, 3] + 4e-3 * A[:, 4]
@@ -120,7 +124,7 @@ def test_nearly_parallel_columns_are_told_apart_as_far_as_noise_allows():
     columns = [A, A[:, :4]]
     loops = LinearLoops(columns, [A @ truth + noise, A[:, :4] @ truth[:4] + noise])
     values, _ = output_error(loops, [np.zeros(5), np.zeros(4)], [np.zeros(5), np.zeros(4)])
-    for of, found, position in zip(columns, values, loops.positions, strict=True):
-        exact = np.linalg.lstsq(of, position, rcond=None)[0]
-        errors = 1e-3 * np.sqrt(np.diag(np.linalg.inv(of.T @ of)))
-        assert (np.abs(found - exact) < 0.05 * errors).all()
+    for A, solution, position in zip(columns, values, loops.positions, strict=True):
+        exact = np.linalg.lstsq(A, position, rcond=None)[0]
+        errors = 1e-3 * np.sqrt(np.diag(np.linalg.inv(A.T @ A)))
+        assert (np.abs(solution - exact) < 0.05 * errors).all()

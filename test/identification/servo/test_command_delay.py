@@ -1,4 +1,4 @@
-"""Delay of the commands of drives in MIT mode, in MuJoCo; and recordings that do not show it."""
+"""Command delay of drives in MIT mode, in MuJoCo, and refusals of recordings that do not determine it."""
 
 from dataclasses import replace
 
@@ -28,27 +28,27 @@ def fixture_recording(arm):
     return with_impedance_torque(recorded(arm, 16.0), EffortConvention("impedance", **GAINS))
 
 
-def test_the_delay_within_two_percent_and_the_torques_by_it(arm, recording):
-    (found,) = with_estimated_delay([recording], arm.robot)
-    delay = found.command_delay
+def test_estimates_the_delay_within_two_percent(arm, recording):
+    (delayed,) = with_estimated_delay([recording], arm.robot)
+    delay = delayed.command_delay
     assert delay.value == pytest.approx(DELAY_S, rel=0.02)
     assert abs(delay.value - DELAY_S) < max(4 * delay.error, 2e-5)
-    assert not found.delay_is_unknown
-    assert np.nanstd(found.torque - recording.torque) > 0.01
+    assert not delayed.delay_is_unknown
+    assert np.nanstd(delayed.torque - recording.torque) > 0.01
 
 
-def test_a_delay_that_is_known_stays(arm, recording):
+def test_known_delay_is_unchanged(arm, recording):
     known = replace(recording, command_delay=CommandDelay(0.003, 0.0))
     assert with_estimated_delay([known], arm.robot)[0] is known
 
 
-def test_servos_take_the_gains_from_the_commands(arm, recording):
+def test_servo_identification_uses_the_gains_of_the_commands(arm, recording):
     joint = ServoIdentification(arm.robot).fit(recording).joints["lift"]
     assert joint.in_torque["coulomb"][0] == pytest.approx(0.15, rel=0.02)
     assert joint.in_torque["viscous"][0] == pytest.approx(arm.per_joint("viscous")[0], rel=0.02)
 
 
-def test_gains_that_change_give_no_single_delay(arm, recording):
+def test_refuses_gains_that_change(arm, recording):
     stiffness = np.where(recording.command.time > 5.0, 1.1, 1.0)[:, None] * recording.command.stiffness
     changing = replace(recording, command=replace(recording.command, stiffness=stiffness))
     with pytest.raises(IdentificationError, match="gains of joint 'lift' change") as error:
@@ -59,21 +59,21 @@ def test_gains_that_change_give_no_single_delay(arm, recording):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [g1, kinova])
-def test_arms_in_mit_mode_within_two_percent(make):
+def test_identifies_mit_mode_arms_within_two_percent(make):
     arm = make(seed=60)
     gains = {name: arm.per_joint(name) for name in GAINS}
     recording = recorded(arm, 14.0)
     result = ServoIdentification(arm.robot, **gains).fit(recording)
     true = truth(arm, compared_poses(result))
     true["viscous"] = true["viscous"] - gains["damping"]
-    held = []
+    covered = []
     for j, joint in enumerate(result.joints.values()):
         for label in ("delay", "viscous", "coulomb", "inertia"):
             value, error = joint.in_torque[label]
             assert value == pytest.approx(true[label][j], rel=0.02)
-            held.append(abs(value - true[label][j]) <= joint.half(error))
-    assert np.mean(held) >= 0.85
+            covered.append(abs(value - true[label][j]) <= joint.half(error))
+    assert np.mean(covered) >= 0.85
     gravity = IdentifiedGravity(arm.robot, result.document())
-    found = gravity.gravity.regressor(recording.position) @ np.nan_to_num(gravity.moments)
-    right = arm.robot.gravity_torque(recording.position, arm.parameters)
-    assert np.abs(found - right).max() < 0.02 * np.abs(right).max()
+    torque = gravity.gravity.regressor(recording.position) @ np.nan_to_num(gravity.moments)
+    expected = arm.robot.gravity_torque(recording.position, arm.parameters)
+    assert np.abs(torque - expected).max() < 0.02 * np.abs(expected).max()

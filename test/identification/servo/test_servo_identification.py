@@ -1,4 +1,4 @@
-"""Servos in MuJoCo, which we know nothing of but their commands and positions; and recordings that are no use."""
+"""Servo identification in MuJoCo from commands and positions only, and refusals of unusable recordings."""
 
 from dataclasses import replace
 
@@ -24,41 +24,40 @@ def fixture_arm():
     return one(seed=5)
 
 
-@pytest.fixture(name="told", scope="module")
-def fixture_told(arm):
+@pytest.fixture(name="command", scope="module")
+def fixture_command(arm):
     return motion(arm, 12.0, 50.0)
 
 
 @pytest.fixture(name="recording", scope="module")
-def fixture_recording(arm, told):
-    return record(arm, told)
+def fixture_recording(arm, command):
+    return record(arm, command)
 
 
 @pytest.fixture(name="heavy", scope="module")
-def fixture_heavy(arm, told):
-    return record(arm, told, mass=MASS, center=CENTER)
+def fixture_heavy(arm, command):
+    return record(arm, command, mass=MASS, center=CENTER)
 
 
-def close(joint, found, true, widest=4.0):
-    """Within four standard errors of the truth, and those small."""
-    for label, (value, error) in found.items():
+def assert_close(estimates, true, max_errors=4.0):
+    """Assert that estimates (value, standard error) are within a number of standard errors of the true values."""
+    for label, (value, error) in estimates.items():
         if label in true:
-            assert abs(value - true[label]) < widest * error, (label, value, error, true[label])
+            assert abs(value - true[label]) < max_errors * error, (label, value, error, true[label])
 
 
-def test_over_the_gain(arm, recording, tmp_path):
+def test_identifies_parameters_over_the_gain(arm, recording, tmp_path):
     result = ServoIdentification(arm.robot).fit(recording)
     joint = result.joints["lift"]
     true = {name: values[0] for name, values in truth(arm, recording.position).items()}
     over = {name: value / (1.0 if name == "delay" else true["gain"]) for name, value in true.items()}
-    close(joint, joint.over_gain, over)
+    assert_close(joint.over_gain, over)
     assert abs(joint.over_gain["delay"][0] - true["delay"]) < 1e-3
     for label in ("inertia", "viscous", "coulomb"):
         assert joint.over_gain[label][0] == pytest.approx(over[label], rel=0.05)
-    assert "armature" not in joint.over_gain  # one joint does not distinguish its rotor from its link
+    assert "armature" not in joint.over_gain  # the rotor of a single joint is inseparable from its link
     assert joint.in_torque == {}
     assert "no torque and no known mass" in joint.undetermined["gain"]
-    assert "the gains of lift stay unknown" in result.summary()
     document = load_identified(result.save(tmp_path / "identified.yaml", [result.validate(recording)]))
     assert "in_torque" not in document["servos"]["lift"]
     assert document["servos"]["lift"]["delay"] == pytest.approx(true["delay"], abs=1e-3)
@@ -66,12 +65,12 @@ def test_over_the_gain(arm, recording, tmp_path):
     assert document["validation"][0]["r2"]["lift"] > 0.999
 
 
-def test_with_a_known_mass_in_newton_metres(arm, recording, heavy, tmp_path):
+def test_known_mass_determines_parameters_in_newton_metres(arm, recording, heavy, tmp_path):
     identification = ServoIdentification(arm.robot, reference_mass=MASS, reference_center=CENTER)
     result = identification.fit(recording, with_mass=[heavy])
     joint = result.joints["lift"]
     true = {name: values[0] for name, values in truth(arm, recording.position).items()}
-    close(joint, joint.in_torque, true)
+    assert_close(joint.in_torque, true)
     assert joint.in_torque["gain"][0] == pytest.approx(true["gain"], rel=0.02)
     assert joint.in_torque["coulomb"][0] == pytest.approx(true["coulomb"], rel=0.05)
     largest = np.abs(arm.robot.gravity_torque(recording.position, arm.parameters)).max()
@@ -80,21 +79,21 @@ def test_with_a_known_mass_in_newton_metres(arm, recording, heavy, tmp_path):
     assert saved["gain"] == pytest.approx(joint.in_torque["gain"][0])
 
 
-def test_a_mass_that_a_joint_does_not_feel_gives_no_gain(arm, recording):
+def test_mass_without_effect_on_a_joint_determines_no_gain(arm, recording):
     identification = ServoIdentification(arm.robot, reference_mass=1e-4, reference_center=(0.0, 0.0, 0.0))
     joint = identification.fit(recording, with_mass=[recording]).joints["lift"]
     assert joint.in_torque == {}
     assert "does not load this joint enough" in joint.undetermined["gain"]
 
 
-def test_a_joint_that_stands_is_held(recording):
+def test_joint_without_motion_is_held(recording):
     arm = so101(seed=2)
     command = motion(arm, 8.0, 50.0)
     still = command.position.copy()
     still[:, [0, 1, 2, 4]] = 0.0
     whole = record(arm, CommandSeries(command.time, still))
     noisy = whole.position.copy()
-    noisy[:, [0, 1, 2, 4]] = noisy[:1, [0, 1, 2, 4]]  # by their brakes
+    noisy[:, [0, 1, 2, 4]] = noisy[:1, [0, 1, 2, 4]]  # held by brakes
     result = ServoIdentification(arm.robot).fit(replace(whole, position=noisy))
     assert list(result.joints) == ["wrist_flex"]
     assert "shoulder_pan did not move" in result.summary()
@@ -103,14 +102,14 @@ def test_a_joint_that_stands_is_held(recording):
     assert abs(delay - true["delay"][3]) < max(4 * error, 1e-3)
 
 
-def test_torque_that_ends_is_said(arm, told):
-    result = ServoIdentification(arm.robot).fit(record(replace(arm, servos=replace(arm.servos, force=1.2)), told))
+def test_remarks_on_saturated_torque(arm, command):
+    result = ServoIdentification(arm.robot).fit(record(replace(arm, servos=replace(arm.servos, force=1.2)), command))
     assert "times the encoder's noise" in result.summary()
     assert "saturate" in result.summary()
 
 
 @pytest.mark.slow
-def test_servos_whose_torque_ends_at_once_are_refused_by_name():
+def test_refuses_servos_with_early_saturation():
     arm = so101(seed=2)
     weak = replace(arm, servos=replace(arm.servos, force=1.0))
     with pytest.raises(IdentificationError, match=r"far behind .*shoulder_lift by up to .*the torque ends") as error:
@@ -118,15 +117,15 @@ def test_servos_whose_torque_ends_at_once_are_refused_by_name():
     assert "\n" not in str(error.value)
 
 
-def test_commands_between_which_a_servo_goes_straight_on(arm, told):
-    fine = np.arange(0.0, told.time[-1], 0.002)
-    command = CommandSeries(fine, np.interp(fine, told.time, told.position[:, 0])[:, None])
-    recording = replace(record(arm, command, jitter=0.0), command=told)
+def test_interpolates_between_commands(arm, command):
+    fine = np.arange(0.0, command.time[-1], 0.002)
+    fine_command = CommandSeries(fine, np.interp(fine, command.time, command.position[:, 0])[:, None])
+    recording = replace(record(arm, fine_command, jitter=0.0), command=command)
     line = ServoIdentification(arm.robot, between_commands="line").fit(recording).joints["lift"]
     hold = ServoIdentification(arm.robot).fit(recording).joints["lift"]
-    true = truth(arm, recording.position)["delay"][0] + 0.001  # of commands that are held for 2 ms
+    true = truth(arm, recording.position)["delay"][0] + 0.001  # the simulated commands are held for 2 ms
     assert line.over_gain["delay"][0] == pytest.approx(true, abs=5e-4)
-    assert hold.over_gain["delay"][0] == pytest.approx(true - 0.01, abs=2e-3)  # half the time between two
+    assert hold.over_gain["delay"][0] == pytest.approx(true - 0.01, abs=2e-3)  # half the period of the commands
 
 
 @pytest.mark.parametrize(
@@ -150,7 +149,7 @@ def test_commands_between_which_a_servo_goes_straight_on(arm, told):
         (lambda r: r.slice(np.arange(r.n_samples) % 100 < 80), "no stretch with commands lasts 1 s without a gap"),
     ],
 )
-def test_recordings_that_are_no_use(arm, recording, spoil, message):
+def test_refuses_unusable_recordings(arm, recording, spoil, message):
     with pytest.raises(IdentificationError, match=message) as error:
         ServoIdentification(arm.robot).fit(spoil(recording))
     assert "\n" not in str(error.value)
@@ -166,12 +165,12 @@ def test_recordings_that_are_no_use(arm, recording, spoil, message):
         ({"longest_delay": 0.0}, "longest_delay is 0.0; expected a number above 0"),
     ],
 )
-def test_settings_that_cannot_be(arm, settings, message):
+def test_refuses_invalid_settings(arm, settings, message):
     with pytest.raises(IdentificationError, match=message):
         ServoIdentification(arm.robot, **settings)
 
 
-def test_masses_and_recordings_must_fit(arm, recording):
+def test_refuses_masses_that_do_not_match_the_recordings(arm, recording):
     with pytest.raises(IdentificationError, match="recordings with a mass, but no reference_mass"):
         ServoIdentification(arm.robot).fit(recording, with_mass=[recording])
     with pytest.raises(IdentificationError, match="no recording was made with it attached"):
@@ -181,8 +180,9 @@ def test_masses_and_recordings_must_fit(arm, recording):
 
 
 @pytest.mark.slow
-def test_intervals_of_a_whole_arm_hold():
-    held, total = 0, 0
+def test_intervals_of_an_arm_cover_the_truth():
+    covered = 0
+    total = 0
     for seed in range(100, 104):
         arm = so101(seed)
         recording = record(arm, motion(arm, 12.0, 50.0))
@@ -191,52 +191,54 @@ def test_intervals_of_a_whole_arm_hold():
         for j, joint in enumerate(result.joints.values()):
             for label in ("delay", "inertia", "viscous", "coulomb"):
                 value, error = joint.over_gain[label]
-                right = true[label][j] / (1.0 if label == "delay" else true["gain"][j])
-                held += abs(value - right) <= joint.half(error)
+                expected = true[label][j] / (1.0 if label == "delay" else true["gain"][j])
+                covered += abs(value - expected) <= joint.half(error)
                 total += 1
-                assert value == pytest.approx(right, rel=0.05)
-    assert held >= 0.85 * total
+                assert value == pytest.approx(expected, rel=0.05)
+    assert covered >= 0.85 * total
 
 
 @pytest.mark.slow
-def test_links_are_found_by_a_joint_that_bears_no_weight():
-    """Their effects nearly cancel there, so that derivatives that are off by 1e-3 lead to other links."""
+def test_identifies_links_of_a_joint_without_gravity():
+    """The effects of the links nearly cancel at this joint, so derivatives must be accurate."""
     arm = so101(3)
     mass = {"mass": 0.2, "center": (0.0, 0.02, 0.08)}
-    plain, loaded = (record(arm, motion(arm, 14.0, 50.0), **own) for own in ({}, mass))
+    plain = record(arm, motion(arm, 14.0, 50.0))
+    loaded = record(arm, motion(arm, 14.0, 50.0), **mass)
     identification = ServoIdentification(arm.robot, reference_mass=mass["mass"], reference_center=mass["center"])
     joint = identification.fit(plain, with_mass=[loaded]).joints["shoulder_pan"]
     base = ServoModel(arm.robot, None, 1.0).base[0]
     true = base.combinations @ [*arm.parameters, arm.per_joint("armature")[0]] / arm.per_joint("stiffness")[0]
-    held = [abs(value - of) <= joint.half(error) for (_, value, error), of in zip(joint.base(), true, strict=True)]
-    assert np.mean(held) > 0.85
+    covered = [
+        abs(value - expected) <= joint.half(error)
+        for (_, value, error), expected in zip(joint.base(), true, strict=True)
+    ]
+    assert np.mean(covered) > 0.85
 
 
 @pytest.mark.slow
-def test_a_slide_has_newtons_and_metres(tmp_path):
+def test_prismatic_joint_has_units_of_newton_and_metre(tmp_path):
     arm = slide()
-    told = motion(arm, 12.0, 50.0)
-    recordings = record(arm, told), record(arm, told, mass=MASS, center=CENTER)
-    result = ServoIdentification(arm.robot, reference_mass=MASS, reference_center=CENTER).fit(
-        recordings[0], with_mass=[recordings[1]]
-    )
+    command = motion(arm, 12.0, 50.0)
+    plain = record(arm, command)
+    loaded = record(arm, command, mass=MASS, center=CENTER)
+    identification = ServoIdentification(arm.robot, reference_mass=MASS, reference_center=CENTER)
+    result = identification.fit(plain, with_mass=[loaded])
     assert result.joints["lift"].in_torque["gain"][0] == pytest.approx(arm.per_joint("stiffness")[0], rel=0.1)
-    validation = result.validate(recordings[0])
+    validation = result.validate(plain)
     assert validation.unit == "m"
     summary = result.summary()
     assert "N/m" in summary
     assert "rad" not in summary
     assert "N m" not in summary.replace("N m or N", "")
-    shown = {"recordings": recordings[:1]}
-    page = write_result_report(tmp_path / "report.html", result, shown, [validation]).read_text()
+    page = write_result_report(tmp_path / "report.html", result, {"recordings": (plain,)}, [validation]).read_text()
     assert "Parameters in torque" in page
     assert "N m/rad" not in page
     assert "mrad" not in page
 
 
-def test_the_longest_delay_is_looked_for(arm, told, monkeypatch):
-    """The search begins at the true delay where the setting allows for it."""
-    recording = record(replace(arm, servos=replace(arm.servos, delay=0.22)), told)
+def test_search_starts_at_delays_up_to_the_longest(arm, command, monkeypatch):
+    recording = record(replace(arm, servos=replace(arm.servos, delay=0.22)), command)
 
     def begin(loops, start, steps):
         raise IdentificationError(f"begins at {start[0][0]:.3f}")
@@ -247,17 +249,18 @@ def test_the_longest_delay_is_looked_for(arm, told, monkeypatch):
             ServoIdentification(arm.robot, longest_delay=longest).fit(recording)
 
 
-def test_known_gains_give_newton_metres(arm, recording):
-    stiffness, damping = arm.per_joint("stiffness"), 0.1
+def test_known_gains_determine_parameters_in_newton_metres(arm, recording):
+    stiffness = arm.per_joint("stiffness")
+    damping = 0.1
     result = ServoIdentification(arm.robot, stiffness=stiffness, damping=[damping]).fit(recording)
     joint = result.joints["lift"]
     true = {name: values[0] for name, values in truth(arm, recording.position).items()}
     true["viscous"] -= damping
     assert joint.in_torque["gain"] == (pytest.approx(stiffness[0]), 0.0)
-    for label, widest in (("delay", 0.005), ("inertia", 0.005), ("viscous", 0.005), ("coulomb", 0.02)):
+    for label, max_error in (("delay", 0.005), ("inertia", 0.005), ("viscous", 0.005), ("coulomb", 0.02)):
         value, error = joint.in_torque[label]
         assert abs(value - true[label]) < 4 * error
-        assert error < widest * true[label]
+        assert error < max_error * true[label]
     assert "gain" not in joint.undetermined
     assert result.document()["servos"]["lift"]["in_torque"]["gain"] == pytest.approx(stiffness[0])
     assert result.validate(recording).r2[0] > 0.999
@@ -272,13 +275,13 @@ def test_known_gains_give_newton_metres(arm, recording):
         ({"stiffness": [9.0], "reference_mass": 1.0, "reference_center": CENTER}, "both give the gains"),
     ],
 )
-def test_gains_that_cannot_be(arm, recording, settings, message):
+def test_refuses_invalid_gains(arm, recording, settings, message):
     with pytest.raises(IdentificationError, match=message):
         ServoIdentification(arm.robot, **settings).fit(recording)
 
 
 @pytest.mark.slow
-def test_the_search_begins_near_the_delay_of_a_joint_with_little_friction(monkeypatch):
+def test_search_starts_near_the_delay_with_little_friction(monkeypatch):
     arm = tiago(2005)
     starts = []
 

@@ -1,4 +1,4 @@
-"""Recordings and settings of a calibration of torque sensors, and those it cannot use."""
+"""Recordings and settings of torque sensor calibrations, and refusals of unusable ones."""
 
 from dataclasses import replace
 from functools import cache
@@ -16,12 +16,12 @@ from dynid_ros.simulation import demo_arm_urdf
 
 
 @cache
-def dwells():
+def record_dwells():
     rng = np.random.default_rng(11)
     return bench.recording(bench.Truth.draw(rng, bench.upright_robot()), rng, gravity=bench.UPRIGHT)
 
 
-def plain_settings(**settings):
+def make_calibration(**settings):
     return TorqueSensorCalibration(bench.upright_robot(), **settings)
 
 
@@ -39,48 +39,48 @@ def plain_settings(**settings):
         ({"gain_range": (0.5,)}, "gain_range is"),
     ],
 )
-def test_settings_that_make_no_sense(settings, words):
+def test_refuses_invalid_settings(settings, words):
     with pytest.raises(IdentificationError, match=words):
-        plain_settings(**settings)
+        make_calibration(**settings)
 
 
-def test_recordings_that_do_not_fit_the_settings():
-    recording = dwells()
+def test_refuses_recordings_that_do_not_match_the_settings():
+    recording = record_dwells()
     with pytest.raises(IdentificationError, match="no recording was made with it attached"):
-        plain_settings(reference_mass=2.0).fit(recording)
+        make_calibration(reference_mass=2.0).fit(recording)
     with pytest.raises(IdentificationError, match="no reference_mass; give its weight"):
-        plain_settings().fit(recording, recording)
+        make_calibration().fit(recording, recording)
     with pytest.raises(IdentificationError, match="no recording without the reference mass"):
-        plain_settings(reference_mass=2.0).fit([], recording)
+        make_calibration(reference_mass=2.0).fit([], recording)
     with pytest.raises(RecordingError, match="lacks joint"):
-        plain_settings().fit(replace(recording, joint_names=tuple("abcdef")))
+        make_calibration().fit(replace(recording, joint_names=tuple("abcdef")))
     moving = replace(recording, position=recording.position + 0.2 * np.sin(5 * recording.time[:, None]))
     with pytest.raises(IdentificationError, match="no dwells"):
-        plain_settings().fit(moving)
+        make_calibration().fit(moving)
     resting = replace(recording.slice(slice(100)), position=np.tile(recording.position[:1], (100, 1)))
     with pytest.raises(IdentificationError, match="no joint moved"):
-        plain_settings().fit(resting)
+        make_calibration().fit(resting)
 
 
-def test_a_urdf_without_masses_is_no_known_gravity():
+def test_refuses_gravity_of_a_urdf_without_masses():
     bare = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
     with pytest.raises(IdentifiedFileError, match="no masses"):
         KnownGravity.of_urdf(bare)
 
 
-def test_sensor_at_the_end_of_its_range():
-    recording = dwells()
+def test_refuses_saturated_or_dead_sensors():
+    recording = record_dwells()
     cut = np.minimum(recording.torque, np.quantile(recording.torque, 0.8, axis=0))
     with pytest.raises(RecordingError, match="its torque is cut off at"):
-        plain_settings().fit(replace(recording, torque=cut))
+        make_calibration().fit(replace(recording, torque=cut))
     dead = recording.torque.copy()
     dead[:, 3] = 0.0
     with pytest.raises(RecordingError, match="'joint_4': its torque is 0 in all samples"):
-        plain_settings().fit(replace(recording, torque=dead))
+        make_calibration().fit(replace(recording, torque=dead))
 
 
-def test_sensors_are_added_to_what_a_file_says_of_the_arm(tmp_path):
-    result = plain_settings().fit(dwells())
+def test_file_of_the_arm_is_extended_by_the_sensors(tmp_path):
+    result = make_calibration().fit(record_dwells())
     alone = load_identified(result.save(tmp_path / "sensors.yaml"))
     arm = {**alone, "remarks": ["of the arm"], "condition_number": 3.0, "torque_sensors": "old", "links": {"link_1": 1}}
     both = load_identified(replace(result, arm=arm).save(tmp_path / "both.yaml"))
@@ -89,8 +89,9 @@ def test_sensors_are_added_to_what_a_file_says_of_the_arm(tmp_path):
     assert both["torque_sensor_calibration"]["remarks"] == alone["remarks"]
 
 
-def test_recordings_without_and_with_the_mass_then_corrected():
-    rng, robot = np.random.default_rng(12), bench.aslant_robot()
+def test_calibration_corrects_recordings():
+    rng = np.random.default_rng(12)
+    robot = bench.aslant_robot()
     truth = bench.Truth.draw(rng, robot)
     plain, carrying = (bench.recording(truth, rng, loaded=loaded) for loaded in (False, True))
     result = TorqueSensorCalibration(robot, reference_mass=bench.MASS).fit(plain, [carrying])
@@ -104,8 +105,9 @@ def test_recordings_without_and_with_the_mass_then_corrected():
 
 
 @pytest.mark.slow
-def test_readings_of_another_robot():
-    rng, robot = np.random.default_rng(13), bench.aslant_robot()
+def test_refuses_readings_of_another_robot():
+    rng = np.random.default_rng(13)
+    robot = bench.aslant_robot()
     samples, loaded = bench.experiment(bench.Truth.draw(rng, robot), rng)
     other = replace(samples, torque=samples.torque[:, [0, 2, 1, 3, 4, 5]])
     with pytest.raises(IdentificationError, match="do not follow the gravity torque of robot 'demo_arm'"):
@@ -115,8 +117,8 @@ def test_readings_of_another_robot():
         TorqueSensorCalibration(turned, reference_mass=bench.MASS).fit_samples(samples, loaded)
 
 
-def test_joint_that_swings_back_is_left_out():
-    """Friction of the other sign in a tenth of the dwells, which the direction of the approach does not show."""
+def test_omits_dwells_after_a_swing_back():
+    """Friction has the wrong sign in a tenth of the dwells, which the direction of approach does not show."""
     robot = bench.aslant_robot()
     rng = np.random.default_rng(14)
     truth = bench.Truth.draw(rng, robot)
@@ -140,8 +142,8 @@ def test_joint_that_swings_back_is_left_out():
         *(pytest.param(*case, marks=pytest.mark.slow) for case in ((False, None), (True, bench.CENTER))),
     ],
 )
-def test_mass_that_was_forgotten(again, center):
-    """The same file twice, or two runs without the mass: there is no scale in either."""
+def test_refuses_recordings_without_the_mass(again, center):
+    """Two identical recordings, or two runs without the mass, do not determine the scale."""
     rng = np.random.default_rng(15)
     truth = bench.Truth.draw(rng, bench.aslant_robot())
     plain = bench.recording(truth, rng)
@@ -151,18 +153,20 @@ def test_mass_that_was_forgotten(again, center):
         calibration.fit(plain, other)
 
 
-def test_mass_that_was_forgotten_while_the_sensors_drifted():
-    """Then something is seen, and no sensor would have made it of the mass."""
+def test_refuses_recordings_without_the_mass_after_a_drift():
+    """The drift looks like a mass, but would imply impossible gains."""
     rng = np.random.default_rng(16)
     truth = bench.Truth.draw(rng, bench.aslant_robot())
     drifted = replace(truth, gain=truth.gain * 1.01)
-    plain, other = bench.recording(truth, rng), bench.recording(drifted, rng)
+    plain = bench.recording(truth, rng)
+    other = bench.recording(drifted, rng)
     with pytest.raises(IdentificationError, match=r"outside gain_range, 0.5 to 2: .*mass was attached"):
         TorqueSensorCalibration(bench.aslant_robot(), reference_mass=bench.MASS).fit(plain, other)
 
 
-def test_gains_that_no_torque_sensor_has():
-    rng, robot = np.random.default_rng(17), bench.aslant_robot()
+def test_refuses_gains_outside_the_range():
+    rng = np.random.default_rng(17)
+    robot = bench.aslant_robot()
     truth = bench.Truth.draw(rng, robot)
     amperes = replace(truth, gain=truth.gain * 10, offset=truth.offset / 10, noise=truth.noise / 10)
     samples, loaded = bench.experiment(amperes, rng)

@@ -1,4 +1,4 @@
-"""Calibration of torque sensors: against the companion page of the papers, MuJoCo's torques, and its own honesty."""
+"""Calibration of torque sensors, against the companion page of the papers, MuJoCo's torques and its own intervals."""
 
 import re
 from dataclasses import replace
@@ -14,44 +14,48 @@ from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identified.gravity import KnownGravity
 from dynid_ros.model import GravityModel, RobotModel
 
-SIDEWAYS = (3.0, 2.0, -9.1)
-MASS, CENTER = 1.5, np.array([0.05, -0.08, 0.12])
+TILTED_GRAVITY = (3.0, 2.0, -9.1)
+MASS = 1.5
+CENTER = np.array([0.05, -0.08, 0.12])
 STEPS = 10
 
 
 def sarcos():
-    return RobotModel.from_dh(known.sarcos_dh(), gravity=SIDEWAYS)
+    return RobotModel.from_dh(known.sarcos_dh(), gravity=TILTED_GRAVITY)
 
 
 def sarcos_torque(angles, *, loaded):
-    masses, moments = known.sarcos_masses(), known.SARCOS_MOMENTS.copy()
+    masses = known.sarcos_masses()
+    moments = known.SARCOS_MOMENTS.copy()
     if loaded:
         masses[6] += MASS
         moments[6] += MASS * CENTER
-    return known.dh_gravity_torque(known.sarcos_dh(), masses, moments, angles, SIDEWAYS)
+    return known.dh_gravity_torque(known.sarcos_dh(), masses, moments, angles, TILTED_GRAVITY)
 
 
 def sarcos_gravity(robot):
     links = np.zeros((7, 10))
-    links[:, 0], links[:, 1:4] = known.sarcos_masses(), known.SARCOS_MOMENTS
+    links[:, 0] = known.sarcos_masses()
+    links[:, 1:4] = known.SARCOS_MOMENTS
     return KnownGravity(GravityModel(robot).project(links.ravel()), np.zeros((14, 14)))
 
 
 def sarcos_samples(poses, *, loaded, positions):
-    """As in the paper: single joints turn, and only the turning joint's own torque is read."""
+    """Return samples as in the paper: joints turn one by one, and only the torque of the turning joint is read."""
     rng = np.random.default_rng(poses)
     readings = known.single_rotations(rng.uniform(-1.5, 1.5, (poses, 7)), 6.0, STEPS)
     direction = known.approach_directions(STEPS, 7 * poses, 7)
-    gain, offset = rng.uniform(0.9, 1.1, 7), rng.uniform(-1, 1, 7)
+    gain = rng.uniform(0.9, 1.1, 7)
+    offset = rng.uniform(-1, 1, 7)
     angles = readings
     if positions:
         angles = rng.uniform(0.98, 1.02, 7) * readings + rng.uniform(-0.1, 0.1, 7)
-    own = np.repeat(np.tile(np.eye(7, dtype=bool), (poses, 1)), 2 * STEPS, axis=0)
+    is_turning = np.repeat(np.tile(np.eye(7, dtype=bool), (poses, 1)), 2 * STEPS, axis=0)
     parts = []
     for with_mass in (False, True) if loaded else (False,):
         values = (sarcos_torque(angles, loaded=with_mass) + 0.3 * direction) / gain + offset
         values += rng.normal(0, 0.005, values.shape)
-        parts.append(np.where(own, values, np.nan))
+        parts.append(np.where(is_turning, values, np.nan))
     times = len(parts)
     q = np.tile(readings, (times, 1))
     samples = Samples(
@@ -78,8 +82,9 @@ def sarcos_samples(poses, *, loaded, positions):
         ("gravity and positions known", {1: 0, 3: 0}, {1: 1.4, 3: 1.4}),
     ],
 )
-def test_what_can_be_known(case, nullity, largest_condition, poses):
-    robot, settings = sarcos(), {}
+def test_nullity_and_condition_number_match_the_paper(case, nullity, largest_condition, poses):
+    robot = sarcos()
+    settings = {}
     if case.startswith("mass"):
         settings["reference_mass"] = MASS
     if "arm known" in case:
@@ -91,16 +96,18 @@ def test_what_can_be_known(case, nullity, largest_condition, poses):
     result = TorqueSensorCalibration(robot, estimate_positions=positions, **settings).fit_samples(samples, loaded)
     assert result.nullity == nullity[poses]
     assert result.condition_number < largest_condition[poses]
-    found = np.isfinite(result.gain)
+    determined = np.isfinite(result.gain)
     if case == "nothing attached":
-        assert not found.any()
+        assert not determined.any()
         assert all("attach a reference mass" in result.reasons[f"gain {joint}"] for joint in robot.joint_names)
         assert np.isfinite(result.offset).all()
     elif nullity[poses] == 0:
-        assert found.all()
-    assert np.all(np.abs(result.gain / gain - 1)[found] < 5 * result.per_joint("gain")[1][found] / gain[found])
+        assert determined.all()
+    assert np.all(
+        np.abs(result.gain / gain - 1)[determined] < 5 * result.per_joint("gain")[1][determined] / gain[determined]
+    )
     if case == "mass, arm unknown" and poses == 3:
-        assert found.all()
+        assert determined.all()
         (gauge,) = result.freedoms
         assert {"position_offset joint_7", "center x", "center y", "n_x joint_7", "n_y joint_7"} == set(gauge.changes)
         assert np.isnan(result.position_offset[6])
@@ -109,7 +116,7 @@ def test_what_can_be_known(case, nullity, largest_condition, poses):
 
 
 @pytest.mark.slow
-def test_gauge_of_the_last_joint_changes_no_reading():
+def test_undetermined_direction_changes_no_reading():
     robot = sarcos()
     samples, loaded, _ = sarcos_samples(3, loaded=True, positions=True)
     calibration = TorqueSensorCalibration(robot, reference_mass=MASS, estimate_positions=True)
@@ -133,7 +140,7 @@ def calibrate(rng, *, positions=False, holds=2, joints=None, **settings):
 
 
 def rough_gravity(rng, relative=0.003):
-    """Moments as an identification would give them: off by their standard errors."""
+    """Return moments with errors that match their standard errors."""
     exact = KnownGravity.of_urdf(bench.aslant_robot())
     std = relative * np.abs(exact.moments)
     return KnownGravity(exact.moments + std * rng.normal(0, 1, len(std)), np.diag(std**2))
@@ -141,7 +148,7 @@ def rough_gravity(rng, relative=0.003):
 
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("center", [None, bench.CENTER])
-def test_gains_and_offsets_with_a_mass(positions, center):
+def test_identifies_gains_and_offsets_with_a_mass(positions, center):
     rng = np.random.default_rng(3)
     truth, result = calibrate(rng, holds=4, positions=positions, reference_mass=bench.MASS, reference_center=center)
     assert np.abs(result.gain / truth.gain - 1).max() < 0.005
@@ -159,14 +166,14 @@ def test_gains_and_offsets_with_a_mass(positions, center):
         assert np.all(half < 5e-3)
 
 
-def test_gains_and_offsets_from_known_gravity():
+def test_identifies_gains_and_offsets_from_known_gravity():
     truth, result = calibrate(np.random.default_rng(4), gravity=KnownGravity.of_urdf(bench.aslant_robot()))
     assert np.abs(result.gain / truth.gain - 1).max() < 0.005
     assert np.abs((result.offset - truth.offset) / bench.aslant_robot().limits.effort).max() < 0.005
     assert "gains are relative to the gravity parameters" in result.summary()
 
 
-def test_uncertain_gravity_makes_gains_uncertain():
+def test_uncertain_gravity_increases_gain_errors():
     rng = np.random.default_rng(5)
     _, sharp = calibrate(rng, gravity=KnownGravity.of_urdf(bench.aslant_robot()))
     _, rough = calibrate(rng, gravity=rough_gravity(rng))
@@ -175,14 +182,14 @@ def test_uncertain_gravity_makes_gains_uncertain():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("case", "runs"), [("mass", 30), ("gravity", 60)])
-def test_intervals_cover_the_truth(case, runs):
-    """Hundreds of runs: see benchmarks.torque_sensors."""
+def test_intervals_have_nominal_coverage(case, runs):
+    """`benchmarks.torque_sensors` has hundreds of runs."""
     errors = static(case, runs)
     assert 0.91 <= np.nanmean(errors.covered) <= 0.98
 
 
-def one_joint(rng, tremor=0.0, **settings):
-    """Joint 3 turns alone and is read alone; the others hold, to within the tremor of their readings."""
+def calibrate_one_joint(rng, tremor=0.0, **settings):
+    """Return truth and result of an experiment in which only joint 3 turns and is read; the others may tremble."""
     truth = bench.Truth.draw(rng, bench.aslant_robot())
     samples, loaded = bench.experiment(truth, rng, holds=1, joints=(2,))
     others = np.arange(6) != 2
@@ -194,32 +201,35 @@ def one_joint(rng, tremor=0.0, **settings):
     return truth, TorqueSensorCalibration(bench.aslant_robot(), **settings).fit_samples(samples, loaded)
 
 
-def test_one_joint_with_a_mass_of_unknown_centre_gives_no_gain():
-    _, result = one_joint(np.random.default_rng(7), reference_mass=bench.MASS)
+def test_one_joint_with_unknown_center_determines_no_gain():
+    _, result = calibrate_one_joint(np.random.default_rng(7), reference_mass=bench.MASS)
     assert np.isnan(result.gain).all()
     assert any("gain joint_3" in line for line in result.missing)
     assert "turn more joints" in result.reasons["gain joint_3"]
     assert "center" in result.reasons["gain joint_3"]
     assert "not determined" in result.summary()
-    truth, result = one_joint(np.random.default_rng(7), reference_mass=bench.MASS, reference_center=bench.CENTER)
+    truth, result = calibrate_one_joint(
+        np.random.default_rng(7), reference_mass=bench.MASS, reference_center=bench.CENTER
+    )
     assert abs(result.gain[2] / truth.gain[2] - 1) < 0.01
 
 
-def test_one_joint_is_refused_when_its_neighbours_tremble():
-    """Then the problem can be solved on paper; the answer would be anything."""
-    _, result = one_joint(np.random.default_rng(8), tremor=2e-5, reference_mass=bench.MASS)
+def test_one_joint_with_trembling_neighbours_determines_no_gain():
+    """The trembling makes the problem formally solvable, but the solution would be arbitrary."""
+    _, result = calibrate_one_joint(np.random.default_rng(8), tremor=2e-5, reference_mass=bench.MASS)
     assert np.isnan(result.gain).all()
 
 
-def test_torques_of_all_joints_make_up_for_a_joint_that_turns_alone():
+def test_torques_of_all_joints_determine_gains_of_one_rotation():
     truth, result = calibrate(np.random.default_rng(7), holds=1, joints=(2,), reference_mass=bench.MASS)
-    told = np.isfinite(result.gain)
-    assert told[2]
-    assert np.all(np.abs(result.gain - truth.gain)[told] < 4 * result.per_joint("gain")[1][told])
+    determined = np.isfinite(result.gain)
+    assert determined[2]
+    assert np.all(np.abs(result.gain - truth.gain)[determined] < 4 * result.per_joint("gain")[1][determined])
 
 
-def test_readings_in_other_units_and_turned_round():
-    rng, robot = np.random.default_rng(9), bench.aslant_robot()
+def test_identifies_gains_of_other_units_and_signs():
+    rng = np.random.default_rng(9)
+    robot = bench.aslant_robot()
     size = np.array([0.02, -0.02, 1e3, -5.0, 0.4, 1e-4])
     truth = bench.Truth.draw(rng, robot)
     truth = replace(truth, gain=truth.gain * size, offset=truth.offset / np.abs(size), noise=truth.noise / np.abs(size))

@@ -1,4 +1,4 @@
-"""Readings and their derivatives against Pinocchio's torques and numerical derivatives, on random chains."""
+"""Readings and their derivatives, against Pinocchio's torques and finite differences, on random chains."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ from dynid_ros.identification.static_samples import Samples
 from dynid_ros.identification.torque_sensors.torque_sensor_model import ReferenceMass, TorqueSensorModel
 from dynid_ros.model import RobotModel
 
-MASS, CENTER = 2.5, (0.1, -0.2, 0.05)
+MASS = 2.5
+CENTER = (0.1, -0.2, 0.05)
 GRAVITY = (1.0, -2.0, -9.0)
 
 
@@ -34,7 +35,7 @@ def random_model(seed, center=None):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_jacobian_is_the_derivative(seed):
+def test_jacobian_equals_finite_differences(seed):
     _, model, values = random_model(seed)
     jacobian = model.at(values).jacobian()
     for k in range(len(values)):
@@ -45,16 +46,16 @@ def test_jacobian_is_the_derivative(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_torques_with_the_mass_are_those_of_pinocchio(seed):
+def test_torques_with_the_mass_agree_with_pinocchio(seed):
     urdf, model, _ = random_model(seed, CENTER)
     values = np.zeros(len(model.names))
     values[model.index("position_gain")] = 1.0
     values[model.free_moments] = model.gravity.project(model.robot.parameters)[model.moment_columns]
-    found = model.at(values).torque
+    torques = model.at(values).torque
     bare, loaded = (PinocchioArm(urdf, model.robot.joint_names, GRAVITY) for _ in range(2))
     frame = loaded.model.frames[loaded.model.getFrameId(TIP)]
     body = loaded.pinocchio.Inertia(MASS, np.array(CENTER), np.eye(3) * 1e-3)
     loaded.model.appendBodyToJoint(parent_joint(frame), body, frame.placement)
     loaded.data = loaded.model.createData()
-    for q, with_mass, torque in zip(model.samples.position, model.loaded, found, strict=True):
+    for q, with_mass, torque in zip(model.samples.position, model.loaded, torques, strict=True):
         np.testing.assert_allclose(torque, (loaded if with_mass else bare).gravity_torque(q), atol=1e-9)
