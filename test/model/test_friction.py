@@ -182,7 +182,7 @@ def test_identifiability_of_friction_terms():
     base = arm.base_parameters(FrictionModel(joint))
     assert base.expressions[0] == "Izz1 + Ixx2 + Ixx3 + 0.2025 m3 + rotor_inertia joint_1"
     categories = dict(zip(base.names, base.categories, strict=True))
-    # The rotor of joint 2 is inseparable from Izz2 + Ixx3; the rotor of joint 3 differs from Izz3 by the gyroscopic torque.
+    # Izz2 + Ixx3 contains the rotor of joint 2; the rotor of joint 3 differs from Izz3 by the gyroscopic torque.
     assert "Izz2 + Ixx3 + rotor_inertia joint_2" in base.expressions
     assert categories["rotor_inertia joint_3"] == "identifiable"
     for term in ("coulomb", "viscous", "offset", "stribeck"):

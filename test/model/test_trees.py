@@ -153,14 +153,14 @@ def test_tree_contains_its_chains():
     assert RobotModel.from_urdf(baxter, ["left_wrist"]).kinematics_sha256 == left.kinematics_sha256
 
 
-def test_held_joints_are_as_fixed_ones():
+def test_held_joints_equal_fixed_joints():
     for seed in range(8):
         tree, rng = _tree(seed)
         names = tree.joint_names
         if len(names) < 2:
             continue
-        at = rng.normal(size=len(names))
-        hold = dict(zip(names[::2], at[::2].tolist(), strict=True))
+        positions = rng.normal(size=len(names))
+        hold = dict(zip(names[::2], positions[::2].tolist(), strict=True))
         if set(hold) == set(names):
             continue
         held = RobotModel.from_urdf(tree.urdf, "all", gravity=tree.gravity, held=hold)
@@ -168,17 +168,17 @@ def test_held_joints_are_as_fixed_ones():
         assert held.joint_names == tuple(names[i] for i in moving)
         assert held.held == hold
         motion = np.zeros((3, 5, len(names)))
-        motion[0] = at
+        motion[0] = positions
         motion[:, :, moving] = rng.normal(size=(3, 5, len(moving)))
         expected = tree.inverse_dynamics(*motion)[:, moving]
-        own = motion[:, :, moving]
-        _assert_close(held.inverse_dynamics(*own), expected)
-        _assert_close(locked(tree, held.joint_names, at).inverse_dynamics(*own), expected)
-        _assert_close(held.torque_regressor(*own) @ held.parameters, expected)
+        reduced = motion[:, :, moving]
+        _assert_close(held.inverse_dynamics(*reduced), expected)
+        _assert_close(locked(tree, held.joint_names, positions).inverse_dynamics(*reduced), expected)
+        _assert_close(held.torque_regressor(*reduced) @ held.parameters, expected)
         assert held.structure.chain.sha256 == held.kinematics_sha256
 
 
-def _refused(text: str, *words: str, tip="all", **options) -> None:
+def _assert_refused(text: str, *words: str, tip="all", **options) -> None:
     with pytest.raises(ModelError) as error:
         RobotModel.from_urdf(text, tip, **options)
     assert "\n" not in str(error.value)
@@ -195,28 +195,28 @@ def _fork(mimic: str) -> str:
     )
 
 
-def test_what_a_joint_cannot_mimic():
-    _refused(_fork('<mimic joint="third"/>'), "'second' mimics joint 'third'", "itself mimics joint 'first'")
-    _refused(_fork('<mimic joint="second"/>'), "'second' mimics joint 'second'", "itself mimics")
-    _refused(_fork('<mimic joint="fifth"/>'), "'second' mimics joint 'fifth'", "not in the URDF")
-    _refused(_fork('<mimic joint="first" multiplier="inf"/>'), "'second'", "finite")
+def test_refuses_impossible_mimic_joints():
+    _assert_refused(_fork('<mimic joint="third"/>'), "'second' mimics joint 'third'", "itself mimics joint 'first'")
+    _assert_refused(_fork('<mimic joint="second"/>'), "'second' mimics joint 'second'", "itself mimics")
+    _assert_refused(_fork('<mimic joint="fifth"/>'), "'second' mimics joint 'fifth'", "not in the URDF")
+    _assert_refused(_fork('<mimic joint="first" multiplier="inf"/>'), "'second'", "finite")
     other = _fork("").replace('<mimic joint="first"/>', '<mimic joint="second"/>')
-    _refused(other, "'third' mimics joint 'second'", "add link 'b' to the tips, or hold joint 'second'", tip="c")
+    _assert_refused(other, "'third' mimics joint 'second'", "add link 'b' to the tips, or hold joint 'second'", tip="c")
     assert RobotModel.from_urdf(other, "c", held={"second": 0.5}).joint_names == ("first",)
 
 
-def test_what_cannot_be_held_and_where_a_tree_cannot_end():
+def test_refuses_impossible_held_joints_and_tips():
     text = _fork("")
-    _refused(text, "'fourth'", "not in the URDF", "'first'", held={"fourth": 0.0})
-    _refused(text, "'third'", "mimics joint 'first'; hold that one", held={"third": 0.0})
-    _refused(text, "'first'", "nan", held={"first": np.nan})
-    _refused(text, "no moving joint", held={"first": 0.0, "second": 0.0})
-    _refused(text, "tip link 'd' is not in the URDF", tip="b,d")
-    _refused(text, "several links end a chain: 'b', 'c'", "with commas", "--tip", tip=None)
-    _refused(text, "no moving joint between base link 'a' and tip link 'a'", tip=["b", "a"], base="a")
+    _assert_refused(text, "'fourth'", "not in the URDF", "'first'", held={"fourth": 0.0})
+    _assert_refused(text, "'third'", "mimics joint 'first'; hold that one", held={"third": 0.0})
+    _assert_refused(text, "'first'", "nan", held={"first": np.nan})
+    _assert_refused(text, "no moving joint", held={"first": 0.0, "second": 0.0})
+    _assert_refused(text, "tip link 'd' is not in the URDF", tip="b,d")
+    _assert_refused(text, "several links end a chain: 'b', 'c'", "with commas", "--tip", tip=None)
+    _assert_refused(text, "no moving joint between base link 'a' and tip link 'a'", tip=["b", "a"], base="a")
 
 
-def test_held_joints_are_read_from_words_with_and_without_commas():
+def test_parses_held_joints():
     assert held_positions(["torso=0.2, neck = -1e-3,", "a=b=3"]) == {"torso": 0.2, "neck": -1e-3, "a=b": 3.0}
     for words in (["torso"], ["torso=high"], ["=0.2"]):
         with pytest.raises(ModelError, match="is not joint=position"):

@@ -1,4 +1,4 @@
-"""Right angles that a maker rounded: ranks are those of the arm as it is built, torques those of the file."""
+"""Rounded right angles in URDFs: ranks are those of exact angles, torques those of the file."""
 
 import re
 
@@ -12,11 +12,12 @@ from dynid_ros.model.friction import FrictionModel, JointFriction
 from dynid_ros.model.link_columns import LinkColumns
 from dynid_ros.model.urdf import parse_urdf
 
-JACO, TIP = "kinova_description/robots/kinova.urdf", "j2s6s200_end_effector"
+JACO = "kinova_description/robots/kinova.urdf"
+TIP = "j2s6s200_end_effector"
 
 
-def rounded(decimals: int, error: float = 0.0) -> str:
-    """Return the Jaco's URDF with angles of so many decimals, those that are not zero with an error."""
+def rounded_jaco(decimals: int, error: float = 0.0) -> str:
+    """Return the URDF of the Jaco with rounded angles; nonzero angles have an error."""
 
     def shorter(match: re.Match) -> str:
         angles = [float(angle) for angle in match[1].split()]
@@ -26,16 +27,16 @@ def rounded(decimals: int, error: float = 0.0) -> str:
 
 
 @pytest.mark.parametrize("decimals", [2, 3, 4, 5, 6, 7, 12])
-def test_rank_of_an_arm_with_rounded_angles(decimals):
+def test_rank_is_independent_of_rounded_angles(decimals):
     exact = RobotModel.from_urdf(example_urdf(JACO), TIP).base_parameters()
-    found = RobotModel.from_urdf(rounded(decimals), TIP).base_parameters()
-    assert (exact.rank, found.rank) == (36, 36)
-    np.testing.assert_array_equal(found.columns, exact.columns)
-    # The Jaco's wrist has angles of 55 and 60 degrees, which rounding does move.
-    np.testing.assert_allclose(found.combinations, exact.combinations, atol=2 * 10.0**-decimals + 2e-4)
+    rounded_base = RobotModel.from_urdf(rounded_jaco(decimals), TIP).base_parameters()
+    assert (exact.rank, rounded_base.rank) == (36, 36)
+    np.testing.assert_array_equal(rounded_base.columns, exact.columns)
+    # The wrist of the Jaco has angles of 55 and 60 degrees, which rounding changes.
+    np.testing.assert_allclose(rounded_base.combinations, exact.combinations, atol=2 * 10.0**-decimals + 2e-4)
 
 
-def test_rank_of_a_dh_table_with_rounded_angles():
+def test_rank_of_a_dh_table_is_independent_of_rounded_angles():
     def arm(angle: float) -> RobotModel:
         row = {"a": 0.3, "d": 0.1, "theta": 0.0, "type": "revolute"}
         return RobotModel.from_dh([row | {"alpha": alpha} for alpha in (angle, 0.0, 0.0, angle, 0.0)])
@@ -47,8 +48,8 @@ def test_rank_of_a_dh_table_with_rounded_angles():
     assert arm(1.572).base_parameters(drives).rank == 48
 
 
-def test_torques_go_on_using_the_numbers_of_the_file():
-    robot = RobotModel.from_urdf(rounded(4), TIP)
+def test_torques_use_the_angles_of_the_file():
+    robot = RobotModel.from_urdf(rounded_jaco(4), TIP)
     arm = PinocchioArm(robot.urdf, robot.joint_names, robot.gravity)
     q, qd, qdd = np.random.default_rng(1).normal(size=(3, 6))
     torque = robot.inverse_dynamics(q[None], qd[None], qdd[None])[0]
@@ -57,7 +58,7 @@ def test_torques_go_on_using_the_numbers_of_the_file():
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "expected"),
     [
         ("1.5708", np.pi / 2),
         ("-1.57081", -1.57081),
@@ -86,23 +87,25 @@ def test_torques_go_on_using_the_numbers_of_the_file():
         ("3", 3.0),
     ],
 )
-def test_which_angles_are_meant(written, meant):
+def test_parser_restores_rounded_angles(written, expected):
     text = (
         '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="fixed"><parent link="a"/>'
         f'<child link="b"/><origin rpy="0.5 {written} 0"/></joint></robot>'
     )
     assert parse_urdf(text, "URDF").joints[0].origin.rpy == [0.5, float(written), 0.0]
-    assert parse_urdf(text, "URDF", meant_angles=True).joints[0].origin.rpy == pytest.approx([0.5, meant, 0], abs=1e-15)
+    joint = parse_urdf(text, "URDF", meant_angles=True).joints[0]
+    assert joint.origin.rpy == pytest.approx([0.5, expected, 0], abs=1e-15)
 
 
-def test_what_is_below_the_noise_is_no_base_parameter():
-    robot = RobotModel.from_urdf(rounded(4, error=3e-4), TIP)
+def test_omits_base_parameters_below_the_noise():
+    robot = RobotModel.from_urdf(rounded_jaco(4, error=3e-4), TIP)
     columns = LinkColumns(robot, [(JointFriction.none(),)] * 6)
     assert columns.n_inertial > 36
     assert columns.above(np.full(6, 0.05)).n_inertial == 36
     assert columns.above(np.full(6, 1e-7)) is columns
-    # The mass moments that gravity needs are spanned as before; joint 1 it never loads.
-    combinations, projection = columns.above(np.full(6, 0.05)).base.combinations, GravityModel(robot).projection[2:]
+    # The mass moments of gravity remain in the span; gravity never loads joint 1.
+    combinations = columns.above(np.full(6, 0.05)).base.combinations
+    projection = GravityModel(robot).projection[2:]
     shares = np.linalg.lstsq(combinations.T, projection.T, rcond=None)[0].T
     assert np.abs(shares @ combinations - projection).max() < 0.1 * MIN_HIDDEN_PART
     exact = LinkColumns(RobotModel.from_urdf(example_urdf(JACO), TIP), [(JointFriction.none(),)] * 6)

@@ -1,4 +1,4 @@
-"""URDFs with other inertias: other programs read what was asked for, and nothing else has changed."""
+"""URDFs with replaced inertias: other programs read the parameters, and the rest of the file is unchanged."""
 
 import re
 
@@ -30,7 +30,7 @@ OTHER = np.array([2.0, 0.1, -0.2, 0.3, 1.0, 0.01, -0.02, 1.1, 0.03, 1.2])
 
 
 def one_link(content: str, head: str = "") -> str:
-    """A base, and on joint `turn` the link that `content` is."""
+    """Return a URDF with a base and one link, given by its XML, on the joint `turn`."""
     lines = [
         f'{head}<robot name="r"><!-- a comment -->',
         '  <link name="base"/>',
@@ -44,7 +44,7 @@ def one_link(content: str, head: str = "") -> str:
 
 
 @pytest.mark.parametrize("name", [*ARMS, "demo"])
-def test_other_programs_read_the_parameters(name):
+def test_mujoco_reads_the_exported_parameters(name):
     path, tip = ARMS.get(name, (None, None))
     path = example_urdf(path) if path else share_path("config/demo_arm.urdf")
     robot = RobotModel.from_urdf(path, tip, gravity=(1.1, -2.3, -9.4))
@@ -57,7 +57,7 @@ def test_other_programs_read_the_parameters(name):
     assert_same_torque(urdf, robot, parameters)
 
 
-def test_random_chains():
+def test_exported_random_chains_have_the_parameters():
     for seed in range(10):
         rng = np.random.default_rng(seed)
         robot = RobotModel.from_urdf(random_urdf(rng, int(rng.integers(1, 8))), TIP, gravity=rng.normal(size=3) * 8)
@@ -68,9 +68,9 @@ def test_random_chains():
 
 
 @pytest.mark.parametrize("name", WITH_OTHER_JOINTS)
-def test_what_moves_on_the_chain_keeps_its_inertia_and_counts_once(name):
+def test_links_beyond_the_chain_keep_their_inertia(name):
     path, tip = WITH_OTHER_JOINTS[name]
-    # An antenna of Tiago's base, which no joint moves, has an inertia that MuJoCo refuses, exported or not.
+    # A fixed antenna of Tiago's base has an inertia that MuJoCo refuses with or without export.
     text = re.sub(r'<inertia ixx="0.00000002371".*/>', SMALL.split("/>")[1] + "/>", example_urdf(path).read_text())
     robot = RobotModel.from_urdf(text, tip)
     parameters = other_parameters(robot)
@@ -81,7 +81,7 @@ def test_what_moves_on_the_chain_keeps_its_inertia_and_counts_once(name):
     assert_parameters(RobotModel.from_urdf(urdf, tip).parameters, parameters)
 
 
-def test_an_export_of_an_export_is_the_same():
+def test_export_is_idempotent():
     robot = RobotModel.from_urdf(share_path("config/demo_arm.urdf"))
     parameters = other_parameters(robot)
     once = urdf_with_inertias(robot, parameters)
@@ -111,7 +111,7 @@ def test_an_export_of_an_export_is_the_same():
         ),
     ],
 )
-def test_every_other_byte_stays(content, expected, newline, tmp_path):
+def test_export_changes_inertials_only(content, expected, newline, tmp_path):
     head = "<?xml version='1.0'?>\n"
     before, after = (one_link(x, head).replace("OLD", SMALL).replace("\n", newline) for x in (content, expected))
     path = tmp_path / "arm.urdf"
@@ -124,7 +124,7 @@ def test_every_other_byte_stays(content, expected, newline, tmp_path):
 
 
 @pytest.mark.parametrize("head", ["", '<?xml version="1.0" encoding="ISO-8859-1"?>\n', "<!-- ü -->\n"])
-def test_names_that_are_not_ascii_and_declarations_that_lie(head):
+def test_export_keeps_non_ascii_names_and_wrong_declarations(head):
     name, hand = "机械臂 &amp; --ä--- ", "hand-----"
     fixed = f'<joint name="f" type="fixed"><parent link="{name}"/><child link="{hand}"/></joint>'
     body = f"<inertial>{SMALL}</inertial>"
@@ -137,7 +137,7 @@ def test_names_that_are_not_ascii_and_declarations_that_lie(head):
     assert_parameters(RobotModel.from_urdf(urdf).parameters, OTHER)
 
 
-def test_a_robot_without_a_urdf_has_none_to_write_into():
+def test_refuses_export_without_a_urdf():
     robot = RobotModel.from_dh([{"a": 1.0, "alpha": 0.0, "d": 0.0, "theta": 0.0, "type": "revolute"}])
     with pytest.raises(ModelError, match="does not come from a URDF"):
         urdf_with_inertias(robot, np.ones(10))
@@ -152,7 +152,7 @@ def test_a_robot_without_a_urdf_has_none_to_write_into():
         (np.array([1.0, 0, 0, 0, 1.0, 0, 0, 1.0, 0, 2.1]), "link_1"),
     ],
 )
-def test_bodies_that_no_simulator_accepts_are_refused(parameters, words):
+def test_refuses_impossible_bodies(parameters, words):
     robot = RobotModel.from_urdf(one_link('<link name="arm"/>').replace('"arm"', '"link_1"'))
     with pytest.raises(ModelError, match=words):
         urdf_with_inertias(robot, parameters)

@@ -1,3 +1,5 @@
+"""Joint states of bags: storages, names, stamps, missing fields and damaged files."""
+
 import mmap
 import shutil
 
@@ -24,26 +26,26 @@ from dynid_ros.recording import EffortConvention, Recording, check
 
 
 @pytest.mark.parametrize("storage", StoragePlugin)
-def test_joint_states(tmp_path, storage):
+def test_reads_joint_states(tmp_path, storage):
     path = write_bag(tmp_path / "bag", states(), storage)
-    it = Recording.read(path)
+    recording = Recording.read(path)
     i = np.arange(20.0)
-    assert it.joint_names == ("a", "b")
-    assert it.start_time == 5.0
-    assert not it.truncated
-    np.testing.assert_allclose(it.time, i / 100, atol=1e-12)
-    np.testing.assert_array_equal(it.position, np.column_stack([i, i + 100]))
-    np.testing.assert_array_equal(it.velocity, it.position + 1000)
-    np.testing.assert_array_equal(it.torque, it.position + 2000)
+    assert recording.joint_names == ("a", "b")
+    assert recording.start_time == 5.0
+    assert not recording.truncated
+    np.testing.assert_allclose(recording.time, i / 100, atol=1e-12)
+    np.testing.assert_array_equal(recording.position, np.column_stack([i, i + 100]))
+    np.testing.assert_array_equal(recording.velocity, recording.position + 1000)
+    np.testing.assert_array_equal(recording.torque, recording.position + 2000)
 
 
-def test_joint_states_of_a_long_bag_are_kept_in_files(tmp_path, monkeypatch):
+def test_joint_states_of_a_long_bag_are_mapped_from_disk(tmp_path, monkeypatch):
     path = write_bag(tmp_path / "bag", states(200))
-    it = Recording.read(path)
+    recording = Recording.read(path)
     monkeypatch.setattr(disk_arrays, "MIN_DISK_BYTES", 1000)
     on_disk = Recording.read(path)
     for name in ("position", "velocity", "torque"):
-        np.testing.assert_array_equal(getattr(on_disk, name), getattr(it, name))
+        np.testing.assert_array_equal(getattr(on_disk, name), getattr(recording, name))
         values = getattr(on_disk, name)
         while isinstance(values, np.ndarray):
             values = values.base
@@ -51,7 +53,7 @@ def test_joint_states_of_a_long_bag_are_kept_in_files(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("storage", StoragePlugin)
-def test_storage_file_without_its_folder(tmp_path, storage):
+def test_reads_a_storage_file_without_metadata(tmp_path, storage):
     path = write_bag(tmp_path / "bag", states(), storage)
     (file,) = (file for file in path.iterdir() if file.suffix in (".mcap", ".db3"))
     assert Recording.read(file).n_samples == 20
@@ -59,35 +61,36 @@ def test_storage_file_without_its_folder(tmp_path, storage):
     assert Recording.read(path).n_samples == 20
 
 
-def test_several_files_without_metadata_come_in_order_of_time(tmp_path):
+def test_reads_split_files_in_order_of_time(tmp_path):
     folder = tmp_path / "split"
     folder.mkdir()
     for name, first in (("split_10", 0), ("split_9", 1)):
         bag = write_bag(tmp_path / name, states(20, stamp=STAMP + first * 10**9, received=START + first * 10**9))
         shutil.copy(bag / f"{name}.mcap", folder)
-    it = Recording.read(folder)
-    assert it.n_samples == 40
-    assert it.duration == pytest.approx(1.19)
+    recording = Recording.read(folder)
+    assert recording.n_samples == 40
+    assert recording.duration == pytest.approx(1.19)
 
 
-def test_effort_convention_and_joint_names(tmp_path):
+def test_applies_effort_convention_and_joint_names(tmp_path):
     path = write_bag(tmp_path / "bag", states())
-    it = Recording.read(path, ["b", "a"], effort_convention=EffortConvention("motor_current", [10.0, -1.0]))
-    np.testing.assert_array_equal(it.torque[3], [21030, -2003])
+    recording = Recording.read(path, ["b", "a"], effort_convention=EffortConvention("motor_current", [10.0, -1.0]))
+    np.testing.assert_array_equal(recording.torque[3], [21030, -2003])
     with pytest.raises(RecordingError, match="gravity is not in the recorded effort"):
         Recording.read(path, effort_convention=EffortConvention("gravity_compensated"))
     with pytest.raises(RecordingError, match=r"no message of /joint_states names joint\(s\) c, d; it has a, b"):
         Recording.read(path, ["a", "c", "d"])
 
 
-def test_names_may_change_their_order(tmp_path):
+def test_joint_names_may_change_their_order(tmp_path):
     messages = [message for pair in zip(states(20), states(20, names=["b", "a"]), strict=True) for message in pair]
-    it = Recording.read(write_bag(tmp_path / "bag", [m for i, m in enumerate(messages) if i % 4 in (0, 3)]))
-    np.testing.assert_array_equal(it.position[:, 1], it.position[:, 0] + 100)
+    recording = Recording.read(write_bag(tmp_path / "bag", [m for i, m in enumerate(messages) if i % 4 in (0, 3)]))
+    np.testing.assert_array_equal(recording.position[:, 1], recording.position[:, 0] + 100)
 
 
-def test_joints_of_several_publishers(tmp_path):
-    arm, gripper = list(states(20)), list(states(20, names=["finger"], stamp=STAMP + 2 * MS, received=START + 2 * MS))
+def test_selects_joints_of_one_publisher(tmp_path):
+    arm = list(states(20))
+    gripper = list(states(20, names=["finger"], stamp=STAMP + 2 * MS, received=START + 2 * MS))
     path = write_bag(tmp_path / "bag", [message for pair in zip(gripper, arm, strict=True) for message in pair])
     assert Recording.read(path, NAMES).n_samples == 20
     assert Recording.read(path, ["finger"]).joint_names == ("finger",)
@@ -97,33 +100,33 @@ def test_joints_of_several_publishers(tmp_path):
         Recording.read(path, ["a", "finger"])
 
 
-def test_double_publisher(tmp_path):
+def test_refuses_a_double_publisher(tmp_path):
     path = write_bag(tmp_path / "bag", [message for message in states() for _ in range(2)])
     with pytest.raises(RecordingError, match=r"bag: /joint_states: time repeats at sample 1: 0\.0+ s.*two publishers"):
         Recording.read(path)
 
 
-def test_bag_played_twice_and_the_way_out(tmp_path):
+def test_refuses_backward_stamps_unless_reception_times_are_used(tmp_path):
     again = states(received=START + 10**9)
     path = write_bag(tmp_path / "bag", [*states(), *again])
     with pytest.raises(RecordingError, match=r"time goes backward at sample 20: .*receive_time=True"):
         Recording.read(path)
-    it = Recording.read(path, receive_time=True)
-    assert it.start_time == pytest.approx(START * 1e-9)
-    assert it.time[20] == pytest.approx(1.0)
+    recording = Recording.read(path, receive_time=True)
+    assert recording.start_time == pytest.approx(START * 1e-9)
+    assert recording.time[20] == pytest.approx(1.0)
 
 
-def test_without_stamps_the_time_of_reception_counts(tmp_path):
-    it = Recording.read(write_bag(tmp_path / "bag", states(stamp=0)))
-    assert it.start_time == pytest.approx(START * 1e-9)
-    np.testing.assert_allclose(it.time, np.arange(20) / 100)
+def test_uses_reception_times_without_stamps(tmp_path):
+    recording = Recording.read(write_bag(tmp_path / "bag", states(stamp=0)))
+    assert recording.start_time == pytest.approx(START * 1e-9)
+    np.testing.assert_allclose(recording.time, np.arange(20) / 100)
 
 
 def test_empty_fields_are_nan(tmp_path):
     messages = [("/joint_states", START + i, joint_state(STAMP + i, NAMES, [i, i])) for i in range(3)]
-    it = Recording.read(write_bag(tmp_path / "bag", messages))
-    assert np.isnan(it.velocity).all()
-    assert np.isnan(it.torque).all()
+    recording = Recording.read(write_bag(tmp_path / "bag", messages))
+    assert np.isnan(recording.velocity).all()
+    assert np.isnan(recording.torque).all()
 
 
 @pytest.mark.parametrize(
@@ -136,14 +139,14 @@ def test_empty_fields_are_nan(tmp_path):
         (joint_state(STAMP + 1, ["a", "b", "a"], [1, 2, 3]), r"message 1 .* names joint\(s\) a more than once"),
     ],
 )
-def test_bad_messages(tmp_path, message, match):
+def test_refuses_bad_messages(tmp_path, message, match):
     good = joint_state(STAMP, NAMES, [1, 2])
     path = write_bag(tmp_path / "bag", [("/joint_states", START, good), ("/joint_states", START + 1, message)])
     with pytest.raises(RecordingError, match=match):
         Recording.read(path)
 
 
-def test_choice_of_the_joint_states_topic(tmp_path):
+def test_selects_the_joint_states_topic(tmp_path):
     lone = write_bag(tmp_path / "lone", states(topic="/left/joint_states"))
     assert Recording.read(lone).n_samples == 20
     two = write_bag(tmp_path / "two", [*states(5, topic="/left/joint_states"), *states(6, topic="/right/joint_states")])
@@ -203,21 +206,21 @@ NO_RECORDINGS = {
 
 
 @pytest.mark.parametrize(("write", "match"), NO_RECORDINGS.values(), ids=NO_RECORDINGS)
-def test_what_holds_no_recording_is_refused(tmp_path, write, match):
+def test_refuses_bags_without_a_recording(tmp_path, write, match):
     with pytest.raises(RecordingError, match=match):
         Recording.read(write(tmp_path))
 
 
 @pytest.mark.parametrize("suffix", [".mcap", ".db3"])
 @pytest.mark.parametrize("content", [b"", b"not a bag" * 100], ids=["empty", "garbage"])
-def test_file_that_is_no_bag(tmp_path, suffix, content):
+def test_refuses_files_that_are_no_bags(tmp_path, suffix, content):
     path = tmp_path / f"run{suffix}"
     path.write_bytes(content)
     with pytest.raises(RecordingError, match=rf"run{suffix}.* empty or damaged|run{suffix} has 0 topics"):
         Recording.read(path)
 
 
-def test_damaged_message(tmp_path):
+def test_refuses_a_damaged_message(tmp_path):
     path = write_bag(tmp_path / "bag", states())
     file = path / "bag.mcap"
     content = bytearray(file.read_bytes())
@@ -228,41 +231,41 @@ def test_damaged_message(tmp_path):
         Recording.read(path)
 
 
-def test_compressed_and_unsorted_bag_of_another_writer(tmp_path):
+def test_reads_a_compressed_and_unsorted_bag(tmp_path):
     compression = pytest.importorskip("mcap.writer").CompressionType.ZSTD
     file = tmp_path / "other.mcap"
     write_mcap(file, states(100), {"/other": 5 * MS, "/joint_states": 0}, chunk_size=2000, compression=compression)
-    it = Recording.read(file)
-    np.testing.assert_array_equal(it.position[:, 0], np.arange(100))
+    recording = Recording.read(file)
+    np.testing.assert_array_equal(recording.position[:, 0], np.arange(100))
 
 
-class TestStampsThatAreNoClock:
-    def restamped(self, path, stamps):
+class TestInvalidStamps:
+    def read_with_stamps(self, path, stamps):
         messages = list(states(len(stamps)))
         for (_, _, message), stamp in zip(messages, stamps, strict=True):
             message.header = header(int(stamp))
         return Recording.read(write_bag(path, messages))
 
-    def test_one_stamp_in_all_messages(self, tmp_path):
-        recording = self.restamped(tmp_path / "bag", np.full(60, STAMP))
+    def test_remarks_on_equal_stamps(self, tmp_path):
+        recording = self.read_with_stamps(tmp_path / "bag", np.full(60, STAMP))
         assert "time stamps are the same" in recording.clock_remark
         assert recording.n_samples == 60
         assert [finding.kind for finding in check(recording) if finding.kind == "time stamps"]
 
-    def test_a_first_message_without_a_stamp_is_left_out(self, tmp_path):
+    def test_omits_a_first_message_without_stamp(self, tmp_path):
         stamps = 1_700_000_000 * 10**9 + MS * 4 * np.arange(60)
         stamps[0] = 0
-        recording = self.restamped(tmp_path / "bag", stamps)
+        recording = self.read_with_stamps(tmp_path / "bag", stamps)
         assert recording.n_samples == 59
         assert recording.duration < 1.0
         assert "1 of 60 messages" in recording.clock_remark
 
-    def test_a_first_block_without_stamps(self, tmp_path):
+    def test_remarks_on_a_first_block_without_stamps(self, tmp_path):
         stamps = STAMP + MS * 4 * np.arange(60)
         stamps[:20] = 0
-        recording = self.restamped(tmp_path / "bag", stamps)
+        recording = self.read_with_stamps(tmp_path / "bag", stamps)
         assert recording.n_samples == 60
         assert "20 of 60 messages" in recording.clock_remark
 
-    def test_sound_stamps_draw_no_remark(self, tmp_path):
-        assert not self.restamped(tmp_path / "bag", STAMP + MS * 4 * np.arange(60)).clock_remark
+    def test_valid_stamps_have_no_remark(self, tmp_path):
+        assert not self.read_with_stamps(tmp_path / "bag", STAMP + MS * 4 * np.arange(60)).clock_remark

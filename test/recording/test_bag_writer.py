@@ -1,4 +1,4 @@
-"""test_bag_writer."""
+"""Bag writer: message types, reception times, completeness after crashes, full disks and split files."""
 
 import gc
 import io
@@ -32,7 +32,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize("msgtype", RECORDED)
-def test_types_have_the_hash_of_the_installed_distribution(msgtype):
+def test_type_hashes_match_the_installed_distribution(msgtype):
     package, _, name = msgtype.split("/")
     installed = [
         Path(prefix) / "share" / package / "msg" / f"{name}.json"
@@ -45,7 +45,7 @@ def test_types_have_the_hash_of_the_installed_distribution(msgtype):
     assert distribution_types().hash_rihs01(msgtype) == hashes[msgtype]
 
 
-def test_unknown_distribution_takes_the_newest(monkeypatch):
+def test_unknown_distribution_uses_the_newest(monkeypatch):
     monkeypatch.setenv("ROS_DISTRO", "zeppelin")
     assert "sensor_msgs/msg/JointState" in distribution_types().fielddefs
 
@@ -62,7 +62,7 @@ def driver_package(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("driver_package")
-def test_installed_types_are_learnt_with_all_they_are_made_of(tmp_path):
+def test_learns_installed_types_with_their_parts(tmp_path):
     with BagWriter(tmp_path / "bags") as bag:
         bag.add_topic("/arm", "driver_msgs/msg/Arm")
     content = (bag.path / f"{bag.path.name}.mcap").read_bytes()
@@ -84,19 +84,20 @@ def test_installed_types_are_learnt_with_all_they_are_made_of(tmp_path):
         ("driver_msgs/msg/Broken", "message type driver_msgs/msg/Broken: its definition cannot be read"),
     ],
 )
-def test_types_that_cannot_be_learnt(msgtype, match):
+def test_refuses_unknown_types(msgtype, match):
     with pytest.raises(RecordingError, match=match):
         learn(distribution_types(), msgtype)
 
 
-SECOND = 10**9
+NS_PER_S = 10**9
 
 
 class Clocks:
-    """Stand in for the module `time`."""
+    """Stand-in for the module `time`, with a monotonic clock and an offset of the wall clock."""
 
     def __init__(self):
-        self.steady, self.set = 50 * SECOND, 1_700_000_000 * SECOND
+        self.steady = 50 * NS_PER_S
+        self.set = 1_700_000_000 * NS_PER_S
 
     def time_ns(self):
         return self.steady + self.set
@@ -112,39 +113,39 @@ def clocks(monkeypatch):
     return clocks
 
 
-def test_times_are_those_of_the_middleware(clocks):
+def test_reception_times_are_those_of_the_middleware(clocks):
     times = ReceptionTime()
-    for delay in (0, 10**6, 9 * SECOND):
-        clocks.steady += 10 * SECOND
+    for delay in (0, 10**6, 9 * NS_PER_S):
+        clocks.steady += 10 * NS_PER_S
         assert not times.look()
         assert times.of("/a", clocks.time_ns() - delay) == clocks.time_ns() - delay
     assert times.jump == 0.0
 
 
 @pytest.mark.parametrize("jump", [-3600.0, -0.2, 0.2, 1e6])
-def test_a_clock_that_is_set_does_not_show(clocks, jump):
+def test_reception_times_are_independent_of_clock_changes(clocks, jump):
     times = ReceptionTime()
-    clocks.steady += SECOND
-    before = [clocks.time_ns() + k * 10**6 for k in range(20)]  # wait in the queue while the clock is set
+    clocks.steady += NS_PER_S
+    before = [clocks.time_ns() + k * 10**6 for k in range(20)]  # these wait in the queue during the change
     clocks.steady += 20 * 10**6
-    clocks.set += round(jump * SECOND)
+    clocks.set += round(jump * NS_PER_S)
     after = [clocks.time_ns() + k * 10**6 for k in range(20)]
     clocks.steady += 20 * 10**6
     assert times.look()
     assert not times.look()
-    found = [times.of("/a", received) for received in before + after]
-    assert found == [before[0] + k * 10**6 for k in range(40)]
+    reception = [times.of("/a", received) for received in before + after]
+    assert reception == [before[0] + k * 10**6 for k in range(40)]
     assert times.jump == pytest.approx(jump)
-    assert times.of("/b", after[3]) == found[23]
+    assert times.of("/b", after[3]) == reception[23]
 
 
-def test_a_small_step_back_keeps_the_order_of_a_topic(clocks):
+def test_small_step_back_keeps_the_order_of_a_topic(clocks):
     times = ReceptionTime()
     first = times.of("/a", clocks.time_ns())
-    clocks.set -= SECOND // 50
+    clocks.set -= NS_PER_S // 50
     assert not times.look()
     assert times.of("/a", clocks.time_ns()) == first
-    clocks.steady += SECOND // 20
+    clocks.steady += NS_PER_S // 20
     assert times.of("/a", clocks.time_ns()) == clocks.time_ns()
 
 
@@ -164,16 +165,16 @@ LATCHED = Qos(
 )
 
 
-def serialised(i):
+def serialize(i):
     return bytes(TYPES.serialize_cdr(joint_state(START + i * 10**6, ["a", "b"], [i, -i]), TYPE))
 
 
 def write(bag, start, end):
     for i in range(start, end):
-        bag.write(TOPIC, START + i * 10**6, serialised(i))
+        bag.write(TOPIC, START + i * 10**6, serialize(i))
 
 
-def test_another_library_reads_and_decodes_it(tmp_path):
+def test_mcap_library_reads_the_bag(tmp_path):
     reader = pytest.importorskip("mcap.reader")
     decoder = pytest.importorskip("mcap_ros2.decoder")
     with BagWriter(tmp_path) as bag:
@@ -208,7 +209,7 @@ def test_bag_is_complete_after_each_flush(tmp_path):
         assert sorted(file.suffix for file in copy.iterdir()) == [".mcap", ".yaml"]
 
 
-def test_large_messages_between_flushes(tmp_path):
+def test_writes_large_messages_between_flushes(tmp_path):
     with BagWriter(tmp_path) as bag:
         bag.add_topic("/urdf", "std_msgs/msg/String")
         text = TYPES.types["std_msgs/msg/String"]("x" * 700_000)
@@ -221,7 +222,7 @@ def test_large_messages_between_flushes(tmp_path):
         assert [bytes(data) for _, _, data in reader.messages()] == [raw] * 20
 
 
-def test_metadata_is_what_rosbag2_expects(tmp_path):
+def test_metadata_follow_rosbag2(tmp_path):
     with BagWriter(tmp_path) as bag:
         bag.add_topic(TOPIC, TYPE, [LATCHED])
         write(bag, 0, 11)
@@ -239,7 +240,7 @@ def test_metadata_is_what_rosbag2_expects(tmp_path):
         "name": TOPIC,
         "type": TYPE,
         "serialization_format": "cdr",
-        # Of ROS 2 Jazzy: share/sensor_msgs/msg/JointState.json
+        # Hash of ROS 2 Jazzy: share/sensor_msgs/msg/JointState.json
         "type_description_hash": "RIHS01_a13ee3a330e346c9d87b5aa18d24e11690752bd33a0350f11c5882bc9179260e",
     }
 
@@ -253,22 +254,22 @@ def test_bags_are_never_overwritten(tmp_path, monkeypatch):
     assert paths == [f"run_2024_01_02-03_04_05{suffix}" for suffix in ("", "_1", "_2")]
 
 
-def test_name_tells_the_time(tmp_path):
+def test_name_contains_the_time(tmp_path):
     with BagWriter(tmp_path) as bag:
         assert re.fullmatch(r"recording_\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d", bag.path.name)
         assert bag.path.is_absolute()
 
 
-def test_folder_that_cannot_be_made(tmp_path):
+def test_refuses_an_unwritable_folder(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(RecordingError, match=r"cannot write bag .*file/recording.*\(.+\); choose a writable folder"):
         BagWriter(tmp_path / "file")
 
 
 def _check_complete(path, count, others=0):
-    it = Recording.read(path, joint_states_topic=TOPIC)
-    assert not it.truncated
-    np.testing.assert_array_equal(it.position[:, 0], np.arange(count))
+    recording = Recording.read(path, joint_states_topic=TOPIC)
+    assert not recording.truncated
+    np.testing.assert_array_equal(recording.position[:, 0], np.arange(count))
     with Reader(path) as reader:
         assert reader.message_count == count + others
     listed = yaml.safe_load((path / "metadata.yaml").read_text())["rosbag2_bagfile_information"]["relative_file_paths"]
@@ -297,31 +298,32 @@ def test_full_disk_leaves_a_complete_bag(small_disk, flush):
     with pytest.raises(RecordingError, match="No space left"):
         bag.close()
     del bag
-    gc.collect()  # what is still in its buffer must not come behind
+    gc.collect()  # the rest of the buffer must not be written
     (path,) = (path for path in small_disk.iterdir() if path.is_dir())
     _check_complete(path, end)
 
 
 @pytest.mark.parametrize("chunks", [3, 100])
-def test_killed_at_any_write_it_leaves_all_up_to_the_last_flush(tmp_path, monkeypatch, chunks):
+def test_kill_at_any_write_keeps_data_of_the_last_flush(tmp_path, monkeypatch, chunks):
     monkeypatch.setattr(bag_writer, "CHUNKS_PER_FILE", chunks)
-    flushed, copies = 0, []
+    flushed = 0
+    copies = []
 
-    def look():
+    def copy_bags():
         copies.append((flushed, shutil.copytree(tmp_path / "bags", tmp_path / f"copy_{len(copies)}")))
 
     class Watched(io.FileIO):
         def write(self, data):
             half = len(data) // 2
             super().write(data[:half])
-            look()
+            copy_bags()
             super().write(data[half:])
-            look()
+            copy_bags()
             return len(data)
 
         def truncate(self, size=None):
             size = super().truncate(size)
-            look()
+            copy_bags()
             return size
 
     monkeypatch.setattr(bag_writer.io, "FileIO", Watched)
@@ -335,14 +337,14 @@ def test_killed_at_any_write_it_leaves_all_up_to_the_last_flush(tmp_path, monkey
     for count, copy in copies:
         (path,) = copy.iterdir()
         if count:
-            it = Recording.read(path)
-            assert it.n_samples >= count
-            np.testing.assert_array_equal(it.position[:, 0], np.arange(it.n_samples))
+            recording = Recording.read(path)
+            assert recording.n_samples >= count
+            np.testing.assert_array_equal(recording.position[:, 0], np.arange(recording.n_samples))
             info = yaml.safe_load((path / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
-            assert count <= info["message_count"] <= it.n_samples
+            assert count <= info["message_count"] <= recording.n_samples
 
 
-def test_a_folder_that_another_process_makes_meanwhile_is_left_alone(tmp_path, monkeypatch):
+def test_does_not_use_a_folder_of_another_process(tmp_path, monkeypatch):
     opened = bag_writer.Writer.open
 
     def late(writer):
@@ -359,7 +361,7 @@ def test_a_folder_that_another_process_makes_meanwhile_is_left_alone(tmp_path, m
 
 @pytest.fixture
 def short_files(monkeypatch):
-    """Three chunks fill a file."""
+    """Limit files to three chunks."""
     monkeypatch.setattr(bag_writer, "CHUNKS_PER_FILE", 3)
 
 
@@ -369,12 +371,12 @@ def write_in_flushes(bag, start, end):
         bag.flush()
 
 
-def test_a_long_recording_goes_on_in_further_files(tmp_path, short_files):
+def test_long_recording_is_split_into_files(tmp_path, short_files):
     with BagWriter(tmp_path) as bag:
         bag.add_topic(TOPIC, TYPE, [LATCHED])
         write_in_flushes(bag, 0, 400)
         bag.add_topic("/later", TYPE)
-        bag.write("/later", START + 400 * 10**6, serialised(400))
+        bag.write("/later", START + 400 * 10**6, serialize(400))
         write_in_flushes(bag, 400, 800)
     name = bag.path.name
     files = [f"{name}.mcap", f"{name}_1.mcap", f"{name}_2.mcap"]
@@ -397,7 +399,7 @@ def test_a_long_recording_goes_on_in_further_files(tmp_path, short_files):
         assert Recording.read(bag.path / file, joint_states_topic=TOPIC).n_samples == (200 if count == 200 else 300)
 
 
-def test_a_recording_that_ends_with_a_full_file(tmp_path, short_files):
+def test_recording_may_end_with_a_full_file(tmp_path, short_files):
     with BagWriter(tmp_path) as bag:
         bag.add_topic(TOPIC, TYPE)
         write_in_flushes(bag, 0, 300)
@@ -405,8 +407,8 @@ def test_a_recording_that_ends_with_a_full_file(tmp_path, short_files):
 
 
 @pytest.mark.parametrize(("flush", "full"), [(100, 0), (100, 30_000), pytest.param(10, 10_000, marks=pytest.mark.slow)])
-def test_full_disk_in_a_further_file(tmp_path, short_files, flush, full):
-    """At its first byte, in its second chunk, or where the list of files no longer fits."""
+def test_full_disk_in_a_second_file_leaves_a_complete_bag(tmp_path, short_files, flush, full):
+    """The disk is full at the first byte, in the second chunk, or where the list of files no longer fits."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     bag = BagWriter(tmp_path)
     bag.add_topic(TOPIC, TYPE)
@@ -422,8 +424,8 @@ def test_full_disk_in_a_further_file(tmp_path, short_files, flush, full):
     _check_complete(bag.path, flushed[-1])
 
 
-def test_what_is_kept_and_written_anew_does_not_grow_with_the_recording(tmp_path, monkeypatch):
-    """It is the index of the file that is written, not of those before."""
+def test_rewritten_data_do_not_grow_with_the_recording(tmp_path, monkeypatch):
+    """Only the index of the current file is kept."""
     monkeypatch.setattr(bag_writer, "CHUNKS_PER_FILE", 10)
     ends = []
     with BagWriter(tmp_path) as bag:

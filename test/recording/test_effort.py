@@ -1,3 +1,5 @@
+"""Conversion of recorded effort to torque: conventions, gains, and torques of MIT-mode drives."""
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ DAMPING = [2.0, 0.5]
 NAMES = ("a", "b")
 
 
-def test_current_is_multiplied_by_the_gain_of_its_joint():
+def test_multiplies_current_by_the_gain_of_its_joint():
     convention = EffortConvention("motor_current", np.array([10.0, -0.5]))
     np.testing.assert_array_equal(convention.to_torque(EFFORT), [[10.0, -1.0], [30.0, 2.0]])
     np.testing.assert_array_equal(EffortConvention("torque").to_torque(EFFORT), EFFORT)
@@ -34,12 +36,12 @@ def test_current_is_multiplied_by_the_gain_of_its_joint():
         ("motor_current", [[1.0]], "finite and not zero"),
     ],
 )
-def test_wrong_settings(kind, gains, match):
+def test_refuses_wrong_conventions(kind, gains, match):
     with pytest.raises(RecordingError, match=match):
         EffortConvention(kind, gains)
 
 
-def test_gains_go_with_the_names_given_not_with_the_order_of_the_file(tmp_path):
+def test_gains_have_the_order_of_the_joint_names(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text("t,a_position,b_position,a_current,b_current\n0,0,0,1,2\n")
     convention = EffortConvention("motor_current", [10.0, 100.0])
@@ -49,32 +51,32 @@ def test_gains_go_with_the_names_given_not_with_the_order_of_the_file(tmp_path):
         Recording.read(path, effort_convention=convention)
 
 
-def test_a_mere_name_is_said_to_be_none(tmp_path):
+def test_refuses_the_name_of_a_convention(tmp_path):
     (tmp_path / "run.csv").write_text("t,a_position\n0,0\n1,0\n")
     with pytest.raises(RecordingError, match=r"^effort_convention is 'torque'; give EffortConvention\('torque'\)"):
         Recording.read(tmp_path / "run.csv", effort_convention="torque")
 
 
-def recording(**changes):
+def make_recording(**changes):
     position = np.column_stack([np.sin(3 * TIME), 0.2 * TIME])
     velocity = np.column_stack([3 * np.cos(3 * TIME), 0.2 + 0 * TIME])
     command = CommandSeries(TIME, position + 0.1, velocity + 0.5, np.full((len(TIME), 2), 1.5))
-    arguments = {"velocity": velocity, "torque": np.full_like(position, np.nan), "command": command} | changes
+    arguments = {"velocity": velocity, "torque": np.full_like(position, np.nan), "command": command, **changes}
     return Recording(NAMES, TIME, position, **arguments)
 
 
 def impedance(**options):
-    return EffortConvention("impedance", **{"stiffness": STIFFNESS, "damping": DAMPING, "delay": 0.0} | options)
+    return EffortConvention("impedance", **{"stiffness": STIFFNESS, "damping": DAMPING, "delay": 0.0, **options})
 
 
-def test_torque_is_that_of_the_drive():
-    one = with_impedance_torque(recording(), impedance())
+def test_impedance_torque_equals_that_of_the_drive():
+    torque = with_impedance_torque(make_recording(), impedance()).torque
     expected = [40.0 * 0.1 + 2.0 * 0.5 + 1.5, 5.0 * 0.1 + 0.5 * 0.5 + 1.5]
-    mean = one.torque[5:-5].mean(axis=0)
-    np.testing.assert_allclose(mean, expected, rtol=0.06)  # a held command is half a period old
+    mean = torque[5:-5].mean(axis=0)
+    np.testing.assert_allclose(mean, expected, rtol=0.06)  # held commands lag by half a period
 
 
-def test_a_command_acts_after_its_delay_until_the_next():
+def test_command_acts_after_its_delay():
     command = CommandSeries([0.1, 0.5], [[1.0], [2.0]])
     still = Recording(["a"], TIME, np.zeros((101, 1)), np.zeros((101, 1)), np.full((101, 1), np.nan), command=command)
     torque = with_impedance_torque(still, impedance(stiffness=[10.0], damping=[0.0], delay=0.1)).torque[:, 0]
@@ -83,37 +85,37 @@ def test_a_command_acts_after_its_delay_until_the_next():
     assert np.isnan(torque[TIME < 0.09]).all()
 
 
-def test_velocities_that_are_not_reported_come_from_positions():
-    with_speeds = with_impedance_torque(recording(), impedance())
-    without = with_impedance_torque(recording(velocity=np.full((101, 2), np.nan)), impedance())
+def test_missing_velocities_are_computed_from_positions():
+    with_speeds = with_impedance_torque(make_recording(), impedance())
+    without = with_impedance_torque(make_recording(velocity=np.full((101, 2), np.nan)), impedance())
     np.testing.assert_allclose(without.torque[5:-5], with_speeds.torque[5:-5], atol=0.05)
 
 
-def test_gains_may_be_in_the_commands(tmp_path):
+def test_reads_gains_from_commands(tmp_path):
     gains = np.tile(STIFFNESS, (101, 1)), np.tile(DAMPING, (101, 1))
-    plain = recording()
+    plain = make_recording()
     whole = CommandSeries(TIME, plain.command.position, plain.command.velocity, plain.command.effort, *gains)
     expected = with_impedance_torque(plain, impedance()).torque
     for name in ("run.npz", "run.csv"):
         path = tmp_path / name
-        getattr(recording(command=whole), f"write_{path.suffix[1:]}")(path)
+        getattr(make_recording(command=whole), f"write_{path.suffix[1:]}")(path)
         read = Recording.read(path, NAMES, effort_convention=EffortConvention("impedance", delay=0.0))
         np.testing.assert_allclose(read.torque, expected, atol=1e-9)
         np.testing.assert_allclose(read.select(["b"]).command.damping[:, 0], 0.5)
 
 
-def test_an_unknown_delay_is_no_torque_for_a_fit_of_motion():
-    unknown = with_impedance_torque(recording(), impedance(delay=None))
+def test_refuses_to_fit_torques_with_unknown_delay():
+    unknown = with_impedance_torque(make_recording(), impedance(delay=None))
     assert unknown.delay_is_unknown
     with pytest.raises(IdentificationError, match="the delay with which they act is unknown; give it"):
         require_torque(unknown)
-    known = with_impedance_torque(recording(), impedance())
+    known = with_impedance_torque(make_recording(), impedance())
     require_torque(known)
     np.testing.assert_array_equal(at_delay(unknown, known.command_delay).torque, known.torque)
 
 
-def test_equivalent_positions_make_the_same_torque():
-    whole = with_impedance_torque(recording(), impedance()).command
+def test_equivalent_positions_yield_the_same_torque():
+    whole = with_impedance_torque(make_recording(), impedance()).command
     np.testing.assert_allclose(equivalent_positions(whole).position[0], [0.1 + (2 * 3.5 + 1.5) / 40, 0.1 + 1.85 / 5])
 
 
@@ -128,14 +130,14 @@ def test_equivalent_positions_make_the_same_torque():
         ("plain", {"gains": [1.0]}, "takes no gains"),
     ],
 )
-def test_what_is_missing_or_impossible_is_said(command, options, words):
-    one = recording() if command else recording(command=None)
+def test_refuses_missing_or_impossible_gains(command, options, words):
+    recording = make_recording() if command else make_recording(command=None)
     with pytest.raises(RecordingError, match=words) as error:
-        with_impedance_torque(one, impedance(**options))
+        with_impedance_torque(recording, impedance(**options))
     assert "\n" not in str(error.value)
 
 
-def test_gains_of_drives_are_for_impedance_only():
+def test_refuses_drive_gains_of_other_conventions():
     with pytest.raises(RecordingError, match="'torque' takes no stiffness"):
         EffortConvention("torque", stiffness=[1.0])
     with pytest.raises(RecordingError, match="which joint states do not contain"):

@@ -1,4 +1,4 @@
-"""Datasets laid out as LeRobot's are, written by pyarrow."""
+"""Reader of LeRobot datasets, which pyarrow writes here."""
 
 import json
 import sys
@@ -17,10 +17,10 @@ def dataset(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
 
-    def written(files, names=("shoulder_pan.pos", "elbow.pos"), told=("elbow.pos", "shoulder_pan.pos")):
+    def write_dataset(files, names=("shoulder_pan.pos", "elbow.pos"), action_names=("elbow.pos", "shoulder_pan.pos")):
         (tmp_path / "meta").mkdir()
         (tmp_path / "data/chunk-000").mkdir(parents=True)
-        features = {"observation.state": {"names": names}, "action": {"names": told}}
+        features = {"observation.state": {"names": names}, "action": {"names": action_names}}
         (tmp_path / "meta/info.json").write_text(json.dumps({"total_episodes": 3, "features": features}))
         for file, episodes in enumerate(files):
             rows = [
@@ -36,11 +36,11 @@ def dataset(tmp_path):
             parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"data/chunk-000/file-{file:03}.parquet")
         return tmp_path
 
-    return written
+    return write_dataset
 
 
 @pytest.mark.parametrize("files", [[[0], [1], [2]], [[0, 1, 2]]], ids=["an episode a file", "several in a file"])
-def test_an_episode_has_its_positions_and_its_commands_by_the_names_of_joints(dataset, files, tmp_path):
+def test_reads_positions_and_commands_of_an_episode(dataset, files, tmp_path):
     recording = read_lerobot(dataset(files), 1, degrees=True)
     assert recording.joint_names == tuple(JOINTS)
     np.testing.assert_allclose(np.degrees(recording.position), [[10.0 + k, 2.0] for k in range(4)])
@@ -51,14 +51,14 @@ def test_an_episode_has_its_positions_and_its_commands_by_the_names_of_joints(da
     np.testing.assert_array_equal(Recording.read(tmp_path / "run.npz").position, recording.position)
 
 
-def test_names_in_a_dictionary_and_actions_of_something_else(dataset):
+def test_reads_named_groups_and_ignores_other_actions(dataset):
     recording = read_lerobot(dataset([[0]], {"motors": JOINTS}, {"axes": ["x", "y"]}), 0)
     assert recording.joint_names == tuple(JOINTS)
     assert recording.position[3, 0] == 3.0
     assert recording.command is None
 
 
-def test_what_is_not_there_is_said(dataset, tmp_path):
+def test_refuses_missing_datasets_and_episodes(dataset, tmp_path):
     with pytest.raises(RecordingError, match="no LeRobot dataset"):
         read_lerobot(tmp_path, 0)
     folder = dataset([[0, 1, 2]])
@@ -69,19 +69,19 @@ def test_what_is_not_there_is_said(dataset, tmp_path):
         read_lerobot(folder, 0)
 
 
-def test_other_numbers_of_joints_than_named_are_refused(dataset):
+def test_refuses_another_number_of_joints_than_names(dataset):
     with pytest.raises(RecordingError, match=r"\(N, 1\), as named"):
         read_lerobot(dataset([[0]], ["elbow"]), 0)
 
 
-def test_without_pyarrow_one_line_says_what_to_install(tmp_path, monkeypatch):
+def test_refuses_a_missing_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(RecordingError, match="pip install pyarrow"):
         read_lerobot(tmp_path, 0)
 
 
-def test_velocities_and_torques_of_an_arm_that_reports_them(dataset):
-    """OpenArm's states: two joints of three channels, and a gripper of one; commands are positions."""
+def test_reads_velocities_and_torques(dataset):
+    """The channels are those of OpenArm: three per joint and one for a gripper; commands are positions."""
     folder = dataset([[0]], ["elbow.pos", "elbow.torque"], ["elbow.vel", "elbow.pos"])
     recording = read_lerobot(folder, 0, degrees=True)
     assert recording.joint_names == ("elbow",)
@@ -91,13 +91,13 @@ def test_velocities_and_torques_of_an_arm_that_reports_them(dataset):
     assert np.isnan(recording.velocity).all()
 
 
-def test_velocities_are_in_the_unit_of_the_positions(dataset):
+def test_velocities_have_the_unit_of_the_positions(dataset):
     recording = read_lerobot(dataset([[0]], ["elbow.vel", "elbow.pos"]), 0, degrees=True)
     np.testing.assert_allclose(np.degrees(recording.velocity[:, 0]), [0.0, 1.0, 2.0, 3.0])
     np.testing.assert_allclose(np.degrees(recording.position[:, 0]), 2.0)
 
 
-def test_actions_of_drives_in_mit_mode_have_velocities_and_torques(dataset):
+def test_reads_velocities_and_torques_of_actions(dataset):
     recording = read_lerobot(dataset([[0]], ["elbow.pos", "elbow.vel"], ["elbow.torque", "elbow.pos"]), 0, degrees=True)
     np.testing.assert_array_equal(recording.command.effort[:, 0], 3.0)
     assert recording.command.velocity is None

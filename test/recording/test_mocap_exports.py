@@ -1,4 +1,4 @@
-"""Exports as the programs write them, the numbers made up here."""
+"""Readers of motion-capture exports in the formats of their programs, with synthetic numbers."""
 
 import sys
 
@@ -10,10 +10,10 @@ from dynid_ros.recording import Recording, add_poses, read_mocap
 from dynid_ros.signals import align_clocks
 
 POINTS = np.random.default_rng(0).uniform(-1.0, 1.0, (4, 3, 3))
-"""Four frames of three markers, m."""
+"""Positions of three markers in four frames, m."""
 
 
-def written(tmp_path, *lines, name="take.csv", encoding="utf-8", end="\n"):
+def write_file(tmp_path, *lines, name="take.csv", encoding="utf-8", end="\n"):
     path = tmp_path / name
     path.write_bytes((end.join(lines) + end).encode(encoding))
     return path
@@ -44,9 +44,9 @@ def motive(units="Meters", rotation="Quaternion", rows=None):
 
 
 @pytest.mark.parametrize(("units", "metres"), [("Meters", 1.0), ("Millimeters", 1e-3), ("Centimeters", 1e-2)])
-def test_motive(tmp_path, units, metres):
-    # Where Motive expects the marker bears its name too, and is passed over.
-    poses = read_mocap(written(tmp_path, *motive(units)))
+def test_reads_motive(tmp_path, units, metres):
+    # Motive writes expected marker positions under the same name; they are ignored.
+    poses = read_mocap(write_file(tmp_path, *motive(units)))
     assert list(poses) == ["link 1", "link 1:Marker1"]
     body, marker = poses.values()
     np.testing.assert_allclose(body.time, [0, 0.004167, 0.008333])
@@ -54,14 +54,14 @@ def test_motive(tmp_path, units, metres):
     np.testing.assert_allclose(body.quaternion[[0, 2]], [[0.1, 0.2, 0.3, 0.9]] * 2)
     assert np.isnan(body.quaternion[1]).all()
     np.testing.assert_allclose(marker.position[0], metres * np.array([0.5, 0.6, 0.7]))
-    assert np.isnan(marker.position[1:]).all()  # of half a position nothing is believed
+    assert np.isnan(marker.position[1:]).all()  # incomplete positions are missing
     assert np.isnan(marker.quaternion).all()
 
 
-def test_motive_with_angles_and_a_line_of_parents(tmp_path):
+def test_reads_motive_with_angles_and_parents(tmp_path):
     lines = motive(rotation="XYZ")
     lines.insert(5, ",".join(["", "Parent", *[""] * 15]))
-    body = read_mocap(written(tmp_path, *lines, end="\r\n"))["link 1"]
+    body = read_mocap(write_file(tmp_path, *lines, end="\r\n"))["link 1"]
     np.testing.assert_allclose(body.position[0], [1, 2, 3])
     assert np.isnan(body.quaternion).all()
 
@@ -88,25 +88,27 @@ VICON = [
 
 
 @pytest.mark.parametrize("separator", [",", "\t", ";"])
-def test_vicon_trajectories(tmp_path, separator):
-    poses = read_mocap(written(tmp_path, *(line.replace(",", separator) for line in VICON)))
+def test_reads_vicon_trajectories(tmp_path, separator):
+    poses = read_mocap(write_file(tmp_path, *(line.replace(",", separator) for line in VICON)))
     assert list(poses) == ["Arm:elbow", "Arm:hand"]
     np.testing.assert_allclose(poses["Arm:elbow"].time, [0.4, 0.404])
     np.testing.assert_allclose(poses["Arm:elbow"].position, [[0.001, 0.002, 0.003], [0.0015, 0.0025, 0.0035]])
     np.testing.assert_allclose(poses["Arm:hand"].position, [[0.004, 0.005, 0.006], [np.nan] * 3])
-    slower = read_mocap(written(tmp_path, *VICON), rate=100)
+    slower = read_mocap(write_file(tmp_path, *VICON), rate=100)
     np.testing.assert_allclose(slower["Arm:hand"].time, [1.0, 1.01])
 
 
-def test_vicon_with_decimal_commas(tmp_path):
+def test_reads_vicon_with_decimal_commas(tmp_path):
     lines = [line.replace(",", ";").replace(".", ",") for line in VICON]
-    np.testing.assert_allclose(read_mocap(written(tmp_path, *lines))["Arm:elbow"].position[1], [0.0015, 0.0025, 0.0035])
+    np.testing.assert_allclose(
+        read_mocap(write_file(tmp_path, *lines))["Arm:elbow"].position[1], [0.0015, 0.0025, 0.0035]
+    )
 
 
-def test_vicon_objects(tmp_path):
+def test_reads_vicon_objects(tmp_path):
     lines = ["Objects", "100", ",,Tool,,,,,,,Base", "Frame,Sub Frame,RX,RY,RZ,RW,TX,TY,TZ,RX,RY,RZ,TX,TY,TZ"]
     lines += [",,,,,,mm,mm,mm,rad,rad,rad,mm,mm,mm", "1,0,0,0,0.6,0.8,10,20,30,0,0,1,40,50,60"]
-    poses = read_mocap(written(tmp_path, *lines))
+    poses = read_mocap(write_file(tmp_path, *lines))
     np.testing.assert_allclose(poses["Tool"].position, [[0.01, 0.02, 0.03]])
     np.testing.assert_allclose(poses["Tool"].quaternion, [[0, 0, 0.6, 0.8]])
     np.testing.assert_allclose(poses["Base"].position, [[0.04, 0.05, 0.06]])
@@ -139,16 +141,16 @@ def qualisys(*rows, names="Wrist\tHip", frequency="200", columns=()):
     ],
     ids=["markers alone", "trailing tabs, empty cells", "frame and time", "column names", "markers and their names"],
 )
-def test_qualisys(tmp_path, lines):
-    poses = read_mocap(written(tmp_path, *lines, name="take.tsv"))
+def test_reads_qualisys(tmp_path, lines):
+    poses = read_mocap(write_file(tmp_path, *lines, name="take.tsv"))
     assert list(poses) == ["Wrist", "Hip"]
     np.testing.assert_allclose(poses["Wrist"].time, [0, 0.005])
     np.testing.assert_allclose(poses["Wrist"].position, [[-0.4735, 0.1919, 0.6133], [-0.4736, 0.192, 0.6134]])
     np.testing.assert_allclose(poses["Hip"].position, [[0.001, 0.002, 0.003], [np.nan] * 3])
 
 
-def test_qualisys_with_an_external_timebase(tmp_path):
-    path = written(tmp_path, *qualisys("1\t2\t3\t4\t5\t6", "1\t2\t3\t4\t5\t6", frequency="EXT"))
+def test_reads_qualisys_with_an_external_timebase(tmp_path):
+    path = write_file(tmp_path, *qualisys("1\t2\t3\t4\t5\t6", "1\t2\t3\t4\t5\t6", frequency="EXT"))
     with pytest.raises(RecordingError, match=r"take.csv, line 4: neither times nor a frequency; .* give the rate"):
         read_mocap(path)
     np.testing.assert_allclose(read_mocap(path, rate=50)["Hip"].time, [0, 0.02])
@@ -170,29 +172,29 @@ def trc(units="mm"):
 
 
 @pytest.mark.parametrize(("units", "metres"), [("mm", 1e-3), ("m", 1.0)])
-def test_trc(tmp_path, units, metres):
-    poses = read_mocap(written(tmp_path, *trc(units), name="take.trc"))
+def test_reads_trc(tmp_path, units, metres):
+    poses = read_mocap(write_file(tmp_path, *trc(units), name="take.trc"))
     np.testing.assert_allclose(poses["knee"].time, [0, 0.008333, 0.016667])
     np.testing.assert_allclose(poses["knee"].position, metres * np.array([[1, 2, 3], [np.nan] * 3, [1, 2, 3]]))
     np.testing.assert_allclose(poses["ankle"].position, metres * np.array([[4, 5, 6], [4, 5, 6], [np.nan] * 3]))
 
 
-def test_plain_tables(tmp_path):
-    poses = read_mocap(written(tmp_path, "t,x1,y1,z1,x2,y2,z2,note", "5,1,2,3,4,5,6,", "5.1,,,,4,nan,6,"))
+def test_reads_plain_tables(tmp_path):
+    poses = read_mocap(write_file(tmp_path, "t,x1,y1,z1,x2,y2,z2,note", "5,1,2,3,4,5,6,", "5.1,,,,4,nan,6,"))
     assert list(poses) == ["marker1", "marker2"]
     np.testing.assert_array_equal(poses["marker1"].time, [5, 5.1])
     np.testing.assert_array_equal(poses["marker1"].position, [[1, 2, 3], [np.nan] * 3])
     np.testing.assert_array_equal(poses["marker2"].position, [[4, 5, 6], [np.nan] * 3])
     head = "Time,hand_x,hand_y,hand_z,hand_qx,hand_qy,hand_qz,hand_qw"
-    hand = read_mocap(written(tmp_path, head, "0,1000,0,0,0,0,0,1"), unit="mm")["hand"]
+    hand = read_mocap(write_file(tmp_path, head, "0,1000,0,0,0,0,0,1"), unit="mm")["hand"]
     np.testing.assert_array_equal(hand.position, [[1, 0, 0]])
     np.testing.assert_array_equal(hand.quaternion, [[0, 0, 0, 1]])
 
 
-def test_other_alphabets(tmp_path):
+def test_reads_other_encodings(tmp_path):
     lines = ["t,Schulter rück_x,Schulter rück_y,Schulter rück_z", "0,1,2,3"]
     for encoding in ("utf-8-sig", "latin-1"):
-        assert list(read_mocap(written(tmp_path, *lines, encoding=encoding))) == ["Schulter rück"]
+        assert list(read_mocap(write_file(tmp_path, *lines, encoding=encoding))) == ["Schulter rück"]
 
 
 BROKEN = {
@@ -228,35 +230,36 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("match", BROKEN)
-def test_broken_files_are_named_with_their_line(tmp_path, match):
-    path = tmp_path / "none.csv" if BROKEN[match] is None else written(tmp_path, *BROKEN[match])
+def test_refuses_broken_files_with_their_line(tmp_path, match):
+    path = tmp_path / "none.csv" if BROKEN[match] is None else write_file(tmp_path, *BROKEN[match])
     with pytest.raises(RecordingError, match=match.replace(".", r"\.")) as error:
         read_mocap(path)
     assert str(path) in str(error.value)
 
 
-def test_unit_of_the_caller_is_not_the_files(tmp_path):
+def test_refuses_wrong_units(tmp_path):
     with pytest.raises(RecordingError, match="line 1: the file is in Meters, not in mm; leave the unit out"):
-        read_mocap(written(tmp_path, *motive()), unit="mm")
+        read_mocap(write_file(tmp_path, *motive()), unit="mm")
     with pytest.raises(RecordingError, match="unit of length 'inch' is unknown"):
-        read_mocap(written(tmp_path, "t,x1,y1,z1", "0,1,2,3"), unit="inch")
+        read_mocap(write_file(tmp_path, "t,x1,y1,z1", "0,1,2,3"), unit="inch")
 
 
-def test_tracks_join_a_recording_and_then_its_clock(tmp_path):
-    """From a file to the robot's clock: a marker on a hinge of 0.3 m, seen by a clock that starts elsewhere."""
+def test_tracks_determine_the_clock_of_a_recording(tmp_path):
+    """A marker at 0.3 m on a hinge is recorded with another clock; the offset is found from the file."""
     time = np.arange(0, 20, 0.002)
     angle = 0.6 * np.sin(time) + 0.2 * np.sin(2.3 * time)
-    seen = time[1000:9000:2] + 0.00073
-    marker = 300 * np.array([f(0.6 * np.sin(seen) + 0.2 * np.sin(2.3 * seen)) for f in (np.cos, np.sin)]).T
+    marker_time = time[1000:9000:2] + 0.00073
+    marker_angle = 0.6 * np.sin(marker_time) + 0.2 * np.sin(2.3 * marker_time)
+    marker = 300 * np.array([np.cos(marker_angle), np.sin(marker_angle)]).T
     rows = [f"{k + 1},0,{x:.4f},{y:.4f},0.5" for k, (x, y) in enumerate(marker)]
     head = ["Trajectories", "250", ",,Arm:hand", "Frame,Sub Frame,X,Y,Z", ",,mm,mm,mm"]
-    poses = read_mocap(written(tmp_path, *head, *rows))
+    poses = read_mocap(write_file(tmp_path, *head, *rows))
     blank = np.full((len(time), 1), np.nan)
     recording = Recording(("hinge",), time, angle[:, np.newaxis], blank, blank)
     joined = add_poses(recording, poses)
     track = joined.poses["Arm:hand"]
-    found = align_clocks(time, joined.position, track.time, np.arctan2(*track.position.T[1::-1])[:, np.newaxis])
-    assert found.offset + found.middle == pytest.approx((seen[0] + seen[-1]) / 2, abs=1e-5)
+    clock = align_clocks(time, joined.position, track.time, np.arctan2(*track.position.T[1::-1])[:, np.newaxis])
+    assert clock.offset + clock.middle == pytest.approx((marker_time[0] + marker_time[-1]) / 2, abs=1e-5)
     with pytest.raises(RecordingError, match="already has poses of Arm:hand"):
         add_poses(joined, poses)
 
@@ -265,7 +268,7 @@ def test_tracks_join_a_recording_and_then_its_clock(tmp_path):
 def take(tmp_path):
     c3d = pytest.importorskip("c3d")
 
-    def written(unit="mm  ", rate=200.0, labels=("hand", "elbow", "knee_angles"), angles=""):
+    def write_take(unit="mm  ", rate=200.0, labels=("hand", "elbow", "knee_angles"), angles=""):
         writer = c3d.Writer(point_rate=rate, analog_rate=rate, point_units=unit, point_scale=-1.0)
         for frame, positions in enumerate(POINTS):
             points = np.zeros((3, 5), dtype=np.float32)
@@ -281,10 +284,10 @@ def take(tmp_path):
             writer.write(handle)
         return path
 
-    return written
+    return write_take
 
 
-def test_markers_come_in_metres_and_seconds_and_results_of_a_body_model_do_not(take):
+def test_reads_c3d_markers_without_model_results(take):
     tracks = read_mocap(take(angles="knee_angles"))
     assert list(tracks) == ["hand", "elbow"]
     np.testing.assert_allclose(tracks["hand"].position, POINTS[:, 0], atol=1e-6)
@@ -297,18 +300,18 @@ def test_markers_come_in_metres_and_seconds_and_results_of_a_body_model_do_not(t
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [({"unit": "inch"}, "inch"), ({"labels": ("a", "a", "b")}, "a come twice")],
 )
-def test_what_makes_no_sense_is_refused_by_name_of_the_file(take, settings, told):
-    with pytest.raises(RecordingError, match=rf"take\.c3d: .*{told}"):
+def test_refuses_impossible_c3d_files(take, settings, message):
+    with pytest.raises(RecordingError, match=rf"take\.c3d: .*{message}"):
         read_mocap(take(**settings))
 
 
-@pytest.mark.parametrize("left", [0, 1, 600, 2100])
-def test_a_file_that_is_cut_off_or_none_at_all_is_refused(take, left):
+@pytest.mark.parametrize("size", [0, 1, 600, 2100])
+def test_refuses_truncated_or_missing_c3d_files(take, size):
     path = take()
-    path.write_bytes(path.read_bytes()[:left])
+    path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(RecordingError, match=r"take\.c3d: .*export it again"):
         read_mocap(path)
     with pytest.raises(RecordingError, match=r"cannot read .*No such file"):
@@ -316,7 +319,7 @@ def test_a_file_that_is_cut_off_or_none_at_all_is_refused(take, left):
 
 
 @pytest.mark.parametrize("processor", [0, 255])
-def test_a_processor_that_does_not_exist_is_refused(take, processor):
+def test_refuses_an_unknown_processor(take, processor):
     path = take()
     data = bytearray(path.read_bytes())
     data[512 + 3] = processor
@@ -325,7 +328,7 @@ def test_a_processor_that_does_not_exist_is_refused(take, processor):
         read_mocap(path)
 
 
-def test_without_the_library_one_line_says_what_to_install(tmp_path, monkeypatch):
+def test_refuses_a_missing_c3d_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "c3d", None)
     with pytest.raises(RecordingError, match=r"pip install 'c3d>=0\.5'"):
         read_mocap(tmp_path / "take.c3d")

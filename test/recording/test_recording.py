@@ -1,3 +1,5 @@
+"""Recordings as objects: selection, slices, and refusals of inconsistent arrays."""
+
 import numpy as np
 import pytest
 
@@ -5,55 +7,60 @@ from dynid_ros.errors import RecordingError
 from dynid_ros.recording import PoseSeries, Recording, WrenchSeries
 
 
-def recording(n=5, joints=("a", "b"), **changes):
+def make_recording(n=5, joints=("a", "b"), **changes):
     time = np.arange(n) * 0.1
     values = np.arange(n * len(joints), dtype=float).reshape(n, len(joints))
-    fields = {"time": time, "position": values, "velocity": values + 100, "torque": values + 200} | changes
+    fields = {"time": time, "position": values, "velocity": values + 100, "torque": values + 200, **changes}
     return Recording(joint_names=joints, source="run.csv", **fields)
 
 
-def test_arrays_are_read_only_and_the_callers_stay_writable():
-    mine = np.zeros((5, 2))
-    it = recording(position=mine)
+def test_arrays_are_read_only_copies():
+    position = np.zeros((5, 2))
+    recording = make_recording(position=position)
     with pytest.raises(ValueError, match="read-only"):
-        it.position[0, 0] = 1.0
-    mine[0, 0] = 1.0
+        recording.position[0, 0] = 1.0
+    position[0, 0] = 1.0
 
 
 def test_select_reorders_by_name():
-    it = recording(link_position=np.arange(10.0).reshape(5, 2) + 300).select(["b", "a"])
-    assert it.joint_names == ("b", "a")
-    for array, first in ((it.position, 1), (it.velocity, 101), (it.torque, 201), (it.link_position, 301)):
+    recording = make_recording(link_position=np.arange(10.0).reshape(5, 2) + 300).select(["b", "a"])
+    assert recording.joint_names == ("b", "a")
+    for array, first in (
+        (recording.position, 1),
+        (recording.velocity, 101),
+        (recording.torque, 201),
+        (recording.link_position, 301),
+    ):
         np.testing.assert_array_equal(array[0], [first, first - 1])
 
 
-def test_missing_joints_are_named_and_an_empty_slice_is_refused():
+def test_refuses_missing_joints_and_empty_slices():
     with pytest.raises(RecordingError, match=r"run\.csv lacks joint\(s\) c, d; it has a, b"):
-        recording().select(["a", "c", "d"])
+        make_recording().select(["a", "c", "d"])
     with pytest.raises(RecordingError, match="no samples"):
-        recording().slice(slice(0, 0))
+        make_recording().slice(slice(0, 0))
 
 
 @pytest.mark.parametrize("samples", [slice(1, 4), np.array([False, True, True, True, False]), np.array([1, 2, 3])])
 def test_slice_keeps_times(samples):
     series = np.arange(-1, 7) * 0.1
-    it = recording(
+    recording = make_recording(
         wrenches={"/w": WrenchSeries(series, np.ones((8, 3)), np.ones((8, 3)))},
         poses={"/p": PoseSeries(series, np.ones((8, 3)), np.ones((8, 4)))},
     ).slice(samples)
-    np.testing.assert_allclose(it.time, [0.1, 0.2, 0.3])
-    np.testing.assert_array_equal(it.torque[:, 0], [202, 204, 206])
-    np.testing.assert_allclose(it.wrenches["/w"].time, [0.1, 0.2, 0.3])
-    np.testing.assert_allclose(it.poses["/p"].time, [0.1, 0.2, 0.3])
-    assert it.poses["/p"].quaternion.shape == (3, 4)
+    np.testing.assert_allclose(recording.time, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(recording.torque[:, 0], [202, 204, 206])
+    np.testing.assert_allclose(recording.wrenches["/w"].time, [0.1, 0.2, 0.3])
+    np.testing.assert_allclose(recording.poses["/p"].time, [0.1, 0.2, 0.3])
+    assert recording.poses["/p"].quaternion.shape == (3, 4)
 
 
-def test_wrench_is_the_only_one():
+def test_wrench_needs_a_single_topic():
     series = WrenchSeries(np.zeros(1), np.zeros((1, 3)), np.zeros((1, 3)))
-    assert recording().wrench is None
-    assert recording(wrenches={"/w": series}).wrench is series
+    assert make_recording().wrench is None
+    assert make_recording(wrenches={"/w": series}).wrench is series
     with pytest.raises(RecordingError, match="several wrench topics: /v, /w"):
-        _ = recording(wrenches={"/v": series, "/w": series}).wrench
+        _ = make_recording(wrenches={"/v": series, "/w": series}).wrench
 
 
 @pytest.mark.parametrize(
@@ -65,9 +72,9 @@ def test_wrench_is_the_only_one():
         ([np.nan, 0.1, 0.2, 0.3, 0.4], "time of sample 0 is nan"),
     ],
 )
-def test_time_must_increase(time, match):
+def test_refuses_times_that_do_not_increase(time, match):
     with pytest.raises(RecordingError, match=rf"run\.csv: {match}.*; remove"):
-        recording(time=np.array(time))
+        make_recording(time=np.array(time))
 
 
 @pytest.mark.parametrize(
@@ -82,32 +89,32 @@ def test_time_must_increase(time, match):
         ({"n": 0}, "no samples"),
     ],
 )
-def test_shapes(changes, match):
+def test_refuses_wrong_shapes(changes, match):
     with pytest.raises(RecordingError, match=match):
-        recording(**changes)
+        make_recording(**changes)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -2e12])
-def test_positions_must_be_finite(bad):
+def test_refuses_non_finite_positions(bad):
     position = np.zeros((5, 2))
     position[3, 1] = bad
     with pytest.raises(RecordingError, match=rf"position of joint 'b' is {bad} at sample 3, t = 0\.3 s"):
-        recording(position=position)
+        make_recording(position=position)
 
 
-def test_unrecorded_velocity_and_torque_are_nan_but_infinite_ones_are_refused():
-    nothing = np.full((5, 2), np.nan)
-    assert np.isnan(recording(velocity=nothing, torque=nothing).torque).all()
-    nothing[4, 0] = np.inf
+def test_missing_torques_are_nan_and_infinite_ones_refused():
+    missing = np.full((5, 2), np.nan)
+    assert np.isnan(make_recording(velocity=missing, torque=missing).torque).all()
+    missing[4, 0] = np.inf
     with pytest.raises(RecordingError, match="torque of joint 'a' is inf at sample 4"):
-        recording(torque=nothing)
+        make_recording(torque=missing)
 
 
 @pytest.mark.parametrize("name", ["none.csv", "none.npz", "none", "none.mcap", "run.dat"])
-def test_read_of_a_missing_path_or_an_unknown_kind(tmp_path, name):
+def test_refuses_missing_and_unknown_files(tmp_path, name):
     (tmp_path / "run.dat").touch()
-    said = "no known kind of recording" if name == "run.dat" else f"{name} does not exist; give a rosbag2 folder"
-    with pytest.raises(RecordingError, match=said):
+    message = "no known kind of recording" if name == "run.dat" else f"{name} does not exist; give a rosbag2 folder"
+    with pytest.raises(RecordingError, match=message):
         Recording.read(tmp_path / name)
 
 
@@ -116,13 +123,13 @@ def test_read_of_a_missing_path_or_an_unknown_kind(tmp_path, name):
     [{"torque_topic": "/t"}, {"joint_states_topic": "/j"}, {"receive_time": True}],
     ids=lambda o: next(iter(o)),
 )
-def test_topics_are_not_for_tables(tmp_path, option):
+def test_refuses_topics_of_tables(tmp_path, option):
     path = tmp_path / "run.csv"
     path.write_text("t,a_position\n0,1\n")
     with pytest.raises(RecordingError, match="for bags, not for tables"):
         Recording.read(path, **option)
 
 
-def test_time_in_another_unit_is_refused():
+def test_refuses_times_in_another_unit():
     with pytest.raises(RecordingError, match=r"its 30 samples take 2.9e-10 s; time must be in s"):
         Recording(("a",), 1e-11 * np.arange(30), *np.zeros((3, 30, 1)))

@@ -1,4 +1,4 @@
-"""Bags by the reader of ROS 2 itself. Where it is not installed, what it reads is read for it by rosbags."""
+"""Bags read by rosbag2_py; where it is not installed, rosbags imitates it."""
 
 import sys
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ STATES = [("/joint_states", START + i * 10**7, joint_state(START + i * 10**7, ["
 
 
 class SequentialReader:
-    """As rosbag2_py's of Jazzy (its _reader.pyi): raw messages of the topics in the filter."""
+    """Imitation of rosbag2_py's reader (Jazzy, _reader.pyi): raw messages of the selected topics."""
 
     def open_uri(self, uri):
         try:
@@ -29,11 +29,11 @@ class SequentialReader:
         self.wanted = None
 
     def get_all_topics_and_types(self):
-        return [SimpleNamespace(name=each.topic, type=each.msgtype) for each in self.bag.connections]
+        return [SimpleNamespace(name=connection.topic, type=connection.msgtype) for connection in self.bag.connections]
 
-    def set_filter(self, found):
-        of = [each for each in self.bag.connections if each.topic in found.topics]
-        self.rest = list(self.bag.messages(of))
+    def set_filter(self, storage_filter):
+        connections = [entry for entry in self.bag.connections if entry.topic in storage_filter.topics]
+        self.rest = list(self.bag.messages(connections))
 
     def has_next(self):
         return bool(self.rest)
@@ -47,7 +47,8 @@ class SequentialReader:
 def _without_rosbags(monkeypatch):
     if not find_spec("rosbag2_py"):
         stand_in = ModuleType("rosbag2_py")
-        stand_in.SequentialReader, stand_in.StorageFilter = SequentialReader, SimpleNamespace
+        stand_in.SequentialReader = SequentialReader
+        stand_in.StorageFilter = SimpleNamespace
         monkeypatch.setitem(sys.modules, "rosbag2_py", stand_in)
     monkeypatch.delitem(sys.modules, "dynid_ros.recording.rosbag2_bag", raising=False)
     monkeypatch.setattr(bags, "find_spec", lambda name: name != "rosbags")
@@ -55,24 +56,24 @@ def _without_rosbags(monkeypatch):
     sys.modules.pop("dynid_ros.recording.rosbag2_bag", None)
 
 
-def test_a_recording_is_as_rosbags_reads_it(tmp_path, monkeypatch):
+def test_recording_equals_that_of_rosbags(tmp_path, monkeypatch):
     path = write_bag(tmp_path / "bag", STATES)
-    it = Recording.read(path)
+    recording = Recording.read(path)
     monkeypatch.undo()
     other = Recording.read(path)
-    assert it.joint_names == other.joint_names
+    assert recording.joint_names == other.joint_names
     for name in ("time", "position", "velocity", "torque"):
-        np.testing.assert_array_equal(getattr(it, name), getattr(other, name))
+        np.testing.assert_array_equal(getattr(recording, name), getattr(other, name))
 
 
-def test_a_file_that_is_no_bag_is_named(tmp_path):
+def test_refuses_a_file_that_is_no_bag(tmp_path):
     path = tmp_path / "no.mcap"
     path.write_bytes(b"nothing")
     with pytest.raises(RecordingError, match=r"cannot read .*no\.mcap .*install rosbags"):
         Recording.read(path)
 
 
-def test_without_either_library_both_are_named(tmp_path, monkeypatch):
+def test_refuses_bags_without_either_library(tmp_path, monkeypatch):
     path = write_bag(tmp_path / "bag", STATES)
     monkeypatch.setattr(bags, "find_spec", lambda name: None)
     with pytest.raises(RecordingError, match=r"bags need rosbags .* or rosbag2_py"):

@@ -1,4 +1,4 @@
-"""test_tables."""
+"""NPZ archives and CSV tables: spellings, commands, and refusals."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ T = np.array([5.0, 5.1, 5.2])
 Q = np.arange(6.0).reshape(3, 2)
 
 
-def archive(tmp_path, **arrays):
+def write_archive(tmp_path, **arrays):
     path = tmp_path / "run.npz"
     np.savez(path, **arrays)
     return path
@@ -22,41 +22,43 @@ def archive(tmp_path, **arrays):
     ("time", "position", "velocity", "torque"),
     [("time", "position", "velocity", "torque"), ("t", "q", "dq", "tau"), ("t", "pos", "qd", "effort")],
 )
-def test_spellings_npz_file(tmp_path, time, position, velocity, torque):
-    path = archive(tmp_path, **{time: T, position: Q, velocity: Q + 10, torque: Q + 20, "joint_names": ["a", "b"]})
-    it = Recording.read(path)
-    assert it.joint_names == ("a", "b")
-    assert it.start_time == 5.0
-    np.testing.assert_allclose(it.time, [0, 0.1, 0.2])
-    np.testing.assert_array_equal(it.velocity, Q + 10)
-    np.testing.assert_array_equal(it.torque, Q + 20)
+def test_reads_spellings_of_arrays(tmp_path, time, position, velocity, torque):
+    path = write_archive(
+        tmp_path, **{time: T, position: Q, velocity: Q + 10, torque: Q + 20, "joint_names": ["a", "b"]}
+    )
+    recording = Recording.read(path)
+    assert recording.joint_names == ("a", "b")
+    assert recording.start_time == 5.0
+    np.testing.assert_allclose(recording.time, [0, 0.1, 0.2])
+    np.testing.assert_array_equal(recording.velocity, Q + 10)
+    np.testing.assert_array_equal(recording.torque, Q + 20)
 
 
-def test_names_come_from_the_caller_or_select(tmp_path):
-    unnamed = archive(tmp_path, t=T, q=Q)
+def test_joint_names_name_or_select_columns(tmp_path):
+    unnamed = write_archive(tmp_path, t=T, q=Q)
     assert Recording.read(unnamed, ["x", "y"]).joint_names == ("x", "y")
     with pytest.raises(RecordingError, match="does not name its 2 joints; give joint_names"):
         Recording.read(unnamed)
     with pytest.raises(RecordingError, match=r"2 columns of position, but 1 joint_names were given \(x\)"):
         Recording.read(unnamed, ["x"])
-    named = archive(tmp_path, t=T, q=Q, joint_names=["a", "b"])
+    named = write_archive(tmp_path, t=T, q=Q, joint_names=["a", "b"])
     np.testing.assert_array_equal(Recording.read(named, ["b"]).position, Q[:, 1:])
 
 
-def test_one_joint_needs_no_second_axis(tmp_path):
-    it = Recording.read(archive(tmp_path, t=T, q=Q[:, 0], tau=Q[:, 1]), ["a"])
-    np.testing.assert_array_equal(it.torque, Q[:, 1:])
+def test_arrays_of_one_joint_may_be_vectors(tmp_path):
+    recording = Recording.read(write_archive(tmp_path, t=T, q=Q[:, 0], tau=Q[:, 1]), ["a"])
+    np.testing.assert_array_equal(recording.torque, Q[:, 1:])
 
 
-def test_current_wins_over_torque_when_it_is_declared(tmp_path):
-    path = archive(tmp_path, t=T, q=Q, current=Q, torque=Q + 100)
+def test_declared_current_replaces_torque(tmp_path):
+    path = write_archive(tmp_path, t=T, q=Q, current=Q, torque=Q + 100)
     declared = EffortConvention("motor_current", [2.0, 2.0])
     np.testing.assert_array_equal(Recording.read(path, ["a", "b"], effort_convention=declared).torque, Q * 2)
     np.testing.assert_array_equal(Recording.read(path, ["a", "b"]).torque, Q + 100)
 
 
-def test_written_archive_is_read_back_whole(tmp_path):
-    it = Recording(
+def test_archive_is_read_back_completely(tmp_path):
+    recording = Recording(
         joint_names=("a", "b"),
         time=np.array([0, 0.001, 0.0020000001]),
         position=Q,
@@ -68,13 +70,13 @@ def test_written_archive_is_read_back_whole(tmp_path):
         poses={"/markers[1]": PoseSeries(T[:2], Q[:2, [0, 0, 1]], np.ones((2, 4)), "world")},
         truncated=True,
     )
-    it.write_npz(tmp_path / "out.npz")
+    recording.write_npz(tmp_path / "out.npz")
     back = Recording.read(tmp_path / "out.npz")
-    assert (back.joint_names, back.start_time, back.truncated) == (it.joint_names, it.start_time, True)
+    assert (back.joint_names, back.start_time, back.truncated) == (recording.joint_names, recording.start_time, True)
     for name in ("time", "position", "velocity", "torque", "link_position"):
-        np.testing.assert_array_equal(getattr(back, name), getattr(it, name))
-    assert back.wrenches.keys() == it.wrenches.keys()
-    np.testing.assert_array_equal(back.wrench.torque, it.wrench.torque)
+        np.testing.assert_array_equal(getattr(back, name), getattr(recording, name))
+    assert back.wrenches.keys() == recording.wrenches.keys()
+    np.testing.assert_array_equal(back.wrench.torque, recording.wrench.torque)
     assert back.wrench.frame_id == "tool"
     np.testing.assert_array_equal(back.poses["/markers[1]"].quaternion, np.ones((2, 4)))
     assert [file.name for file in tmp_path.iterdir()] == ["out.npz"]
@@ -97,14 +99,14 @@ def test_written_archive_is_read_back_whole(tmp_path):
         ({"t": T, "q": Q, "wrenches:/w:time": T}, "arrays of wrenches are incomplete"),
     ],
 )
-def test_bad_archives(tmp_path, arrays, match):
+def test_refuses_bad_archives(tmp_path, arrays, match):
     with pytest.raises(RecordingError, match=match) as error:
-        Recording.read(archive(tmp_path, **arrays), ["a", "b"])
+        Recording.read(write_archive(tmp_path, **arrays), ["a", "b"])
     assert "run.npz" in str(error.value)
 
 
-def test_damaged_archive(tmp_path):
-    path = archive(tmp_path, t=np.arange(1000.0), q=np.zeros((1000, 2)))
+def test_refuses_a_damaged_archive(tmp_path):
+    path = write_archive(tmp_path, t=np.arange(1000.0), q=np.zeros((1000, 2)))
     content = bytearray(path.read_bytes())
     content[4000:4100] = b"?" * 100
     path.write_bytes(content)
@@ -112,28 +114,28 @@ def test_damaged_archive(tmp_path):
         Recording.read(path, ["a", "b"])
 
 
-def table(tmp_path, *lines, name="run.csv"):
+def write_table(tmp_path, *lines, name="run.csv"):
     path = tmp_path / name
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def test_our_columns(tmp_path):
-    path = table(
+def test_reads_documented_columns(tmp_path):
+    path = write_table(
         tmp_path,
         "t,arm_1_position,arm_2_position,arm_1_velocity,arm_2_velocity,arm_1_torque,arm_2_torque,arm_1_link_position",
         "10.5,1,2,3,4,5,6,7",
         "10.6,11,12,13,14,15,16,17",
     )
-    it = Recording.read(path)
-    assert it.joint_names == ("arm_1", "arm_2")
-    assert it.start_time == 10.5
-    np.testing.assert_allclose(it.time, [0, 0.1])
-    np.testing.assert_array_equal(it.position, [[1, 2], [11, 12]])
-    np.testing.assert_array_equal(it.velocity, [[3, 4], [13, 14]])
-    np.testing.assert_array_equal(it.torque, [[5, 6], [15, 16]])
-    np.testing.assert_array_equal(it.link_position, [[7, np.nan], [17, np.nan]])
-    assert it.source == str(path)
+    recording = Recording.read(path)
+    assert recording.joint_names == ("arm_1", "arm_2")
+    assert recording.start_time == 10.5
+    np.testing.assert_allclose(recording.time, [0, 0.1])
+    np.testing.assert_array_equal(recording.position, [[1, 2], [11, 12]])
+    np.testing.assert_array_equal(recording.velocity, [[3, 4], [13, 14]])
+    np.testing.assert_array_equal(recording.torque, [[5, 6], [15, 16]])
+    np.testing.assert_array_equal(recording.link_position, [[7, np.nan], [17, np.nan]])
+    assert recording.source == str(path)
 
 
 @pytest.mark.parametrize(
@@ -147,50 +149,54 @@ def test_our_columns(tmp_path):
         " t , a_position , b_position , a_velocity , b_velocity , a_torque , b_torque ",
     ],
 )
-def test_spellings(tmp_path, header):
-    it = Recording.read(table(tmp_path, header, "0,1,2,3,4,5,6"))
-    assert it.joint_names == ("a", "b")
-    np.testing.assert_array_equal(np.concatenate([it.position, it.velocity, it.torque], axis=1), [[1, 2, 3, 4, 5, 6]])
+def test_reads_spellings_of_columns(tmp_path, header):
+    recording = Recording.read(write_table(tmp_path, header, "0,1,2,3,4,5,6"))
+    assert recording.joint_names == ("a", "b")
+    np.testing.assert_array_equal(
+        np.concatenate([recording.position, recording.velocity, recording.torque], axis=1), [[1, 2, 3, 4, 5, 6]]
+    )
 
 
 @pytest.mark.parametrize("style", ["q{}", "q_{}", "position_{}"])
-def test_numbered_columns_take_the_names_given_in_order_of_number(tmp_path, style):
+def test_joint_names_apply_to_numbered_columns_in_order(tmp_path, style):
     numbers = [10, 2, 1]
-    path = table(tmp_path, ",".join(["t", *map(style.format, numbers), "tau_2"]), "0,10,2,1,7")
-    it = Recording.read(path, ["base", "shoulder", "elbow"])
-    np.testing.assert_array_equal(it.position, [[1, 2, 10]])
-    np.testing.assert_array_equal(it.torque, [[np.nan, 7, np.nan]])
+    path = write_table(tmp_path, ",".join(["t", *map(style.format, numbers), "tau_2"]), "0,10,2,1,7")
+    recording = Recording.read(path, ["base", "shoulder", "elbow"])
+    np.testing.assert_array_equal(recording.position, [[1, 2, 10]])
+    np.testing.assert_array_equal(recording.torque, [[np.nan, 7, np.nan]])
     with pytest.raises(RecordingError, match="does not name its 3 joints; give joint_names"):
         Recording.read(path)
     with pytest.raises(RecordingError, match="has 3 columns of position, but 2 joint_names"):
         Recording.read(path, ["base", "shoulder"])
 
 
-def test_joint_names_select(tmp_path):
-    path = table(tmp_path, "t,a_position,b_position,note", "0,1,2,slow")
+def test_joint_names_select_columns(tmp_path):
+    path = write_table(tmp_path, "t,a_position,b_position,note", "0,1,2,slow")
     np.testing.assert_array_equal(Recording.read(path, ["b"]).position, [[2]])
     with pytest.raises(RecordingError, match=r"lacks joint\(s\) c; it has a, b"):
         Recording.read(path, ["a", "c"])
 
 
 def test_missing_columns_and_empty_cells_are_nan(tmp_path):
-    it = Recording.read(table(tmp_path, "t,a_position,a_torque,b_position", "0,1,,2", "1,3,nan,4", "", "2,5,6,7"))
-    np.testing.assert_array_equal(it.torque, [[np.nan, np.nan], [np.nan, np.nan], [6, np.nan]])
-    assert np.isnan(it.velocity).all()
+    recording = Recording.read(
+        write_table(tmp_path, "t,a_position,a_torque,b_position", "0,1,,2", "1,3,nan,4", "", "2,5,6,7")
+    )
+    np.testing.assert_array_equal(recording.torque, [[np.nan, np.nan], [np.nan, np.nan], [6, np.nan]])
+    assert np.isnan(recording.velocity).all()
 
 
-def test_currents_need_gains(tmp_path):
+def test_refuses_currents_without_gains(tmp_path):
     rows = [f"{t},{q[0]},{q[1]},{q[0]},{q[1]}" for t, q in zip(T, Q, strict=True)]
-    text = table(tmp_path, "t,a_position,b_position,a_current,b_current", *rows)
-    for path in (text, archive(tmp_path, t=T, q=Q, current=Q)):
+    text = write_table(tmp_path, "t,a_position,b_position,a_current,b_current", *rows)
+    for path in (text, write_archive(tmp_path, t=T, q=Q, current=Q)):
         for convention in (None, EffortConvention("torque")):
             with pytest.raises(RecordingError, match="motor currents and no torques; give effort_convention"):
                 Recording.read(path, ["a", "b"], effort_convention=convention)
-        it = Recording.read(path, ["a", "b"], effort_convention=EffortConvention("motor_current", [2.0, 3.0]))
-        np.testing.assert_array_equal(it.torque, Q * [2.0, 3.0])
+        recording = Recording.read(path, ["a", "b"], effort_convention=EffortConvention("motor_current", [2.0, 3.0]))
+        np.testing.assert_array_equal(recording.torque, Q * [2.0, 3.0])
 
 
-def test_byte_order_mark_and_windows_lines(tmp_path):
+def test_reads_byte_order_mark_and_windows_line_ends(tmp_path):
     path = tmp_path / "excel.csv"
     path.write_bytes(b"\xef\xbb\xbft,a_position\r\n0,1\r\n1,2\r\n")
     np.testing.assert_array_equal(Recording.read(path).position, [[1], [2]])
@@ -214,50 +220,52 @@ def test_byte_order_mark_and_windows_lines(tmp_path):
         (["t;a_position", "0;1,5"], "'1,5' is not a number"),
     ],
 )
-def test_bad_tables(tmp_path, lines, match):
+def test_refuses_bad_tables(tmp_path, lines, match):
     with pytest.raises(RecordingError, match=match) as error:
-        Recording.read(table(tmp_path, *lines))
+        Recording.read(write_table(tmp_path, *lines))
     assert "run.csv" in str(error.value)
 
 
-def test_what_the_system_cannot_read_is_told_in_its_words(tmp_path):
+def test_refuses_unreadable_files_with_the_system_message(tmp_path):
     path = tmp_path / "run.csv"
     path.symlink_to("/proc/self/mem")
     with pytest.raises(RecordingError, match=r"cannot read .*run\.csv as a CSV table \(Input/output error\); expected"):
         Recording.read(path)
 
 
-def test_written_table_is_read_back(tmp_path):
+def test_table_is_read_back(tmp_path):
     values = np.random.default_rng(1).normal(size=(20, 3))
     time = np.linspace(0, 1, 20)
-    it = Recording(("x", "y", "z"), time, values, np.full((20, 3), np.nan), values * 50, link_position=values + 1e-3)
-    it.write_csv(tmp_path / "out.csv")
+    recording = Recording(
+        ("x", "y", "z"), time, values, np.full((20, 3), np.nan), values * 50, link_position=values + 1e-3
+    )
+    recording.write_csv(tmp_path / "out.csv")
     back = Recording.read(tmp_path / "out.csv")
-    assert back.joint_names == it.joint_names
+    assert back.joint_names == recording.joint_names
     for name in ("time", "position", "velocity", "torque", "link_position"):
-        np.testing.assert_allclose(getattr(back, name), getattr(it, name), rtol=1e-11)
+        np.testing.assert_allclose(getattr(back, name), getattr(recording, name), rtol=1e-11)
     assert "velocity" not in (tmp_path / "out.csv").read_text()
     assert [file.name for file in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_written_where_no_folder_can_be(tmp_path):
+def test_refuses_an_unwritable_folder(tmp_path):
     (tmp_path / "none").write_text("a file")
-    it = Recording(("x",), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)))
+    recording = Recording(("x",), np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1)))
     with pytest.raises(DynidError, match=r"cannot write .*out\.csv \((File exists|Not a directory)\)"):
-        it.write_csv(tmp_path / "none" / "out.csv")
+        recording.write_csv(tmp_path / "none" / "out.csv")
 
 
-def test_commands_of_a_table_and_an_archive(tmp_path):
-    table = tmp_path / "told.csv"
-    table.write_text("t,a_position,b_position,b_command,a_command\n5,1,2,4,3\n6,1,2,,5\n")
-    recording = Recording.read(table)
+def test_reads_commands_of_tables_and_archives(tmp_path):
+    path = tmp_path / "commands.csv"
+    path.write_text("t,a_position,b_position,b_command,a_command\n5,1,2,4,3\n6,1,2,,5\n")
+    recording = Recording.read(path)
     assert recording.command.time.tolist() == [0.0, 1.0]
     np.testing.assert_array_equal(recording.command.position, [[3.0, 4.0], [5.0, np.nan]])
     recording.write_csv(tmp_path / "again.csv")
     np.testing.assert_array_equal(Recording.read(tmp_path / "again.csv").command.position, recording.command.position)
-    own = replace(recording, command=CommandSeries(np.array([0.25, 0.5, 2.0]), np.ones((3, 2))))
-    own.write_npz(tmp_path / "own.npz")
-    assert Recording.read(tmp_path / "own.npz").command.time.tolist() == [0.25, 0.5, 2.0]
+    with_commands = replace(recording, command=CommandSeries(np.array([0.25, 0.5, 2.0]), np.ones((3, 2))))
+    with_commands.write_npz(tmp_path / "commands.npz")
+    assert Recording.read(tmp_path / "commands.npz").command.time.tolist() == [0.25, 0.5, 2.0]
     with pytest.raises(RecordingError, match=r"command has shape \(3, 1\); expected \(K, 2\)"):
         replace(recording, command=CommandSeries(np.arange(3.0), np.ones((3, 1))))
     np.savez(tmp_path / "bad.npz", t=[0.0, 1.0], q=np.ones((2, 2)), command=np.ones((3, 2)), joint_names=["a", "b"])
@@ -266,7 +274,7 @@ def test_commands_of_a_table_and_an_archive(tmp_path):
 
 
 @pytest.mark.parametrize("joints", [("a,b", 'c"d'), ("关节", "é"), ("", " "), ("#", "'")])
-def test_csv_has_any_joint_names(tmp_path, joints):
+def test_table_may_have_any_joint_names(tmp_path, joints):
     recording = Recording(joints, T - T[0], Q, Q, Q)
     recording.write_csv(tmp_path / "run.csv")
     if all(map(str.strip, joints)):
@@ -274,16 +282,16 @@ def test_csv_has_any_joint_names(tmp_path, joints):
 
 
 @pytest.mark.parametrize("where", ["joint_names", "wrenches", "frame_id", "others"])
-def test_names_with_line_breaks_are_refused(where):
-    name = dict.fromkeys(("joint_names", "wrenches", "frame_id", "others"), "plain") | {where: "line\nbreak"}
+def test_refuses_names_with_line_breaks(where):
+    name = {**dict.fromkeys(("joint_names", "wrenches", "frame_id", "others"), "plain"), where: "line\nbreak"}
     sensor = WrenchSeries(T, np.zeros((3, 3)), np.zeros((3, 3)), name["frame_id"])
     others = {name["others"] + "2": np.zeros(3)}
     with pytest.raises(RecordingError, match="control character"):
         Recording((name["joint_names"],), T, *[Q[:, :1]] * 3, wrenches={name["wrenches"]: sensor}, others=others)
 
 
-def test_first_samples_without_a_time_are_left_out(tmp_path):
-    """A zero before times since the epoch would make a recording of fifty years."""
+def test_omits_first_samples_without_a_time(tmp_path):
+    """A zero before times since the epoch would yield a recording of fifty years."""
     path = tmp_path / "run.csv"
     rows = [f"{0 if k == 0 else 1.7e9 + 0.01 * k:.3f},{0.1 * k},{k}" for k in range(20)]
     path.write_text("\n".join(["t,a_position,a_torque", *rows]))
